@@ -241,8 +241,9 @@ void nc_control_count(const struct nc_control *c, uint64_t now_usec, struct nc_c
  * WaitingForAgent, WaitingForAnotherRequest, ending. Owned; times as RFC 3339 or null. */
 struct nc_value *nc_control_report(const struct nc_control *c, uint64_t now_usec);
 /* The same as a table for people, from a report that was read back (hostile: bounded, no control
- * characters). */
-void nc_control_text(const struct nc_value *report, struct nc_buf *out);
+ * characters). Where it is wider than `room` columns, 0 = there is room for all, a node has a brief
+ * row, and the rest of it below. */
+void nc_control_text(const struct nc_value *report, size_t room, struct nc_buf *out);
 /* Prometheus text; all families nodeclaim_controller_…. */
 void nc_control_metrics(const struct nc_control *c, uint64_t now_usec, struct nc_buf *out);
 

@@ -120,7 +120,8 @@ void nc_report_annotation(const struct nc_report *r, struct nc_buf *out);
 void nc_report_metrics(const struct nc_report *r, struct nc_buf *out);
 
 /* For people, from a status.json that was read back. Hostile: anything may be missing or be of
- * another type or size; what comes out is bounded, and has no control character but line ends. */
+ * another type or size; what comes out is bounded, and has no control character but line ends and
+ * NC_MARK_*. */
 void nc_status_text(const struct nc_value *status, struct nc_buf *out);
 /* ", 7 of 12 pods left, 1 kept by do-not-disrupt, 1 blocked: default/x by pdb-y": how far
  * status.json's `drain` is, as STATUS=, `drain --wait` and `status` say it. Of those who hold it up

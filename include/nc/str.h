@@ -23,7 +23,8 @@ bool nc_is_text(const char *data, size_t n); /* valid UTF-8, no control characte
 
 #define NC_DIGITS "0123456789"
 #define NC_LOWER "abcdefghijklmnopqrstuvwxyz"
-#define NC_ALNUM NC_LOWER "ABCDEFGHIJKLMNOPQRSTUVWXYZ" NC_DIGITS
+#define NC_UPPER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define NC_ALNUM NC_LOWER NC_UPPER NC_DIGITS
 /* Has s one to `most` bytes, all of the set? NULL has none. */
 bool nc_is_made_of(const char *s, const char *set, size_t most);
 /* 0 to 15; -1 for what is no hexadecimal digit. */
@@ -54,6 +55,14 @@ char *nc_quote_most(const char *data, size_t n, size_t most);
 /* All of a message that has hostile text in it, for a person's terminal: the same escapes, quotes
  * and backslashes as they are. Owned by the caller. */
 char *nc_printable(const char *s);
+
+/* Marks in a text for people: what follows is good, worth a look, or wrong, until NC_MARK_END. They
+ * are control characters: whoever passes on what came from outside leaves none in it, and
+ * process/terminal.c makes colours of them, or nothing. */
+#define NC_MARK_GOOD "\001"
+#define NC_MARK_NOTICE "\002"
+#define NC_MARK_BAD "\003"
+#define NC_MARK_END "\004"
 
 /* Cuts leading and trailing white space in place, returns s. */
 char *nc_trim(char *s);

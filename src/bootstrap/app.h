@@ -49,6 +49,7 @@ struct nc_options {
     bool strict;
     bool json;
     bool metrics;
+    bool watch;
     bool dry_run;
     bool wait;
     char **args; /* what is left, NULL-terminated */

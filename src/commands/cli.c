@@ -3,6 +3,7 @@
  * tables.
  */
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +20,9 @@ enum {
     ACCEPTS_SOURCES = 1 << 0,
     ACCEPTS_FACTS = 1 << 1,
     ACCEPTS_OUT = 1 << 2,
-    ACCEPTS_STRICT = 1 << 3,
+    ACCEPTS_CHECK = 1 << 3,
     ACCEPTS_OUTPUT = 1 << 4,
-    ACCEPTS_METRICS = 1 << 5,
+    ACCEPTS_STATUS = 1 << 5,
     ACCEPTS_CLUSTER = 1 << 6,
     ACCEPTS_BOOTSTRAP = 1 << 7,
     ACCEPTS_VERSION = 1 << 8,
@@ -31,38 +32,32 @@ enum {
     ACCEPTS_IMAGE = 1 << 12,
 };
 
-static const struct command {
-    const char *name;
-    int (*run)(struct nc_app *app);
-    unsigned accepts;
-    const char *arguments;
-    int most_arguments;
-    const char *help;
-} commands[] = {
-    {"bootstrap", nc_command_bootstrap, ACCEPTS_SOURCES | ACCEPTS_BOOTSTRAP | ACCEPTS_VERSION, "",
-     0, "facts, plan, files, kubelet running, node registered: once"},
-    {"render", nc_command_render, ACCEPTS_SOURCES | ACCEPTS_FACTS | ACCEPTS_OUT | ACCEPTS_VERSION,
-     "", 0, "writes the tree that bootstrap would write, anywhere"},
-    {"check", nc_command_check, ACCEPTS_STRICT | ACCEPTS_OUTPUT, " FILE-or-URL...", INT_MAX,
-     "validates configuration documents, and shows where they are wrong"},
-    {"explain", nc_command_explain,
-     ACCEPTS_SOURCES | ACCEPTS_FACTS | ACCEPTS_OUTPUT | ACCEPTS_VERSION, " [FIELD]", 1,
-     "where each final value came from, and what it overrode"},
-    {"preflight", nc_command_preflight, ACCEPTS_OUTPUT | ACCEPTS_IMAGE, "", 0,
-     "tries everything that a bootstrap needs: each line ok or failed, with a remedy"},
-    {"run", nc_command_run, ACCEPTS_SOURCES, "", 0,
-     "the daemon: observes interruption notices, drains in order, reports its progress"},
-    {"drain", nc_command_drain, ACCEPTS_DRAIN | ACCEPTS_WAIT | ACCEPTS_OUTPUT, "", 0,
-     "asks the daemon to cordon and drain this node"},
-    {"undrain", nc_command_undrain, ACCEPTS_WAIT | ACCEPTS_OUTPUT, "", 0,
-     "withdraws the drain request"},
-    {"status", nc_command_status, ACCEPTS_OUTPUT | ACCEPTS_METRICS, "", 0,
-     "what the node is doing"},
-    {"timeline", nc_command_timeline, ACCEPTS_SVG | ACCEPTS_OUTPUT, "", 0,
-     "the boot and the drain, phase by phase"},
-    {"token", nc_command_token, ACCEPTS_CLUSTER, "", 0,
-     "prints the ExecCredential that kubelet requests"},
-    {"version", nc_command_version, ACCEPTS_OUTPUT, "", 0, "version and libraries"},
+static const struct nc_command commands[] = {
+    {"bootstrap", ACCEPTS_SOURCES | ACCEPTS_BOOTSTRAP | ACCEPTS_VERSION, 0, NULL,
+     "facts, plan, files, kubelet running, node registered: once", nc_command_bootstrap},
+    {"render", ACCEPTS_SOURCES | ACCEPTS_FACTS | ACCEPTS_OUT | ACCEPTS_VERSION, 0, NULL,
+     "writes the tree that bootstrap would write, anywhere", nc_command_render},
+    {"check", ACCEPTS_CHECK | ACCEPTS_OUTPUT, INT_MAX, " FILE-or-URL...",
+     "validates configuration documents, and shows where they are wrong", nc_command_check},
+    {"explain", ACCEPTS_SOURCES | ACCEPTS_FACTS | ACCEPTS_OUTPUT | ACCEPTS_VERSION, 1, " [FIELD]",
+     "where each final value came from, and what it overrode", nc_command_explain},
+    {"preflight", ACCEPTS_OUTPUT | ACCEPTS_IMAGE, 0, NULL,
+     "tries everything that a bootstrap needs: each line ok or failed, with a remedy",
+     nc_command_preflight},
+    {"run", ACCEPTS_SOURCES, 0, NULL,
+     "the daemon: observes interruption notices, drains in order, reports its progress",
+     nc_command_run},
+    {"drain", ACCEPTS_DRAIN | ACCEPTS_WAIT | ACCEPTS_OUTPUT, 0, NULL,
+     "asks the daemon to cordon and drain this node", nc_command_drain},
+    {"undrain", ACCEPTS_WAIT | ACCEPTS_OUTPUT, 0, NULL, "withdraws the drain request",
+     nc_command_undrain},
+    {"status", ACCEPTS_OUTPUT | ACCEPTS_STATUS, 0, NULL, "what the node is doing",
+     nc_command_status},
+    {"timeline", ACCEPTS_SVG | ACCEPTS_OUTPUT, 0, NULL, "the boot and the drain, phase by phase",
+     nc_command_timeline},
+    {"token", ACCEPTS_CLUSTER, 0, NULL, "prints the ExecCredential that kubelet requests",
+     nc_command_token},
+    {"version", ACCEPTS_OUTPUT, 0, NULL, "version and libraries", nc_command_version},
 };
 
 enum option_id {
@@ -84,6 +79,7 @@ enum option_id {
     OPT_STRICT,
     OPT_OUTPUT,
     OPT_METRICS,
+    OPT_WATCH,
     OPT_CLUSTER,
     OPT_REGION,
     OPT_STS_ENDPOINT,
@@ -111,9 +107,10 @@ static const struct nc_flag flags[] = {
     {"timeout", "DURATION", OPT_TIMEOUT, ACCEPTS_BOOTSTRAP, "when to give up, 15m by default"},
     {"kubelet-log", "FILE", OPT_KUBELET_LOG, ACCEPTS_BOOTSTRAP,
      "where kubelet's output goes with --start exec"},
-    {"strict", NULL, OPT_STRICT, ACCEPTS_STRICT, "unknown fields are errors"},
+    {"strict", NULL, OPT_STRICT, ACCEPTS_CHECK, "unknown fields are errors"},
     {"output", "text|json", OPT_OUTPUT, ACCEPTS_OUTPUT, "also -o"},
-    {"metrics", NULL, OPT_METRICS, ACCEPTS_METRICS, "Prometheus text"},
+    {"metrics", NULL, OPT_METRICS, ACCEPTS_STATUS, "Prometheus text"},
+    {"watch", NULL, OPT_WATCH, ACCEPTS_STATUS, "shows it anew when it changes, until Ctrl-C"},
     {"cluster", "NAME", OPT_CLUSTER, ACCEPTS_CLUSTER, "the EKS cluster"},
     {"region", "REGION", OPT_REGION, ACCEPTS_CLUSTER, "instead of the instance's own"},
     {"sts-endpoint", "URL", OPT_STS_ENDPOINT, ACCEPTS_CLUSTER, "instead of the region's own"},
@@ -136,54 +133,49 @@ static const struct nc_flag flags[] = {
      "the machine's own files are below DIR; what another option names is not"},
     {"log-format", "text|json|journal", OPT_LOG_FORMAT, 0,
      "default: journal below systemd, else text"},
-    {"log-level", "LEVEL", OPT_LOG_LEVEL, 0, "error, warning, info or debug"},
+    {"log-level", "error|warning|info|debug", OPT_LOG_LEVEL, 0, "default info"},
     {"help", NULL, OPT_HELP, 0, "this text"},
 };
 
-static void print_usage(FILE *to) {
-    (void)fprintf(to, "usage: nodeclaimd COMMAND [OPTION...]\n\n");
-    for (size_t i = 0; i < NC_ARRAY_SIZE(commands); i++)
-        (void)fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].help);
-    (void)fprintf(
-        to,
-        "\n`nodeclaimd COMMAND --help` lists a command's options; the manual is nodeclaimd(8).\n");
-}
+static const struct nc_option_table table = {.usage = "COMMAND [OPTION...]",
+                                             .commands = commands,
+                                             .n_commands = NC_ARRAY_SIZE(commands),
+                                             .flags = flags,
+                                             .n_flags = NC_ARRAY_SIZE(flags),
+                                             .output = OPT_OUTPUT,
+                                             .help = OPT_HELP};
 
-static void print_help(const struct command *c, const struct nc_command_line *line) {
-    (void)printf("usage: nodeclaimd %s [OPTION...]%s\n\n%s\n\n", c->name, c->arguments, c->help);
-    nc_options_print(line);
-}
-
-/* Where an option goes that is taken as it is; NULL where it is checked. */
+/* Where an option goes that is taken as it is; NULL where it is checked, or does more. */
 static const char **text_of(struct nc_options *o, int id) {
-    const struct {
-        enum option_id id;
-        const char **text;
+#define TEXT(id, member)                                                                           \
+    { (id), (unsigned short)offsetof(struct nc_options, member) }
+    static const struct {
+        unsigned short id, at;
     } texts[] = {
-        {OPT_IMDS, &o->imds},
-        {OPT_KUBECONFIG, &o->kubeconfig},
-        {OPT_NODE_NAME, &o->node_name},
-        {OPT_ROOT, &o->root},
-        {OPT_FACTS, &o->facts},
-        {OPT_SAVE_FACTS, &o->save_facts},
-        {OPT_KUBELET_VERSION, &o->kubelet_version},
-        {OPT_OUT, &o->out},
-        {OPT_SKIP, &o->skip},
-        {OPT_START, &o->start},
-        {OPT_KUBELET_LOG, &o->kubelet_log},
-        {OPT_CLUSTER, &o->cluster},
-        {OPT_REGION, &o->region},
-        {OPT_STS_ENDPOINT, &o->sts_endpoint},
-        {OPT_MODE, &o->mode},
-        {OPT_DEADLINE, &o->deadline},
-        {OPT_REASON, &o->reason},
-        {OPT_SVG, &o->svg},
-        {OPT_IMAGE, &o->image},
+        TEXT(OPT_IMDS, imds),
+        TEXT(OPT_KUBECONFIG, kubeconfig),
+        TEXT(OPT_NODE_NAME, node_name),
+        TEXT(OPT_ROOT, root),
+        TEXT(OPT_FACTS, facts),
+        TEXT(OPT_SAVE_FACTS, save_facts),
+        TEXT(OPT_KUBELET_VERSION, kubelet_version),
+        TEXT(OPT_OUT, out),
+        TEXT(OPT_SKIP, skip),
+        TEXT(OPT_START, start),
+        TEXT(OPT_KUBELET_LOG, kubelet_log),
+        TEXT(OPT_CLUSTER, cluster),
+        TEXT(OPT_REGION, region),
+        TEXT(OPT_STS_ENDPOINT, sts_endpoint),
+        TEXT(OPT_MODE, mode),
+        TEXT(OPT_DEADLINE, deadline),
+        TEXT(OPT_REASON, reason),
+        TEXT(OPT_SVG, svg),
+        TEXT(OPT_IMAGE, image),
     };
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(texts); i++)
-        if ((int)texts[i].id == id)
-            return texts[i].text;
+        if (texts[i].id == id)
+            return (const char **)(void *)((char *)o + texts[i].at);
     return NULL;
 }
 
@@ -191,17 +183,11 @@ static const char **text_of(struct nc_options *o, int id) {
 static const char *judge_option(struct nc_options *o, int id, const char *value) {
     switch (id) {
     case OPT_LOG_FORMAT:
-        return nc_log_set_format(value) < 0 ? "--log-format is text, json or journal, not" : NULL;
+        (void)nc_log_set_format(value);
+        break;
     case OPT_LOG_LEVEL:
-        return nc_log_set_level(value) < 0 ? "--log-level is error, warning, info or debug, not"
-                                           : NULL;
-    case OPT_SKIP:
-        return nc_streq(value, "start") ? NULL
-                                        : "--skip is start, nothing else can be skipped, not";
-    case OPT_START:
-        return nc_streq(value, "systemd") || nc_streq(value, "exec") || nc_streq(value, "none")
-                   ? NULL
-                   : "--start is systemd, exec or none, not";
+        (void)nc_log_set_level(value);
+        break;
     case OPT_TIMEOUT:
         return nc_duration_parse(value, &o->timeout_usec) < 0 || o->timeout_usec == 0
                    ? "--timeout is a duration such as 90s or 15m, not"
@@ -212,12 +198,7 @@ static const char *judge_option(struct nc_options *o, int id, const char *value)
                    : NULL;
     case OPT_OUTPUT:
         o->json = nc_streq(value, "json");
-        return o->json || nc_streq(value, "text") ? NULL : "--output is text or json, not";
-    case OPT_MODE:
-        return nc_streq(value, "graceful") || nc_streq(value, "cordon")
-                       || nc_streq(value, "deadline")
-                   ? NULL
-                   : "--mode is graceful, cordon or deadline, not";
+        break;
     case OPT_SOURCE:
         nc_strv_add(&o->sources, value);
         break;
@@ -226,6 +207,9 @@ static const char *judge_option(struct nc_options *o, int id, const char *value)
         break;
     case OPT_METRICS:
         o->metrics = true;
+        break;
+    case OPT_WATCH:
+        o->watch = true;
         break;
     case OPT_DRY_RUN:
         o->dry_run = true;
@@ -258,41 +242,25 @@ static const char *parse_agent_option(void *userdata, int id, const char *value)
     return judge_option(&app->opts, id, value);
 }
 
-static int run(struct nc_app *app, const struct command *c, int argc, char **argv) {
-    const struct nc_command_line line = {.command = c->name,
-                                         .accepts = c->accepts,
-                                         .flags = flags,
-                                         .n_flags = NC_ARRAY_SIZE(flags),
-                                         .output = c->accepts & ACCEPTS_OUTPUT ? OPT_OUTPUT : 0,
-                                         .help = OPT_HELP,
+static int dispatch(struct nc_app *app, int argc, char **argv) {
+    const struct nc_command_line line = {.table = &table,
+                                         .command = nc_options_command(&table, app->opts.command),
                                          .on_option = parse_agent_option,
                                          .userdata = app};
     int rest;
 
+    if (!line.command)
+        return NC_EXIT_USAGE;
     switch (nc_options_parse(&line, argc, argv, &rest)) {
     case NC_OPTIONS_HELP:
-        print_help(c, &line);
         return 0;
     case NC_OPTIONS_WRONG:
         return NC_EXIT_USAGE;
     }
     app->opts.args = argv + rest;
     app->opts.n_args = argc - rest;
-    if (app->opts.n_args > c->most_arguments)
-        return nc_options_wrong(
-            c->name, c->most_arguments ? "takes one argument, not also" : "takes no argument, not",
-            app->opts.args[c->most_arguments]);
-    nc_http_set_program("nodeclaimd", c->name);
-    return c->run(app);
-}
-
-static int dispatch(struct nc_app *app, int argc, char **argv) {
-    for (size_t i = 0; i < NC_ARRAY_SIZE(commands); i++)
-        if (nc_streq(app->opts.command, commands[i].name))
-            return run(app, &commands[i], argc - 1, argv + 1);
-    (void)fprintf(stderr, "nodeclaimd: unknown command: %s\n", argv[1]);
-    print_usage(stderr);
-    return NC_EXIT_USAGE;
+    nc_http_set_program("nodeclaimd", line.command->name);
+    return line.command->run(app);
 }
 
 int nc_cli(int argc, char **argv) {
@@ -305,11 +273,11 @@ int nc_cli(int argc, char **argv) {
         app.opts.imds = NULL;
     if (argc < 2 || nc_streq(argv[1], "--help") || nc_streq(argv[1], "-h")
         || nc_streq(argv[1], "help")) {
-        print_usage(argc < 2 ? stderr : stdout);
+        nc_options_usage(&table, argc < 2 ? stderr : stdout);
         return argc < 2 ? NC_EXIT_USAGE : 0;
     }
     app.opts.command = nc_streq(argv[1], "--version") ? "version" : argv[1];
     nc_process_be_no_core();
-    code = dispatch(&app, argc, argv);
+    code = dispatch(&app, argc - 1, argv + 1);
     return nc_process_flush(app.opts.command, code);
 }

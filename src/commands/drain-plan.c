@@ -13,6 +13,7 @@
 #include "nc/kube-drain.h"
 #include "nc/names.h"
 #include "nc/str.h"
+#include "terminal.h"
 
 #define TIMEOUT_USEC 10000000u
 #define LIST_TIMEOUT_USEC 300000000u
@@ -178,7 +179,10 @@ int nc_drain_plan(struct nc_app *app, const struct nc_value *request) {
     if (make(&p, request, &err) < 0)
         return nc_app_fail(app, &err);
     nc_drain_plan_text(p.drain, &p.rules, p.now_usec, app->opts.json, &text);
-    (void)fwrite(text.data, 1, text.len, stdout);
+    if (app->opts.json)
+        (void)fwrite(text.data, 1, text.len, stdout);
+    else
+        nc_terminal_print(stdout, text.data);
     if (p.unread > 0)
         (void)fprintf(stderr,
                       "nodeclaimd drain: %zu pods could not be read, or are too many, and are not "

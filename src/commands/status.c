@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "commands.h"
@@ -15,55 +14,10 @@
 #include "nc/str.h"
 #include "options.h"
 #include "status-file.h"
+#include "terminal.h"
 #include "version.h"
 
-#define TITLE_COLUMNS 13
-#define FEWEST_COLUMNS 40
-
-/* Of the terminal that reads; 0 where it is none, or narrow: lines stay as they are. */
-static size_t terminal_columns(void) {
-    struct winsize size = {0};
-
-    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= FEWEST_COLUMNS
-               ? size.ws_col
-               : 0;
-}
-
-/* The last blank within `room`, else the first one after it: a longer word stays whole. */
-static size_t break_at(const char *text, size_t from, size_t room) {
-    const size_t n = strlen(text);
-    size_t at = n;
-
-    if (n <= room)
-        return n;
-    for (size_t i = from; i < n && (i <= room || at == n); i++)
-        if (text[i] == ' ')
-            at = i;
-    return at;
-}
-
-/* What does not fit on its line goes on below its text. */
-static void print_line(const char *text, size_t columns) {
-    size_t indent = 0;
-
-    for (;;) {
-        const size_t n =
-            columns ? break_at(text, indent ? 0 : TITLE_COLUMNS, columns - indent) : strlen(text);
-        (void)printf("%*s%.*s\n", (int)indent, "", (int)n, text);
-        if (!text[n])
-            return;
-        text += n + 1;
-        indent = TITLE_COLUMNS;
-    }
-}
-
-static void print_text(struct nc_buf *text) {
-    const size_t columns = terminal_columns();
-    char *rest = text->data, *line;
-
-    while ((line = strsep(&rest, "\n")) && rest)
-        print_line(line, columns);
-}
+#define WATCH_USEC 250000u /* so soon a change is shown, and at most so often */
 
 static int print_metrics(const struct nc_app *app) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
@@ -108,37 +62,106 @@ static int code_of_bootstrap(const struct nc_value *status) {
     return nc_err_exit_code(NC_ERR_TRANSIENT);
 }
 
-static int not_running(const struct nc_app *app) {
-    struct nc_err err = NC_ERR_INIT;
+static int not_running(struct nc_err *err) {
+    nc_err_set(err, NC_ERR_HOST, ESRCH, "the daemon is not running");
+    nc_err_remedy(err, "systemctl start nodeclaimd; journalctl -u nodeclaimd");
+    return -ESRCH;
+}
 
-    nc_err_set(&err, NC_ERR_HOST, ESRCH, "the daemon is not running");
-    nc_err_remedy(&err, "systemctl start nodeclaimd; journalctl -u nodeclaimd");
-    return nc_app_fail(app, &err);
+/* Appends what `status` shows, for this terminal. *ret_code: the exit code, where nothing failed.
+ * -ESRCH: it is shown, and the daemon is not running. */
+static int show(const struct nc_app *app, const struct nc_terminal *t, struct nc_buf *out,
+                int *ret_code, struct nc_err *err) {
+    nc_cleanup(nc_buf_done) struct nc_buf file = NC_BUF_INIT, text = NC_BUF_INIT;
+    nc_auto_value struct nc_value *status = NULL;
+    bool is_running;
+
+    if (nc_status_file_read(app, &file, &status, err) < 0)
+        return -ENOENT;
+    is_running = mark_running(app, status);
+    *ret_code = code_of_bootstrap(status);
+    if (app->opts.json) {
+        nc_json_write(out, status, app->opts.watch ? 0 : 2);
+        (void)nc_buf_putc(out, '\n');
+    } else {
+        nc_status_text(status, &text);
+        nc_terminal_format(t, text.data, out);
+    }
+    return is_running ? 0 : not_running(err);
 }
 
 static int print_status(const struct nc_app *app) {
-    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    const struct nc_terminal t = nc_terminal_of(STDOUT_FILENO);
     nc_cleanup(nc_buf_done) struct nc_buf out = NC_BUF_INIT;
-    nc_auto_value struct nc_value *status = NULL;
     struct nc_err err = NC_ERR_INIT;
-    bool is_running;
+    int code = 0;
+    const int r = show(app, &t, &out, &code, &err);
 
-    if (nc_status_file_read(app, &text, &status, &err) < 0)
-        return nc_app_fail(app, &err);
-    is_running = mark_running(app, status);
-    if (app->opts.json) {
-        nc_json_write(&out, status, 2);
-        (void)puts(out.data);
-    } else {
-        nc_status_text(status, &out);
-        print_text(&out);
-    }
+    if (out.data)
+        (void)fwrite(out.data, 1, out.len, stdout);
     (void)fflush(stdout);
-    return is_running ? code_of_bootstrap(status) : not_running(app);
+    return r < 0 ? nc_app_fail(app, &err) : code;
+}
+
+/* --- --watch */
+
+/* Over what was drawn before, each line up to its end and then what is left of the screen: nothing
+ * is cleared before it is drawn, so nothing flickers. */
+static void draw(const struct nc_terminal *t, bool is_first, const char *text) {
+    nc_cleanup(nc_buf_done) struct nc_buf out = NC_BUF_INIT;
+    size_t rows = 0;
+
+    (void)nc_buf_puts(&out, is_first ? "\033[2J\033[H" : "\033[H");
+    while (*text && (t->rows == 0 || ++rows < t->rows)) {
+        const size_t n = strcspn(text, "\n");
+        (void)nc_buf_add(&out, text, n);
+        (void)nc_buf_puts(&out, "\033[K\n");
+        text += n + (text[n] == '\n');
+    }
+    (void)nc_buf_puts(&out, "\033[J");
+    (void)fwrite(out.data, 1, out.len, stdout);
+}
+
+static void add_failure(const struct nc_err *err, struct nc_buf *out) {
+    (void)nc_buf_printf(out, "%s\n", err->msg);
+    if (*err->remedy)
+        (void)nc_buf_printf(out, "remedy: %s\n", err->remedy);
+}
+
+/* Until a signal, or until nobody reads any more. */
+static int watch(struct nc_app *app) {
+    nc_cleanup(nc_buf_done) struct nc_buf last = NC_BUF_INIT;
+    struct nc_err err = NC_ERR_INIT;
+    int r = nc_app_loop(app, &err);
+
+    if (r < 0)
+        return nc_app_fail(app, &err);
+    while (r == 0 && !ferror(stdout)) {
+        const struct nc_terminal t = nc_terminal_of(STDOUT_FILENO);
+        struct nc_buf now = NC_BUF_INIT;
+        int code;
+        if (show(app, &t, &now, &code, &err) < 0 && !app->opts.json)
+            add_failure(&err, &now);
+        if (now.data && !nc_streq(now.data, last.data)) {
+            if (t.can_move && !app->opts.json)
+                draw(&t, !last.data, now.data);
+            else
+                (void)fputs(now.data, stdout);
+            (void)fflush(stdout);
+            nc_buf_done(&last);
+            last = now;
+        } else {
+            nc_buf_done(&now);
+        }
+        r = nc_app_pause(app, WATCH_USEC);
+    }
+    return 0;
 }
 
 int nc_command_status(struct nc_app *app) {
-    return app->opts.metrics ? print_metrics(app) : print_status(app);
+    if (app->opts.metrics)
+        return print_metrics(app);
+    return app->opts.watch ? watch(app) : print_status(app);
 }
 
 /* What a drain in progress is drawn up to: now, unless nobody carries it on. */
@@ -170,6 +193,10 @@ int nc_command_timeline(struct nc_app *app) {
     if (r < 0)
         return nc_app_fail(app, &err);
     write_timeline(app, status, &out);
+    if (!app->opts.svg && !app->opts.json) {
+        nc_terminal_print(stdout, out.data);
+        return 0;
+    }
     r = nc_output_write(app->opts.svg ? app->opts.svg : "-", out.data, out.len, &err);
     return r < 0 ? nc_app_fail(app, &err) : 0;
 }

@@ -134,12 +134,15 @@ struct nc_value *nc_control_report(const struct nc_control *c, uint64_t now_usec
 
 static const struct {
     const char *key, *title;
-    size_t width; /* bytes at most; 0: the last one, to the end of the line */
+    size_t width;  /* bytes at most; 0: the last one, to the end of the line */
+    bool is_brief; /* stands in the node's line where the terminal has no room for all */
+    size_t spare;  /* what the text may grow by when a time becomes a local one */
 } columns[] = {
-    {"node", "NODE", 45},      {"claim", "CLAIM", 40},       {"pool", "POOL", 20},
-    {"state", "STATE", 24},    {"phase", "PHASE", 12},       {"source", "SOURCE", 12},
-    {"policy", "POLICY", 12},  {"deadline", "DEADLINE", 20}, {"remaining", "LEFT", 7},
-    {"blocked", "BLOCKED", 0},
+    {"node", "NODE", 45, true, 0},      {"claim", "CLAIM", 40, false, 0},
+    {"pool", "POOL", 20, false, 0},     {"state", "STATE", 24, true, 0},
+    {"phase", "PHASE", 12, true, 0},    {"source", "SOURCE", 12, false, 0},
+    {"policy", "POLICY", 12, false, 0}, {"deadline", "DEADLINE", 20, false, 6},
+    {"remaining", "LEFT", 7, true, 0},  {"blocked", "BLOCKED", 0, false, 0},
 };
 
 #define BLOCKED_BYTES ((size_t)400)
@@ -160,44 +163,78 @@ static const char *cell_of(const struct nc_value *row, size_t i, char number[sta
     return text && text[0] ? text : "-";
 }
 
-static void measure(const struct nc_value *list, size_t n, size_t widths[]) {
-    char number[32];
-
-    for (size_t i = 0; i < NC_ARRAY_SIZE(columns); i++)
-        widths[i] = strlen(columns[i].title);
-    for (size_t r = 0; r < n; r++)
-        for (size_t i = 0; i < NC_ARRAY_SIZE(columns); i++) {
-            const size_t len = strlen(cell_of(list->items[r], i, number));
-            if (len > widths[i])
-                widths[i] = len < columns[i].width ? len : columns[i].width;
-        }
+static size_t least(size_t a, size_t b) {
+    return a < b ? a : b;
 }
 
-static void add_row(struct nc_buf *out, const struct nc_value *v, const size_t widths[]) {
+/* The widths of all columns; and of a line with all of them. */
+static size_t measure(const struct nc_value *list, size_t n, size_t widths[]) {
+    char number[32];
+    size_t all = 0;
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(columns); i++) {
+        const size_t most = columns[i].width ? columns[i].width : BLOCKED_BYTES;
+        widths[i] = strlen(columns[i].title);
+        for (size_t r = 0; r < n; r++) {
+            const size_t length = least(strlen(cell_of(list->items[r], i, number)), most);
+            if (length > widths[i])
+                widths[i] = length;
+        }
+        all += widths[i] + columns[i].spare + 2;
+    }
+    return all - 2;
+}
+
+/* v NULL: the titles. */
+static void add_row(struct nc_buf *out, const struct nc_value *v, const size_t widths[],
+                    bool is_brief) {
     char number[32];
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(columns); i++) {
-        const size_t from = out->len;
+        const size_t end = out->len + widths[i] + columns[i].spare + 2;
+        if (is_brief && !columns[i].is_brief)
+            continue;
         add_cell(out, v ? cell_of(v, i, number) : columns[i].title, columns[i].width);
-        while (columns[i].width && out->len < from + widths[i] + 2 && out->len < NC_BUF_DEFAULT_MAX)
+        while (columns[i].width && out->len < end && out->len < NC_BUF_DEFAULT_MAX)
             (void)nc_buf_putc(out, ' ');
     }
     (void)nc_buf_putc(out, '\n');
 }
 
-void nc_control_text(const struct nc_value *report, struct nc_buf *out) {
+/* What is known of a node beside its brief row: "  claim x, pool y". */
+static void add_rest(struct nc_buf *out, const struct nc_value *v) {
+    const char *lead = "  ";
+    char number[32];
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(columns); i++) {
+        const char *text = cell_of(v, i, number);
+        if (columns[i].is_brief || nc_streq(text, "-"))
+            continue;
+        (void)nc_buf_printf(out, "%s%s ", lead, columns[i].key);
+        add_cell(out, text, columns[i].width);
+        lead = ", ";
+    }
+    if (lead[0] == ',')
+        (void)nc_buf_putc(out, '\n');
+}
+
+void nc_control_text(const struct nc_value *report, size_t room, struct nc_buf *out) {
     const bool is_list = report && report->type == NC_VALUE_LIST;
-    const size_t n = !is_list ? 0 : report->n < ROWS_MAX ? report->n : ROWS_MAX;
+    const size_t n = !is_list ? 0 : least(report->n, ROWS_MAX);
     size_t widths[NC_ARRAY_SIZE(columns)];
+    bool is_brief;
 
     if (n == 0) {
         (void)nc_buf_puts(out, "no nodes\n");
         return;
     }
-    measure(report, n, widths);
-    add_row(out, NULL, widths);
-    for (size_t i = 0; i < n; i++)
-        add_row(out, report->items[i], widths);
+    is_brief = measure(report, n, widths) > room && room > 0;
+    add_row(out, NULL, widths, is_brief);
+    for (size_t i = 0; i < n; i++) {
+        add_row(out, report->items[i], widths, is_brief);
+        if (is_brief)
+            add_rest(out, report->items[i]);
+    }
     if (report->n > n)
         (void)nc_buf_printf(out, "and %zu more\n", report->n - n);
 }

@@ -20,16 +20,12 @@ enum {
     ACCEPTS_ADDRESS = 1 << 3
 };
 
-static const struct command {
-    const char *name;
-    unsigned accepts;
-    const char *help;
-} commands[] = {
-    {"run", ACCEPTS_RUN | ACCEPTS_ADDRESS,
-     "watches Nodes and NodeClaims, relays deadlines, runs the leader election (default)"},
-    {"status", ACCEPTS_OUTPUT | ACCEPTS_METRICS | ACCEPTS_ADDRESS,
-     "state of the running controller, read from its metrics address"},
-    {"version", ACCEPTS_OUTPUT, "version and libraries"},
+static const struct nc_command commands[] = {
+    {"run", ACCEPTS_RUN | ACCEPTS_ADDRESS, 0, NULL,
+     "watches Nodes and NodeClaims, relays deadlines, runs the leader election (default)", NULL},
+    {"status", ACCEPTS_OUTPUT | ACCEPTS_METRICS | ACCEPTS_ADDRESS, 0, NULL,
+     "state of the running controller, read from its metrics address", NULL},
+    {"version", ACCEPTS_OUTPUT, 0, NULL, "version and libraries", NULL},
 };
 
 enum option_id {
@@ -68,6 +64,7 @@ static const struct nc_flag flags[] = {
      "default: the pod's own ServiceAccount, else $KUBECONFIG; ~/.kube is not read"},
     {"mode", "auto|karpenter|standalone", OPT_MODE, ACCEPTS_RUN,
      "who manages NodeClaims; auto checks the Lease of Karpenter"},
+    {"mode", "alone", OPT_MODE, ACCEPTS_RUN, NULL},
     {"karpenter-namespace", "NAME", OPT_KARPENTER_NAMESPACE, ACCEPTS_RUN,
      "where its Lease is; may be given several times; kube-system and karpenter"},
     {"order", "both|delete-first", OPT_ORDER, ACCEPTS_RUN,
@@ -109,34 +106,24 @@ static const struct nc_flag flags[] = {
     {"metrics", NULL, OPT_METRICS, ACCEPTS_METRICS, "Prometheus text"},
     {"log-format", "text|json|journal", OPT_LOG_FORMAT, 0,
      "default: journal below systemd, json in a pod, else text"},
-    {"log-level", "LEVEL", OPT_LOG_LEVEL, 0, "error, warning, info or debug"},
+    {"log-level", "error|warning|info|debug", OPT_LOG_LEVEL, 0, "default info"},
     {"help", NULL, OPT_HELP, 0, "this text"},
 };
 
+static const struct nc_option_table table = {.usage = "[COMMAND] [OPTION...]",
+                                             .commands = commands,
+                                             .n_commands = NC_ARRAY_SIZE(commands),
+                                             .flags = flags,
+                                             .n_flags = NC_ARRAY_SIZE(flags),
+                                             .output = OPT_OUTPUT,
+                                             .help = OPT_HELP};
+
 /* --- values */
 
-static const char *parse_mode_option(struct nc_settings *s, const char *value) {
-    static const struct {
-        const char *name;
-        enum nc_control_mode mode;
-    } modes[] = {{"auto", NC_CONTROL_MODE_UNKNOWN},
-                 {"karpenter", NC_CONTROL_KARPENTER},
-                 {"standalone", NC_CONTROL_STANDALONE},
-                 {"alone", NC_CONTROL_STANDALONE}}; /* the former name */
-
-    for (size_t i = 0; i < NC_ARRAY_SIZE(modes); i++)
-        if (nc_streq(value, modes[i].name)) {
-            s->mode = modes[i].mode;
-            return NULL;
-        }
-    return "--mode is auto, karpenter or standalone, not";
-}
-
-static const char *parse_order(struct nc_settings *s, const char *value) {
-    s->rules.order = nc_streq(value, "both") ? NC_CONTROL_BOTH : NC_CONTROL_DELETE_FIRST;
-    return s->rules.order == NC_CONTROL_BOTH || nc_streq(value, "delete-first")
-               ? NULL
-               : "--order is both or delete-first, not";
+static enum nc_control_mode mode_of(const char *value) {
+    return nc_streq(value, "auto")        ? NC_CONTROL_MODE_UNKNOWN
+           : nc_streq(value, "karpenter") ? NC_CONTROL_KARPENTER
+                                          : NC_CONTROL_STANDALONE;
 }
 
 /* NULL, or `wrong`: the duration is none, or is not within least and most seconds. */
@@ -157,20 +144,6 @@ static const char *parse_max_in_flight(struct nc_settings *s, const char *value)
         return "--max-in-flight is a number from 4 to 1024, not";
     s->rules.max_in_flight = (unsigned)n;
     return NULL;
-}
-
-static const char *parse_rebalance(struct nc_settings *s, const char *value) {
-    s->rules.rebalances = nc_streq(value, "drain");
-    return s->rules.rebalances || nc_streq(value, "ignore") ? NULL
-                                                            : "--rebalance is ignore or drain, not";
-}
-
-static const char *parse_node_identity(struct nc_settings *s, const char *value) {
-    const bool is_ec2 = nc_streq(value, "ec2");
-
-    s->rules.identity = is_ec2 ? NC_CONTROL_IDENTITY_EC2 : NC_CONTROL_IDENTITY_ADMISSION;
-    return is_ec2 || nc_streq(value, "admission") ? NULL
-                                                  : "--node-identity is ec2 or admission, not";
 }
 
 static const char *parse_metrics_address(struct nc_settings *s, const char *value) {
@@ -272,11 +245,13 @@ static const char *parse_option(void *userdata, int id, const char *value) {
         s->kubeconfig = value;
         return NULL;
     case OPT_MODE:
-        return parse_mode_option(s, value);
+        s->mode = mode_of(value);
+        return NULL;
     case OPT_KARPENTER_NAMESPACE:
         return add_namespace(s, value);
     case OPT_ORDER:
-        return parse_order(s, value);
+        s->rules.order = nc_streq(value, "both") ? NC_CONTROL_BOTH : NC_CONTROL_DELETE_FIRST;
+        return NULL;
     case OPT_MARGIN:
         return parse_duration_option(value, 0, 600, &s->rules.margin_usec,
                                      "--margin is a duration of at most 10m, not");
@@ -294,12 +269,15 @@ static const char *parse_option(void *userdata, int id, const char *value) {
     case OPT_MAX_IN_FLIGHT:
         return parse_max_in_flight(s, value);
     case OPT_REBALANCE:
-        return parse_rebalance(s, value);
+        s->rules.rebalances = nc_streq(value, "drain");
+        return NULL;
     case OPT_TERMINATE:
         s->rules.terminates = true;
         return NULL;
     case OPT_NODE_IDENTITY:
-        return parse_node_identity(s, value);
+        s->rules.identity =
+            nc_streq(value, "ec2") ? NC_CONTROL_IDENTITY_EC2 : NC_CONTROL_IDENTITY_ADMISSION;
+        return NULL;
     case OPT_ENDING_CEILING:
         return parse_duration_option(value, 0, 8760ull * 3600, &s->rules.ceiling_usec,
                                      "--ending-ceiling is a duration of at most 8760h, not");
@@ -312,15 +290,16 @@ static const char *parse_option(void *userdata, int id, const char *value) {
         return parse_metrics_address(s, value);
     case OPT_OUTPUT:
         s->json = nc_streq(value, "json");
-        return s->json || nc_streq(value, "text") ? NULL : "--output is text or json, not";
+        return NULL;
     case OPT_METRICS:
         s->metrics = true;
         return NULL;
     case OPT_LOG_FORMAT:
-        return nc_log_set_format(value) < 0 ? "--log-format is text, json or journal, not" : NULL;
+        (void)nc_log_set_format(value);
+        return NULL;
     case OPT_LOG_LEVEL:
-        return nc_log_set_level(value) < 0 ? "--log-level is error, warning, info or debug, not"
-                                           : NULL;
+        (void)nc_log_set_level(value);
+        return NULL;
     case OPT_HELP:
         break;
     }
@@ -366,40 +345,6 @@ static void set_defaults(struct nc_settings *s) {
         (void)nc_log_set_format("json");
 }
 
-static void print_usage(FILE *to) {
-    (void)fprintf(to, "usage: " NC_CONTROLLER " [COMMAND] [OPTION...]\n\n");
-    for (size_t i = 0; i < NC_ARRAY_SIZE(commands); i++)
-        (void)fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].help);
-    (void)fprintf(to, "\n`" NC_CONTROLLER " COMMAND --help` lists a command's options; the manual "
-                      "is " NC_CONTROLLER "(8).\n");
-}
-
-static int read_command(const struct command *c, int argc, char **argv, struct nc_settings *ret) {
-    const struct nc_command_line line = {.command = c->name,
-                                         .accepts = c->accepts,
-                                         .flags = flags,
-                                         .n_flags = NC_ARRAY_SIZE(flags),
-                                         .output = c->accepts & ACCEPTS_OUTPUT ? OPT_OUTPUT : 0,
-                                         .help = OPT_HELP,
-                                         .on_option = parse_option,
-                                         .userdata = ret};
-    int rest = 0;
-
-    switch (nc_options_parse(&line, argc, argv, &rest)) {
-    case NC_OPTIONS_HELP:
-        (void)printf("usage: " NC_CONTROLLER " %s [OPTION...]\n\n%s\n\n", c->name, c->help);
-        nc_options_print(&line);
-        return NC_OPTIONS_HELP;
-    case NC_OPTIONS_WRONG:
-        return NC_OPTIONS_WRONG;
-    }
-    if (rest < argc) {
-        (void)nc_options_wrong(c->name, "takes no argument, not", argv[rest]);
-        return NC_OPTIONS_WRONG;
-    }
-    return 0;
-}
-
 static bool is_help(const char *name) {
     return nc_streq(name, "--help") || nc_streq(name, "-h") || nc_streq(name, "help");
 }
@@ -407,35 +352,32 @@ static bool is_help(const char *name) {
 int nc_settings_read(int argc, char **argv, const struct nc_standalone_mode *standalone,
                      struct nc_settings *ret, int *ret_code) {
     const bool has_command = argc > 1 && argv[1][0] != '-';
-    const struct command *c = NULL;
+    struct nc_command_line line = {.table = &table, .on_option = parse_option, .userdata = ret};
     const char *wrong;
-    int r;
+    int rest, r;
 
     set_defaults(ret);
     ret->standalone = standalone;
     *ret_code = 0;
     if (argc > 1 && is_help(argv[1])) {
-        print_usage(stdout);
+        nc_options_usage(&table, stdout);
         return NC_OPTIONS_HELP;
     }
     ret->command = has_command                                  ? argv[1]
                    : argc > 1 && nc_streq(argv[1], "--version") ? "version"
                                                                 : "run";
-    for (size_t i = 0; i < NC_ARRAY_SIZE(commands) && !c; i++)
-        if (nc_streq(commands[i].name, ret->command))
-            c = &commands[i];
-    if (!c) {
-        (void)fprintf(stderr, NC_CONTROLLER ": unknown command: %s\n", argv[1]);
-        print_usage(stderr);
+    line.command = nc_options_command(&table, ret->command);
+    if (!line.command) {
         *ret_code = NC_EXIT_USAGE;
         return NC_OPTIONS_WRONG;
     }
     /* getopt begins behind the command; without one, behind the program */
-    r = has_command || nc_streq(ret->command, "version") ? read_command(c, argc - 1, argv + 1, ret)
-                                                         : read_command(c, argc, argv, ret);
+    r = has_command || nc_streq(ret->command, "version")
+            ? nc_options_parse(&line, argc - 1, argv + 1, &rest)
+            : nc_options_parse(&line, argc, argv, &rest);
     wrong = r == 0 ? judge(ret) : NULL;
     if (wrong)
-        (void)nc_options_wrong(c->name, wrong, NULL);
+        (void)nc_options_wrong(line.command->name, wrong, NULL);
     *ret_code = r == NC_OPTIONS_WRONG || wrong ? NC_EXIT_USAGE : 0;
     return wrong ? NC_OPTIONS_WRONG : r;
 }

@@ -6,11 +6,13 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "controller.h"
 #include "nc/http.h"
 #include "nc/str.h"
 #include "process.h"
+#include "terminal.h"
 #include "version.h"
 
 #define REQUEST_USEC 5000000u
@@ -92,7 +94,7 @@ static void add_count(struct nc_buf *out, const struct nc_value *counts, const c
                             (long long)v->integer, what);
 }
 
-static void format(const struct nc_value *status, struct nc_buf *out) {
+static void format(const struct nc_value *status, size_t room, struct nc_buf *out) {
     const struct nc_value *us = nc_value_get(status, "controller");
     const struct nc_value *counts = nc_value_get(status, "counts");
     const struct nc_value *leads = nc_value_get(us, "leads");
@@ -114,7 +116,7 @@ static void format(const struct nc_value *status, struct nc_buf *out) {
     add_count(out, counts, "draining", "drains");
     add_count(out, counts, "waiting", "waiting");
     (void)nc_buf_puts(out, "\n\n");
-    nc_control_text(nc_value_get(status, "nodes"), out);
+    nc_control_text(nc_value_get(status, "nodes"), room, out);
 }
 
 static int print_text(const struct nc_http_answer *answer, struct nc_err *err) {
@@ -127,8 +129,8 @@ static int print_text(const struct nc_http_answer *answer, struct nc_err *err) {
         nc_err_wrap(err, "its answer");
         return r;
     }
-    format(status, &out);
-    (void)fwrite(out.data, 1, out.len, stdout);
+    format(status, nc_terminal_of(STDOUT_FILENO).columns, &out);
+    nc_terminal_print(stdout, out.data);
     return 0;
 }
 

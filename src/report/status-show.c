@@ -34,6 +34,28 @@ void nc_show_line(struct nc_buf *out, const char *title, const char *text) {
     (void)nc_buf_putc(out, '\n');
 }
 
+void nc_show_marked(struct nc_buf *out, const char *mark, const char *text) {
+    (void)nc_buf_puts(out, mark);
+    nc_show_put(out, text);
+    (void)nc_buf_puts(out, NC_MARK_END);
+}
+
+void nc_show_outcome(struct nc_buf *out, const char *word) {
+    static const struct {
+        char word[10], mark[2];
+    } rows[] = {{"succeeded", NC_MARK_GOOD},  {"drained", NC_MARK_GOOD},
+                {"ok", NC_MARK_GOOD},         {"failed", NC_MARK_BAD},
+                {"failing", NC_MARK_BAD},     {"running", NC_MARK_NOTICE},
+                {"evicting", NC_MARK_NOTICE}, {"cordoned", NC_MARK_NOTICE}};
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++)
+        if (nc_streq(word, rows[i].word)) {
+            nc_show_marked(out, rows[i].mark, word);
+            return;
+        }
+    nc_show_put(out, word);
+}
+
 const char *nc_show_text(const struct nc_value *map, const char *key, const char *otherwise) {
     const char *text = nc_value_get_string(map, key);
 

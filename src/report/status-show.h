@@ -20,6 +20,11 @@ void nc_show_line(struct nc_buf *out, const char *title, const char *text);
 /* The title of such a line. */
 void nc_show_title(struct nc_buf *out, const char *title);
 
+/* An outcome ("failed", "running", …) or another word of state, in its colour. */
+void nc_show_outcome(struct nc_buf *out, const char *word);
+/* Text between a mark and its end. */
+void nc_show_marked(struct nc_buf *out, const char *mark, const char *text);
+
 /* A string member that is not empty, else `otherwise`. */
 const char *nc_show_text(const struct nc_value *map, const char *key, const char *otherwise);
 /* A positive integer member, at most `most`; 0 where there is none. Dotted paths. */

@@ -68,13 +68,15 @@ static void show_daemon(struct nc_buf *out, const struct nc_value *daemon) {
         return;
     nc_show_title(out, "daemon");
     if (truth_of(daemon, "running") == 0) {
-        (void)nc_buf_puts(out, "not running; what follows is what it last wrote\n");
+        nc_show_marked(out, NC_MARK_BAD, "not running");
+        (void)nc_buf_puts(out, "; what follows is what it last wrote\n");
         return;
     }
     if (truth_of(daemon, "connected") == 1) {
-        (void)nc_buf_puts(out, "connected");
+        nc_show_marked(out, NC_MARK_GOOD, "connected");
     } else {
-        (void)nc_buf_puts(out, "not connected to the API server");
+        nc_show_marked(out, NC_MARK_BAD, "not connected");
+        (void)nc_buf_puts(out, " to the API server");
         if (state) {
             (void)nc_buf_puts(out, " (");
             nc_show_put(out, state);
@@ -112,7 +114,7 @@ static void show_polls(struct nc_buf *out, const struct nc_value *polls) {
         (void)nc_buf_puts(out, i ? ", " : "");
         nc_show_put(out, polls->members[i].key);
         (void)nc_buf_putc(out, ' ');
-        nc_show_put(out, nc_show_text(one, "state", "unknown"));
+        nc_show_outcome(out, nc_show_text(one, "state", "unknown"));
         if (error) {
             (void)nc_buf_puts(out, " (");
             nc_show_put(out, error);
@@ -203,7 +205,7 @@ void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
     if (!drain || drain->type != NC_VALUE_MAP)
         return;
     nc_show_title(out, "drain");
-    nc_show_put(out, nc_show_text(drain, "phase", "unknown"));
+    nc_show_outcome(out, nc_show_text(drain, "phase", "unknown"));
     show_more(out, drain, "since", "since");
     nc_drain_pods_text(drain, 0, out);
     show_more(out, drain, "forceDeleteAt", "force-delete");

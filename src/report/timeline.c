@@ -11,7 +11,7 @@
 #include "nc/str.h"
 #include "status-show.h"
 
-#define BAR_WIDTH 40
+#define BAR_WIDTH 20                                            /* a line has 80 columns */
 #define MAX_DURATION_USEC ((uint64_t)366 * 24 * 3600 * 1000000) /* longer is no boot */
 
 static uint64_t duration_of(const struct nc_value *phase) {
@@ -34,7 +34,7 @@ static void show_error(struct nc_buf *out, const struct nc_value *phase) {
     if (!error || error->type != NC_VALUE_MAP)
         return;
     (void)nc_buf_puts(out, NC_SHOW_INDENT);
-    nc_show_put(out, nc_show_text(error, "class", "error"));
+    nc_show_marked(out, NC_MARK_BAD, nc_show_text(error, "class", "error"));
     (void)nc_buf_puts(out, ": ");
     nc_show_put(out, nc_show_text(error, "message", "?"));
     (void)nc_buf_putc(out, '\n');
@@ -104,12 +104,14 @@ static void show_open_phase(struct nc_buf *out, const struct nc_value *status,
 
     if (!nc_streq(outcome, "running") && !nc_streq(outcome, "failed"))
         return;
-    nc_cleanup(nc_buf_done) struct nc_buf name = NC_BUF_INIT, line = NC_BUF_INIT;
+    nc_cleanup(nc_buf_done) struct nc_buf name = NC_BUF_INIT;
     nc_show_put(&name, nc_show_text(phase, "name", "?"));
-    (void)nc_buf_printf(&line, "%s, attempt %" PRIu64 ", deadline ", outcome,
+    nc_show_title(out, name.data);
+    nc_show_outcome(out, outcome);
+    (void)nc_buf_printf(out, ", attempt %" PRIu64 ", deadline ",
                         nc_show_number(phase, "attempts", UINT32_MAX));
-    (void)nc_buf_puts(&line, nc_show_text(status, "deadline", "-"));
-    nc_show_line(out, name.data, line.data);
+    nc_show_put(out, nc_show_text(status, "deadline", "-"));
+    (void)nc_buf_putc(out, '\n');
     show_error(out, phase);
     if (is_final(status, phase))
         (void)nc_buf_puts(out, NC_SHOW_INDENT
@@ -144,8 +146,11 @@ void nc_status_text(const struct nc_value *status, struct nc_buf *out) {
     /* The daemon may be all that has run. */
     const bool is_bootstrapped = nc_show_list(status, "phases") || !nc_value_get(status, "daemon");
 
-    if (is_bootstrapped)
-        nc_show_line(out, "outcome", nc_show_text(status, "outcome", "unknown"));
+    if (is_bootstrapped) {
+        nc_show_title(out, "outcome");
+        nc_show_outcome(out, nc_show_text(status, "outcome", "unknown"));
+        (void)nc_buf_putc(out, '\n');
+    }
     nc_show_line(out, "node", node_of(status));
     if (is_bootstrapped) {
         show_instance(out, nc_value_get(status, "instance"));
@@ -157,7 +162,7 @@ void nc_status_text(const struct nc_value *status, struct nc_buf *out) {
         show_open_phase(out, status, phases[i]);
     if (reason) {
         nc_show_title(out, "waiting");
-        nc_show_put(out, reason);
+        nc_show_marked(out, NC_MARK_NOTICE, reason);
         (void)nc_buf_puts(out, ": ");
         nc_show_put(out, nc_show_text(waiting, "message", ""));
         (void)nc_buf_putc(out, '\n');
@@ -203,7 +208,7 @@ static void show_phase(struct nc_buf *out, const struct nc_value *phase, struct 
     else
         (void)nc_buf_printf(out, "%*s", BAR_WIDTH, "");
     (void)nc_buf_puts(out, "  ");
-    nc_show_put(out, nc_show_text(phase, "outcome", "?"));
+    nc_show_outcome(out, nc_show_text(phase, "outcome", "?"));
     if (attempts > 1)
         (void)nc_buf_printf(out, " (%" PRIu64 " attempts)", attempts);
     (void)nc_buf_putc(out, '\n');
@@ -218,7 +223,7 @@ static void show_headline(struct nc_buf *out, const struct nc_value *status) {
     (void)nc_buf_puts(out, "), started ");
     nc_show_put(out, nc_show_text(status, "started", "-"));
     (void)nc_buf_puts(out, ": ");
-    nc_show_put(out, nc_show_text(status, "outcome", "unknown"));
+    nc_show_outcome(out, nc_show_text(status, "outcome", "unknown"));
     (void)nc_buf_putc(out, '\n');
 }
 

@@ -35,7 +35,7 @@ static void step(struct nc_control *c, struct nc_control_event e) {
 static void check_shown(const struct nc_value *report) {
     nc_cleanup(nc_buf_done) struct nc_buf out = NC_BUF_INIT;
 
-    nc_control_text(report, &out);
+    nc_control_text(report, 80, &out);
     must(out.len > 0 && out.len <= SHOWN_MAX_BYTES && out.data[out.len - 1] == '\n');
     for (size_t i = 0; i < out.len; i++)
         must((out.data[i] >= ' ' && out.data[i] <= '~') || out.data[i] == '\n');

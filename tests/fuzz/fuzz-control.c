@@ -283,7 +283,7 @@ static void tell(const struct world *w) {
 
     nc_control_count(w->c, w->now_usec, &counts);
     must(counts.in_flight == w->n_in_flight);
-    nc_control_text(report, &b);
+    nc_control_text(report, 0, &b);
     nc_control_metrics(w->c, w->now_usec, &b);
     nc_buf_done(&b);
     nc_value_free(report);

@@ -15,6 +15,16 @@
 
 #include <cmocka.h>
 
+/* A text for people without its marks (NC_MARK_*), in place. */
+static inline void drop_marks(char *text) {
+    char *to = text;
+
+    for (; *text; text++)
+        if (*text < '\001' || *text > '\004')
+            *to++ = *text;
+    *to = '\0';
+}
+
 /* splitmix64: every seed, 0 too, gives a full-period sequence. */
 static inline uint64_t prng_next(uint64_t *state) {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;

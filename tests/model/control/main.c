@@ -46,7 +46,7 @@ static void look(struct world *w) {
         if (!w->procs[p].c)
             continue;
         nc_auto_value struct nc_value *report = nc_control_report(w->procs[p].c, w->now_usec);
-        nc_control_text(report, &b);
+        nc_control_text(report, 0, &b);
         nc_control_metrics(w->procs[p].c, w->now_usec, &b);
         nc_buf_done(&b);
     }

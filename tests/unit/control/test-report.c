@@ -205,31 +205,45 @@ static void test_metrics(void **state) {
     world_close(&w);
 }
 
-static void expect_text(const char *json, const char *wanted) {
+static void expect_text(const char *json, size_t room, const char *wanted) {
     nc_cleanup(nc_buf_done) struct nc_buf b = NC_BUF_INIT;
     nc_auto_value struct nc_value *v = NULL;
 
     if (json)
         assert_true(nc_json_parse(json, strlen(json), &v, NULL) >= 0);
-    nc_control_text(v, &b);
+    nc_control_text(v, room, &b);
     expect(b.data, wanted);
 }
 
 static void test_text(void **state) {
-    (void)state;
-    expect_text(NULL, "no nodes\n");
-    expect_text("{}", "no nodes\n");
-    expect_text("[]", "no nodes\n");
-    expect_text(
+    static const char nodes[] =
         "[{\"node\":\"ip-1\",\"claim\":\"c1\",\"pool\":null,\"state\":\"relayed\","
         "\"phase\":\"Evicting\",\"source\":\"spot\",\"policy\":null,"
         "\"deadline\":\"2026-11-22T02:02:00Z\",\"remaining\":7,\"blocked\":\"a/b, c/d\"},"
-        "{\"node\":\"ip-22\",\"state\":\"\",\"policy\":\"report\"}]",
-        "NODE   CLAIM  POOL  STATE    PHASE     SOURCE  POLICY  DEADLINE              LEFT  "
+        "{\"node\":\"ip-22\",\"state\":\"\",\"policy\":\"report\"},{\"node\":\"ip-3\"}]";
+    static const char table[] =
+        "NODE   CLAIM  POOL  STATE    PHASE     SOURCE  POLICY  DEADLINE                    LEFT  "
         "BLOCKED\n"
-        "ip-1   c1     -     relayed  Evicting  spot    -       2026-11-22T02:02:00Z  7     a/b, "
-        "c/d\n"
-        "ip-22  -      -     -        -         -       report  -                     -     -\n");
+        "ip-1   c1     -     relayed  Evicting  spot    -       2026-11-22T02:02:00Z        7     "
+        "a/b, c/d\n"
+        "ip-22  -      -     -        -         -       report  -                           -     "
+        "-\n"
+        "ip-3   -      -     -        -         -       -       -                           -     "
+        "-\n";
+
+    (void)state;
+    expect_text(NULL, 0, "no nodes\n");
+    expect_text("{}", 0, "no nodes\n");
+    expect_text("[]", 0, "no nodes\n");
+    expect_text(nodes, 0, table);
+    expect_text(nodes, 97, table);
+    expect_text(nodes, 96,
+                "NODE   STATE    PHASE     LEFT  \n"
+                "ip-1   relayed  Evicting  7     \n"
+                "  claim c1, source spot, deadline 2026-11-22T02:02:00Z, blocked a/b, c/d\n"
+                "ip-22  -        -         -     \n"
+                "  policy report\n"
+                "ip-3   -        -         -     \n");
 }
 
 /* Whatever was read back: bounded, and nothing that a terminal would obey. */
@@ -245,7 +259,7 @@ static void test_hostile_text(void **state) {
                        "\"%s\",\"remaining\":1.5}]",
                        many, many);
     assert_true(nc_json_parse(json, strlen(json), &v, NULL) >= 0);
-    nc_control_text(v, &b);
+    nc_control_text(v, 0, &b);
     assert_true(b.len < 2000);
     for (size_t i = 0; i < b.len; i++)
         assert_true(b.data[i] == '\n' || (b.data[i] >= ' ' && b.data[i] <= '~'));

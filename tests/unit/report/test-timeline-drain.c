@@ -20,6 +20,8 @@ static char *text_of(const char *json, void (*print)(const struct nc_value *, st
     if (nc_json_parse(copy, strlen(copy), &v, &err) < 0)
         fail_msg("%s: %s", json, err.msg);
     print(v, &out);
+    if (out.data)
+        drop_marks(out.data);
     return nc_buf_steal(&out);
 }
 
