@@ -47,6 +47,7 @@ struct nc_options {
     const char *image; /* of preflight: a root file system, not this machine */
     uint64_t timeout_usec;
     bool strict;
+    bool fragment; /* of check: the documents are a part of a configuration */
     bool json;
     bool metrics;
     bool watch;

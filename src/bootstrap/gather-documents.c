@@ -50,13 +50,13 @@ static bool looks_like_user_data(const struct nc_buf *text) {
            || strncmp(text->data, "#cloud-", 7) == 0;
 }
 
-static int add_document_text(struct nc_documents *d, const char *name, const struct nc_buf *text,
-                             struct nc_err *err) {
+int nc_gather_add_text(struct nc_gather *g, const char *name, const struct nc_buf *text,
+                       struct nc_err *err) {
     if (text->len > 0 && looks_like_user_data(text))
-        return nc_documents_add_userdata(d, name, text->data, text->len, err);
+        return nc_documents_add_userdata(&g->documents, name, text->data, text->len, err);
     return nc_documents_add(
-        d, name, (struct nc_text){.data = text->data ? text->data : "", .n = text->len, .line = 1},
-        err);
+        &g->documents, name,
+        (struct nc_text){.data = text->data ? text->data : "", .n = text->len, .line = 1}, err);
 }
 
 static int add_document_file(struct nc_gather *g, const char *path, const char *name,
@@ -70,7 +70,7 @@ static int add_document_file(struct nc_gather *g, const char *path, const char *
         nc_err_wrap(err, "configuration source");
         return r;
     }
-    return add_document_text(&g->documents, name, &data, err);
+    return nc_gather_add_text(g, name, &data, err);
 }
 
 static bool is_document(const char *name) {

@@ -78,6 +78,9 @@ char *nc_gather_ec2_endpoint(const struct nc_gather *g); /* owned */
 
 /* Adds what a person names on the command line: a source's URL, a file, a folder. */
 int nc_gather_add(struct nc_gather *g, const char *what, struct nc_err *err);
+/* The same of what was read already: documents, or user data. */
+int nc_gather_add_text(struct nc_gather *g, const char *name, const struct nc_buf *text,
+                       struct nc_err *err);
 
 /* The role's credentials, from IMDS; kept until shortly before they expire. NC_ERR_TRANSIENT while
  * IMDS has none yet (404: up to some seconds after boot). */

@@ -12,6 +12,7 @@
 
 #define NEWEST_KUBELET "v1.36.0"
 #define MAX_BYTES ((size_t)1 << 20)
+#define STDIN "standard input"
 
 static size_t count_unsupported(const struct nc_documents *d) {
     size_t n = 0;
@@ -117,14 +118,11 @@ static int add_cloud_config(struct nc_gather *g, const char *source, const struc
 }
 
 /* What cloud-init runs or reads, told by its first line. 1: it is none of that. */
-static int add_for_cloud_init(struct nc_gather *g, const char *path, struct nc_err *err) {
-    nc_cleanup(nc_buf_done_secret) struct nc_buf data = NC_BUF_INIT;
-
-    if (strstr(path, "://") || nc_file_read(path, MAX_BYTES, &data, NULL) < 0)
-        return 1;
-    if (nc_starts_with(data.data, "#cloud-config"))
-        return add_cloud_config(g, path, &data, err);
-    if (!nc_starts_with(data.data, "#!"))
+static int add_for_cloud_init(struct nc_gather *g, const char *path, const struct nc_buf *data,
+                              struct nc_err *err) {
+    if (!data->data || nc_starts_with(data->data, "#cloud-config"))
+        return data->data ? add_cloud_config(g, path, data, err) : 1;
+    if (!nc_starts_with(data->data, "#!"))
         return 1;
     (void)fprintf(stderr,
                   "%s is a script: cloud-init runs it, nodeclaimd does not read it; check "
@@ -203,15 +201,43 @@ static int try_plan(struct nc_gather *g, struct nc_err *err) {
     return nc_plan_make(&in, &g->plan, err);
 }
 
+static int read_stdin(struct nc_buf *out, struct nc_err *err) {
+    char chunk[4096];
+    size_t n;
+
+    while ((n = fread(chunk, 1, sizeof(chunk), stdin)) > 0 && out->len <= MAX_BYTES)
+        (void)nc_buf_add(out, chunk, n);
+    if (ferror(stdin) || out->len > MAX_BYTES)
+        return nc_err_set(err, NC_ERR_CONFIG, ferror(stdin) ? EIO : EFBIG,
+                          "%s: cannot be read, or is larger than %zu bytes", STDIN, MAX_BYTES);
+    return 0;
+}
+
+/* 1: it is cloud-init's. */
+static int add_one(struct nc_gather *g, const char *what, struct nc_err *err) {
+    nc_cleanup(nc_buf_done_secret) struct nc_buf data = NC_BUF_INIT;
+    const bool is_stdin = nc_streq(what, "-");
+    int r = 0;
+
+    if (is_stdin)
+        r = read_stdin(&data, err);
+    else if (!strstr(what, "://"))
+        (void)nc_file_read(what, MAX_BYTES, &data, NULL); /* what fails is told when it is added */
+    if (r == 0)
+        r = add_for_cloud_init(g, is_stdin ? STDIN : what, &data, err);
+    if (r <= 0)
+        return r < 0 ? r : 1;
+    r = is_stdin ? nc_gather_add_text(g, STDIN, &data, err) : nc_gather_add(g, what, err);
+    return r < 0 ? r : 0;
+}
+
 /* Reads what is named. *ret_foreign: how many are cloud-init's. */
 static int add_all(struct nc_gather *g, size_t *ret_foreign, struct nc_err *err) {
     int r = 0;
 
     for (int i = 0; r >= 0 && i < g->app->opts.n_args; i++) {
-        r = add_for_cloud_init(g, g->app->opts.args[i], err);
-        *ret_foreign += r == 0;
-        if (r > 0)
-            r = nc_gather_add(g, g->app->opts.args[i], err);
+        r = add_one(g, g->app->opts.args[i], err);
+        *ret_foreign += r > 0;
     }
     return r;
 }
@@ -265,10 +291,15 @@ int nc_command_check(struct nc_app *app) {
         return 0; /* what they are was reported */
     }
     is_drop_in = r >= 0 && n_docs > 0 && !names_cluster(&g.documents);
-    r = print_end(&g, r < 0 ? r : try_bootstrap(&g, is_drop_in, &err), &err);
+    /* Of a part each field is judged by itself: other documents have the rest, or another value. */
+    if (r >= 0 && !(app->opts.fragment && n_docs > 0))
+        r = try_bootstrap(&g, is_drop_in, &err);
+    r = print_end(&g, r, &err);
     if (r == 0 && !app->opts.json)
-        (void)printf("%zu document%s: a bootstrap would accept %s%s\n", n_docs,
-                     n_docs == 1 ? "" : "s", n_docs == 1 ? "it" : "them",
-                     is_drop_in ? " beside a document that names the cluster" : "");
+        (void)printf("%zu document%s: %s %s%s\n", n_docs, n_docs == 1 ? "" : "s",
+                     app->opts.fragment ? "no field is wrong in" : "a bootstrap would accept",
+                     n_docs == 1 ? "it" : "them",
+                     is_drop_in && !app->opts.fragment ? " beside a document that names the cluster"
+                                                       : "");
     return r;
 }

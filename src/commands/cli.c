@@ -38,7 +38,8 @@ static const struct nc_command commands[] = {
     {"render", ACCEPTS_SOURCES | ACCEPTS_FACTS | ACCEPTS_OUT | ACCEPTS_VERSION, 0, NULL,
      "writes the tree that bootstrap would write, anywhere", nc_command_render},
     {"check", ACCEPTS_CHECK | ACCEPTS_OUTPUT, INT_MAX, " FILE-or-URL...",
-     "validates configuration documents, and shows where they are wrong", nc_command_check},
+     "validates configuration documents, and shows where they are wrong; - is standard input",
+     nc_command_check},
     {"explain", ACCEPTS_SOURCES | ACCEPTS_FACTS | ACCEPTS_OUTPUT | ACCEPTS_VERSION, 1, " [FIELD]",
      "where each final value came from, and what it overrode", nc_command_explain},
     {"preflight", ACCEPTS_OUTPUT | ACCEPTS_IMAGE, 0, NULL,
@@ -77,6 +78,7 @@ enum option_id {
     OPT_TIMEOUT,
     OPT_KUBELET_LOG,
     OPT_STRICT,
+    OPT_FRAGMENT,
     OPT_OUTPUT,
     OPT_METRICS,
     OPT_WATCH,
@@ -108,6 +110,8 @@ static const struct nc_flag flags[] = {
     {"kubelet-log", "FILE", OPT_KUBELET_LOG, ACCEPTS_BOOTSTRAP,
      "where kubelet's output goes with --start exec"},
     {"strict", NULL, OPT_STRICT, ACCEPTS_CHECK, "unknown fields are errors"},
+    {"fragment", NULL, OPT_FRAGMENT, ACCEPTS_CHECK,
+     "a part of a configuration, such as a drop-in: the rest is assumed to fit"},
     {"output", "text|json", OPT_OUTPUT, ACCEPTS_OUTPUT, "also -o"},
     {"metrics", NULL, OPT_METRICS, ACCEPTS_STATUS, "Prometheus text"},
     {"watch", NULL, OPT_WATCH, ACCEPTS_STATUS, "shows it anew when it changes, until Ctrl-C"},
@@ -204,6 +208,9 @@ static const char *judge_option(struct nc_options *o, int id, const char *value)
         break;
     case OPT_STRICT:
         o->strict = true;
+        break;
+    case OPT_FRAGMENT:
+        o->fragment = true;
         break;
     case OPT_METRICS:
         o->metrics = true;

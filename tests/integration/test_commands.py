@@ -141,6 +141,49 @@ class Check(WorldTest):
         self.good.write_text(AGENT_CONFIG + "  kubelet: {config: {imageGCHighThresholdPercent: 70}}\n")
         self.assertEqual(self.w.run("check", str(self.good)).code, 3, "the rules of a plan hold for it, too")
 
+    def test_standard_input(self) -> None:
+        def check(text: bytes, *args: str) -> "subprocess.CompletedProcess[bytes]":
+            command = self.w.command("check", *args, "-")
+            return subprocess.run(command, input=text, capture_output=True, env=self.w.environment(), timeout=60 * PATIENCE)
+
+        done = check(self.good.read_bytes())
+        self.assertEqual((done.returncode, done.stderr), (0, b""), done.stdout)
+        self.assertIn(b"a bootstrap would accept it", done.stdout)
+        done = check(self.typo.read_bytes(), "--strict")
+        self.assertEqual(done.returncode, 3)
+        self.assertRegex(done.stdout, rb"^standard input:6:\d+: error: spec\.maxPods: ")
+        for path in ("cloud-config.yaml", "karpenter-al2023.mime"):
+            self.assertEqual(check((SOURCE / "userdata" / path).read_bytes()).returncode, 0, path)
+        self.assertIn(b"is a script", check(b"#!/bin/sh\n").stderr)
+        for text in (b"", b"{", b"\0" * 100, b"a: b\n" * 300000):
+            self.assertEqual(check(text).returncode, 3, text[:10])
+
+    def test_fragment(self) -> None:
+        """A part of a configuration: what it lacks is another's, what is wrong in it is wrong."""
+        whole = self.w.node_config()
+        part = whole[: whole.index("spec:")] + "spec:\n"
+        for text in (
+            part + "  cluster: {cidr: 10.9.0.0/16}\n",
+            part + "  kubelet: {config: {evictionSoft: {memory.available: 1Gi}}}\n",
+            AGENT_CONFIG + "  cluster: {auth: {mode: client-certificate}}\n",
+            AGENT_CONFIG + "  maxPods: {mode: explicit}\n",
+        ):
+            self.good.write_text(text)
+            self.assertEqual(self.w.run("check", str(self.good)).code, 3, text)
+            done = self.w.run("check", "--fragment", str(self.good))
+            self.assertEqual((done.code, done.out, done.err), (0, "1 document: no field is wrong in it\n", ""), text)
+        for text in (
+            part + "  cluster: {cidr: 10.9.0.0}\n",
+            part + "  kubelet: {config: {maxPods: many}}\n",
+            AGENT_CONFIG + "  maxPods: {mode: perhaps}\n",
+            "spec: {}\n",
+            "",
+        ):
+            self.good.write_text(text)
+            self.assertEqual(self.w.run("check", "--fragment", str(self.good)).code, 3, text)
+        self.assertEqual(self.w.run("check", "--fragment", str(self.typo)).code, 0)
+        self.assertEqual(self.w.run("check", "--fragment", "--strict", str(self.typo)).code, 3)
+
     def test_what_cloud_init_reads(self) -> None:
         """Each example of userdata/ is checked, or it is said in one line what it is."""
         for path in sorted((SOURCE / "userdata").iterdir()):
