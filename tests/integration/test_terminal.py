@@ -1,4 +1,4 @@
-"""What a terminal shows, and what a pipe gets: lines, colours, local times, a watch; what was meant."""
+"""What a terminal shows, and what a pipe gets: lines, colours, local times, a watch; what was meant; completion in real shells."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ import os
 import re
 import resource
 import select
+import shutil
 import signal
 import struct
 import subprocess
 import termios
 import time
 import unittest
+from pathlib import Path
 from typing import Callable, Optional
 
 from controlling import controller_path
-from harness import PATIENCE, World, WorldTest, agent_path, environment
+from harness import PATIENCE, SOURCE, World, WorldTest, agent_path, environment
 
 FAILED = {
     "schema": 2,
@@ -218,6 +220,100 @@ class Meant(unittest.TestCase):
             self.assertEqual("did you mean" in done.stderr, bool(meant), done.stderr)
             self.assertIn(meant, done.stderr)
             self.assertIn("--help\n", done.stderr)
+
+
+def helped(program: Path) -> "dict[str, dict[str, str]]":
+    """The commands of a program and the options of each with their arguments, as --help has them."""
+    names = re.findall(r"^  ([a-z]+) ", subprocess.check_output([program, "--help"], text=True), re.M)
+    of = {name: subprocess.check_output([program, name, "--help"], text=True) for name in names}
+    return {name: dict(re.findall(r"^  --([a-z-]+) (\S*)", text, re.M)) for name, text in of.items()}
+
+
+class Completion(unittest.TestCase):
+    PROGRAMS = {"nodeclaimd": agent_path, "nodeclaim-controller": controller_path}
+
+    def shell_environment(self) -> "dict[str, str]":
+        folders = {str(path().resolve().parent) for path in self.PROGRAMS.values()}
+        return environment(PATH=":".join([*folders, "/usr/bin", "/bin"]), TERM="dumb", HOME="/nonexistent")
+
+    def bash(self, *words: str) -> "list[str]":
+        """What bash would offer for the last word."""
+        script = """
+            source "$1"; shift
+            compopt() { :; } # only known while bash itself completes
+            COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+            "$(complete -p "$1" | sed 's/.*-F \\([^ ]*\\) .*/\\1/')"
+            printf '%s\\n' "${COMPREPLY[@]}"
+        """
+        command = ["bash", "--norc", "-c", script, "bash", str(SOURCE / "completions/nodeclaimd.bash"), *words]
+        done = subprocess.run(command, env=self.shell_environment(), capture_output=True, text=True, timeout=30 * PATIENCE)
+        self.assertEqual(done.stderr, "")
+        return done.stdout.split()
+
+    def test_bash_offers_what_help_says(self) -> None:
+        for program, path in self.PROGRAMS.items():
+            commands = helped(path())
+            self.assertEqual(self.bash(program, ""), list(commands))
+            for command, options in commands.items():
+                self.assertGreater(len(options), 2)
+                self.assertEqual(self.bash(program, command, "-"), [f"--{name}" for name in options])
+                for name, argument in options.items():
+                    if argument and not re.search("[A-Z]", argument):
+                        self.assertEqual(self.bash(program, command, f"--{name}", ""), argument.split("|"))
+                        self.assertEqual(self.bash(program, command, f"--{name}", "=", ""), argument.split("|"))
+        self.assertEqual(self.bash("nodeclaimd", "sta"), ["status"])
+        self.assertEqual(self.bash("nodeclaimd", "status", "-o", "j"), ["json"])
+        self.assertEqual(self.bash("nodeclaim-controller", "--mode", "k"), ["karpenter"])
+        here = str(SOURCE / "README")
+        self.assertEqual(self.bash("nodeclaimd", "check", here), [here + ".md"])
+        self.assertEqual(self.bash("nodeclaimd", "drain", "--kubeconfig", here), [here + ".md"])
+        self.assertEqual(self.bash("nodeclaimd", "status", here), [])
+
+    def test_bash_itself(self) -> None:
+        """Typed, with a tab, into a shell of its own."""
+        env = {k: v for k, v in self.shell_environment().items() if k in ("PATH", "HOME")}
+        shell = Terminal(["bash", "--norc", "--noprofile", "-i"], TERM="dumb", PS1="", **env)
+        shell.type(f"source {SOURCE}/completions/nodeclaimd.bash; echo rea''dy\n")
+        shell.read(lambda text: "\nready" in text)
+        shell.type("echo nodeclaimd; nodeclaimd ver\t-o js\t | tr -d '\\n'; echo en''d\n")
+        text = shell.read(lambda text: "end\n" in text)
+        self.assertRegex(text, r'\{ +"version": ')
+        shell.type("exit\n")
+        self.assertEqual(shell.end(), 0)
+
+    @unittest.skipUnless(shutil.which("zsh"), "zsh is missing")
+    def test_zsh_offers_what_help_says(self) -> None:
+        env = {k: v for k, v in self.shell_environment().items() if k in ("PATH", "HOME")}
+        shell = Terminal(["zsh", "-f", "-i"], columns=200, rows=500, TERM="dumb", **env)
+        shell.type(
+            f"PS1=; fpath=({SOURCE}/completions $fpath); autoload -U compinit; compinit -D -u; unset zle_bracketed_paste; unsetopt prompt_sp; "
+            "zstyle ':completion:*' list-grouped false; LISTMAX=1000; echo rea''dy\n"
+        )
+        shell.read(lambda text: "\nready" in text)
+
+        def offered(line: str, words: "list[str]") -> None:
+            """All that is listed at a tab behind the line; then the line is given up."""
+            shell.text = ""
+            shell.type(line + "\t")
+            try:
+                shell.read(lambda text: all(re.search(rf"(?<![\w-]){re.escape(w)}(?![\w-])", text) for w in words))
+            except AssertionError:
+                raise AssertionError(f"{line!r} offers not all of {words}: {shell.text!r}") from None
+            shell.type("\x15")
+            shell.type("echo do''ne\n")
+            shell.read(lambda text: "done\n" in text)
+
+        for program, path in self.PROGRAMS.items():
+            commands = helped(path())
+            offered(f"{program} ", list(commands))
+            for command, options in commands.items():
+                offered(f"{program} {command} --", [f"--{name}" for name in options])
+        offered("nodeclaimd drain --mode ", ["graceful", "cordon", "deadline"])
+        offered("nodeclaimd status -o ", ["text", "json"])
+        offered("nodeclaim-controller --order ", ["both", "delete-first"])
+        offered(f"nodeclaimd check {SOURCE}/READ", ["README.md"])
+        shell.type("exit\n")
+        shell.end()
 
 
 if __name__ == "__main__":
