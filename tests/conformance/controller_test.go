@@ -19,6 +19,7 @@ import (
 
 const (
 	controllerManifests = "../../deploy/*.yaml"
+	standaloneManifest  = "../../deploy/optional/standalone-role.yaml"
 	controllerAgent     = "nodeclaim-controller"
 	relayMargin         = 15 * time.Second // the controller's, and the daemon's
 )
@@ -34,10 +35,10 @@ type central struct {
 	started int
 }
 
-// deploy applies the manifests; nothing runs yet.
-func deploy(t *testing.T, ctx context.Context) *central {
+// deploy applies the manifests, and more where a mode needs more; nothing runs yet.
+func deploy(t *testing.T, ctx context.Context, more ...string) *central {
 	t.Helper()
-	account, err := cluster.Deploy(ctx, controllerManifests)
+	account, err := cluster.Deploy(ctx, append([]string{controllerManifests}, more...)...)
 	must(t, err)
 	t.Cleanup(func() { account.Remove(context.Background()) })
 	dir, err := os.MkdirTemp(workDir, t.Name()+"-controller-")

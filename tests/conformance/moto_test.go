@@ -37,7 +37,7 @@ func newEnder(t *testing.T, ctx context.Context) *ender {
 	must(t, m.CheckSignatures(ctx))
 	must(t, cluster.NewPool(ctx, motoPool, "100%"))
 	t.Cleanup(func() { cluster.DeletePool(context.Background(), motoPool) })
-	return &ender{central: deploy(t, ctx), moto: m}
+	return &ender{central: deploy(t, ctx, standaloneManifest), moto: m}
 }
 
 // begin runs it with credentials of the environment, or of an instance where that is given.

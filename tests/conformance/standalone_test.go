@@ -148,7 +148,7 @@ func TestLifeAlone(t *testing.T) {
 	ctx := within(t, 240*time.Second)
 	must(t, cluster.NewPool(ctx, alonePool, "1"))
 	t.Cleanup(func() { cluster.DeletePool(context.Background(), alonePool) })
-	c := deploy(t, ctx)
+	c := deploy(t, ctx, standaloneManifest)
 	began := time.Now()
 	c.start("--mode", "standalone", "--node-identity", "admission")
 	nodes := make([]*aloneNode, aloneNodes)

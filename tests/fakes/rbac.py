@@ -1,7 +1,8 @@
 """What a ServiceAccount may do: the rules of ClusterRoles and Roles, and discovery.
 
 Knows: rules as RBAC writes them, and what every authenticated user may read.
-Gives: `Rule`, `allows`, and `CONTROLLER`: what deploy/rbac.yaml grants, so that every test of the controller proves it enough.
+Gives: `Rule`, `allows`, and what deploy/ grants, so that every test of the controller proves it enough: `RELAY` in mode karpenter,
+`CONTROLLER` in the other modes.
 Must not: know about nodes; the node authorizer is in authz.py.
 """
 
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Iterable
 
-MANIFEST = Path(__file__).resolve().parent.parent.parent / "deploy" / "rbac.yaml"
+DEPLOY = Path(__file__).resolve().parent.parent.parent / "deploy"
 CONTROLLER_NAMESPACE = "kube-system"
 CONTROLLER_USER = f"system:serviceaccount:{CONTROLLER_NAMESPACE}:nodeclaim-controller"
 CONTROLLER_GROUPS = ("system:serviceaccounts", f"system:serviceaccounts:{CONTROLLER_NAMESPACE}")
@@ -74,4 +75,5 @@ def read_rules(text: str) -> tuple[Rule, ...]:
     return tuple(out)
 
 
-CONTROLLER = read_rules(MANIFEST.read_text(encoding="utf-8"))
+RELAY = read_rules((DEPLOY / "rbac.yaml").read_text(encoding="utf-8"))
+CONTROLLER = RELAY + read_rules((DEPLOY / "optional" / "standalone-role.yaml").read_text(encoding="utf-8"))

@@ -28,7 +28,7 @@ from unittest import TestCase
 
 from apiserver import CONTROLLER_TOKEN, ApiServer
 from pods import epoch, stamp
-from rbac import CONTROLLER_NAMESPACE, CONTROLLER_USER
+from rbac import CONTROLLER, CONTROLLER_NAMESPACE, CONTROLLER_USER, RELAY
 from store import Change
 from wire import Request
 
@@ -120,6 +120,7 @@ class ControlWorld:
         self._folder = tempfile.TemporaryDirectory(prefix="nodeclaim-controller-")
         self.folder = Path(self._folder.name)
         self.api = ApiServer(harness.SHARED, behave=QUIET)
+        self.api.rules[CONTROLLER_USER] = RELAY if mode == "karpenter" else CONTROLLER
         self.api.karpenter_version = version
         self.procs: list[subprocess.Popen[bytes]] = []
         self.addresses: dict[int, str] = {}

@@ -156,6 +156,10 @@ static bool names(const struct nc_value *rule, const struct row *r) {
     return !nc_value_get(rule, "resourceNames") || lists(rule, "resourceNames", last);
 }
 
+/* What both modes need, and what the standalone mode needs in addition. */
+enum { RELAY = 0, STANDALONE, N_RBAC };
+static const char *const rbac_files[N_RBAC] = {"rbac.yaml", "optional/standalone-role.yaml"};
+
 static bool rbac_allows(const struct nc_values *m, const struct row *r) {
     for (size_t i = 0; i < m->n; i++) {
         const struct nc_value *rules = nc_value_get(m->v[i], "rules");
@@ -183,23 +187,31 @@ static bool wire_allows(const struct row *r) {
     return nc_kube_guard_control(&c, NULL) >= 0;
 }
 
+static void check_row(const struct row *r, bool is_relay, bool is_standalone) {
+    /* its name and namespace are options: the manifests know theirs, the wire does not */
+    const bool is_karpenters = nc_ends_with(r->path, "/karpenter-leader-election");
+    const bool is_elsewhere =
+        nc_streq(r->resource, "leases") && !is_karpenters && nc_streq(r->namespace, "karpenter");
+    const bool rbac = is_relay || is_standalone;
+
+    if (!is_elsewhere && rbac != wire_allows(r))
+        fail_msg("%s %s %s: RBAC says %s, the program the opposite", r->verb, r->group, r->resource,
+                 rbac ? "yes" : "no");
+    if (is_elsewhere)
+        assert_false(rbac);
+    if (is_relay && is_standalone)
+        fail_msg("%s %s %s is granted twice", r->verb, r->group, r->resource);
+}
+
+/* The tests of the controller in mode karpenter hold the first file to be enough for it. */
 static void test_rbac_is_what_is_asked(void **state) {
-    nc_cleanup(nc_values_done) struct nc_values m = {0};
+    nc_cleanup(nc_values_done) struct nc_values relay = {0}, standalone = {0};
 
     (void)state;
-    read_manifests("rbac.yaml", &m);
-    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
-        const bool rbac = rbac_allows(&m, &rows[i]);
-        /* its name and namespace are options: the manifests know theirs, the wire does not */
-        const bool is_karpenters = nc_ends_with(rows[i].path, "/karpenter-leader-election");
-        const bool is_elsewhere = nc_streq(rows[i].resource, "leases") && !is_karpenters
-                                  && nc_streq(rows[i].namespace, "karpenter");
-        if (!is_elsewhere && rbac != wire_allows(&rows[i]))
-            fail_msg("%s %s %s: RBAC says %s, the program the opposite", rows[i].verb,
-                     rows[i].group, rows[i].resource, rbac ? "yes" : "no");
-        if (is_elsewhere)
-            assert_false(rbac);
-    }
+    read_manifests(rbac_files[RELAY], &relay);
+    read_manifests(rbac_files[STANDALONE], &standalone);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++)
+        check_row(&rows[i], rbac_allows(&relay, &rows[i]), rbac_allows(&standalone, &rows[i]));
 }
 
 static bool is_known(const char *group, const char *resource, const char *verb) {
@@ -227,24 +239,31 @@ static void check_rule(const struct nc_value *rule) {
                              groups->items[g]->text, resources->items[r]->text);
 }
 
-static void test_rbac_is_no_more(void **state) {
+static void check_subjects(const struct nc_value *subjects) {
+    assert_int_equal(subjects->n, 1);
+    assert_string_equal(nc_value_get_string(subjects->items[0], "kind"), "ServiceAccount");
+    assert_string_equal(nc_value_get_string(subjects->items[0], "name"), NC_CONTROLLER);
+    assert_string_equal(nc_value_get_string(subjects->items[0], "namespace"), NC_LEASE_NAMESPACE);
+}
+
+static void check_file(const char *name) {
     nc_cleanup(nc_values_done) struct nc_values m = {0};
 
-    (void)state;
-    read_manifests("rbac.yaml", &m);
+    read_manifests(name, &m);
     for (size_t i = 0; i < m.n; i++) {
         const struct nc_value *rules = nc_value_get(m.v[i], "rules");
         const struct nc_value *subjects = nc_value_get(m.v[i], "subjects");
         for (size_t k = 0; rules && k < rules->n; k++)
             check_rule(rules->items[k]);
-        if (subjects) {
-            assert_int_equal(subjects->n, 1);
-            assert_string_equal(nc_value_get_string(subjects->items[0], "kind"), "ServiceAccount");
-            assert_string_equal(nc_value_get_string(subjects->items[0], "name"), NC_CONTROLLER);
-            assert_string_equal(nc_value_get_string(subjects->items[0], "namespace"),
-                                NC_LEASE_NAMESPACE);
-        }
+        if (subjects)
+            check_subjects(subjects);
     }
+}
+
+static void test_rbac_is_no_more(void **state) {
+    (void)state;
+    for (size_t i = 0; i < N_RBAC; i++)
+        check_file(rbac_files[i]);
 }
 
 /* --- the Deployment */
