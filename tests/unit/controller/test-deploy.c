@@ -1,7 +1,7 @@
 /*
  * The manifests of deploy/: they parse, and RBAC allows exactly what the program lets through to
  * the wire, asked of both for every verb and resource; options and probes are ones that the program
- * has.
+ * has. deploy/chart, which they come from: its version, and the options that its schema admits.
  */
 #include "base-test.h"
 #include "groups.h"
@@ -377,6 +377,46 @@ static void test_iam_policy(void **state) {
         "owned");
 }
 
+/* --- the chart */
+
+/* Helm takes the image's tag from there; deploy/render writes it. */
+static void test_chart_has_our_version(void **state) {
+    nc_cleanup(nc_values_done) struct nc_values m = {0};
+
+    (void)state;
+    read_manifests("chart/Chart.yaml", &m);
+    assert_string_equal(nc_value_get_string(m.v[0], "version"), NC_VERSION);
+    assert_string_equal(nc_value_get_string(m.v[0], "appVersion"), NC_VERSION);
+}
+
+static void check_option(const struct nc_member *m) {
+    const struct nc_value *examples = nc_value_get(m->value, "examples");
+    char number[32];
+    nc_auto_free char *option = NULL;
+    char *argv[] = {(char *)NC_CONTROLLER, (char *)"run", NULL, NULL};
+    struct nc_settings s;
+    int code = -1;
+
+    if (!examples || examples->n != 1)
+        fail_msg("options.%s has no example", m->key);
+    option = nc_asprintf("--%s=%s", m->key, nc_value_scalar_text(examples->items[0], number));
+    argv[2] = option;
+    if (nc_settings_read(3, argv, &nc_standalone_mode, &s, &code) != 0)
+        fail_msg("the schema admits %s, the program does not", option);
+}
+
+static void test_schema_knows_the_options(void **state) {
+    nc_cleanup(nc_values_done) struct nc_values m = {0};
+    const struct nc_value *options;
+
+    (void)state;
+    read_manifests("chart/values.schema.json", &m);
+    options = nc_value_path(m.v[0], "properties.options.properties");
+    assert_true(options && options->n > 0);
+    for (size_t i = 0; i < options->n; i++)
+        check_option(&options->members[i]);
+}
+
 static void test_the_rest_parses(void **state) {
     static const char *const names[] = {"kustomization.yaml", "optional/node-claims-role.yaml",
                                         "optional/node-guards.yaml", "optional/node-identity.yaml"};
@@ -392,9 +432,14 @@ static void test_the_rest_parses(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rbac_is_what_is_asked), cmocka_unit_test(test_rbac_is_no_more),
-        cmocka_unit_test(test_pod_has_no_powers),     cmocka_unit_test(test_options_are_parsed),
-        cmocka_unit_test(test_network_policy),        cmocka_unit_test(test_iam_policy),
+        cmocka_unit_test(test_rbac_is_what_is_asked),
+        cmocka_unit_test(test_rbac_is_no_more),
+        cmocka_unit_test(test_pod_has_no_powers),
+        cmocka_unit_test(test_options_are_parsed),
+        cmocka_unit_test(test_network_policy),
+        cmocka_unit_test(test_iam_policy),
+        cmocka_unit_test(test_chart_has_our_version),
+        cmocka_unit_test(test_schema_knows_the_options),
         cmocka_unit_test(test_the_rest_parses),
     };
 
