@@ -41,6 +41,12 @@ func deploy(t *testing.T, ctx context.Context, more ...string) *central {
 	account, err := cluster.Deploy(ctx, append([]string{controllerManifests}, more...)...)
 	must(t, err)
 	t.Cleanup(func() { account.Remove(context.Background()) })
+	return centralOf(t, ctx, account)
+}
+
+// centralOf is for what is deployed already.
+func centralOf(t *testing.T, ctx context.Context, account *harness.Deployment) *central {
+	t.Helper()
 	dir, err := os.MkdirTemp(workDir, t.Name()+"-controller-")
 	must(t, err)
 	c := &central{t: t, ctx: ctx, dir: dir, account: account, since: time.Now()}

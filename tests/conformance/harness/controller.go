@@ -40,6 +40,11 @@ func (c *Cluster) Deploy(ctx context.Context, patterns ...string) (*Deployment, 
 	if err := c.Apply(ctx, objects); err != nil {
 		return nil, err
 	}
+	return c.Deployed(ctx, objects)
+}
+
+// Deployed is Deploy for objects that are in the cluster already.
+func (c *Cluster) Deployed(ctx context.Context, objects []*unstructured.Unstructured) (*Deployment, error) {
 	d := &Deployment{cluster: c, objects: objects}
 	for _, object := range objects {
 		if object.GetKind() == "Deployment" {

@@ -45,6 +45,11 @@ func readManifest(file string) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
+	return ParseManifest(text)
+}
+
+// ParseManifest gives the objects of a YAML stream.
+func ParseManifest(text []byte) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
 	for {

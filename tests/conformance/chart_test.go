@@ -1,0 +1,373 @@
+// The chart of deploy/chart, by the real helm: what it renders is what the kustomize base has and what the API server accepts; it is
+// installed, upgraded and removed; and it refuses values that mean nothing.
+
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"nodeclaimd.io/nodeclaimd/tests/conformance/harness"
+)
+
+const (
+	deployDir = "../../deploy"
+	chartDir  = deployDir + "/chart"
+	release   = "nodeclaim-controller"
+)
+
+var (
+	shipping       = os.Getenv("CONFORMANCE_HELM") // folder of helm, kustomize and the resource definitions of the Prometheus Operator
+	atNamespace    = []string{"--namespace", "kube-system"}
+	deploymentKind = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	inStandalone   = []string{"--set", "mode=standalone,standalone.terminate=true,standalone.nodeIdentity=admission"}
+)
+
+// Values that people set, each of which the API server must accept.
+var chartValues = map[string][]string{
+	"defaults":   nil,
+	"standalone": inStandalone,
+	"auto":       {"--set", "mode=auto,karpenterNamespaces={karpenter,team-karpenter},options.margin=30s,options.max-in-flight=128"},
+	"guards":     {"--set", "nodes.readNodeClaims=true,nodes.guards=true,nodes.identityGuard=true"},
+	"operator":   {"--set", "metrics.rules=true,metrics.scrape=serviceMonitor,metrics.labels.release=prometheus"},
+	"placement": {"--set", "allowManagedNodes=true,nodeSelector.disk=ssd,tolerations=null,replicas=1,priorityClassName=,networkPolicy.enabled=false",
+		"--set-string", "podLabels.team=a,podAnnotations.example\\.com/n=1,serviceAccount.annotations.eks\\.amazonaws\\.com/role-arn=arn:aws:iam::1:role/r"},
+	"image": {"--set", "image.repository=registry.example.com:5000/a/nodeclaim-controller,image.digest=sha256:" +
+		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef,image.pullSecrets={registry}",
+		"--set-string", "metrics.address=[::]:9090"},
+}
+
+func newTools(t *testing.T) *harness.Tools {
+	t.Helper()
+	tools, err := cluster.NewTools(shipping, filepath.Join(workDir, t.Name()))
+	must(t, err)
+	return tools
+}
+
+// render gives the objects of `helm template` with more arguments.
+func render(t *testing.T, ctx context.Context, tools *harness.Tools, more ...string) []*unstructured.Unstructured {
+	t.Helper()
+	text, err := tools.Helm(ctx, slices.Concat([]string{"template", release, chartDir}, atNamespace, more)...)
+	must(t, err)
+	objects, err := harness.ParseManifest([]byte(text))
+	must(t, err)
+	return objects
+}
+
+func nameOf(o *unstructured.Unstructured) string {
+	return fmt.Sprintf("%s %s/%s", o.GetKind(), o.GetNamespace(), o.GetName())
+}
+
+func byName(t *testing.T, objects []*unstructured.Unstructured) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, o := range objects {
+		text, err := o.MarshalJSON()
+		must(t, err)
+		if all[nameOf(o)] != "" {
+			t.Errorf("%s is there twice", nameOf(o))
+		}
+		all[nameOf(o)] = string(text)
+	}
+	return all
+}
+
+// The chart is the source: who uses kustomize, or a file of optional/, gets what helm gives.
+func TestManifestsAreTheChart(t *testing.T) {
+	ctx := within(t, 60*time.Second)
+	tools := newTools(t)
+	_, err := tools.Run(ctx, deployDir+"/render", "--check")
+	must(t, err)
+	text, err := tools.Run(ctx, tools.Path("kustomize"), "build", deployDir)
+	must(t, err)
+	base, err := harness.ParseManifest([]byte(text))
+	must(t, err)
+	chart := byName(t, render(t, ctx, tools))
+	if changes := harness.Changes(chart, byName(t, base)); len(changes) > 0 || len(chart) < 9 {
+		t.Errorf("the chart has %d objects; the kustomize base differs in %v", len(chart), changes)
+	}
+}
+
+// installOperator makes the kinds of the Prometheus Operator known.
+func installOperator(t *testing.T, ctx context.Context) {
+	t.Helper()
+	definitions, err := harness.ReadManifests(filepath.Join(shipping, "crds", "*.yaml"))
+	must(t, err)
+	must(t, cluster.Apply(ctx, definitions))
+	t.Cleanup(func() { cluster.Remove(context.Background(), definitions) })
+	must(t, harness.Poll(ctx, "the Prometheus Operator's kinds", nil, func() error {
+		_, err := cluster.Client.Discovery().ServerResourcesForGroupVersion("monitoring.coreos.com/v1")
+		return err
+	}))
+}
+
+func TestChartIsAccepted(t *testing.T) {
+	ctx := within(t, 120*time.Second)
+	tools := newTools(t)
+	installOperator(t, ctx)
+	for name, values := range chartValues {
+		t.Run(name, func(t *testing.T) {
+			said, err := tools.Helm(ctx, slices.Concat([]string{"lint", "--strict", chartDir}, values)...)
+			must(t, err)
+			if !strings.Contains(said, "0 chart(s) failed") {
+				t.Error(said)
+			}
+			must(t, cluster.ApplyDry(ctx, render(t, ctx, tools, values...)))
+		})
+	}
+}
+
+// The alerts of the PrometheusRule are those that promtool checks, word for word: no template is read in them.
+func TestChartHasTheAlerts(t *testing.T) {
+	ctx := within(t, 30*time.Second)
+	for _, o := range render(t, ctx, newTools(t), "--set", "metrics.rules=true") {
+		if o.GetKind() != "PrometheusRule" {
+			continue
+		}
+		rules, err := harness.ReadManifests(deployDir + "/observability/alerts.yaml")
+		must(t, err)
+		if !reflect.DeepEqual(o.Object["spec"], rules[0].Object) {
+			t.Errorf("%v\nnot\n%v", o.Object["spec"], rules[0].Object)
+		}
+		return
+	}
+	t.Error("there is no PrometheusRule")
+}
+
+// A chart that depends on this one may pass `global`, and switch it by `enabled`.
+func TestChartAsADependency(t *testing.T) {
+	ctx := within(t, 30*time.Second)
+	tools := newTools(t)
+	dir := filepath.Join(workDir, t.Name(), "umbrella")
+	must(t, os.MkdirAll(filepath.Join(dir, "charts"), 0o755))
+	must(t, os.WriteFile(filepath.Join(dir, "Chart.yaml"), []byte("apiVersion: v2\nname: umbrella\nversion: 1.0.0\n"+
+		"dependencies:\n- {name: nodeclaim-controller, version: '>=0.0.0-0', condition: nodeclaim-controller.enabled}\n"), 0o644))
+	_, err := tools.Helm(ctx, "package", chartDir, "--destination", filepath.Join(dir, "charts"))
+	must(t, err)
+	for enabled, want := range map[string]int{"true": 1, "false": 0} {
+		text, err := tools.Helm(ctx, "template", "x", dir, "--set", "global.team=a,nodeclaim-controller.metrics.rules=true,nodeclaim-controller.enabled="+enabled)
+		must(t, err)
+		for _, kind := range []string{"Deployment", "PrometheusRule"} {
+			if got := strings.Count(text, "\nkind: "+kind+"\n"); got != want {
+				t.Errorf("enabled=%s: %d of kind %s", enabled, got, kind)
+			}
+		}
+	}
+}
+
+func TestChartRefusesValues(t *testing.T) {
+	ctx := within(t, 60*time.Second)
+	tools := newTools(t)
+	for _, one := range []struct{ set, says string }{
+		{"replica=3", "'replica' not allowed"},
+		{"image.repo=x", "'repo' not allowed"},
+		{"replicas=two", "got string, want integer"},
+		{"replicas=100", "100"},
+		{"mode=alone", "'karpenter', 'standalone', 'auto'"},
+		{"options.mode=auto", "'mode' not allowed"},
+		{"options.margin=soon", "'soon' does not match pattern"},
+		{"options.max-in-flight=2", "minimum"},
+		{"metrics.scrape=yes", "'annotations', 'serviceMonitor', 'none'"},
+		{"metrics.address=:8080", "':8080' does not match pattern"},
+		{"image.digest=0123", "'0123' does not match pattern"},
+		{"nodes.guards=maybe", "got string, want boolean"},
+		{"podLabels.app\\.kubernetes\\.io/name=other", "/podLabels/app.kubernetes.io~1name"},
+		{"standalone.terminate=true", "need mode: standalone or mode: auto"},
+		{"standalone.nodeIdentity=admission", "need mode: standalone or mode: auto"},
+	} {
+		_, err := tools.Helm(ctx, "template", release, chartDir, "--set", one.set)
+		if err == nil || !strings.Contains(err.Error(), one.says) {
+			t.Errorf("%s: %v", one.set, err)
+		} else {
+			t.Logf("%s: %s", one.set, strings.TrimSpace(err.Error()[strings.Index(err.Error(), "Error:"):]))
+		}
+	}
+}
+
+// life is a release in the cluster, and what the cluster held at its last step.
+type life struct {
+	t     *testing.T
+	ctx   context.Context
+	tools *harness.Tools
+	was   map[string]string
+}
+
+// step runs helm and says what that changed, the release's own record apart.
+func (l *life) step(args ...string) []string {
+	l.t.Helper()
+	_, err := l.tools.Helm(l.ctx, slices.Concat(args, atNamespace)...)
+	must(l.t, err)
+	now, err := cluster.Everything(l.ctx)
+	must(l.t, err)
+	changes := slices.DeleteFunc(harness.Changes(l.was, now), func(s string) bool {
+		return strings.Contains(s, "secrets kube-system/sh.helm.release.v1."+release)
+	})
+	l.was = now
+	return changes
+}
+
+func (l *life) expect(what string, got, want []string) {
+	l.t.Helper()
+	if !slices.Equal(got, want) {
+		l.t.Errorf("%s changed\n%s\nnot\n%s", what, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func (l *life) live() *unstructured.Unstructured {
+	l.t.Helper()
+	o, err := cluster.Dynamic.Resource(deploymentKind).Namespace("kube-system").Get(l.ctx, release, metav1.GetOptions{})
+	must(l.t, err)
+	return o
+}
+
+// differs gives the paths below spec in which two Deployments differ.
+func differs(a, b any, at string) []string {
+	left, isMap := a.(map[string]any)
+	right, areMaps := b.(map[string]any)
+	var paths []string
+	if !isMap || !areMaps {
+		if fmt.Sprint(a) != fmt.Sprint(b) {
+			paths = []string{at}
+		}
+		return paths
+	}
+	keys := map[string]bool{}
+	for _, m := range []map[string]any{left, right} {
+		for key := range m {
+			keys[key] = true
+		}
+	}
+	for key := range keys {
+		paths = append(paths, differs(left[key], right[key], at+"."+key)...)
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+const (
+	ourDeployment     = "deployments.apps kube-system/nodeclaim-controller"
+	ourStandaloneRole = "clusterroles.rbac.authorization.k8s.io /nodeclaim-controller-standalone"
+	ourBinding        = "clusterrolebindings.rbac.authorization.k8s.io /nodeclaim-controller-standalone"
+	ourInstancePolicy = "validatingadmissionpolicies.admissionregistration.k8s.io /nodeclaimd-own-instance"
+	ourPolicyBinding  = "validatingadmissionpolicybindings.admissionregistration.k8s.io /nodeclaimd-own-instance"
+)
+
+// marked gives these changes, sorted as Changes sorts them.
+func marked(mark string, keys ...string) []string {
+	var out []string
+	for _, key := range keys {
+		out = append(out, mark+key)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestChartLife(t *testing.T) {
+	ctx := within(t, 120*time.Second)
+	l := &life{t: t, ctx: ctx, tools: newTools(t)}
+	var err error
+	l.was, err = cluster.Everything(ctx)
+	must(t, err)
+	before := l.was
+
+	if got := l.step("install", release, chartDir); len(got) != len(render(t, ctx, l.tools)) {
+		t.Errorf("the install changed %v", got)
+	}
+	t.Cleanup(func() { _, _ = l.tools.Helm(context.Background(), "uninstall", release, "--namespace", "kube-system") })
+	first := l.live()
+	l.expect("an upgrade with the same values", l.step("upgrade", release, chartDir), nil)
+
+	l.expect("replicas", l.step("upgrade", release, chartDir, "--reuse-values", "--set", "replicas=3"), []string{"~" + ourDeployment})
+	l.expect("replicas in the Deployment", differs(first.Object["spec"], l.live().Object["spec"], ""), []string{".replicas"})
+
+	parts := []string{ourStandaloneRole, ourBinding, ourInstancePolicy, ourPolicyBinding}
+	l.expect("the mode", l.step(append([]string{"upgrade", release, chartDir}, inStandalone...)...),
+		slices.Concat(marked("+", parts...), []string{"~" + ourDeployment}))
+	l.expect("the mode in the Deployment", differs(first.Object["spec"], l.live().Object["spec"], ""), []string{".template.spec.containers"})
+	l.expect("a rollback", l.step("rollback", release, "1"), slices.Concat(marked("-", parts...), []string{"~" + ourDeployment}))
+	l.expect("a rollback in the Deployment", differs(first.Object["spec"], l.live().Object["spec"], ""), nil)
+
+	l.step("uninstall", release)
+	l.expect("all of it", harness.Changes(before, l.was), nil)
+}
+
+// Who comes from kustomize takes the objects over.
+func TestChartTakesOver(t *testing.T) {
+	ctx := within(t, 60*time.Second)
+	l := &life{t: t, ctx: ctx, tools: newTools(t)}
+	before, err := cluster.Everything(ctx)
+	must(t, err)
+	deploy(t, ctx)
+	if _, err := l.tools.Helm(ctx, slices.Concat([]string{"install", release, chartDir}, atNamespace)...); err == nil ||
+		!strings.Contains(err.Error(), "invalid ownership metadata") {
+		t.Errorf("without the option: %v", err)
+	}
+	first := l.live()
+	l.step("install", release, chartDir, "--take-ownership")
+	l.expect("the Deployment", differs(first.Object["spec"], l.live().Object["spec"], ""), nil)
+	l.step("uninstall", release)
+	l.expect("all of it", harness.Changes(before, l.was), nil)
+}
+
+// runs starts the program as the release's Deployment does, with what its ServiceAccount may do.
+func (l *life) runs(what string) *central {
+	l.t.Helper()
+	text, err := l.tools.Helm(l.ctx, append([]string{"get", "manifest", release}, atNamespace...)...)
+	must(l.t, err)
+	objects, err := harness.ParseManifest([]byte(text))
+	must(l.t, err)
+	account, err := cluster.Deployed(l.ctx, objects)
+	must(l.t, err)
+	c := centralOf(l.t, l.ctx, account)
+	containers, _, err := unstructured.NestedSlice(l.live().Object, "spec", "template", "spec", "containers")
+	must(l.t, err)
+	args, _, err := unstructured.NestedStringSlice(containers[0].(map[string]any), "args")
+	must(l.t, err)
+	args = slices.DeleteFunc(args[1:], func(s string) bool { return strings.HasPrefix(s, "--terminate") }) // no EC2 is here
+	began := time.Now()
+	c.start(append(args, "--metrics-address", "off")...)
+	c.leads(began)
+	l.t.Logf("%s: %v", what, args)
+	return c
+}
+
+func dropLease(t *testing.T, ctx context.Context) {
+	t.Helper()
+	err := cluster.Client.CoordinationV1().Leases("kube-system").Delete(ctx, release, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		t.Error(err)
+	}
+}
+
+// What the chart gives each mode is enough: nothing that the program requests is refused.
+func TestChartRuns(t *testing.T) {
+	ctx := within(t, 120*time.Second)
+	l := &life{t: t, ctx: ctx, tools: newTools(t)}
+	dropLease(t, ctx) // of another test
+	before, err := cluster.Everything(ctx)
+	must(t, err)
+	l.was = before
+	t.Cleanup(func() { _, _ = l.tools.Helm(context.Background(), "uninstall", release, "--namespace", "kube-system") })
+	for _, values := range [][]string{nil, inStandalone, {"--set", "mode=auto"}} {
+		l.step(append([]string{"upgrade", "--install", "--reset-values", release, chartDir}, values...)...)
+		c := l.runs(fmt.Sprint(values))
+		c.checkManners()
+		c.proc.Stop()
+	}
+	l.step("uninstall", release)
+	lease := "leases.coordination.k8s.io kube-system/nodeclaim-controller"
+	l.expect("all of it but the Lease of the program", harness.Changes(before, l.was), []string{"+" + lease})
+	dropLease(t, ctx)
+}
