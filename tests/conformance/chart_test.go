@@ -100,6 +100,37 @@ func TestManifestsAreTheChart(t *testing.T) {
 	}
 }
 
+// What README.md says of an overlay gives what the chart gives in that mode.
+func TestOverlayIsTheChart(t *testing.T) {
+	ctx := within(t, 60*time.Second)
+	tools := newTools(t)
+	readme, err := os.ReadFile(deployDir + "/README.md")
+	must(t, err)
+	base, err := filepath.Abs(deployDir)
+	must(t, err)
+	overlay := filepath.Join(workDir, t.Name(), "overlay")
+	must(t, os.MkdirAll(overlay, 0o755))
+	base, err = filepath.Rel(overlay, base)
+	must(t, err)
+	_, block, found := strings.Cut(string(readme), "    resources: [nodeclaimd/deploy]\n")
+	block, _, ends := strings.Cut(block, "\n\n")
+	if !found || !ends {
+		t.Fatal("README.md has no overlay")
+	}
+	must(t, os.WriteFile(filepath.Join(overlay, "kustomization.yaml"),
+		[]byte("    resources: ["+base+"]\n"+block+"\n"), 0o644))
+	text, err := tools.Run(ctx, tools.Path("kustomize"), "build", overlay)
+	must(t, err)
+	objects, err := harness.ParseManifest([]byte(text))
+	must(t, err)
+	role, err := harness.ReadManifests(standaloneManifest)
+	must(t, err)
+	chart := byName(t, render(t, ctx, tools, "--set", "mode=standalone"))
+	if changes := harness.Changes(chart, byName(t, append(objects, role...))); len(changes) > 0 {
+		t.Errorf("the overlay differs in %v", changes)
+	}
+}
+
 // installOperator makes the kinds of the Prometheus Operator known.
 func installOperator(t *testing.T, ctx context.Context) {
 	t.Helper()
