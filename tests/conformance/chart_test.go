@@ -227,6 +227,26 @@ func TestChartRefusesValues(t *testing.T) {
 	}
 }
 
+// Every value has its place in the README: `image.tag`, or `.tag` beside it.
+func TestChartValuesAreDescribed(t *testing.T) {
+	readme, err := os.ReadFile(chartDir + "/README.md")
+	must(t, err)
+	values, err := harness.ReadManifests(chartDir + "/values.yaml")
+	must(t, err)
+	isThere := func(name string) bool { return strings.Contains(string(readme), "`"+name+"`") }
+	for key, value := range values[0].Object {
+		below, _ := value.(map[string]any)
+		for sub := range below {
+			if !isThere(key) && !isThere(key+"."+sub) && !isThere("."+sub) {
+				t.Errorf("README.md does not describe %s.%s", key, sub)
+			}
+		}
+		if len(below) == 0 && !isThere(key) {
+			t.Errorf("README.md does not describe %s", key)
+		}
+	}
+}
+
 // life is a release in the cluster, and what the cluster held at its last step.
 type life struct {
 	t     *testing.T
@@ -253,6 +273,19 @@ func (l *life) expect(what string, got, want []string) {
 	l.t.Helper()
 	if !slices.Equal(got, want) {
 		l.t.Errorf("%s changed\n%s\nnot\n%s", what, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// notes expects what helm prints after an install or an upgrade.
+func (l *life) notes(want ...string) {
+	l.t.Helper()
+	said, err := l.tools.Helm(l.ctx, append([]string{"get", "notes", release}, atNamespace...)...)
+	must(l.t, err)
+	l.t.Log(said)
+	for _, text := range want {
+		if !strings.Contains(said, text) {
+			l.t.Errorf("the notes do not have %q", text)
+		}
 	}
 }
 
@@ -317,6 +350,7 @@ func TestChartLife(t *testing.T) {
 		t.Errorf("the install changed %v", got)
 	}
 	t.Cleanup(func() { _, _ = l.tools.Helm(context.Background(), "uninstall", release, "--namespace", "kube-system") })
+	l.notes("runs in mode karpenter", "No registry publishes the image", "nodeclaimd.io/scrapes-metrics=true")
 	first := l.live()
 	l.expect("an upgrade with the same values", l.step("upgrade", release, chartDir), nil)
 
@@ -326,6 +360,7 @@ func TestChartLife(t *testing.T) {
 	parts := []string{ourStandaloneRole, ourBinding, ourInstancePolicy, ourPolicyBinding}
 	l.expect("the mode", l.step(append([]string{"upgrade", release, chartDir}, inStandalone...)...),
 		slices.Concat(marked("+", parts...), []string{"~" + ourDeployment}))
+	l.notes("runs in mode standalone", "needs an IAM role")
 	l.expect("the mode in the Deployment", differs(first.Object["spec"], l.live().Object["spec"], ""), []string{".template.spec.containers"})
 	l.expect("a rollback", l.step("rollback", release, "1"), slices.Concat(marked("-", parts...), []string{"~" + ourDeployment}))
 	l.expect("a rollback in the Deployment", differs(first.Object["spec"], l.live().Object["spec"], ""), nil)
