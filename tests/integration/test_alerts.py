@@ -10,7 +10,7 @@ import unittest
 from controlling import ControlTest, ControlWorld
 from harness import SOURCE
 from monitoring import RULES, NodeExporter, Scene, Scrape, firing, program
-from running import REQUEST_KEY, DaemonTest, DaemonWorld
+from running import PATIENCE, REQUEST_KEY, DaemonTest, DaemonWorld
 
 GRACEFUL = json.dumps({"id": "r-1", "mode": "graceful"})
 MINUTE = 75  # within which the daemon has written its counters
@@ -88,8 +88,8 @@ class OfNodes(DaemonTest):
             written = max(second.samples[WRITTEN].values())
             self.assertEqual(len(second.samples[POLLED]), 4)
             for source, polled in second.samples[POLLED].items():
-                self.assertLess(written - polled, 70, source)
-            self.assertLess(second.at - written, 5)
+                self.assertLess(written - polled, 60 + 10 * PATIENCE, source)
+            self.assertLess(second.at - written, 5 * PATIENCE)
             self.fire(world, first)
         world.imds.spot(30)
         world.drained()
