@@ -127,10 +127,11 @@ void nc_status_text(const struct nc_value *status, struct nc_buf *out);
  * status.json's `drain` is, as STATUS=, `drain --wait` and `status` say it. Of those who hold it up
  * at most `names` are named. Hostile as above. */
 void nc_drain_pods_text(const struct nc_value *drain, size_t names, struct nc_buf *out);
-void nc_timeline_text(const struct nc_value *status, struct nc_buf *out);
-/* Boot and last drain as one self-contained SVG: bars for phases, vertical lines for notices,
- * cordon and force-delete times. Hostile as above; text is escaped. now_usec: until when the phase
- * of a drain in progress has lasted; 0 where that is not known. */
+/* Boot and last drain, phase by phase. now_usec: until when the phase of a drain in progress has
+ * lasted; 0 where that is not known. */
+void nc_timeline_text(const struct nc_value *status, uint64_t now_usec, struct nc_buf *out);
+/* The same as one self-contained SVG: bars for phases, vertical lines for notices, cordon and
+ * force-delete times. Hostile as above; text is escaped. */
 void nc_timeline_svg(const struct nc_value *status, uint64_t now_usec, struct nc_buf *out);
 /* The same for programs; owned. */
 struct nc_value *nc_timeline_tree(const struct nc_value *status, uint64_t now_usec);

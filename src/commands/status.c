@@ -175,7 +175,7 @@ static void write_timeline(const struct nc_app *app, struct nc_value *status, st
     } else if (app->opts.svg) {
         nc_timeline_svg(status, until_usec, out);
     } else {
-        nc_timeline_text(status, out);
+        nc_timeline_text(status, until_usec, out);
     }
 }
 

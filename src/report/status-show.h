@@ -46,7 +46,7 @@ size_t nc_show_at_most(size_t n, size_t most);
 /* timeline-drain.c: what `status` and `timeline` say of daemon and drain. Nothing where there is
  * nothing to say. */
 void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out);
-void nc_drain_timeline_text(const struct nc_value *status, struct nc_buf *out);
+void nc_drain_timeline_text(const struct nc_value *status, uint64_t now_usec, struct nc_buf *out);
 
 /* The last drain of the history: entries [*ret_from, *ret_to) of drain.history, the one that ended
  * it (idle) not among them. False where there was none. */

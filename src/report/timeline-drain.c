@@ -8,6 +8,7 @@
 #include "nc/report.h"
 #include "nc/str.h"
 #include "status-show.h"
+#include "timeline-model.h"
 
 #define MAX_SOURCES 16
 #define MAX_BLOCKED 20
@@ -218,10 +219,6 @@ void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
 
 /* --- timeline */
 
-static uint64_t after(uint64_t usec, uint64_t origin_usec) {
-    return usec > origin_usec ? usec - origin_usec : 0;
-}
-
 /* Beyond a day nobody wants to know the milliseconds. */
 static void show_seconds(struct nc_buf *out, uint64_t usec) {
     if (usec < 86400ull * 1000000)
@@ -245,62 +242,40 @@ static void show_bar_at(struct nc_buf *out, uint64_t from, uint64_t to, uint64_t
         (void)nc_buf_putc(out, i >= first && (i < last || i == first) ? '#' : '.');
 }
 
-static void show_mark_at(struct nc_buf *out, uint64_t usec, uint64_t origin_usec,
-                         const char *caption, const char *text) {
-    if (usec == 0)
-        return;
-    show_offset(out, after(usec, origin_usec));
-    (void)nc_buf_printf(out, "%-12s ", caption);
-    nc_show_put(out, text);
+static void show_span(struct nc_buf *out, const struct nc_span *s, uint64_t total_usec) {
+    nc_cleanup(nc_buf_done) struct nc_buf name = NC_BUF_INIT;
+
+    nc_show_put(&name, s->name);
+    show_offset(out, s->start_usec);
+    (void)nc_buf_printf(out, "%-12s ", name.data ? name.data : "");
+    show_seconds(out, s->duration_usec);
+    (void)nc_buf_puts(out, "  ");
+    show_bar_at(out, s->start_usec, s->start_usec + s->duration_usec, total_usec);
     (void)nc_buf_putc(out, '\n');
 }
 
-static void show_marks(struct nc_buf *out, const struct nc_value *drain, uint64_t origin_usec) {
-    const struct nc_value *sources = nc_show_list(drain, "sources");
-    const struct nc_value *blocked = nc_show_list(drain, "blocked");
-
-    for (size_t i = 0; sources && i < nc_show_at_most(sources->n, MAX_SOURCES); i++)
-        show_mark_at(out, nc_show_time(sources->items[i], "noticed"), origin_usec, "notice",
-                     nc_show_text(sources->items[i], "source", "unknown"));
-    show_mark_at(out, nc_show_time(nc_value_get(drain, "cordon"), "since"), origin_usec, "cordon",
-                 "");
-    for (size_t i = 0; blocked && i < nc_show_at_most(blocked->n, MAX_BLOCKED); i++)
-        show_mark_at(out, nc_show_time(blocked->items[i], "forceDeleteAt"), origin_usec,
-                     "force-delete", nc_show_text(blocked->items[i], "pod", "?"));
-    show_mark_at(out, nc_show_time(drain, "forceDeleteAt"), origin_usec, "force-delete",
-                 "of all pods");
-    show_mark_at(out, nc_show_time(drain, "deadline"), origin_usec, "deadline", "the machine goes");
+static void show_moment(struct nc_buf *out, const struct nc_moment *m) {
+    show_offset(out, m->after_usec);
+    (void)nc_buf_printf(out, "%-12s ", nc_moment_name(m->kind));
+    nc_show_put(out, m->text);
+    (void)nc_buf_putc(out, '\n');
 }
 
-void nc_drain_timeline_text(const struct nc_value *status, struct nc_buf *out) {
+void nc_drain_timeline_text(const struct nc_value *status, uint64_t now_usec, struct nc_buf *out) {
     const struct nc_value *drain = nc_value_get(status, "drain");
-    const struct nc_value *history = nc_show_list(drain, "history");
-    uint64_t origin, end, total;
-    size_t from, to;
+    struct nc_timeline t;
+    char at[32] = "-";
 
-    if (!nc_drain_last(status, &from, &to))
+    if (!nc_timeline_drain(status, now_usec, &t))
         return;
-    origin = nc_show_moment(history->items[from]);
-    /* What ended the last phase: idle, or nothing yet. */
-    end = nc_show_moment(history->items[to < history->n ? to : to - 1]);
-    total = after(end, origin);
-    (void)nc_buf_puts(out, "drain, begun ");
-    nc_show_put(out, nc_show_text(history->items[from], "at", "-"));
+    if (t.begin_usec)
+        nc_time_format(t.begin_usec, at);
+    (void)nc_buf_printf(out, "drain, begun %s", at);
     show_more(out, drain, "source", "for");
     show_more(out, drain, "id", "notice");
     (void)nc_buf_putc(out, '\n');
-    for (size_t i = from; i < to; i++) {
-        const uint64_t at = after(nc_show_moment(history->items[i]), origin);
-        const struct nc_value *next = i + 1 < history->n ? history->items[i + 1] : NULL;
-        const uint64_t until = next ? after(nc_show_moment(next), origin) : total;
-        nc_cleanup(nc_buf_done) struct nc_buf name = NC_BUF_INIT;
-        nc_show_put(&name, nc_show_text(history->items[i], "phase", "?"));
-        show_offset(out, at);
-        (void)nc_buf_printf(out, "%-12s ", name.data ? name.data : "");
-        show_seconds(out, after(until, at));
-        (void)nc_buf_puts(out, "  ");
-        show_bar_at(out, at, until, total);
-        (void)nc_buf_putc(out, '\n');
-    }
-    show_marks(out, drain, origin);
+    for (size_t i = 0; i < t.n_spans; i++)
+        show_span(out, &t.spans[i], t.total_usec);
+    for (size_t i = 0; i < t.n_moments; i++)
+        show_moment(out, &t.moments[i]);
 }

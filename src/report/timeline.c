@@ -247,11 +247,11 @@ static void show_boot(const struct nc_value *status, struct nc_buf *out) {
     (void)nc_buf_puts(out, "  in all\n");
 }
 
-void nc_timeline_text(const struct nc_value *status, struct nc_buf *out) {
+void nc_timeline_text(const struct nc_value *status, uint64_t now_usec, struct nc_buf *out) {
     const size_t before = out->len;
 
     show_boot(status, out);
-    nc_drain_timeline_text(status, out);
+    nc_drain_timeline_text(status, now_usec, out);
     if (out->len == before)
         (void)nc_buf_puts(out, "no phases are known\n");
 }

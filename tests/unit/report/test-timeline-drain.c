@@ -25,6 +25,14 @@ static char *text_of(const char *json, void (*print)(const struct nc_value *, st
     return nc_buf_steal(&out);
 }
 
+static void print_timeline(const struct nc_value *status, struct nc_buf *out) {
+    nc_timeline_text(status, 0, out);
+}
+
+static void print_timeline_now(const struct nc_value *status, struct nc_buf *out) {
+    nc_timeline_text(status, (uint64_t)(1704067200 + 80) * 1000000, out);
+}
+
 static void draw_svg(const struct nc_value *status, struct nc_buf *out) {
     nc_timeline_svg(status, 0, out);
 }
@@ -135,7 +143,7 @@ static void test_status(void **state) {
 
 static void test_timeline(void **state) {
     (void)state;
-    assert_text(draining, nc_timeline_text,
+    assert_text(draining, print_timeline,
                 "drain, begun 2024-01-01T00:10:00Z, for spot, notice s1\n"
                 "+    0.000 s  signalling       1.000 s  #.......................................\n"
                 "+    1.000 s  evicting        40.000 s  ########################################\n"
@@ -143,15 +151,15 @@ static void test_timeline(void **state) {
                 "+    0.000 s  notice       spot\n"
                 "+    1.000 s  cordon       \n"
                 "+   75.000 s  force-delete a/b\n"
-                "+  105.000 s  force-delete of all pods\n"
-                "+  120.000 s  deadline     the machine goes\n");
+                "+  105.000 s  force-delete all pods\n"
+                "+  120.000 s  deadline     the machine ends\n");
     /* Where the moment is known more exactly it is told so; one that is absurd is not trusted. */
     assert_text(
         "{'drain': {'history': [{'phase': 'signalling', 'at': '2024-01-01T00:00:00Z',"
         " 'atUsec': 1704067200250000}, {'phase': 'evicting', 'at': '2024-01-01T00:00:00Z',"
         " 'atUsec': 1704067200262000}, {'phase': 'drained', 'at': '2024-01-01T00:00:02Z',"
         " 'atUsec': -5}]}}",
-        nc_timeline_text,
+        print_timeline,
         "drain, begun 2024-01-01T00:00:00Z\n"
         "+    0.000 s  signalling       0.012 s  #.......................................\n"
         "+    0.012 s  evicting         1.738 s  ########################################\n"
@@ -160,16 +168,35 @@ static void test_timeline(void **state) {
     assert_text(
         "{'drain': {'history': [{'phase': 'reported', 'at': '2024-01-01T00:00:00Z'},"
         " {'phase': 'idle', 'at': '2024-01-01T00:00:10Z'}]}}",
-        nc_timeline_text,
+        print_timeline,
         "drain, begun 2024-01-01T00:00:00Z\n"
         "+    0.000 s  reported        10.000 s  ########################################\n");
     assert_text("{'drain': {'history': [{'phase': 'idle', 'at': '2024-01-01T00:00:10Z'}]}}",
-                nc_timeline_text, "no phases are known\n");
+                print_timeline, "no phases are known\n");
 }
 
 static void assert_has(const char *text, const char *part) {
     if (!strstr(text, part))
         fail_msg("%s is not in:\n%s", part, text);
+}
+
+/* Both of a drain that is blocked for a minute: it has lasted until now. */
+static void test_in_progress(void **state) {
+    static const char json[] = "{'drain': {'source': 'request', 'history':"
+                               " [{'phase': 'cordoning', 'at': '2024-01-01T00:00:00Z'},"
+                               " {'phase': 'evicting', 'at': '2024-01-01T00:00:20Z'}]}}";
+
+    (void)state;
+    assert_text(
+        json, print_timeline_now,
+        "drain, begun 2024-01-01T00:00:00Z, for request\n"
+        "+    0.000 s  cordoning       20.000 s  ##########..............................\n"
+        "+   20.000 s  evicting        60.000 s  ..........##############################\n");
+    assert_text(
+        json, print_timeline,
+        "drain, begun 2024-01-01T00:00:00Z, for request\n"
+        "+    0.000 s  cordoning       20.000 s  ########################################\n"
+        "+   20.000 s  evicting         0.000 s  ........................................\n");
 }
 
 static void test_svg(void **state) {
@@ -296,7 +323,7 @@ static void test_hostile(void **state) {
                                         "{'drain': {'history': [[], null]}}"};
     nc_auto_free char *svg = text_of(odd, draw_svg);
     nc_auto_free char *status = text_of(odd, nc_status_text);
-    nc_auto_free char *timeline = text_of(odd, nc_timeline_text);
+    nc_auto_free char *timeline = text_of(odd, print_timeline);
 
     (void)state;
     assert_well_formed(svg);
@@ -308,7 +335,7 @@ static void test_hostile(void **state) {
         assert_true((unsigned char)*p >= 0x20 || *p == '\n');
     for (size_t i = 0; i < NC_ARRAY_SIZE(whole); i++) {
         nc_auto_free char *one = text_of(whole[i], draw_svg);
-        nc_auto_free char *two = text_of(whole[i], nc_timeline_text);
+        nc_auto_free char *two = text_of(whole[i], print_timeline);
         nc_auto_free char *three = text_of(whole[i], nc_status_text);
         nc_auto_free char *four = text_of(whole[i], print_tree);
         assert_well_formed(one);
@@ -335,7 +362,7 @@ static void test_too_much(void **state) {
     (void)nc_buf_puts(&json, "]}}");
     nc_auto_free char *svg = text_of(json.data, draw_svg);
     nc_auto_free char *status = text_of(json.data, nc_status_text);
-    nc_auto_free char *timeline = text_of(json.data, nc_timeline_text);
+    nc_auto_free char *timeline = text_of(json.data, print_timeline);
     assert_well_formed(svg);
     assert_true(strlen(svg) < 65536);
     assert_true(strlen(status) < 16384);
@@ -345,11 +372,11 @@ static void test_too_much(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pods),      cmocka_unit_test(test_status),
-        cmocka_unit_test(test_timeline),  cmocka_unit_test(test_svg),
-        cmocka_unit_test(test_svg_scale), cmocka_unit_test(test_svg_long_text),
-        cmocka_unit_test(test_tree),      cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_too_much),
+        cmocka_unit_test(test_pods),          cmocka_unit_test(test_status),
+        cmocka_unit_test(test_timeline),      cmocka_unit_test(test_in_progress),
+        cmocka_unit_test(test_svg),           cmocka_unit_test(test_svg_scale),
+        cmocka_unit_test(test_svg_long_text), cmocka_unit_test(test_tree),
+        cmocka_unit_test(test_hostile),       cmocka_unit_test(test_too_much),
     };
 
     return run_group(tests, NULL, NULL);

@@ -25,6 +25,10 @@ static char *text_of(const char *json, void (*print)(const struct nc_value *, st
     return nc_buf_steal(&out);
 }
 
+static void print_timeline(const struct nc_value *status, struct nc_buf *out) {
+    nc_timeline_text(status, 0, out);
+}
+
 static void draw_svg(const struct nc_value *status, struct nc_buf *out) {
     nc_timeline_svg(status, 0, out);
 }
@@ -111,7 +115,7 @@ static void test_marks(void **state) {
     assert_string_equal(status.data,
                         "outcome      " NC_MARK_BAD "failed" NC_MARK_END "\nnode         a b\n"
                         "instance     -, -, -, -\nnodeclaim    -\n");
-    nc_timeline_text(v, &timeline);
+    nc_timeline_text(v, 0, &timeline);
     assert_string_equal(timeline.data,
                         "bootstrap of a b (-), started -: " NC_MARK_BAD "failed" NC_MARK_END "\n"
                         "+  0.00 ms               0.00 ms                        " NC_MARK_GOOD
@@ -120,7 +124,7 @@ static void test_marks(void **state) {
 
 static void test_timeline(void **state) {
     (void)state;
-    assert_text(running, nc_timeline_text,
+    assert_text(running, print_timeline,
                 "bootstrap of n1 (i-1), started 2024-01-01T00:00:00Z: running\n"
                 "+  0.00 ms  imds         3.00 ms  ##..................  "
                 "succeeded\n"
@@ -144,7 +148,7 @@ static void test_order(void **state) {
         " {'name': 'preflight', 'durationUsec': 7000, 'attempts': 1},"
         " {'name': 'start', 'attempts': 0}]}";
     static const char *const names[] = {"config", "preflight", "plan", "apply", "start"};
-    nc_auto_free char *text = text_of(json, nc_timeline_text);
+    nc_auto_free char *text = text_of(json, print_timeline);
     nc_auto_free char *svg = text_of(json, draw_svg);
     const char *at = text, *drawn = svg;
 
@@ -157,7 +161,7 @@ static void test_order(void **state) {
     }
     assert_non_null(strstr(text, "+  8.00 ms  plan "));
     assert_text("{'phases': [{'name': 'preflight'}, {'name': 'plan', 'outcome': 'failed'}]}",
-                nc_timeline_text,
+                print_timeline,
                 "bootstrap of an unknown node (-), started -: unknown\n"
                 "+  0.00 ms  preflight    0.00 ms                        ?\n"
                 "+  0.00 ms  plan         0.00 ms                        "
@@ -170,7 +174,7 @@ static void test_nothing_is_known(void **state) {
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(empty); i++) {
-        assert_text(empty[i], nc_timeline_text, "no phases are known\n");
+        assert_text(empty[i], print_timeline, "no phases are known\n");
         assert_text(empty[i], nc_status_text,
                     "outcome      unknown\nnode         -\ninstance     -, -, -, -\n"
                     "nodeclaim    -\n");
@@ -185,7 +189,7 @@ static void test_other_types(void **state) {
         " 'durationUsec': -5, 'error': {}}], 'waiting': 5,"
         " 'allocatable': [{}], 'warnings': {'a': 1}}";
     nc_auto_free char *status = text_of(odd, nc_status_text);
-    nc_auto_free char *timeline = text_of(odd, nc_timeline_text);
+    nc_auto_free char *timeline = text_of(odd, print_timeline);
 
     (void)state;
     assert_non_null(strstr(status, "?            failed, attempt 0, deadline -\n"));
@@ -196,8 +200,8 @@ static void test_other_types(void **state) {
 static void test_absurd_durations(void **state) {
     static const char odd[] = "{'phases': [{'durationUsec': 9007199254740991},"
                               " {'durationUsec': 9007199254740991}, {'durationUsec': 1}]}";
-    nc_auto_free char *text = text_of(odd, nc_timeline_text);
-    nc_auto_free char *full = text_of("{'phases': [{'durationUsec': 25000000}]}", nc_timeline_text);
+    nc_auto_free char *text = text_of(odd, print_timeline);
+    nc_auto_free char *full = text_of("{'phases': [{'durationUsec': 25000000}]}", print_timeline);
 
     (void)state;
     for (const char *line = text; *line; line = strchr(line, '\n') + 1)
@@ -219,7 +223,7 @@ static void test_terminal_is_excluded(void **state) {
         " 'waiting': {'reason': '\\n', 'message': '\\n'},"
         " 'allocatable': {'actual': {'\\u001bk': '\\u001bv'}, 'differences': ['\\b']}}";
     nc_auto_free char *status = text_of(odd, nc_status_text);
-    nc_auto_free char *timeline = text_of(odd, nc_timeline_text);
+    nc_auto_free char *timeline = text_of(odd, print_timeline);
 
     (void)state;
     assert_harmless(status);
@@ -243,7 +247,7 @@ static void test_too_much(void **state) {
         (void)nc_buf_printf(&json, "%s{\"outcome\":\"failed\"}", i ? "," : "");
     (void)nc_buf_puts(&json, "]}");
     nc_auto_free char *status = text_of(json.data, nc_status_text);
-    nc_auto_free char *timeline = text_of(json.data, nc_timeline_text);
+    nc_auto_free char *timeline = text_of(json.data, print_timeline);
     assert_true(strlen(status) < 16384);
     assert_true(strlen(timeline) < 16384);
     assert_non_null(strstr(status, "and 4936 more\n"));
