@@ -58,7 +58,7 @@ void nc_err_remedy(struct nc_err *err, const char *format, ...)
 /* "transient", "config", …; the names that status.json and the metrics carry. */
 const char *nc_err_class_name(enum nc_err_class class);
 
-/* The process exit code of a class: the table of README, "Exit codes". */
+/* The process exit code of a class: the table of docs/commands.md, "Exit codes". */
 int nc_err_exit_code(enum nc_err_class class);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Errors as values: codes and classes, wrapping, cutting, the exit codes that the README promises.
+ * Errors as values: codes and classes, wrapping, cutting, the exit codes of docs/commands.md.
  */
 #include "base-test.h"
 #include "groups.h"

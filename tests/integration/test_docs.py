@@ -1,0 +1,57 @@
+"""The documentation, tried: its example documents are accepted, and its links within and between pages lead to headings that exist."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import unittest
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from textwrap import dedent
+
+from harness import agent_path
+
+TOP = Path(__file__).resolve().parents[2]
+PAGES = sorted([*TOP.glob("*.md"), *TOP.glob("docs/*.md"), *TOP.glob("*/README.md")])
+OURS = re.compile(r"^apiVersion: (node\.eks\.aws|nodeclaimd\.io)/", re.M)
+# What a reader replaces: a CA that is one.
+AUTHORITY = re.findall(r"certificateAuthority: (\S+)", (TOP / "userdata/not-eks.mime").read_text())[0]
+
+
+def blocks(page: Path) -> "list[str]":
+    found = re.findall(r"^ *```(?:yaml|text)\n(.*?)^ *```$", page.read_text(encoding="utf-8"), re.M | re.S)
+    return [b for b in map(dedent, found) if OURS.search(b)]
+
+
+def headings(page: Path) -> "set[str]":
+    """The anchors that GitHub makes of them."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    return {
+        re.sub(r"[^\w\- ]", "", h.lower()).strip().replace(" ", "-") for h in re.findall(r"^#+ +(.+)$", text, re.M)
+    }
+
+
+class Docs(unittest.TestCase):
+    def test_examples_are_accepted(self) -> None:
+        self.assertGreater(len(blocks(TOP / "docs/configure.md")), 10)
+        folder = Path(self.enterContext(TemporaryDirectory()))
+        for page in PAGES:
+            for number, text in enumerate(blocks(page)):
+                with self.subTest(page=page.name, number=number):
+                    path = folder / f"{page.stem}-{number}.yaml"
+                    path.write_text(text.replace("CA_IN_BASE64", AUTHORITY))
+                    command = [agent_path(), "check", "--strict", path]
+                    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+                    self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                    self.assertRegex(done.stdout, "would accept")
+
+    def test_links_lead_to_headings(self) -> None:
+        for page in PAGES:
+            for path, anchor in re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", page.read_text(encoding="utf-8")):
+                to = (page.parent / path) if path else page
+                with self.subTest(page=page.name, link=f"{path}#{anchor}"):
+                    self.assertIn(anchor, headings(to))
+
+
+if __name__ == "__main__":
+    unittest.main()
