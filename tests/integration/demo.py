@@ -3,7 +3,7 @@
 
 Everything around the program is a fake on loopback: EC2's metadata service, the API server with the node authorizer's rules,
 and a stand-in for kubelet that really reads the rendered files and really executes the token command. The program is the real
-one. Prints what a person wants to see, says what is a stand-in, and exits with the bootstrap's exit code. With --dir it leaves
+one. Prints what a person wants to see, says what is fake, and exits with the bootstrap's exit code. With --dir it leaves
 the node's files and a drawing of its life there.
 
     demo.py --agent PATH [--dir DIR] [--user-data FILE]
@@ -64,17 +64,28 @@ def describe(node: dict) -> str:  # type: ignore[type-arg]
     )
 
 
+def next_steps(agent: Path, folder: Path) -> str:
+    """Two commands that work as they stand, each with what it is for."""
+    return (
+        "\nNext, with user data of your own in place of the example:\n"
+        f"  {agent} check --strict userdata/karpenter-al2023.mime\n"
+        f"  {agent} render --facts tests/golden/facts/m5.large --source file://$PWD/userdata/karpenter-al2023.mime \\\n"
+        f"    --kubelet-version v1.34.4 --out {folder / 'rendered'}\n"
+        "For an image, a role and a cluster read docs/install.md."
+    )
+
+
 def end(world: Any, picture: Optional[Path]) -> int:
     """Pods on the node, the notice, what the daemon does about it."""
     for name in PODS[:4]:
         world.pod(name, grace=2)
     world.pod("database-0", grace=4)
     world.pod("node-agent", owner="DaemonSet")
-    world.budget("database", "database-0", allowed=0)
+    world.budget("database", "database-0", allowed=0, desired=1, healthy=1)
     world.start()
     show("what a drain would do now (nodeclaimd drain --dry-run --deadline 2m)", world.run("drain", "--dry-run", "--deadline", "2m").out)
     world.imds.spot(NOTICE_AHEAD_SEC)
-    print(f"\nEC2 takes this spot instance back in {NOTICE_AHEAD_SEC} s; pod database-0 is held by a budget that never allows.")
+    print(f"\nEC2 takes this spot instance back in {NOTICE_AHEAD_SEC} s. A disruption budget allows no eviction of pod database-0.")
     world.must(lambda: world.drain().get("blocked"), "the pod that is blocked")
     show("while the budget holds it (nodeclaimd status)", world.run("status").out)
     world.phase_is("drained", within=NOTICE_AHEAD_SEC + 20)
@@ -83,7 +94,7 @@ def end(world: Any, picture: Optional[Path]) -> int:
     if picture:
         picture.parent.mkdir(parents=True, exist_ok=True)
         done = world.run("timeline", "--svg", str(picture))
-        print(f"\nThe same as a picture (nodeclaimd timeline --svg FILE): {picture}" if done.code == 0 else done.err)
+        print("" if done.code == 0 else f"\nnodeclaimd timeline --svg: {done.err}", end="")
     events = [e for e in world.api.objects("events") if e["involvedObject"]["kind"] == "Node"]
     show("the Events of the Node (and the same of its NodeClaim)", "\n".join(f"{e['reason']:18}{e['message']}" for e in events))
     code, _ = world.stop()
@@ -126,8 +137,8 @@ def main() -> int:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content)
         print(
-            "EC2's metadata service, the API server, Karpenter and kubelet are stand-ins on this machine; nodeclaimd is the real\n"
-            "program, and nothing outside of a temporary folder is touched.\n"
+            "Fake: EC2's metadata service, the API server, Karpenter and kubelet. They are programs on this machine, and the two\n"
+            f"minutes of a spot notice are {NOTICE_AHEAD_SEC} s. Real: nodeclaimd. Nothing outside of a temporary folder is touched.\n"
         )
         print(
             f"A bare {world.inst.type} in {world.inst.az}, with {source.relative_to(SOURCE) if source.is_relative_to(SOURCE) else source} "
@@ -156,11 +167,10 @@ def main() -> int:
             print(f"\nNot ready: exit code {done.code}.")
         if opts.dir:
             shutil.copytree(world.root, opts.dir / "root", symlinks=True)
-            print(f"The node's files are kept in {opts.dir / 'root'}.")
-        print(
-            "\nNext: `nodeclaimd check FILE` for user data of your own (examples: userdata/), `nodeclaimd render --help` for the files\n"
-            "that a node would get from it; docs/operations.md for an image, a role and a cluster."
-        )
+            print(f"\nKept: the node's files in {opts.dir / 'root'}")
+            if (opts.dir / "timeline.svg").exists():
+                print(f"      a picture of the boot and the drain, for a browser: {opts.dir / 'timeline.svg'}")
+        print(next_steps(opts.agent, opts.dir or Path("/tmp/nodeclaimd-demo")))
     return done.code
 
 

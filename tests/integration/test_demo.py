@@ -36,16 +36,24 @@ class Demo(unittest.TestCase):
             self.assertEqual(done.returncode, 0, text)
             self.assertEqual(ElementTree.parse(kept / "timeline.svg").getroot().tag, "{http://www.w3.org/2000/svg}svg")
             self.assertTrue((kept / "root/var/lib/kubelet/kubeconfig").exists())
-        self.assertLess(text.index("are stand-ins"), text.index("A bare c5a.large"), "first of all what is real")
+            steps = text[text.index("\nNext, ") :].split("\n  ")[1:]
+            self.assertEqual(len(steps), 3, "two commands, one of them of two lines")
+            for command in (steps[0], "\n".join(steps[1:])):
+                command = command.split("\nFor an image")[0]
+                done = subprocess.run(["sh", "-c", command], cwd=HERE.parents[1], capture_output=True, timeout=60)
+                self.assertEqual(done.returncode, 0, (command, done.stderr))
+            self.assertTrue((kept / "rendered/var/lib/kubelet/kubeconfig").exists())
+        self.assertLess(text.index("Fake: EC2's metadata service"), text.index("A bare c5a.large"), "first of all what is real")
         memory = re.search(r"allocatable .*memory (\d+)Ki", text)
         assert memory
         self.assertLess(int(memory[1]), 4 << 20, "a c5a.large has 4 GiB")
         self.assertNotIn("sysctl", text, "warnings of a kubelet that would not start, beside one that runs")
         status = text[text.index("(nodeclaimd status)") : text.index("(nodeclaimd timeline)")]
         self.assertRegex(status, r"blocked +default/database-0, budget database")
+        self.assertIn("needs 1 healthy pods and has 1 currently", status, "a budget of one pod")
         self.assertEqual(text.count("bootstrap of "), 1, "one time line")
-        self.assertIn("timeline.svg", text)
-        self.assertRegex(text.strip().split("\n\n")[-1], r"^Next: `nodeclaimd check ")
+        self.assertRegex(text, r"a picture of the boot and the drain.*/timeline\.svg\n\nNext, ")
+        self.assertTrue(text.strip().endswith("docs/install.md."))
 
 
 if __name__ == "__main__":
