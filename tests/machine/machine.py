@@ -26,7 +26,7 @@ from world import Tally  # noqa: E402
 def main() -> int:
     args = argparse.ArgumentParser(description="virtual machines that become nodes")
     args.add_argument("--list", action="store_true")
-    for name in ("image", "program", "binaries", "work"):
+    for name in ("image", "program", "binaries", "work", "package"):
         args.add_argument(f"--{name}", type=Path)
     args.add_argument("--bench", action="store_true")
     args.add_argument("--rival", help="nodeadm's program, or a folder to lay over the image")
@@ -43,7 +43,7 @@ def main() -> int:
         bench(opts, tally, opts.rival)
         return tally.end()
     for name, scene in SCENES.items():
-        if not opts.only or name in opts.only:
+        if name in (opts.only or [name]) and (name == "package") == bool(opts.package):
             tally.begin(name)
             try:
                 scene(opts, tally)

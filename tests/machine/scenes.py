@@ -300,6 +300,40 @@ def al2023(opts: argparse.Namespace, tally: Tally) -> None:
         world.power_off(tally)
 
 
+def package(opts: argparse.Namespace, tally: Tally) -> None:
+    """The Debian package (--package): upgraded in the middle of a drain, which goes on; then removed"""
+
+    def daemon() -> tuple[str, str]:
+        shown = world.guest.show("nodeclaimd.service")
+        return shown.get("ActiveState", ""), shown.get("InvocationID", "")
+
+    with World(opts, "package", inst=replace(INSTANCE, life_cycle="spot"), user_data=with_margin) as world:
+        world.boot_until_running()
+        check_node(tally, world)
+        began = daemon()
+        life = life_of(world)
+        world.callback(life.close)
+        life.begin()
+        wait_for("the cordon", lambda: world.node_object().get("spec", {}).get("unschedulable"), life.patience_sec)
+        tally.check("the drain is not over", not world.conditions().get("Drained"), world.conditions().get("Drained"))
+        world.guest.run("dpkg", "--install", "/opt/next.deb", patience=300)
+        version = world.guest.run("dpkg-query", "--show", "--showformat=${Version} ${Status}", "nodeclaimd")
+        tally.check("the next version is installed", version.endswith("next install ok installed"), version)
+        now = daemon()
+        tally.check("the daemon was restarted, once", now[0] == began[0] == "active" and now[1] != began[1], (began, now))
+        restarts = world.guest.show("nodeclaimd.service").get("NRestarts")
+        tally.check("... and did not fail", restarts == "0", restarts)
+        life.close()
+        written = writes(world.plane, world.node)
+        check_signals(tally, life, written, SLOW_CORDON_MSEC)
+        check_pods(tally, life, written, SLOW_DELETE_SEC)
+        world.guest.run("dpkg", "--remove", "nodeclaimd", patience=300)
+        enabled = world.guest.sh("systemctl list-unit-files --no-legend 'nodeclaimd*'; ls -d /etc/systemd/system/*/nodeclaimd* /usr/sbin/nodeclaimd 2>/dev/null")
+        tally.check("after its removal no unit and no program is left", not enabled.strip(), enabled)
+        tally.check("... and the daemon has ended", daemon()[0] == "inactive", daemon())
+        tally.check("... and kubelet runs on", world.guest.show("kubelet.service").get("ActiveState") == "active")
+
+
 SCENES: dict[str, Callable[[argparse.Namespace, Tally], None]] = {
     "karpenter": karpenter,
     "spot": spot,
@@ -309,4 +343,5 @@ SCENES: dict[str, Callable[[argparse.Namespace, Tally], None]] = {
     "raid0": raid0,
     "al2023": al2023,
     "interface": interface,
+    "package": package,
 }

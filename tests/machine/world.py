@@ -82,7 +82,7 @@ def node_image(opts: argparse.Namespace, shape: str, *rival: str) -> Path:
     base = opts.work / f"{shape}{'-rival' if rival else ''}.qcow2"
     if not base.exists():
         print(f"         making the node image {base.stem}", flush=True)
-        trees = (opts.image, opts.program, opts.binaries, opts.work)
+        trees = (opts.image, opts.package or opts.program, opts.binaries, opts.work)
         subprocess.run([str(HERE / "node-image"), *map(str, trees), shape, *rival], check=True, timeout=900)
     return base
 
