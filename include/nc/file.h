@@ -22,6 +22,9 @@ char *nc_path_below(const char *root, const char *path);
 int nc_file_read(const char *path, size_t max, struct nc_buf *out, struct nc_err *err);
 /* The same of an open descriptor, which stays open; path is for messages. */
 int nc_file_read_fd(int fd, const char *path, size_t max, struct nc_buf *out, struct nc_err *err);
+/* What is left to read of a descriptor, whatever it is of; a negative errno, -EFBIG where that is
+ * more than max. */
+int nc_file_read_all(int fd, size_t max, struct nc_buf *out);
 
 /* Makes the folder and its parents (0755). */
 int nc_mkdir_p(const char *path, struct nc_err *err);

@@ -57,8 +57,7 @@ char *nc_path_below(const char *root, const char *path) {
     return nc_asprintf("%.*s%s%s", (int)n, root, path[0] == '/' ? "" : "/", path);
 }
 
-/* Reads to the end; -EFBIG where there is more than max. */
-static int read_all(int fd, size_t max, struct nc_buf *out) {
+int nc_file_read_all(int fd, size_t max, struct nc_buf *out) {
     char chunk[READ_CHUNK_BYTES];
     size_t total = 0;
     int r = nc_buf_add(out, "", 0);
@@ -99,7 +98,8 @@ int nc_file_read_fd(int fd, const char *path, size_t max, struct nc_buf *out, st
     if (!S_ISREG(st.st_mode))
         return nc_err_set(err, NC_ERR_HOST, S_ISDIR(st.st_mode) ? EISDIR : EINVAL,
                           "read %s: not a regular file", path);
-    const int r = st.st_size > 0 && (size_t)st.st_size > max ? -EFBIG : read_all(fd, max, out);
+    const int r =
+        st.st_size > 0 && (size_t)st.st_size > max ? -EFBIG : nc_file_read_all(fd, max, out);
     if (r == 0)
         return 0;
     out->len = before;

@@ -4,6 +4,8 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "commands.h"
 #include "gather.h"
@@ -201,18 +203,6 @@ static int try_plan(struct nc_gather *g, struct nc_err *err) {
     return nc_plan_make(&in, &g->plan, err);
 }
 
-static int read_stdin(struct nc_buf *out, struct nc_err *err) {
-    char chunk[4096];
-    size_t n;
-
-    while ((n = fread(chunk, 1, sizeof(chunk), stdin)) > 0 && out->len <= MAX_BYTES)
-        (void)nc_buf_add(out, chunk, n);
-    if (ferror(stdin) || out->len > MAX_BYTES)
-        return nc_err_set(err, NC_ERR_CONFIG, ferror(stdin) ? EIO : EFBIG,
-                          "%s: cannot be read, or is larger than %zu bytes", STDIN, MAX_BYTES);
-    return 0;
-}
-
 /* 1: it is cloud-init's. */
 static int add_one(struct nc_gather *g, const char *what, struct nc_err *err) {
     nc_cleanup(nc_buf_done_secret) struct nc_buf data = NC_BUF_INIT;
@@ -220,8 +210,10 @@ static int add_one(struct nc_gather *g, const char *what, struct nc_err *err) {
     int r = 0;
 
     if (is_stdin)
-        r = read_stdin(&data, err);
-    else if (!strstr(what, "://"))
+        r = nc_file_read_all(STDIN_FILENO, MAX_BYTES, &data);
+    if (r < 0)
+        return nc_err_set(err, NC_ERR_CONFIG, -r, STDIN ": %s", strerror(-r));
+    if (!is_stdin && !strstr(what, "://"))
         (void)nc_file_read(what, MAX_BYTES, &data, NULL); /* what fails is told when it is added */
     if (r == 0)
         r = add_for_cloud_init(g, is_stdin ? STDIN : what, &data, err);

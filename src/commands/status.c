@@ -128,30 +128,34 @@ static void add_failure(const struct nc_err *err, struct nc_buf *out) {
         (void)nc_buf_printf(out, "remedy: %s\n", err->remedy);
 }
 
+/* False where nobody reads any more. */
+static bool show_change(const struct nc_terminal *t, bool is_drawn, bool is_first,
+                        const char *text) {
+    if (is_drawn)
+        draw(t, is_first, text);
+    else
+        (void)fputs(text, stdout);
+    return fflush(stdout) == 0;
+}
+
 /* Until a signal, or until nobody reads any more. */
 static int watch(struct nc_app *app) {
     nc_cleanup(nc_buf_done) struct nc_buf last = NC_BUF_INIT;
     struct nc_err err = NC_ERR_INIT;
-    int r = nc_app_loop(app, &err);
+    int code, r = nc_app_loop(app, &err);
 
     if (r < 0)
         return nc_app_fail(app, &err);
-    while (r == 0 && !ferror(stdout)) {
+    while (r == 0) {
         const struct nc_terminal t = nc_terminal_of(STDOUT_FILENO);
-        struct nc_buf now = NC_BUF_INIT;
-        int code;
+        nc_cleanup(nc_buf_done) struct nc_buf now = NC_BUF_INIT;
         if (show(app, &t, &now, &code, &err) < 0 && !app->opts.json)
             add_failure(&err, &now);
         if (now.data && !nc_streq(now.data, last.data)) {
-            if (t.can_move && !app->opts.json)
-                draw(&t, !last.data, now.data);
-            else
-                (void)fputs(now.data, stdout);
-            (void)fflush(stdout);
-            nc_buf_done(&last);
-            last = now;
-        } else {
-            nc_buf_done(&now);
+            if (!show_change(&t, t.can_move && !app->opts.json, !last.data, now.data))
+                break;
+            nc_buf_clear(&last);
+            (void)nc_buf_puts(&last, now.data);
         }
         r = nc_app_pause(app, WATCH_USEC);
     }

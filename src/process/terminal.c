@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "nc/str.h"
 
@@ -166,7 +167,7 @@ void nc_terminal_format(const struct nc_terminal *t, const char *text, struct nc
 }
 
 void nc_terminal_print(FILE *to, const char *text) {
-    const struct nc_terminal t = nc_terminal_of(fileno(to));
+    const struct nc_terminal t = nc_terminal_of(to == stderr ? STDERR_FILENO : STDOUT_FILENO);
     nc_cleanup(nc_buf_done) struct nc_buf out = NC_BUF_INIT;
 
     nc_terminal_format(&t, text ? text : "", &out);

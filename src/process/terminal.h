@@ -23,7 +23,7 @@ struct nc_terminal nc_terminal_of(int fd);
 /* Appends the text. Where a line is broken the rest goes on below what follows its first gap of two
  * blanks. NC_MARK_* become colours or nothing; RFC 3339 times in UTC become local ones. */
 void nc_terminal_format(const struct nc_terminal *t, const char *text, struct nc_buf *out);
-/* The same to a stream; text may be NULL. */
+/* The same to stdout or stderr; text may be NULL. */
 void nc_terminal_print(FILE *to, const char *text);
 
 #endif
