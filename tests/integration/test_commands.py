@@ -62,6 +62,7 @@ class Usage(unittest.TestCase):
             (("status", "-o"), "-o"),
             (("status", "-o", "yaml"), "yaml"),
             (("status", "more"), "more"),
+            (("status", "--watch", "--metrics"), "exclude"),
             (("explain", "maxPods", "labels"), "labels"),
             (("bootstrap", "--start", "upstart"), "upstart"),
             (("bootstrap", "--skip", "preflight"), "preflight"),
