@@ -18,6 +18,9 @@
 #define NC_LABEL_BALANCERS_VALUE "nodeclaimd" /* who excluded the node */
 #define NC_TAINT_NOT_READY "node.kubernetes.io/not-ready"
 #define NC_TAINT_UNREACHABLE "node.kubernetes.io/unreachable"
+#define NC_TAINT_READINESS "readiness.k8s.io/" /* each taint of a NodeReadinessRule begins so */
+/* The rule of our own condition BootstrapComplete, which therefore waits for any taint but this. */
+#define NC_TAINT_BOOTSTRAP NC_TAINT_READINESS "nodeclaimd-bootstrap"
 
 #define NC_LABEL_NODE_POOL "karpenter.sh/nodepool"
 #define NC_LABEL_PROVISIONER "karpenter.sh/provisioner-name" /* before v1beta1 */

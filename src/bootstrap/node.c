@@ -266,8 +266,10 @@ static const char *find_waiting_reason(const struct nc_bootstrap *b, char **ret_
         return "NodeNotRegistered";
     }
     nc_node_waiting_for(node, nc_bootstrap_claim(b), &reason, ret_sentence);
-    if (*reason || !karpenter)
-        return *reason ? reason : NULL;
+    if (*reason)
+        return reason;
+    if (!karpenter || nc_node_has_taint(node, NC_TAINT_BOOTSTRAP, NULL))
+        return NULL; /* Karpenter waits for that taint, and the taint for this report */
     free(*ret_sentence);
     *ret_sentence = nc_strdup(
         "nothing is missing on the node, Karpenter has not labelled it as initialized yet");
@@ -339,9 +341,9 @@ int nc_step_initialize(struct nc_bootstrap *b, struct nc_err *err) {
     nc_report_set_waiting(&b->report, NULL, NULL);
     nc_report_succeed(&b->report, NC_PHASE_INITIALIZE, nc_report_now(b));
     nc_report_finish(&b->report, nc_report_now(b));
-    nc_publish_node(b, "BootstrapComplete",
-                    "kubelet runs with the planned configuration and the node is initialized",
-                    true);
+    nc_publish_node(
+        b, "BootstrapComplete",
+        "kubelet runs with the planned configuration and nothing is missing on the node", true);
     return 0;
 }
 

@@ -4,7 +4,8 @@
  *
  * Rules: the lifecycle controller's initialization step (karpenter core v1.13; nodes are
  * Initialized only after Registered). What Karpenter does not say is reported here: whose turn it
- * is to remove the taint that is waited for. Pure.
+ * is to remove the taint that is waited for. One taint is not: the one that goes when we report
+ * that nothing is waited for. Pure.
  */
 #include <string.h>
 
@@ -31,6 +32,11 @@ static const struct {
      "the cloud controller manager removes it"},
 };
 
+/* Is this the taint that waits for us? Waiting for it would last for ever. */
+static bool waits_for_us(const char *key) {
+    return nc_streq(key, NC_TAINT_BOOTSTRAP);
+}
+
 static bool is_taint(const struct nc_value *taint, const char *key, const char *effect) {
     return nc_streq(nc_value_get_string(taint, "key"), key)
            && nc_streq(nc_value_get_string(taint, "effect"), effect);
@@ -53,7 +59,7 @@ static char *wait_for_ready(const struct nc_value *node) {
 static char *wait_for_startup_taints(const struct nc_value *node, const struct nc_claim *claim) {
     for (size_t i = claim ? claim->n_plain_taints : 0; claim && i < claim->n_taints; i++) {
         const struct nc_taint *t = &claim->taints[i];
-        if (nc_node_has_taint(node, t->key, t->effect))
+        if (!waits_for_us(t->key) && nc_node_has_taint(node, t->key, t->effect))
             return nc_asprintf("StartupTaint \"%s%s%s:%s\" still exists: whoever owns it must "
                                "remove it, the node itself may not",
                                t->key, t->value && *t->value ? "=" : "", t->value ? t->value : "",
@@ -63,10 +69,12 @@ static char *wait_for_startup_taints(const struct nc_value *node, const struct n
 }
 
 static const char *ephemeral_remover(const struct nc_value *taint) {
+    const char *key = nc_value_get_string(taint, "key");
+
     for (size_t i = 0; i < NC_ARRAY_SIZE(ephemeral); i++)
         if (is_taint(taint, ephemeral[i].key, ephemeral[i].effect))
             return ephemeral[i].remover;
-    if (nc_starts_with(nc_value_get_string(taint, "key"), "readiness.k8s.io/"))
+    if (nc_starts_with(key, NC_TAINT_READINESS) && !waits_for_us(key))
         return "the node readiness controller removes it";
     return NULL;
 }

@@ -28,6 +28,7 @@ class Behaviour:
     controller_manager: bool = True
     cloud_controller: bool = True
     delay_sec: float = 0.03
+    readiness: str = ""  # the taint that a NodeReadinessRule removes once BootstrapComplete is True
     at_once: bool = False  # registered only when it can be initialized as well: nothing falls between the two
 
 
@@ -70,6 +71,9 @@ class Cluster:
             off.add(UNINITIALIZED)
         if self.behave.controller_manager and is_ready(node):
             off.add(NOT_READY)
+        complete = condition(node, "BootstrapComplete")
+        if complete is not None and complete["status"] == "True":
+            off.add(self.behave.readiness)
         taints = node["spec"].get("taints") or []
         kept = [t for t in taints if t["key"] not in off]
         if len(kept) != len(taints):

@@ -168,6 +168,24 @@ class BadCluster(WorldTest):
         done = world.finish(proc, within=30)
         self.assertEqual(done.code, 0, done.err)
 
+    def test_a_startup_taint_that_waits_for_the_bootstrap(self) -> None:
+        """The readiness controller removes it when BootstrapComplete is True, and Karpenter initializes the node after
+        that: neither is waited for."""
+        key = "readiness.k8s.io/nodeclaimd-bootstrap"
+        world = self.enterContext(World(claim=False, behave=Behaviour(readiness=key)))
+        claim = world.claim_object()
+        claim["spec"]["startupTaints"] = [{"key": key, "effect": "NoSchedule"}]
+        world.api.put("nodeclaims", claim)
+        world.api.claims_readable = True
+        taints = f"registerWithTaints:\n      - effect: NoSchedule\n        key: {key}"
+        world.set_user_data(mime((NODE_CONFIG, world.node_config().replace("registerWithTaints:", taints))))
+        done = world.bootstrap("--timeout", "20s")
+        self.assertEqual(done.code, 0, done.err)
+        made = next(c.object for c in world.api.store.history if c.kind == "ADDED" and c.resource.plural == "nodes")
+        self.assertIn(key, [t["key"] for t in made["spec"]["taints"]])
+        self.assertTrue(until(lambda: world.node()["spec"]["taints"] == []), world.node()["spec"])
+        self.assertTrue(until(lambda: world.node()["metadata"]["labels"].get("karpenter.sh/initialized") == "true"))
+
 
 @needs("CAP_SYS_ADMIN")
 class BadDisk(WorldTest):

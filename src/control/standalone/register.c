@@ -39,7 +39,7 @@ static bool is_ephemeral(const char *key, const char *effect) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++)
         if (nc_streq(key, rows[i].key) && nc_streq(effect, rows[i].effect))
             return true;
-    return nc_starts_with(key, "readiness.k8s.io/");
+    return nc_starts_with(key, NC_TAINT_READINESS);
 }
 
 static char *ephemeral_taint(const struct control_node *node) {

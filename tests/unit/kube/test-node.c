@@ -3,6 +3,7 @@
  */
 #include "groups.h"
 #include "kube-script.h"
+#include "nc/names.h"
 
 #include "wire.h"
 
@@ -162,6 +163,17 @@ static const struct {
     {"{'spec':{'taints':[{'key':'readiness.k8s.io/net'}]},'status':{" READY "}}",
      "KnownEphemeralTaintsExist",
      {"'readiness.k8s.io/net:'", "readiness controller"}},
+    /* The one that waits for us, as a startup taint or not: nothing to wait for. */
+    {"{'spec':{'taints':[{'key':'readiness.k8s.io/"
+     "nodeclaimd-bootstrap','effect':'NoSchedule'}]},'status':{" READY
+     ",'allocatable':{'cpu':1,'example.com/gpu':'1'}}}",
+     "",
+     {""}},
+    {"{'spec':{'taints':[{'key':'readiness.k8s.io/"
+     "nodeclaimd-bootstrap','effect':'NoExecute'},{'key':'readiness.k8s.io/"
+     "nodeclaimd-bootstrap-2','effect':'NoSchedule'}]},'status':{" READY "}}",
+     "KnownEphemeralTaintsExist",
+     {"'readiness.k8s.io/nodeclaimd-bootstrap-2:NoSchedule'"}},
     {"{'status':{" READY ",'allocatable':{'cpu':'1','example.com/gpu':'0'}}}",
      "ResourceNotRegistered",
      {"'example.com/gpu' was requested but not registered"}},
@@ -174,11 +186,14 @@ static const struct {
 static void test_waiting(void **state) {
     struct nc_taint taints[] = {
         {.key = (char[]){"plain"}, .value = (char[]){""}, .effect = (char[]){"NoSchedule"}},
+        {.key = (char[]){NC_TAINT_BOOTSTRAP},
+         .value = (char[]){""},
+         .effect = (char[]){"NoSchedule"}},
         {.key = (char[]){"agent/boot"}, .value = (char[]){"v"}, .effect = (char[]){"NoSchedule"}}};
     nc_auto_value struct nc_value *requests =
         js("{'cpu':'1','zero':'0','zero2':0,'zero3':'0Gi','example.com/gpu':1}");
     const struct nc_claim claim = {
-        .taints = taints, .n_taints = 2, .n_plain_taints = 1, .requests = requests};
+        .taints = taints, .n_taints = 3, .n_plain_taints = 1, .requests = requests};
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(waits); i++) {
