@@ -169,6 +169,15 @@ func (c *Cluster) StartControllers(dir string) (*Proc, error) {
 		"--ca="+c.path("ca.crt"), "--cert="+c.path("admin.crt"), "--key="+c.path("admin.key"))
 }
 
+// AdminKubeconfig writes a kubeconfig of the administrator, for a program that takes nothing else.
+func (c *Cluster) AdminKubeconfig() (string, error) {
+	text := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: x, cluster: {server: %q, certificate-authority: %q}}]\n"+
+		"users: [{name: x, user: {client-certificate: %q, client-key: %q}}]\n"+
+		"contexts: [{name: x, context: {cluster: x, user: x}}]\ncurrent-context: x\n",
+		c.Endpoint, c.path("ca.crt"), c.path("admin.crt"), c.path("admin.key"))
+	return c.path("admin.kubeconfig"), os.WriteFile(c.path("admin.kubeconfig"), []byte(text), 0o600)
+}
+
 func (c *Cluster) connect() error {
 	c.Admin = &rest.Config{
 		Host: c.Endpoint, QPS: 200, Burst: 400,
