@@ -7,6 +7,7 @@
  * Karpenter's schema is stricter for its twelve fields, of Karpenter.
  */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "eviction.h"
 #include "kubelet.h"
@@ -186,8 +187,29 @@ static int check_identity(const struct nc_value *kubelet, const struct nc_docume
     return 0;
 }
 
-int nc_kubelet_check(const struct nc_value *kubelet, const struct nc_documents *docs,
-                     struct nc_err *err) {
+/* Fields that kubelet refuses since 1.37 without their feature gate. MemoryQoS is on by default,
+ * and 0.9, the default of earlier kubelets, passes without it. */
+static int check_gated(const struct nc_value *kubelet, const struct nc_documents *docs,
+                       struct nc_err *err) {
+    const struct nc_value *gates = nc_value_get(kubelet, "featureGates"),
+                          *qos = nc_value_get(gates, "MemoryQoS"),
+                          *factor = nc_value_get(kubelet, "memoryThrottlingFactor"),
+                          *sysctls = nc_value_get(kubelet, "defaultPodSysctls");
+    const bool is_old_default =
+        factor && factor->type == NC_VALUE_FLOAT && strtod(factor->text, NULL) == 0.9;
+
+    if (qos && !is_true(qos) && factor && factor->type != NC_VALUE_NULL && !is_old_default)
+        return nc_origin_error(err, docs, factor,
+                               "kubelet.memoryThrottlingFactor: needs the feature gate MemoryQoS");
+    if (sysctls && sysctls->n > 0 && !is_true(nc_value_get(gates, "DefaultPodSysctls")))
+        return nc_origin_error(
+            err, docs, sysctls,
+            "kubelet.defaultPodSysctls: needs the feature gate DefaultPodSysctls");
+    return 0;
+}
+
+int nc_kubelet_check(const struct nc_value *kubelet, unsigned minor,
+                     const struct nc_documents *docs, struct nc_err *err) {
     static int (*const checks[])(const struct nc_value *, const struct nc_documents *,
                                  struct nc_err *) = {
         check_identity, check_fields,      check_gates,        check_image_gc,
@@ -199,5 +221,5 @@ int nc_kubelet_check(const struct nc_value *kubelet, const struct nc_documents *
         if (r < 0)
             return r;
     }
-    return 0;
+    return minor >= 37 ? check_gated(kubelet, docs, err) : 0;
 }

@@ -39,24 +39,29 @@ static void add_access(struct nc_value *base, const struct nc_kubelet_input *in)
     nc_value_set_string(webhook, "cacheUnauthorizedTTL", "30s");
 }
 
-static void add_gate(struct nc_value *gates, const char *gate, unsigned since, unsigned minor,
-                     struct nc_reasons *reasons) {
-    nc_auto_free char *path = nc_asprintf("featureGates.%s", gate);
-    nc_auto_free char *why = nc_asprintf("kubelet 1.%u and later", since);
-
-    if (minor < since)
-        return;
-    nc_value_set_bool(gates, gate, true);
-    if (since > 0)
-        nc_reasons_set(reasons, path, why);
-}
+/* A gate that a release no longer knows keeps kubelet from starting: last is the one before, 0
+ * while none is announced. */
+static const struct {
+    const char *name;
+    unsigned first, last;
+} gates[] = {
+    {"RotateKubeletServerCertificate", 0, 0},
+    {"DynamicResourceAllocation", 33, 37},
+    {"MutableCSINodeAllocatableCount", 34, 37},
+};
 
 static void add_gates(struct nc_value *base, unsigned minor, struct nc_reasons *reasons) {
-    struct nc_value *gates = map_in(base, "featureGates");
+    struct nc_value *map = map_in(base, "featureGates");
 
-    add_gate(gates, "RotateKubeletServerCertificate", 0, minor, reasons);
-    add_gate(gates, "DynamicResourceAllocation", 33, minor, reasons);
-    add_gate(gates, "MutableCSINodeAllocatableCount", 34, minor, reasons);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(gates); i++) {
+        nc_auto_free char *path = nc_asprintf("featureGates.%s", gates[i].name);
+        nc_auto_free char *why = nc_asprintf("kubelet 1.%u and later", gates[i].first);
+        if (minor < gates[i].first || (gates[i].last > 0 && minor > gates[i].last))
+            continue;
+        nc_value_set_bool(map, gates[i].name, true);
+        if (gates[i].first > 0)
+            nc_reasons_set(reasons, path, why);
+    }
 }
 
 static void add_tls(struct nc_value *base) {

@@ -10,7 +10,7 @@
 
 /* The versions that are known; below the first one kubelet has no drop-in folder. */
 #define NC_KUBELET_FIRST_MINOR 28
-#define NC_KUBELET_LAST_MINOR 36
+#define NC_KUBELET_LAST_MINOR 37
 
 struct nc_kubelet_input {
     const struct nc_config *config;
@@ -32,10 +32,10 @@ struct nc_value *nc_kubelet_base(const struct nc_kubelet_input *in, struct nc_re
 /* Kind and apiVersion first, then the user's map. */
 struct nc_value *nc_kubelet_dropin(const struct nc_value *user);
 
-/* What kubelet checks across and within fields of the final configuration, as far as a user can set
- * it. NC_ERR_CONFIG with the place of the value. docs may be NULL. */
-int nc_kubelet_check(const struct nc_value *kubelet, const struct nc_documents *docs,
-                     struct nc_err *err);
+/* What kubelet 1.minor checks across and within fields of the final configuration, as far as a user
+ * can set it. NC_ERR_CONFIG with the place of the value. docs may be NULL. */
+int nc_kubelet_check(const struct nc_value *kubelet, unsigned minor,
+                     const struct nc_documents *docs, struct nc_err *err);
 
 /* A duration field ("2m30s"); false where it is missing or none. */
 bool nc_kubelet_duration(const struct nc_value *kubelet, const char *field, uint64_t *ret_usec);

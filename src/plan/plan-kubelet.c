@@ -211,7 +211,7 @@ int nc_plan_kubelet(struct nc_planner *s) {
     p->dropin_env_alpha = p->kubelet_dropin && p->kubelet_minor < FIRST_STABLE_DROPIN_MINOR;
     nc_flags_apply(merged, s->flag_tree);
     p->kubelet_effective = merged;
-    return nc_kubelet_check(merged, s->docs, s->err);
+    return nc_kubelet_check(merged, p->kubelet_minor, s->docs, s->err);
 }
 
 /* One flag of ours, unless the user gives it himself. */

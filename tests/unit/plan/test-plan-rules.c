@@ -118,6 +118,53 @@ static void test_rules(void **state) {
     }
 }
 
+/* What a newer kubelet refuses, an older one takes; and gates that a release drops are not written.
+ */
+static void test_newest_kubelet(void **state) {
+    static const struct {
+        const char *version, *config, *message;
+    } rows[] = {
+        {"v1.36.3", "{memoryThrottlingFactor: 0.8, featureGates: {MemoryQoS: false}}", NULL},
+        {"v1.37.2", "{memoryThrottlingFactor: 0.8, featureGates: {MemoryQoS: false}}",
+         "memoryThrottlingFactor: needs"},
+        {"v1.37.2", "{memoryThrottlingFactor: 1, featureGates: {MemoryQoS: false}}",
+         "memoryThrottlingFactor: needs"},
+        {"v1.37.2", "{memoryThrottlingFactor: 0.9, featureGates: {MemoryQoS: false}}", NULL},
+        {"v1.37.2", "{memoryThrottlingFactor: 0.8}", NULL},
+        {"v1.36.3", "{defaultPodSysctls: {net.ipv4.ip_forward: '1'}}", NULL},
+        {"v1.37.2", "{defaultPodSysctls: {net.ipv4.ip_forward: '1'}}", "defaultPodSysctls: needs"},
+        {"v1.37.2",
+         "{defaultPodSysctls: {net.ipv4.ip_forward: '1'}, featureGates: {DefaultPodSysctls: true}}",
+         NULL},
+        {"v1.37.2", "{defaultPodSysctls: {}}", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct fixture *x = fixture_new();
+        x->has_config = true;
+        x->config.kubelet = yaml(rows[i].config);
+        fixture_set(&x->facts.kubelet_version, rows[i].version);
+        print_message("# row %zu\n", i);
+        if (rows[i].message)
+            fixture_refused(x, NC_ERR_CONFIG, rows[i].message);
+        else
+            fixture_plan(x);
+        fixture_free(x);
+    }
+    for (unsigned minor = 32; minor <= 38; minor++) {
+        struct fixture *x = fixture_new();
+        nc_auto_free char *version = nc_asprintf("v1.%u.0", minor), *text = node_config("");
+        const struct nc_value *gates;
+        fixture_set(&x->facts.kubelet_version, version);
+        fixture_document(x, text);
+        fixture_plan(x);
+        gates = nc_value_get(x->plan.kubelet_base, "featureGates");
+        assert_int_equal(gates->n, minor == 32 || minor == 38 ? 1 : minor == 33 ? 2 : 3);
+        fixture_free(x);
+    }
+}
+
 /* The same through flags, which no document schema sees. */
 static void test_flag_rules(void **state) {
     static const struct {
@@ -290,9 +337,10 @@ static void test_early_aks(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rules),       cmocka_unit_test(test_flag_rules),
-        cmocka_unit_test(test_shutdown),    cmocka_unit_test(test_shutdown_policy),
-        cmocka_unit_test(test_reservation), cmocka_unit_test(test_early_aks),
+        cmocka_unit_test(test_rules),           cmocka_unit_test(test_flag_rules),
+        cmocka_unit_test(test_newest_kubelet),  cmocka_unit_test(test_shutdown),
+        cmocka_unit_test(test_shutdown_policy), cmocka_unit_test(test_reservation),
+        cmocka_unit_test(test_early_aks),
     };
 
     return run_group(tests, NULL, NULL);

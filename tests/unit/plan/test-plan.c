@@ -182,7 +182,7 @@ static void test_version_refused(void **state) {
         fixture_set(&x->facts.kubelet_version, "v1.40.0");
         fixture_document(x, text);
         fixture_plan(x);
-        assert_true(warns(&x->plan, "newer than 1.36"));
+        assert_true(warns(&x->plan, "newer than 1.37"));
         fixture_free(x);
     }
 }
