@@ -62,6 +62,12 @@ func (b *bareNode) want(code int, method, path, kind string, body any) *harness.
 func (b *bareNode) pod(namespace, name string, options ...podOption) *corev1.Pod {
 	b.t.Helper()
 	pod := makePod(b.t, b.ctx, namespace, name, b.name, options...)
+	return b.known(pod)
+}
+
+// known starts a pod and waits until admission knows it.
+func (b *bareNode) known(pod *corev1.Pod) *corev1.Pod {
+	b.t.Helper()
 	setPhase(b.t, b.ctx, pod, corev1.PodRunning)
 	must(b.t, harness.Poll(b.ctx, "admission knows the pod", nil, func() error {
 		a, err := b.wire.Do(b.ctx, "DELETE", podPath(pod)+"?dryRun=All", "", nil)

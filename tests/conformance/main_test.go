@@ -16,12 +16,13 @@ import (
 
 // What ./run hands over.
 var (
-	binDir     = os.Getenv("CONFORMANCE_K8S")        // folder of kube-apiserver, kubelet and pause
-	program    = os.Getenv("CONFORMANCE_PROGRAM")    // nodeclaimd, just built
-	controller = os.Getenv("CONFORMANCE_CONTROLLER") // nodeclaim-controller, too
-	python     = os.Getenv("CONFORMANCE_PYTHON")     // an interpreter with botocore
-	moto       = os.Getenv("CONFORMANCE_MOTO")       // one with moto
-	workDir    = os.Getenv("CONFORMANCE_DIR")        // logs and disks; removed by ./run when all is well
+	binDir      = os.Getenv("CONFORMANCE_K8S")        // folder of kube-apiserver, kubelet and pause
+	kubeVersion = os.Getenv("CONFORMANCE_KUBERNETES") // their version, such as v1.34.4
+	program     = os.Getenv("CONFORMANCE_PROGRAM")    // nodeclaimd, just built
+	controller  = os.Getenv("CONFORMANCE_CONTROLLER") // nodeclaim-controller, too
+	python      = os.Getenv("CONFORMANCE_PYTHON")     // an interpreter with botocore
+	moto        = os.Getenv("CONFORMANCE_MOTO")       // one with moto
+	workDir     = os.Getenv("CONFORMANCE_DIR")        // logs and disks; removed by ./run when all is well
 )
 
 var (

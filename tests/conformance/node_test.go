@@ -130,7 +130,7 @@ func newNode(t *testing.T, number int) *node {
 	iam.Map(n.instance, n.name)
 	must(t, n.m.Install(program)) // kubelet executes it by the path in the kubeconfig
 	n.write(dropInDir+"90-test.conf", testSettings)
-	n.write("/etc/nodeclaimd/kubelet-version", "v1.34.4\n")
+	n.write("/etc/nodeclaimd/kubelet-version", kubeVersion+"\n")
 	n.kubelet(filepath.Join(binDir, "kubelet"))
 	t.Cleanup(func() { cluster.Forget(context.Background(), n.name) })
 	return n

@@ -147,7 +147,8 @@ func (c *Cluster) startEtcd() error {
 
 func (c *Cluster) startAPIServer() error {
 	var err error
-	c.apiserver, err = Start(c.Dir, "kube-apiserver", nil, filepath.Join(c.binDir, "kube-apiserver"),
+	argv := append([]string{filepath.Join(c.binDir, "kube-apiserver")}, strings.Fields(os.Getenv("CONFORMANCE_APISERVER_FLAGS"))...)
+	c.apiserver, err = Start(c.Dir, "kube-apiserver", nil, append(argv,
 		"--etcd-servers="+c.etcdURL, "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1",
 		"--secure-port="+strings.TrimPrefix(c.Endpoint, "https://127.0.0.1:"),
 		"--tls-cert-file="+c.path("server.crt"), "--tls-private-key-file="+c.path("server.key"),
@@ -159,7 +160,7 @@ func (c *Cluster) startAPIServer() error {
 		"--service-account-signing-key-file="+c.path("service-account.key"), "--service-cluster-ip-range="+ServiceCIDR,
 		"--kubelet-client-certificate="+c.path("admin.crt"), "--kubelet-client-key="+c.path("admin.key"),
 		"--kubelet-certificate-authority="+c.path("ca.crt"), "--kubelet-preferred-address-types=InternalIP",
-		"--audit-log-path="+c.Audit.Path, "--audit-policy-file="+c.path("audit-policy.yaml"))
+		"--audit-log-path="+c.Audit.Path, "--audit-policy-file="+c.path("audit-policy.yaml"))...)
 	return err
 }
 
