@@ -50,7 +50,7 @@ def read(path):
         return tar_files(output("dpkg-deb", "--fsys-tarfile", path)), version, arch
     if name.endswith(".rpm"):
         version, arch = output("rpm", "-qp", "--qf", "%{VERSION}-%{RELEASE} %{ARCH}", path).decode().split()
-        return tar_files(output("rpm2archive", data=open(path, "rb").read())), version, arch
+        return tar_files(output("rpm2archive", "-", data=open(path, "rb").read())), version, arch
     if name.endswith(".oci.tar"):
         files = image_files(path)
         entry = fields(files[ENTRIES + "nodeclaim-controller"])
