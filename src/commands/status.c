@@ -164,8 +164,7 @@ static int watch(struct nc_app *app) {
 
 int nc_command_status(struct nc_app *app) {
     if (app->opts.metrics && app->opts.watch)
-        return nc_options_wrong(app->opts.command, "--metrics and --watch exclude each other",
-                                NULL);
+        return nc_options_wrong(app->opts.command, "--metrics or --watch", NULL);
     if (app->opts.metrics)
         return print_metrics(app);
     return app->opts.watch ? watch(app) : print_status(app);

@@ -62,7 +62,7 @@ class Usage(unittest.TestCase):
             (("status", "-o"), "-o"),
             (("status", "-o", "yaml"), "yaml"),
             (("status", "more"), "more"),
-            (("status", "--watch", "--metrics"), "exclude"),
+            (("status", "--watch", "--metrics"), "--metrics or --watch"),
             (("explain", "maxPods", "labels"), "labels"),
             (("bootstrap", "--start", "upstart"), "upstart"),
             (("bootstrap", "--skip", "preflight"), "preflight"),
