@@ -58,7 +58,6 @@ class Usage(unittest.TestCase):
             (("status", "--cluster", "x"), "--cluster"),
             (("status", "--nonsense"), "--nonsense"),
             (("status", "-x"), "-x"),
-            (("timeline", "-o", "json"), "-o"),
             (("status", "-o"), "-o"),
             (("status", "-o", "yaml"), "yaml"),
             (("status", "more"), "more"),
