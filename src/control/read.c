@@ -67,7 +67,7 @@ static bool is_same_ending(const struct control_drain_status *a,
 /* Only an end that was watched: what is final when it is first listed ended at some other time. */
 static void count_end(struct nc_control_counts *n, const struct control_drain_status *before,
                       const struct control_drain_status *now) {
-    if (!before || nc_control_is_final_status(before) || !nc_control_is_final_status(now))
+    if (!before || !now || nc_control_is_final_status(before) || !nc_control_is_final_status(now))
         return;
     if (now->phase == CONTROL_PHASE_DRAINED)
         n->drained++;

@@ -135,11 +135,11 @@ static bool is_allowed(const struct nc_command_line *line, int id, const char *v
 /* "--x is a, b or c, not value" */
 static void report_value(const struct nc_command_line *line, int id, const char *value) {
     const struct nc_flag *f = find_flag(line, id);
-    const char *last = strrchr(f->argument, '|');
+    const char *values = f && f->argument ? f->argument : "", *last = strrchr(values, '|');
     nc_cleanup(nc_buf_done) struct nc_buf what = NC_BUF_INIT;
 
-    (void)nc_buf_printf(&what, "--%s is ", f->name);
-    for (const char *p = f->argument; *p; p++)
+    (void)nc_buf_printf(&what, "--%s is ", f ? f->name : "an option");
+    for (const char *p = values; *p; p++)
         if (*p == '|')
             (void)nc_buf_puts(&what, p == last ? " or " : ", ");
         else
