@@ -46,7 +46,7 @@ func (s *signedList) of(user, signer string) int {
 // testSettings is laid over the rendered configuration: what a machine that is not an EC2 instance with systemd needs.
 // Nothing that a test looks at is among it.
 const testSettings = `{"kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1",
- "cgroupDriver": "cgroupfs", "failSwapOn": false, "enforceNodeAllocatable": []}
+ "cgroupDriver": "cgroupfs", "failSwapOn": false, "failCgroupV1": false, "enforceNodeAllocatable": []}
 `
 
 const (
