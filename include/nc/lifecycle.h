@@ -38,10 +38,10 @@
  *  - After a restart, nothing is undone before every source has been observed once (NOTICE or
  * CLEARED) and the Node was seen.
  *  - Drained: no eligible pod is left, at least NC_LIFE_GRACE_USEC after the cordon (late-bound
- *    pods) and drain.linger after the load-balancer label, the pods were listed after the cordon
- *    (and once more where a pod was only said to be gone in answer to a question), and the volumes
- *    are detached or T has passed. A pod that is bound later is drained too: the
- *    phase goes back.
+ *    pods) and drain.linger after the load-balancer label (or T, where that is sooner), the pods
+ *    were listed after the cordon (and once more where a pod was only said to be gone in answer to
+ * a question), and the volumes are detached or T has passed. A pod that is bound later is drained
+ *    too: the phase goes back.
  *  - Without a Node before registration, or where another machine's Node has our name, notices are
  *    kept and announced, and acted on once a Node is seen.
  *  - A Node that is deleted under us takes its pods along to nobody: a drain goes on without it

@@ -66,12 +66,16 @@ static bool is_observing(struct nc_life *l, const struct nc_drain_summary *s) {
     return !l->has_taken_over;
 }
 
+static bool is_time_over(struct nc_life *l) {
+    return l->force.t_usec && nc_life_has_come(l, l->force.t_usec);
+}
+
 static bool are_volumes_off(struct nc_life *l) {
     if (l->orphaned_usec) /* where they are attached stood in the Node */
         return true;
     if (l->node.is_complete && l->node.n_volumes == 0 && l->complete_usec >= l->empty_usec)
         return true;
-    return l->force.t_usec && nc_life_has_come(l, l->force.t_usec);
+    return is_time_over(l);
 }
 
 /* No eligible pod is left: what else is waited for? */
@@ -86,7 +90,8 @@ static bool is_drained(struct nc_life *l) {
     if (l->marked_absent_usec && l->opened_usec < l->marked_absent_usec)
         return false;
     return nc_life_has_come(l, nc_life_later(cordoned_usec, NC_LIFE_GRACE_USEC))
-           && nc_life_has_come(l, nc_life_later(cordoned_usec, l->rules.linger_usec))
+           && (nc_life_has_come(l, nc_life_later(cordoned_usec, l->rules.linger_usec))
+               || is_time_over(l))
            && are_volumes_off(l);
 }
 

@@ -187,6 +187,29 @@ static void test_linger(void **state) {
     LIFE_STORY(story);
 }
 
+/* A target that never deregisters: the machine goes at its deadline, whatever the linger. */
+static void test_linger_ends_with_the_time(void **state) {
+    static const struct life_row story[] = {
+        {0, "rules linger=300", "@idle"},
+        {0, "begin", "@idle"},
+        {1000, "notice spot +60",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {1030, "synced", "LOOK @volume-wait"},
+        {1040, "node", "@volume-wait"},
+        {2020, "tick", "WRITE progress[VolumeWait] @volume-wait"},
+        {2030, "ok", "@volume-wait"},
+        {6020, "tick", "@volume-wait"},
+        {6020, "next", "45000 @volume-wait"},
+        {44999, "tick", "@volume-wait"},
+        {45000, "tick", "SAY NodeDrained; WRITE drained[Drained drained] @drained"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
 static void test_volumes_until_time_is_over(void **state) {
     static const struct life_row story[] = {
         {0, "begin volumes=2", "@idle"},
@@ -678,6 +701,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_late_pod),
         cmocka_unit_test(test_finish),
         cmocka_unit_test(test_linger),
+        cmocka_unit_test(test_linger_ends_with_the_time),
         cmocka_unit_test(test_volumes_until_time_is_over),
         cmocka_unit_test(test_time_is_over_and_pods_are_left),
         cmocka_unit_test(test_pods_never_listed),
