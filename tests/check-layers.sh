@@ -29,7 +29,7 @@ owns report report daemon-metrics
 owns control control lease
 owns standalone standalone budget
 owns net http
-owns aws ec2 imds node-token role sigv4
+owns aws autoscaling ec2 imds node-token role sigv4
 owns kube kube kube-control kube-drain kubeconfig
 owns host host image login
 room base system yaml.h zlib.h

@@ -18,9 +18,13 @@ int nc_ec2_read_instance(const char *data, size_t n, const char *instance_id, ch
 int nc_ec2_read_type(const char *data, size_t n, const char *type, struct nc_instance_type *ret,
                      struct nc_err *err);
 /* An answer that is no success. Always negative. */
+int nc_aws_refused(const struct nc_http_result *result, const char *service, const char *action,
+                   struct nc_err *err);
 int nc_ec2_refused(const struct nc_http_result *result, const char *action, struct nc_err *err);
 
-/* Is that EC2's error code in an answer that is no success? */
+/* Is that the error code in an answer that is no success, and are these words in its message? */
+bool nc_aws_has_error(const struct nc_http_result *result, const char *code, const char *words);
+/* The same, whatever the message says. */
 bool nc_ec2_has_error(const struct nc_http_result *result, const char *code);
 /* TerminateInstances: the answer is about exactly this instance. */
 int nc_ec2_read_end(const char *data, size_t n, const char *instance_id, struct nc_err *err);
@@ -36,6 +40,12 @@ char *nc_ec2_form(const char *action, const char *key, const char *value);
 /* Only what cannot change the form around it. */
 bool nc_ec2_is_plain(const char *s);
 /* The body is taken over, in any case. */
+struct nc_aws_query {
+    const char *service, *action; /* "ec2", "DescribeInstances" */
+    char *body;
+};
+int nc_aws_request_make(const struct nc_ec2 *e, const struct nc_aws_query *query,
+                        struct nc_ec2_request *q, struct nc_err *err);
 int nc_ec2_request_make(const struct nc_ec2 *e, const char *action, char *body,
                         struct nc_ec2_request *q, struct nc_err *err);
 void nc_ec2_request_done(struct nc_ec2_request *q);

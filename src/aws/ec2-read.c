@@ -48,11 +48,15 @@ static void read_failure(const struct nc_http_result *result, struct failure *re
     (void)nc_xml_read(result->body, result->n, read_failure_element, ret, NULL);
 }
 
-bool nc_ec2_has_error(const struct nc_http_result *result, const char *code) {
+bool nc_aws_has_error(const struct nc_http_result *result, const char *code, const char *words) {
     struct failure f;
 
     read_failure(result, &f);
-    return nc_streq(f.code, code);
+    return nc_streq(f.code, code) && strstr(f.message, words);
+}
+
+bool nc_ec2_has_error(const struct nc_http_result *result, const char *code) {
+    return nc_aws_has_error(result, code, "");
 }
 
 enum meaning { DENIED = 1, REJECTED, THROTTLED, NOT_YET, WRONG };
@@ -83,6 +87,8 @@ static const struct {
     {"OperationNotPermitted", DENIED}, /* protected against termination */
     {"InvalidParameterValue", WRONG},
     {"InvalidInstanceID.Malformed", WRONG},
+    {"ValidationError", WRONG},        /* of Auto Scaling */
+    {"ResourceContention", THROTTLED}, /* of Auto Scaling: the group is just being changed */
 };
 
 static enum meaning meaning_of(const char *code, int status) {
@@ -98,7 +104,8 @@ static enum meaning meaning_of(const char *code, int status) {
 
 /* EC2's own words, quoted and cut: an UnauthorizedOperation carries a kilobyte of encoded nothing.
  */
-int nc_ec2_refused(const struct nc_http_result *result, const char *action, struct nc_err *err) {
+int nc_aws_refused(const struct nc_http_result *result, const char *service, const char *action,
+                   struct nc_err *err) {
     struct failure f;
     int r;
 
@@ -108,20 +115,20 @@ int nc_ec2_refused(const struct nc_http_result *result, const char *action, stru
     const enum meaning meaning = meaning_of(f.code, result->status);
     if (!f.code[0] && !meaning)
         return nc_err_set(err, NC_ERR_PROTOCOL, result->status,
-                          "ec2: %s: HTTP %d without an error code", action, result->status);
+                          "%s: %s: HTTP %d without an error code", service, action, result->status);
     if (!f.code[0])
-        return nc_err_set(err, NC_ERR_TRANSIENT, result->status, "ec2: %s: HTTP %d", action,
+        return nc_err_set(err, NC_ERR_TRANSIENT, result->status, "%s: %s: HTTP %d", service, action,
                           result->status);
     r = nc_err_set(err,
                    meaning == DENIED || meaning == REJECTED     ? NC_ERR_AUTH
                    : meaning == THROTTLED || meaning == NOT_YET ? NC_ERR_TRANSIENT
                    : meaning == WRONG                           ? NC_ERR_CONFIG
                                                                 : NC_ERR_PROTOCOL,
-                   result->status, "ec2: %s: HTTP %d, %s: %s", action, result->status, code,
+                   result->status, "%s: %s: HTTP %d, %s: %s", service, action, result->status, code,
                    message);
     if (meaning == DENIED)
-        nc_err_remedy(err, "allow ec2:%s to the role%s", action,
-                      nc_starts_with(action, "Describe")
+        nc_err_remedy(err, "allow %s:%s to the role%s", service, action,
+                      nc_streq(service, "ec2") && nc_starts_with(action, "Describe")
                           ? ", or set spec.aws.ec2: never and give the answer in AgentConfig"
                           : "");
     else if (meaning == REJECTED)
@@ -131,6 +138,10 @@ int nc_ec2_refused(const struct nc_http_result *result, const char *action, stru
     else if (meaning == NOT_YET)
         nc_err_remedy(err, "EC2 learns of new instances with a delay: this is tried again");
     return r;
+}
+
+int nc_ec2_refused(const struct nc_http_result *result, const char *action, struct nc_err *err) {
+    return nc_aws_refused(result, "ec2", action, err);
 }
 
 #define INSTANCE "DescribeInstancesResponse/reservationSet/item/instancesSet/item"

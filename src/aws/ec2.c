@@ -32,7 +32,7 @@ static char *base_of(const char *endpoint) {
     return nc_strndup(endpoint, (size_t)(host + 3 - endpoint) + strcspn(host + 3, "/?#"));
 }
 
-int nc_ec2_request_make(const struct nc_ec2 *e, const char *action, char *body,
+int nc_aws_request_make(const struct nc_ec2 *e, const struct nc_aws_query *query,
                         struct nc_ec2_request *q, struct nc_err *err) {
     static const char *const form[] = {"content-type",
                                        "application/x-www-form-urlencoded; charset=utf-8", NULL};
@@ -42,20 +42,21 @@ int nc_ec2_request_make(const struct nc_ec2 *e, const char *action, char *body,
                                              .host = host,
                                              .path = "/",
                                              .headers = form,
-                                             .body = body,
-                                             .body_n = strlen(body),
+                                             .body = query->body,
+                                             .body_n = strlen(query->body),
                                              .region = e->region,
-                                             .service = "ec2",
+                                             .service = query->service,
                                              .time_usec = e->time_usec};
     int r;
 
-    *q = (struct nc_ec2_request){.name = nc_asprintf("ec2: %s", action),
+    *q = (struct nc_ec2_request){.name = nc_asprintf("%s: %s", query->service, query->action),
                                  .url = nc_asprintf("%s/", base ? base : ""),
-                                 .body = body};
+                                 .body = query->body};
     if (!host)
-        return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "ec2: invalid endpoint: write https://HOST");
+        return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "%s: invalid endpoint: write https://HOST",
+                          query->service);
     if (!e->credentials || !e->credentials->access_key_id || !e->credentials->secret_access_key)
-        return nc_err_set(err, NC_ERR_AUTH, EACCES, "ec2: %s: no credentials", action);
+        return nc_err_set(err, NC_ERR_AUTH, EACCES, "%s: no credentials", q->name);
     r = nc_sigv4_headers(&request, e->credentials, &q->headers, err);
     if (r < 0)
         return r;
@@ -64,11 +65,18 @@ int nc_ec2_request_make(const struct nc_ec2 *e, const char *action, char *body,
                                           .method = "POST",
                                           .url = q->url,
                                           .headers = (const char *const *)q->headers.v,
-                                          .body = body,
-                                          .body_n = strlen(body),
+                                          .body = query->body,
+                                          .body_n = strlen(query->body),
                                           .timeout_usec = e->timeout_usec,
                                           .max_body_bytes = MAX_ANSWER_BYTES};
     return 0;
+}
+
+int nc_ec2_request_make(const struct nc_ec2 *e, const char *action, char *body,
+                        struct nc_ec2_request *q, struct nc_err *err) {
+    const struct nc_aws_query query = {.service = "ec2", .action = action, .body = body};
+
+    return nc_aws_request_make(e, &query, q, err);
 }
 
 /* The body is taken over. */

@@ -1,10 +1,10 @@
 /*
- * EC2's answers: the XML reader ends on every input and keeps to its caps;
+ * The answers of EC2 and Auto Scaling: the XML reader ends on every input and keeps to its caps;
  * what the readers above it accept is what was requested.
  */
 #include <stdint.h>
 
-#include "ec2-priv.h"
+#include "autoscaling-priv.h"
 #include "nc/str.h"
 #include "xml.h"
 
@@ -38,6 +38,24 @@ static void walk(const char *data, size_t n) {
         abort();
 }
 
+static void read_group(const char *data, size_t n) {
+    struct nc_autoscaling_instance i = {0};
+    struct nc_err err = NC_ERR_INIT;
+
+    if (nc_autoscaling_read_instance(data, n, ID, &i, &err) < 0) {
+        if (err.class != NC_ERR_PROTOCOL || i.group || i.state)
+            abort();
+    } else if (!i.group != !i.state
+               || (i.group
+                   && (!*i.group || strlen(i.group) > NC_AUTOSCALING_GROUP_BYTES
+                       || strlen(i.state) > NC_AUTOSCALING_STATE_BYTES))) {
+        abort();
+    }
+    nc_autoscaling_instance_done(&i);
+    if (nc_autoscaling_read_action(data, n, "CompleteLifecycleAction", &err) < 0 && !err.msg[0])
+        abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     const struct nc_http_result refusal = {
         .outcome = NC_HTTP_ANSWERED, .status = 400, .body = (const char *)data, .n = n};
@@ -54,6 +72,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         abort();
     if (nc_ec2_read_end((const char *)data, n, ID, &err) < 0 && !err.msg[0])
         abort();
+    read_group((const char *)data, n);
+    (void)nc_aws_has_error(&refusal, "ValidationError", "No active Lifecycle Action found");
     if (nc_ec2_refused(&refusal, "X", &err) >= 0)
         abort();
     return 0;
