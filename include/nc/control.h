@@ -62,6 +62,18 @@
  *    deleted: off a claim at once; off a Node that Karpenter's finalizer holds too at once, off
  *    another one once its drain status is Drained or Failed, or five minutes after the deletion
  * where it reports nothing. Without that a claim that Karpenter has ended would never go.
+ *  - Lifecycle actions, where rules.completes_actions says so, in every mode and without a
+ * NodeClaim: a Node whose drain status is of source autoscaling, and not only reported, belongs to
+ * an instance that its Auto Scaling group may hold in Terminating:Wait. Nothing is done before the
+ *    Node is surely that instance: it is called as the id in its spec.providerID (or begins with
+ *    it and a dot), or as EC2 says (DESCRIBE_INSTANCE). Then DESCRIBE_LIFECYCLE: only in
+ *    Terminating:Wait is there anything to do; Terminating:Proceed, Terminated and no group end it,
+ *    another state is asked for again, from 1 s on to 5 minutes. While pods are evicted
+ *    RECORD_HEARTBEAT every NC_CONTROL_HEARTBEAT_USEC, until the deadline of the drain status, or
+ *    NC_CONTROL_HEARTBEATS_MAX_USEC where it has none, and not once `remaining` has not fallen for
+ *    NC_CONTROL_STALLED_USEC. Once it is Drained or Failed COMPLETE_ACTION, once. MISSING: somebody
+ *    else has completed it. REFUSED: again in NC_CONTROL_REFUSED_USEC, said once. None of that
+ *    delays what else is written of the Node, or is delayed by its pauses.
  *  - Who is trusted. A `mode` that was only found out must be borne out by NodeClaims, which no
  *    node and no right in a namespace can write: nothing is transferred where no NodeClaim has
  *    Karpenter's finalizer, and nothing is done in standalone mode where one has that another
@@ -83,8 +95,12 @@
 #define NC_CONTROL_RELAY_PAST_USEC (600ull * 1000000)
 #define NC_CONTROL_WATCH_WAIT_USEC (5ull * 1000000)
 #define NC_CONTROL_LAST_WORD_USEC (300ull * 1000000) /* a deleted Node's word is waited for */
-#define NC_CONTROL_RATE_BURST 20u                    /* writes of one object at once */
-#define NC_CONTROL_RATE_PER_MINUTE 12u               /* and then */
+#define NC_CONTROL_HEARTBEAT_USEC (300ull * 1000000) /* of a lifecycle action: at most so often */
+#define NC_CONTROL_HEARTBEATS_MAX_USEC (7200ull * 1000000) /* of a drain without a deadline */
+#define NC_CONTROL_STALLED_USEC (1800ull * 1000000)        /* no pod has left: no more heartbeats */
+#define NC_CONTROL_REFUSED_USEC (300ull * 1000000) /* of a lifecycle action: not before again */
+#define NC_CONTROL_RATE_BURST 20u                  /* writes of one object at once */
+#define NC_CONTROL_RATE_PER_MINUTE 12u             /* and then */
 
 enum nc_control_order { NC_CONTROL_BOTH = 1, NC_CONTROL_DELETE_FIRST };
 enum nc_control_mode {
@@ -108,6 +124,7 @@ struct nc_control_rules {
     unsigned max_in_flight;        /* at least 4 */
     bool terminates;               /* standalone: instances are ended through EC2 */
     bool rebalances;               /* standalone: a rebalance is a reason to disrupt */
+    bool completes_actions;        /* lifecycle actions of Auto Scaling groups are completed */
     enum nc_control_identity identity;
     uint64_t ceiling_usec; /* standalone: an end without a time, and no agent answers; 0 = none */
     uint64_t seed;         /* of pauses */
@@ -123,9 +140,18 @@ enum nc_control_kind {
 };
 const char *nc_control_kind_name(enum nc_control_kind k); /* "Node", "NodeClaim", … */
 
+/* What spec.providerID says of an instance of EC2. */
+struct nc_control_instance {
+    char id[64], region[64];
+};
+/* "aws:///us-west-2a/i-0123456789abcdef0" and nothing else: 0, else negative. */
+int nc_control_parse_provider_id(const char *text, struct nc_control_instance *ret);
+
 /* What is kept of an object, as dotted paths (nc/json-filter.h): the watches request no more.
- * Static, NULL-terminated. `mode` decides: beside Karpenter of Nodes the metadata is enough. */
-const char *const *nc_control_keep(enum nc_control_kind k, enum nc_control_mode mode);
+ * Static, NULL-terminated. `mode` decides: beside Karpenter of Nodes the metadata is enough, unless
+ * `rules` need more. */
+const char *const *nc_control_keep(enum nc_control_kind k, enum nc_control_mode mode,
+                                   const struct nc_control_rules *rules);
 
 enum nc_control_event_kind {
     NC_CONTROL_RULES = 0, /* `rules`; the first event */
@@ -146,6 +172,11 @@ enum nc_control_answer {
     NC_CONTROL_REFUSED,     /* 403, 422, 400: asking again does not help soon */
     NC_CONTROL_UNAVAILABLE, /* everything else: no answer, 429, 5xx */
 };
+enum nc_control_refusal { /* of a REFUSED of AWS: why */
+                          NC_CONTROL_REFUSAL_OTHER = 0,
+                          NC_CONTROL_REFUSAL_DENIED, /* credentials, permissions */
+                          NC_CONTROL_REFUSAL_HOOK,   /* the group has no such hook */
+};
 struct nc_control_event {
     enum nc_control_event_kind kind;
     uint64_t now_usec;
@@ -161,7 +192,9 @@ struct nc_control_event {
     const char *name, *uid; /* of an ANSWER to DESCRIBE_INSTANCE, name: the private DNS name */
     uint64_t id;
     enum nc_control_answer answer;
+    enum nc_control_refusal refusal;
     uint64_t retry_after_usec;
+    const char *group, *lifecycle_state; /* of DESCRIBE_LIFECYCLE; MISSING: it is in no group */
 };
 
 enum nc_control_verb {
@@ -173,7 +206,11 @@ enum nc_control_verb {
     NC_CONTROL_DELETE_NODE,       /* DELETE nodes/NAME, precondition uid */
     NC_CONTROL_END_INSTANCE,      /* EC2 TerminateInstances: `provider_id` */
     NC_CONTROL_DESCRIBE_INSTANCE, /* EC2 DescribeInstances: `provider_id` */
-    NC_CONTROL_EMIT_EVENT,        /* an Event on the object, and a line of the log */
+    /* EC2 Auto Scaling, about the instance `provider_id` of a Node: */
+    NC_CONTROL_DESCRIBE_LIFECYCLE, /* DescribeAutoScalingInstances */
+    NC_CONTROL_RECORD_HEARTBEAT,   /* RecordLifecycleActionHeartbeat: `group` */
+    NC_CONTROL_COMPLETE_ACTION,    /* CompleteLifecycleAction: `group` */
+    NC_CONTROL_EMIT_EVENT,         /* an Event on the object, and a line of the log */
     _NC_CONTROL_VERB_MAX
 };
 const char *nc_control_verb_name(enum nc_control_verb v); /* "set-timestamp", "delete-claim", … */
@@ -189,6 +226,7 @@ struct nc_control_action {
     char *name, *uid;
     struct nc_value *body;
     char *provider_id;
+    char *group;
     bool is_relay;
     /* of SAY */
     const char *reason; /* static, of a small fixed set */
@@ -236,9 +274,10 @@ struct nc_control_counts {
 void nc_control_count(const struct nc_control *c, uint64_t now_usec, struct nc_control_counts *ret);
 
 /* Every node: {node, claim, pool, phase, source, policy, deadline, remaining, blocked,
- * claimDeletion, state}, by name; `policy` is "report" where the drain status only reports, else
- * null; `state` is a word for what we do about it: "", relaying, relayed, disrupting, draining,
- * WaitingForAgent, WaitingForAnotherRequest, ending. Owned; times as RFC 3339 or null. */
+ * claimDeletion, state, lifecycleAction}, by name; `policy` is "report" where the drain status only
+ * reports, else null; `state` is a word for what we do about it: "", relaying, relayed, disrupting,
+ * draining, WaitingForAgent, WaitingForAnotherRequest, ending; `lifecycleAction` null, pending,
+ * waiting, completed, none, failed or mismatch. Owned; times as RFC 3339 or null. */
 struct nc_value *nc_control_report(const struct nc_control *c, uint64_t now_usec);
 /* The same as a table for people, from a report that was read back (hostile: bounded, no control
  * characters). Where it is wider than `room` columns, 0 = there is room for all, a node has a brief

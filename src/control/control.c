@@ -48,6 +48,9 @@ const char *nc_control_verb_name(enum nc_control_verb v) {
         [NC_CONTROL_DELETE_NODE] = "delete-node",
         [NC_CONTROL_END_INSTANCE] = "end-instance",
         [NC_CONTROL_DESCRIBE_INSTANCE] = "describe-instance",
+        [NC_CONTROL_DESCRIBE_LIFECYCLE] = "describe-lifecycle",
+        [NC_CONTROL_RECORD_HEARTBEAT] = "record-heartbeat",
+        [NC_CONTROL_COMPLETE_ACTION] = "complete-action",
         [NC_CONTROL_EMIT_EVENT] = "event",
     };
 
@@ -59,12 +62,12 @@ const char *nc_control_verb_name(enum nc_control_verb v) {
         "metadata.deletionTimestamp"
 #define STATUS_PATH "metadata.annotations.nodeclaimd\\.io/drain-status"
 
-static const char *const keep_node[] = {HEAD_PATHS,
-                                        STATUS_PATH,
-                                        "metadata.finalizers",
-                                        "metadata.ownerReferences",
-                                        "metadata.labels.karpenter\\.sh/nodepool",
-                                        NULL};
+#define NODE_PATHS                                                                                 \
+    HEAD_PATHS, STATUS_PATH, "metadata.finalizers", "metadata.ownerReferences",                    \
+        "metadata.labels.karpenter\\.sh/nodepool"
+
+static const char *const keep_node[] = {NODE_PATHS, NULL};
+static const char *const keep_node_of_group[] = {NODE_PATHS, "spec.providerID", NULL};
 static const char *const keep_node_standalone[] = {
     HEAD_PATHS,
     STATUS_PATH,
@@ -103,10 +106,13 @@ static const char *const keep_class[] = {
     HEAD_PATHS, "metadata.annotations.karpenter\\.k8s\\.aws/ec2nodeclass-hash",
     "metadata.annotations.karpenter\\.k8s\\.aws/ec2nodeclass-hash-version", NULL};
 
-const char *const *nc_control_keep(enum nc_control_kind k, enum nc_control_mode mode) {
+const char *const *nc_control_keep(enum nc_control_kind k, enum nc_control_mode mode,
+                                   const struct nc_control_rules *rules) {
     switch (k) {
     case NC_CONTROL_NODE:
-        return mode == NC_CONTROL_STANDALONE ? keep_node_standalone : keep_node;
+        return mode == NC_CONTROL_STANDALONE ? keep_node_standalone
+               : rules->completes_actions    ? keep_node_of_group
+                                             : keep_node;
     case NC_CONTROL_CLAIM:
         return mode == NC_CONTROL_STANDALONE ? keep_claim_standalone : keep_claim;
     case NC_CONTROL_POOL:

@@ -183,6 +183,7 @@ static void done_node(struct nc_control *c, struct control_node *n) {
     n->more = nc_control_node_more_free(n->more);
     n->drain_status = nc_control_drain_status_free(n->drain_status);
     n->left = nc_control_left_free(n->left);
+    n->lifecycle = nc_control_lifecycle_free(n->lifecycle);
     free(n->owner_uid);
     free(n->pool);
 }

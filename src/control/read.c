@@ -128,6 +128,7 @@ static int read_node(struct nc_control *c, struct control_node *node, const stru
     set_text(&node->owner_uid, owner_of(object));
     set_text(&node->pool, pool_of(object));
     apply_drain_status(c, node, object);
+    nc_control_apply_lifecycle(c, node, object);
     if (node->more)
         nc_control_unlink(&c->nodes_by_provider, &node->more->by_provider);
     nc_control_node_more_free(node->more);

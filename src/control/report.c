@@ -116,6 +116,7 @@ static struct nc_value *row(const struct nc_control *c, const struct control_nod
     nc_value_set_text(v, "blocked", w ? w->blocked : NULL);
     nc_value_set_time(v, "claimDeletion", claim ? claim->deletion_usec : 0);
     nc_value_set_string(v, "state", state_of(c, node, claim, now_usec));
+    nc_value_set_text(v, "lifecycleAction", nc_control_lifecycle_name(node));
     return v;
 }
 
@@ -137,12 +138,19 @@ static const struct {
     size_t width;  /* bytes at most; 0: the last one, to the end of the line */
     bool is_brief; /* stands in the node's line where the terminal has no room for all */
     size_t spare;  /* what the text may grow by when a time becomes a local one */
+    bool is_rare;  /* left out where no node has it */
 } columns[] = {
-    {"node", "NODE", 45, true, 0},      {"claim", "CLAIM", 40, false, 0},
-    {"pool", "POOL", 20, false, 0},     {"state", "STATE", 24, true, 0},
-    {"phase", "PHASE", 12, true, 0},    {"source", "SOURCE", 12, false, 0},
-    {"policy", "POLICY", 12, false, 0}, {"deadline", "DEADLINE", 20, false, 6},
-    {"remaining", "LEFT", 7, true, 0},  {"blocked", "BLOCKED", 0, false, 0},
+    {"node", "NODE", 45, true, 0, false},
+    {"claim", "CLAIM", 40, false, 0, false},
+    {"pool", "POOL", 20, false, 0, false},
+    {"state", "STATE", 24, true, 0, false},
+    {"lifecycleAction", "LIFECYCLE", 10, false, 0, true},
+    {"phase", "PHASE", 12, true, 0, false},
+    {"source", "SOURCE", 12, false, 0, false},
+    {"policy", "POLICY", 12, false, 0, false},
+    {"deadline", "DEADLINE", 20, false, 6, false},
+    {"remaining", "LEFT", 7, true, 0, false},
+    {"blocked", "BLOCKED", 0, false, 0, false},
 };
 
 #define BLOCKED_BYTES ((size_t)400)
@@ -167,18 +175,25 @@ static size_t least(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-/* The widths of all columns; and of a line with all of them. */
+/* The widths of all columns, 0 for one that is left out; and of a line with all of them. */
 static size_t measure(const struct nc_value *list, size_t n, size_t widths[]) {
     char number[32];
     size_t all = 0;
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(columns); i++) {
         const size_t most = columns[i].width ? columns[i].width : BLOCKED_BYTES;
+        bool is_there = !columns[i].is_rare;
         widths[i] = strlen(columns[i].title);
         for (size_t r = 0; r < n; r++) {
-            const size_t length = least(strlen(cell_of(list->items[r], i, number)), most);
+            const char *cell = cell_of(list->items[r], i, number);
+            const size_t length = least(strlen(cell), most);
+            is_there |= !nc_streq(cell, "-");
             if (length > widths[i])
                 widths[i] = length;
+        }
+        if (!is_there) {
+            widths[i] = 0;
+            continue;
         }
         all += widths[i] + columns[i].spare + 2;
     }
@@ -192,7 +207,7 @@ static void add_row(struct nc_buf *out, const struct nc_value *v, const size_t w
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(columns); i++) {
         const size_t end = out->len + widths[i] + columns[i].spare + 2;
-        if (is_brief && !columns[i].is_brief)
+        if ((is_brief && !columns[i].is_brief) || widths[i] == 0)
             continue;
         add_cell(out, v ? cell_of(v, i, number) : columns[i].title, columns[i].width);
         while (columns[i].width && out->len < end && out->len < NC_BUF_DEFAULT_MAX)

@@ -34,6 +34,11 @@ bool nc_control_may_relay(const struct nc_control *c) {
     return c->leads && c->is_relay_synced[NC_CONTROL_NODE] && c->is_relay_synced[NC_CONTROL_CLAIM];
 }
 
+/* Without NodeClaims, too: a cluster of groups need not have any. */
+bool nc_control_may_complete(const struct nc_control *c) {
+    return c->leads && c->is_relay_synced[NC_CONTROL_NODE] && c->rules.completes_actions;
+}
+
 bool nc_control_may_manage(const struct nc_control *c) {
     return nc_control_may_relay(c) && c->mode == NC_CONTROL_STANDALONE && !nc_control_doubts(c)
            && c->is_synced[NC_CONTROL_NODE] && c->is_synced[NC_CONTROL_CLAIM]
@@ -101,6 +106,7 @@ static void action_done(struct nc_control_action *a) {
     free(a->name);
     free(a->uid);
     free(a->provider_id);
+    free(a->group);
     free(a->message);
     nc_value_free(a->body);
     *a = (struct nc_control_action){0};
@@ -152,18 +158,32 @@ static void want_other(struct nc_control *c, struct control_object *o, uint64_t 
     sooner(&w->next_usec, next_usec);
 }
 
+/* What Auto Scaling is told changes nothing of the Node: it neither waits for the watch nor shares
+ * a pause with writes of it. */
+static void want_lifecycle(const struct nc_control *c, const struct control_object *o,
+                           uint64_t now_usec, struct want *w) {
+    uint64_t next_usec = UINT64_MAX;
+
+    w->is_wanted =
+        nc_control_lifecycle(c, (const struct control_node *)o, now_usec, &w->action, &next_usec);
+    sooner(&w->next_usec, next_usec);
+}
+
 static struct want want(struct nc_control *c, struct control_object *o, uint64_t now_usec) {
     struct want w = {.next_usec = UINT64_MAX, .relay.next_usec = UINT64_MAX};
+    const bool may_relay = nc_control_may_relay(c);
 
-    if (o->write.id || !nc_control_may_relay(c))
+    if (o->write.id || !c->leads)
         return w;
-    if (is_awaiting_watch(o, now_usec))
+    if (may_relay && is_awaiting_watch(o, now_usec))
         w.next_usec = o->write.watch_wait_usec;
-    if (o->kind == NC_CONTROL_CLAIM)
+    if (may_relay && o->kind == NC_CONTROL_CLAIM)
         want_relay(c, nc_control_as_claim(o), now_usec, &w);
-    if (!w.is_relay
+    if (may_relay && !w.is_relay
         && ((c->mode == NC_CONTROL_KARPENTER && !nc_control_doubts(c)) || nc_control_may_manage(c)))
         want_other(c, o, now_usec, &w);
+    if (o->kind == NC_CONTROL_NODE && !w.is_wanted && nc_control_may_complete(c))
+        want_lifecycle(c, o, now_usec, &w);
     return w;
 }
 
@@ -215,7 +235,16 @@ static void join_queue(struct nc_control *c, struct control_queue *q, struct con
 
 /* EC2 is slow: it has places of its own. */
 static bool is_for_ec2(enum nc_control_verb verb) {
-    return verb == NC_CONTROL_END_INSTANCE || verb == NC_CONTROL_DESCRIBE_INSTANCE;
+    return verb == NC_CONTROL_END_INSTANCE || verb == NC_CONTROL_DESCRIBE_INSTANCE
+           || verb == NC_CONTROL_DESCRIBE_LIFECYCLE || verb == NC_CONTROL_RECORD_HEARTBEAT
+           || verb == NC_CONTROL_COMPLETE_ACTION;
+}
+
+/* Of a Node AWS is asked about its lifecycle action only. */
+static bool is_of_lifecycle(const struct control_object *o, enum nc_control_verb verb) {
+    return o->kind == NC_CONTROL_NODE
+           && (verb == NC_CONTROL_DESCRIBE_INSTANCE || verb == NC_CONTROL_DESCRIBE_LIFECYCLE
+               || verb == NC_CONTROL_RECORD_HEARTBEAT || verb == NC_CONTROL_COMPLETE_ACTION);
 }
 
 static void start_write(struct nc_control *c, struct control_object *o, enum nc_control_verb verb,
@@ -229,12 +258,16 @@ static void start_write(struct nc_control *c, struct control_object *o, enum nc_
         (struct control_pending){.id = c->last_id, .object = o, .verb = verb, .is_relay = is_relay};
     c->n_relays_in_flight += is_relay;
     c->n_ends_in_flight += is_for_ec2(verb);
+    o->write.id = c->last_id;
+    o->write.is_held = false;
+    if (is_of_lifecycle(o, verb)) {
+        nc_control_as_node(o)->lifecycle->request_id = c->last_id;
+        return;
+    }
     if (o->write.verb != verb || o->write.is_relay != is_relay)
         o->write.attempts = 0;
-    o->write.id = c->last_id;
     o->write.verb = (uint8_t)verb;
     o->write.is_relay = is_relay;
-    o->write.is_held = false;
 }
 
 static void count(struct nc_control *c, struct control_object *o) {
@@ -345,8 +378,10 @@ static void reconcile_object(struct nc_control *c, struct control_object *o, uin
         join_queue(c, queue_of(c, &w), o);
     else
         leave_queue(o);
-    if (o->kind == NC_CONTROL_NODE)
+    if (o->kind == NC_CONTROL_NODE) {
         report_invalid_status(c, nc_control_as_node(o), &w);
+        nc_control_report_lifecycle(c, nc_control_as_node(o), &w.next_usec);
+    }
     wake_later(c, o, w.next_usec, now_usec);
     action_done(&w.action);
 }
@@ -460,6 +495,11 @@ void nc_control_answered(struct nc_control *c, const struct nc_control_event *e)
     if (!f.object)
         return;
     f.object->write.id = 0;
+    if (is_of_lifecycle(f.object, f.verb)) {
+        nc_control_lifecycle_answered(c, nc_control_as_node(f.object), f.verb, e);
+        nc_control_touch(c, f.object);
+        return;
+    }
     if (f.verb == NC_CONTROL_DESCRIBE_INSTANCE && e->answer == NC_CONTROL_DONE)
         nc_control_set_dns_name(nc_control_as_claim(f.object), e->name);
     if (e->answer == NC_CONTROL_DONE)

@@ -1,6 +1,6 @@
 /*
- * TerminateInstances and DescribeInstances, one instance a request, a few at once; credentials
- * first, once for all that wait.
+ * TerminateInstances and DescribeInstances, and what Auto Scaling is asked: one instance a request,
+ * a few at once; credentials first, once for all that wait.
  *
  * What fails is answered, not tried again: when to ask again is the step's to say.
  */
@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "nc/autoscaling.h"
 #include "nc/clock.h"
 #include "nc/ec2.h"
 #include "nc/role.h"
@@ -23,9 +24,12 @@ struct order {
     struct nc_instances *all;
     struct order *next;
     uint64_t id;
-    char instance[64], region[64];
-    bool is_sent, is_question;
+    enum nc_control_verb verb;
+    struct nc_control_instance instance;
+    char *group; /* of a lifecycle action */
+    bool is_sent;
     struct nc_ec2_call call;
+    struct nc_autoscaling_call group_call;
 };
 
 struct nc_instances {
@@ -46,6 +50,7 @@ static void forget(struct nc_instances *i, struct order *o) {
     *at = o->next;
     i->n--;
     i->n_sent -= o->is_sent;
+    free(o->group);
     free(o);
 }
 
@@ -66,14 +71,24 @@ static enum nc_control_answer answer_of(const struct nc_err *err) {
     return NC_CONTROL_REFUSED;
 }
 
-/* May be the last thing that happens to `i`. */
+/* May be the last thing that happens to `i`. What the texts of an answer point to is not the
+ * order's. */
 static void answer(struct nc_instances *i, struct order *o, const struct nc_err *err) {
-    const uint64_t id = o->id;
-    const bool is_unknown = err->class == NC_ERR_NONE && o->call.is_unknown;
-    const char *name = o->call.private_dns_name; /* not the order's */
+    const bool is_unknown =
+        err->class == NC_ERR_NONE && (o->call.is_unknown || o->group_call.is_unknown);
+    const struct nc_instances_answer a = {
+        .id = o->id,
+        .answer = is_unknown ? NC_CONTROL_MISSING : answer_of(err),
+        .refusal = o->group_call.is_refused    ? NC_CONTROL_REFUSAL_HOOK
+                   : err->class == NC_ERR_AUTH ? NC_CONTROL_REFUSAL_DENIED
+                                               : NC_CONTROL_REFUSAL_OTHER,
+        .name = o->call.private_dns_name,
+        .group = o->group_call.group,
+        .state = o->group_call.state,
+    };
 
     forget(i, o);
-    i->o.done(i->o.userdata, id, is_unknown ? NC_CONTROL_MISSING : answer_of(err), name, err);
+    i->o.done(i->o.userdata, &a, err);
 }
 
 static void wake(struct nc_instances *i) {
@@ -87,23 +102,56 @@ static void on_answer(struct nc_ec2_call *call, const struct nc_err *err) {
     answer(o->all, o, err);
 }
 
+static void on_group_answer(struct nc_autoscaling_call *call, const struct nc_err *err) {
+    struct order *o = call->userdata;
+
+    wake(o->all);
+    answer(o->all, o, err);
+}
+
+static bool is_of_group(enum nc_control_verb verb) {
+    return verb == NC_CONTROL_DESCRIBE_LIFECYCLE || verb == NC_CONTROL_RECORD_HEARTBEAT
+           || verb == NC_CONTROL_COMPLETE_ACTION;
+}
+
+static int send_to_group(struct nc_instances *i, struct order *o, const struct nc_ec2 *e,
+                         struct nc_err *err) {
+    const struct nc_autoscaling_action action = {.instance_id = o->instance.id,
+                                                 .group = o->group,
+                                                 .hook = i->o.settings->lifecycle_hook,
+                                                 .completes =
+                                                     o->verb == NC_CONTROL_COMPLETE_ACTION};
+
+    o->group_call.done = on_group_answer;
+    o->group_call.userdata = o;
+    return o->verb == NC_CONTROL_DESCRIBE_LIFECYCLE
+               ? nc_autoscaling_describe_start(e, o->instance.id, &o->group_call, err)
+               : nc_autoscaling_action_start(e, &action, &o->group_call, err);
+}
+
 static int send_order(struct nc_instances *i, struct order *o, struct nc_err *err) {
-    nc_auto_free char *host = nc_aws_host("ec2", o->region, NULL);
-    nc_auto_free char *url = i->o.settings->ec2_endpoint
-                                 ? nc_strdup(i->o.settings->ec2_endpoint)
-                                 : nc_asprintf("https://%s", host ? host : "");
+    const bool is_of_ec2 = !is_of_group(o->verb);
+    const char *endpoint =
+        is_of_ec2 ? i->o.settings->ec2_endpoint : i->o.settings->autoscaling_endpoint;
+    nc_auto_free char *host =
+        nc_aws_host(is_of_ec2 ? "ec2" : "autoscaling", o->instance.region, NULL);
+    nc_auto_free char *url =
+        endpoint ? nc_strdup(endpoint) : nc_asprintf("https://%s", host ? host : "");
     const uint64_t now = nc_now_usec();
     const struct nc_ec2 e = {.http = i->http,
                              .endpoint = url,
-                             .region = o->region,
+                             .region = o->instance.region,
                              .credentials = nc_role_current(i->role, now),
                              .time_usec = now,
                              .timeout_usec = CALL_USEC};
 
+    if (!is_of_ec2)
+        return send_to_group(i, o, &e, err);
     o->call.done = on_answer;
     o->call.userdata = o;
-    return o->is_question ? nc_ec2_describe_start(&e, o->instance, &o->call, err)
-                          : nc_ec2_end_start(&e, o->instance, &o->call, err);
+    return o->verb == NC_CONTROL_DESCRIBE_INSTANCE
+               ? nc_ec2_describe_start(&e, o->instance.id, &o->call, err)
+               : nc_ec2_end_start(&e, o->instance.id, &o->call, err);
 }
 
 /* All that wait fail alike where there are no credentials. Their answers may request new orders:
@@ -131,7 +179,8 @@ static void on_credentials(void *userdata, const struct nc_err *err) {
 static void fetch(struct nc_instances *i) {
     struct nc_err err = NC_ERR_INIT;
 
-    i->is_fetching = nc_role_fetch(i->role, i->orders->region, on_credentials, i, &err) >= 0;
+    i->is_fetching =
+        nc_role_fetch(i->role, i->orders->instance.region, on_credentials, i, &err) >= 0;
     if (!i->is_fetching)
         fail_all(i, &err);
 }
@@ -160,51 +209,29 @@ static int on_turn(sd_event_source *source, void *userdata) {
     return 0;
 }
 
-/* "aws:///us-west-2a/i-0123456789abcdef0": the instance, and the region of its zone: what is before
- * the end of its first number. */
-static int read_provider_id(const char *text, struct order *o) {
-    static const char scheme[] = "aws:///", letters[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
-    const char *zone = text ? text + strlen(scheme) : NULL;
-    const char *slash, *number;
-
-    if (!text || !nc_starts_with(text, scheme) || !(slash = strchr(zone, '/')))
-        return -EINVAL;
-    if (!nc_starts_with(slash, "/i-") || strlen(slash + 1) >= sizeof(o->instance)
-        || slash[3 + strspn(slash + 3, "0123456789abcdef")] != '\0' || strlen(slash + 3) < 8)
-        return -EINVAL;
-    number = zone + strcspn(zone, "0123456789/");
-    if (strspn(zone, letters) != (size_t)(slash - zone) || number == zone || number >= slash)
-        return -EINVAL;
-    number += strspn(number, "0123456789");
-    if ((size_t)(number - zone) >= sizeof(o->region))
-        return -EINVAL;
-    (void)snprintf(o->instance, sizeof(o->instance), "%s", slash + 1);
-    (void)snprintf(o->region, sizeof(o->region), "%.*s", (int)(number - zone), zone);
-    return 0;
-}
-
 /* EC2 of another region knows no such instance, which would be taken for its end. */
 static int check_region(const struct nc_instances *i, const struct order *o, struct nc_err *err) {
-    if (!i->o.settings->region || nc_streq(i->o.settings->region, o->region))
+    if (!i->o.settings->region || nc_streq(i->o.settings->region, o->instance.region))
         return 0;
-    nc_err_set(err, NC_ERR_CONFIG, EINVAL, "%s is in %s, not in %s: it is not %s", o->instance,
-               o->region, i->o.settings->region, o->is_question ? "asked for" : "ended");
+    nc_err_set(err, NC_ERR_CONFIG, EINVAL, "%s is in %s, not in %s: it is not %s", o->instance.id,
+               o->instance.region, i->o.settings->region,
+               o->verb == NC_CONTROL_END_INSTANCE ? "ended" : "asked for");
     nc_err_remedy(err, "correct or leave out --region (AWS_REGION)");
     return -EINVAL;
 }
 
-static int add_order(struct nc_instances *i, uint64_t id, const char *provider_id, bool is_question,
-                     struct nc_err *err) {
+int nc_instances_call(struct nc_instances *i, const struct nc_control_action *a,
+                      struct nc_err *err) {
     struct order *o = nc_calloc(1, sizeof(*o));
     struct order **at = &i->orders;
     nc_auto_free char *quoted =
-        nc_quote(provider_id ? provider_id : "", provider_id ? strlen(provider_id) : 0);
+        nc_quote(a->provider_id ? a->provider_id : "", a->provider_id ? strlen(a->provider_id) : 0);
     int r = 0;
 
-    o->is_question = is_question;
+    o->verb = a->verb;
     if (i->n >= MAX_WAITING)
         r = nc_err_set(err, NC_ERR_PROTOCOL, EINVAL, "too many instances wait for EC2: %s", quoted);
-    else if (read_provider_id(provider_id, o) < 0)
+    else if (nc_control_parse_provider_id(a->provider_id, &o->instance) < 0)
         r = nc_err_set(err, NC_ERR_PROTOCOL, EINVAL, "invalid provider ID: %s", quoted);
     else
         r = check_region(i, o, err);
@@ -213,23 +240,14 @@ static int add_order(struct nc_instances *i, uint64_t id, const char *provider_i
         return r;
     }
     o->all = i;
-    o->id = id;
+    o->id = a->id;
+    o->group = a->group ? nc_strdup(a->group) : NULL;
     while (*at)
         at = &(*at)->next;
     *at = o;
     i->n++;
     wake(i);
     return 0;
-}
-
-int nc_instances_end(struct nc_instances *i, uint64_t id, const char *provider_id,
-                     struct nc_err *err) {
-    return add_order(i, id, provider_id, false, err);
-}
-
-int nc_instances_describe(struct nc_instances *i, uint64_t id, const char *provider_id,
-                          struct nc_err *err) {
-    return add_order(i, id, provider_id, true, err);
 }
 
 int nc_instances_new(sd_event *event, const struct nc_instances_options *o,
@@ -271,6 +289,7 @@ int nc_instances_new(sd_event *event, const struct nc_instances_options *o,
 void nc_instances_drop(struct nc_instances *i) {
     while (i->orders) {
         nc_ec2_call_cancel(&i->orders->call);
+        nc_autoscaling_call_cancel(&i->orders->group_call);
         forget(i, i->orders);
     }
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "listener.h"
+#include "nc/autoscaling.h"
 #include "nc/lease.h"
 #include "nc/str.h"
 #include "options.h"
@@ -47,8 +48,11 @@ enum option_id {
     OPT_TERMINATE,
     OPT_NODE_IDENTITY,
     OPT_ENDING_CEILING,
+    OPT_COMPLETE_LIFECYCLE_ACTIONS,
+    OPT_LIFECYCLE_HOOK,
     OPT_REGION,
     OPT_EC2_ENDPOINT,
+    OPT_AUTOSCALING_ENDPOINT,
     OPT_STS_ENDPOINT,
     OPT_IMDS,
     OPT_METRICS_ADDRESS,
@@ -84,9 +88,15 @@ static const struct nc_flag flags[] = {
      "standalone: what proves which Node is a NodeClaim's: EC2, or an admission policy; ec2"},
     {"ending-ceiling", "DURATION", OPT_ENDING_CEILING, ACCEPTS_RUN,
      "standalone: a drain without a deadline that no agent answers is over then; 0 = never; 24h"},
+    {"complete-lifecycle-actions", NULL, OPT_COMPLETE_LIFECYCLE_ACTIONS, ACCEPTS_RUN,
+     "completes the lifecycle action of an Auto Scaling group once the node is drained"},
+    {"lifecycle-hook", "NAME", OPT_LIFECYCLE_HOOK, ACCEPTS_RUN,
+     "the terminating hook of these groups; default " NC_LIFECYCLE_HOOK},
     {"region", "REGION", OPT_REGION, ACCEPTS_RUN,
      "of EC2; default $AWS_REGION, else that of the instance's zone"},
     {"ec2-endpoint", "URL", OPT_EC2_ENDPOINT, ACCEPTS_RUN, "instead of the region's own"},
+    {"autoscaling-endpoint", "URL", OPT_AUTOSCALING_ENDPOINT, ACCEPTS_RUN,
+     "instead of the region's own"},
     {"sts-endpoint", "URL", OPT_STS_ENDPOINT, ACCEPTS_RUN, "instead of the region's own"},
     {"imds", "URL", OPT_IMDS, ACCEPTS_RUN,
      "endpoint of the instance metadata service (AWS_EC2_METADATA_SERVICE_ENDPOINT)"},
@@ -224,6 +234,13 @@ static const char *parse_lease_option(struct nc_settings *s, int id, const char 
     return NULL;
 }
 
+static const char *parse_hook(struct nc_settings *s, const char *value) {
+    s->lifecycle_hook = value;
+    return nc_autoscaling_is_hook(value)
+               ? NULL
+               : "--lifecycle-hook is 1 to 255 letters, digits, '-', '_' and '/', not";
+}
+
 static const char *parse_aws_option(struct nc_settings *s, int id, const char *value) {
     switch (id) {
     case OPT_REGION:
@@ -231,6 +248,10 @@ static const char *parse_aws_option(struct nc_settings *s, int id, const char *v
                                  "--region is a region such as us-west-2, not");
     case OPT_EC2_ENDPOINT:
         return parse_endpoint(&s->ec2_endpoint, value);
+    case OPT_LIFECYCLE_HOOK:
+        return parse_hook(s, value);
+    case OPT_AUTOSCALING_ENDPOINT:
+        return parse_endpoint(&s->autoscaling_endpoint, value);
     case OPT_STS_ENDPOINT:
         return parse_endpoint(&s->sts_endpoint, value);
     }
@@ -281,8 +302,13 @@ static const char *parse_option(void *userdata, int id, const char *value) {
     case OPT_ENDING_CEILING:
         return parse_duration_option(value, 0, 8760ull * 3600, &s->rules.ceiling_usec,
                                      "--ending-ceiling is a duration of at most 8760h, not");
+    case OPT_COMPLETE_LIFECYCLE_ACTIONS:
+        s->rules.completes_actions = true;
+        return NULL;
+    case OPT_LIFECYCLE_HOOK:
     case OPT_REGION:
     case OPT_EC2_ENDPOINT:
+    case OPT_AUTOSCALING_ENDPOINT:
     case OPT_STS_ENDPOINT:
     case OPT_IMDS:
         return parse_aws_option(s, id, value);
@@ -321,6 +347,9 @@ static const char *judge(const struct nc_settings *s) {
     if (s->rules.terminates && s->mode == NC_CONTROL_KARPENTER)
         return "--terminate has no meaning with --mode karpenter: Karpenter ends its instances "
                "itself";
+    if (s->rules.completes_actions && !s->region) /* a node could name another one */
+        return "--complete-lifecycle-actions needs the region of the groups: --region or "
+               "$AWS_REGION";
     if (nc_streq(s->command, "status") && !s->metrics_address)
         return "status reads from the metrics address of the controller: it cannot be off";
     return NULL;
@@ -339,6 +368,7 @@ static void set_defaults(struct nc_settings *s) {
         .retry_usec = NC_LEASE_RETRY_USEC,
         .region = region && *region ? region : NULL,
         .imds = imds && *imds ? imds : NULL,
+        .lifecycle_hook = NC_LIFECYCLE_HOOK,
         .metrics_address = NC_METRICS_ADDRESS,
     };
     if (pod && *pod)

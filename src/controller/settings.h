@@ -14,6 +14,7 @@
 #define NC_CONTROLLER "nodeclaim-controller"
 #define NC_METRICS_ADDRESS "127.0.0.1:8080"
 #define NC_LEASE_NAMESPACE "kube-system"
+#define NC_LIFECYCLE_HOOK "nodeclaimd"
 
 /* standalone.c; only main.c refers to it, unless --disable-standalone. */
 extern const struct nc_standalone_mode nc_standalone_mode;
@@ -31,7 +32,8 @@ struct nc_settings {
     const char *identity; /* NULL: HOST_BOOT-PID */
     bool no_leader_election;
     uint64_t lease_duration_usec, renew_usec, retry_usec;
-    const char *region, *ec2_endpoint, *sts_endpoint, *imds;
+    const char *region, *ec2_endpoint, *autoscaling_endpoint, *sts_endpoint, *imds;
+    const char *lifecycle_hook;  /* whose actions are completed */
     const char *metrics_address; /* NULL: off */
     bool json, metrics;
 };

@@ -149,13 +149,16 @@ static void send_event(struct nc_controller *c, struct nc_control_action *a) {
     send_waiting_events(c);
 }
 
-static void call_ec2(struct nc_controller *c, const struct nc_control_action *a) {
+static void call_aws(struct nc_controller *c, const struct nc_control_action *a) {
+    const bool is_node = a->what == NC_CONTROL_NODE;
     struct nc_err err = NC_ERR_INIT;
 
-    if (c->settings->standalone->call_ec2(c, a, &err) >= 0)
+    if (nc_controller_call_aws(c, a, &err) >= 0)
         return;
-    nc_log(NC_LOG_ERROR, &(struct nc_log_fields){.nodeclaim = a->name}, "%s%s%s", err.msg,
-           *err.remedy ? ": " : "", err.remedy);
+    nc_log(NC_LOG_ERROR,
+           &(struct nc_log_fields){.node = is_node ? a->name : NULL,
+                                   .nodeclaim = is_node ? NULL : a->name},
+           "%s%s%s", err.msg, *err.remedy ? ": " : "", err.remedy);
     refuse(c, a->id, NC_CONTROL_REFUSED);
 }
 
@@ -166,7 +169,11 @@ static void carry_out(struct nc_controller *c, struct nc_control_action *a) {
         return;
     case NC_CONTROL_END_INSTANCE:
     case NC_CONTROL_DESCRIBE_INSTANCE:
-        call_ec2(c, a);
+    case NC_CONTROL_DESCRIBE_LIFECYCLE:
+    case NC_CONTROL_RECORD_HEARTBEAT:
+    case NC_CONTROL_COMPLETE_ACTION:
+        nc_log(NC_LOG_DEBUG, NULL, "%s %s", nc_control_verb_name(a->verb), a->name);
+        call_aws(c, a);
         return;
     case NC_CONTROL_SET_TIMESTAMP:
     case NC_CONTROL_DELETE_CLAIM:
@@ -286,14 +293,12 @@ void nc_controller_drop_writes(struct nc_controller *c) {
         forget(c->pending_writes);
     }
     nc_control_actions_done(&c->waiting_events);
-    if (c->settings->standalone)
-        c->settings->standalone->drop(c);
+    nc_controller_drop_aws(c);
 }
 
 void nc_controller_end(struct nc_controller *c) {
     nc_controller_drop_writes(c);
-    if (c->settings->standalone)
-        c->settings->standalone->end(c);
+    nc_controller_end_aws(c);
     c->control = nc_control_free(c->control);
     c->timer = sd_event_source_disable_unref(c->timer);
     free(c->refused);

@@ -43,8 +43,11 @@ static void check_shown(const struct nc_value *report) {
 
 static void see(uint8_t how, const struct nc_value *object) {
     const enum nc_control_kind kind = (enum nc_control_kind)(how % _NC_CONTROL_KIND_MAX);
-    const struct nc_control_rules rules = {
-        .margin_usec = 15000000, .order = NC_CONTROL_BOTH, .max_in_flight = 4, .terminates = true};
+    const struct nc_control_rules rules = {.margin_usec = 15000000,
+                                           .order = NC_CONTROL_BOTH,
+                                           .max_in_flight = 4,
+                                           .terminates = true,
+                                           .completes_actions = true};
     struct nc_control *c = nc_control_new(&nc_standalone);
     nc_auto_value struct nc_value *report = NULL;
     nc_cleanup(nc_buf_done) struct nc_buf metrics = NC_BUF_INIT;
@@ -83,6 +86,15 @@ static void check_status(const char *text) {
     nc_control_drain_status_free(w);
 }
 
+static void check_provider_id(const char *text) {
+    struct nc_control_instance i = {0};
+
+    if (nc_control_parse_provider_id(text, &i) < 0)
+        return;
+    must(nc_is_made_of(i.region, NC_LOWER NC_DIGITS "-", sizeof(i.region) - 1));
+    must(nc_is_made_of(i.id, NC_LOWER NC_DIGITS "-", sizeof(i.id) - 1));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     nc_auto_value struct nc_value *object = NULL;
     nc_auto_free char *text = NULL;
@@ -91,6 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         return 0;
     text = nc_strndup((const char *)data + 1, n - 1);
     check_status(text);
+    check_provider_id(text);
     if (nc_json_parse((const char *)data + 1, n - 1, &object, NULL) < 0)
         return 0;
     check_shown(object);

@@ -27,7 +27,8 @@ enum drain_status {
     STATUS_FAR,
     STATUS_MAINTENANCE,
     STATUS_REBALANCE,
-    STATUS_GARBAGE
+    STATUS_GARBAGE,
+    STATUS_GROUP, /* of an Auto Scaling group */
 };
 
 struct node {
@@ -95,6 +96,24 @@ static void check_relay(const struct world *w, const struct nc_control_action *a
         must(w->deleted[i] != c->uid);
 }
 
+/* What Auto Scaling is asked is about the very instance of a Node that says so, never by a standby.
+ */
+static void check_group(const struct world *w, const struct nc_control_action *a) {
+    const struct node *n = &w->nodes[(unsigned)(a->name[1] - '0') % N];
+    nc_auto_free char *id = nc_asprintf("aws:///us-west-2a/i-0000000%s", a->name + 1);
+
+    must(a->what == NC_CONTROL_NODE && w->rules.completes_actions && n->is_there);
+    must(n->drain_status == STATUS_GROUP && nc_streq(a->provider_id, id) && !a->body);
+    must(a->verb == NC_CONTROL_DESCRIBE_INSTANCE || a->verb == NC_CONTROL_DESCRIBE_LIFECYCLE
+         || nc_streq(a->group, "g"));
+}
+
+static bool is_of_group(const struct nc_control_action *a) {
+    return a->verb == NC_CONTROL_DESCRIBE_LIFECYCLE || a->verb == NC_CONTROL_RECORD_HEARTBEAT
+           || a->verb == NC_CONTROL_COMPLETE_ACTION
+           || (a->verb == NC_CONTROL_DESCRIBE_INSTANCE && a->what == NC_CONTROL_NODE);
+}
+
 static void handle_action(struct world *w, const struct nc_control_action *a) {
     struct pending *f = &w->in_flight[w->n_in_flight];
     const char *timestamp = nc_value_get_string(nc_value_path(a->body, "metadata.annotations"),
@@ -105,8 +124,10 @@ static void handle_action(struct world *w, const struct nc_control_action *a) {
         must(a->id == 0 && a->reason && a->message);
         return;
     }
-    must(w->was_synced[NC_CONTROL_NODE] && w->was_synced[NC_CONTROL_CLAIM]);
-    must(a->is_relay
+    must(w->was_synced[NC_CONTROL_NODE] && (is_of_group(a) || w->was_synced[NC_CONTROL_CLAIM]));
+    if (is_of_group(a))
+        check_group(w, a);
+    must(a->is_relay || is_of_group(a)
          || (w->mode == NC_CONTROL_STANDALONE && w->is_synced[NC_CONTROL_NODE]
              && w->is_synced[NC_CONTROL_CLAIM] && w->is_synced[NC_CONTROL_POOL]));
     must(a->id > w->last_id && w->n_in_flight < FLIGHTS);
@@ -150,8 +171,10 @@ static void gone(struct world *w, enum nc_control_kind k, const char *name) {
 }
 
 static void show_node(struct world *w, unsigned i, uint8_t how) {
-    static const char *const sources[] = {"", "spot", "spot", "maintenance", "rebalance", ""};
-    static const uint64_t ahead[] = {0, 120, 5000, 900, 60, 0};
+    static const char *const sources[] = {"",          "spot", "spot",       "maintenance",
+                                          "rebalance", "",     "autoscaling"};
+    static const char *const phases[] = {"Detected", "Evicting", "Drained", "Failed"};
+    static const uint64_t ahead[] = {0, 120, 5000, 900, 60, 0, 7000};
     struct node *n = &w->nodes[i];
     nc_auto_free char *drain_status = NULL, *json = NULL;
     char time[32];
@@ -159,7 +182,7 @@ static void show_node(struct world *w, unsigned i, uint8_t how) {
     if (!n->is_there)
         n->uid = ++w->uids;
     n->is_there = true;
-    n->drain_status = how % 6;
+    n->drain_status = how < 224 ? how % 6 : STATUS_GROUP;
     n->deadline_usec = w->now_usec + (ahead[n->drain_status] + how / 6) * SEC;
     n->deadline_usec -= n->deadline_usec % SEC;
     nc_time_format(n->deadline_usec, time);
@@ -168,11 +191,16 @@ static void show_node(struct world *w, unsigned i, uint8_t how) {
             ? nc_asprintf("{\\\"garbage\\\":%u", how)
             : nc_asprintf("{\\\"source\\\":\\\"%s\\\",\\\"phase\\\":\\\"%s\\\",\\\"deadline\\\":"
                           "\\\"%s\\\"}",
-                          sources[n->drain_status], n->drain_status ? "Detected" : "", time);
-    json =
-        nc_asprintf("{\"metadata\":{\"name\":\"n%u\",\"uid\":\"u%u\",\"resourceVersion\":\"%" PRIu64
-                    "\",\"annotations\":{\"nodeclaimd.io/drain-status\":\"%s\"}}}",
-                    i, n->uid, ++w->rv, drain_status);
+                          sources[n->drain_status],
+                          n->drain_status == STATUS_GROUP ? phases[how % 4]
+                          : n->drain_status               ? "Detected"
+                                                          : "",
+                          time);
+    json = nc_asprintf(
+        "{\"metadata\":{\"name\":\"n%u\",\"uid\":\"u%u\",\"resourceVersion\":\"%" PRIu64
+        "\",\"annotations\":{\"nodeclaimd.io/drain-status\":\"%s\"}},\"spec\":{\"providerID\":"
+        "\"aws:///us-west-2a/i-0000000%u\"}}",
+        i, n->uid, ++w->rv, drain_status, i);
     show(w, NC_CONTROL_NODE, json);
 }
 
@@ -232,6 +260,7 @@ static bool accept(struct world *w, const struct pending *f) {
 }
 
 static void answer(struct world *w, size_t which, enum nc_control_answer a) {
+    static const char *const states[] = {"Terminating:Wait", "Terminating", "Terminating:Proceed"};
     struct pending f = {0};
 
     if (w->n_in_flight == 0)
@@ -241,8 +270,14 @@ static void answer(struct world *w, size_t which, enum nc_control_answer a) {
     w->in_flight[which] = w->in_flight[--w->n_in_flight];
     if (a == NC_CONTROL_DONE && !accept(w, &f))
         a = NC_CONTROL_MISSING;
-    step(w, (struct nc_control_event){
-                .kind = NC_CONTROL_ANSWER, .id = f.id, .answer = a, .retry_after_usec = which});
+    step(w, (struct nc_control_event){.kind = NC_CONTROL_ANSWER,
+                                      .id = f.id,
+                                      .answer = a,
+                                      .retry_after_usec = which,
+                                      .refusal = (enum nc_control_refusal)(which % 3),
+                                      .name = f.name,
+                                      .group = "g",
+                                      .lifecycle_state = states[w->rv % 3]});
 }
 
 static void new_claim(struct world *w, unsigned i, uint8_t how) {
@@ -352,8 +387,10 @@ static void come_to_rest(struct world *w) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     struct world w = {.c = nc_control_new(&nc_standalone), .now_usec = START, .rv = 1};
 
-    w.rules = (struct nc_control_rules){
-        .margin_usec = 15 * SEC, .order = NC_CONTROL_BOTH, .timestamp_after_usec = 5 * SEC};
+    w.rules = (struct nc_control_rules){.margin_usec = 15 * SEC,
+                                        .order = NC_CONTROL_BOTH,
+                                        .timestamp_after_usec = 5 * SEC,
+                                        .completes_actions = true};
     step(&w, (struct nc_control_event){.kind = NC_CONTROL_RULES, .rules = &w.rules});
     for (size_t i = 0; i + 3 <= n && i < 3000; i += 3)
         one(&w, data + i);

@@ -54,6 +54,9 @@ static void render(struct world *w, const struct nc_control_action *a) {
     case NC_CONTROL_PATCH_NODE:
     case NC_CONTROL_END_INSTANCE:
     case NC_CONTROL_DESCRIBE_INSTANCE:
+    case NC_CONTROL_DESCRIBE_LIFECYCLE:
+    case NC_CONTROL_RECORD_HEARTBEAT:
+    case NC_CONTROL_COMPLETE_ACTION:
     case _NC_CONTROL_VERB_MAX:
         (void)nc_buf_printf(b, "%s\n", a->name);
         break;

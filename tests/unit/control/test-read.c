@@ -313,11 +313,41 @@ static void test_labels_that_are_no_pool(void **state) {
 
 /* The reader must find in what nc_control_keep requests all that it reads: a path too few, and an
  * object would be another one than the cluster's. */
-static bool keeps(enum nc_control_kind k, enum nc_control_mode mode, const char *path) {
-    for (const char *const *p = nc_control_keep(k, mode); *p; p++)
+static bool keeps_by(const struct nc_control_rules *rules, enum nc_control_kind k,
+                     enum nc_control_mode mode, const char *path) {
+    for (const char *const *p = nc_control_keep(k, mode, rules); *p; p++)
         if (nc_streq(*p, path))
             return true;
     return false;
+}
+
+static bool keeps(enum nc_control_kind k, enum nc_control_mode mode, const char *path) {
+    return keeps_by(&nc_control_defaults, k, mode, path);
+}
+
+/* One path more than without it, and nothing else. */
+static void test_keep_of_groups(void **state) {
+    struct nc_control_rules rules = nc_control_defaults;
+    const char *const *without = NULL, *const *with = NULL;
+
+    (void)state;
+    rules.completes_actions = true;
+    for (enum nc_control_mode m = 0; m < _NC_CONTROL_MODE_MAX; m++) {
+        without = nc_control_keep(NC_CONTROL_NODE, m, &nc_control_defaults);
+        with = nc_control_keep(NC_CONTROL_NODE, m, &rules);
+        assert_true(keeps_by(&rules, NC_CONTROL_NODE, m, "spec.providerID"));
+        assert_ptr_equal(nc_control_keep(NC_CONTROL_CLAIM, m, &nc_control_defaults),
+                         nc_control_keep(NC_CONTROL_CLAIM, m, &rules));
+        if (m == NC_CONTROL_STANDALONE) {
+            assert_ptr_equal(without, with);
+            continue;
+        }
+        assert_false(keeps(NC_CONTROL_NODE, m, "spec.providerID"));
+        for (; *without; without++)
+            assert_string_equal(*without, *with++);
+        assert_string_equal(with[0], "spec.providerID");
+        assert_null(with[1]);
+    }
 }
 
 static void test_keep(void **state) {
@@ -340,10 +370,13 @@ static void test_keep(void **state) {
     assert_true(keeps(NC_CONTROL_CLAIM, NC_CONTROL_KARPENTER,
                       "metadata.annotations.karpenter\\.sh/nodeclaim-termination-timestamp"));
     assert_false(keeps(NC_CONTROL_CLAIM, NC_CONTROL_KARPENTER, "spec.taints"));
-    assert_ptr_equal(nc_control_keep(NC_CONTROL_NODE, NC_CONTROL_MODE_UNKNOWN),
-                     nc_control_keep(NC_CONTROL_NODE, NC_CONTROL_KARPENTER));
+    assert_ptr_equal(
+        nc_control_keep(NC_CONTROL_NODE, NC_CONTROL_MODE_UNKNOWN, &nc_control_defaults),
+        nc_control_keep(NC_CONTROL_NODE, NC_CONTROL_KARPENTER, &nc_control_defaults));
     /* Beside Karpenter all of a Node is metadata: its watch may request no more. */
-    for (const char *const *p = nc_control_keep(NC_CONTROL_NODE, NC_CONTROL_KARPENTER); *p; p++)
+    for (const char *const *p =
+             nc_control_keep(NC_CONTROL_NODE, NC_CONTROL_KARPENTER, &nc_control_defaults);
+         *p; p++)
         assert_true(nc_starts_with(*p, "metadata."));
 }
 
@@ -410,6 +443,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_refused_object_changes_nothing),
         cmocka_unit_test(test_labels_that_are_no_pool),
         cmocka_unit_test(test_keep),
+        cmocka_unit_test(test_keep_of_groups),
     };
 
     return run_group(tests, NULL, NULL);

@@ -42,10 +42,11 @@ static void test_every_node_by_name(void **state) {
     expect_report(
         &w, "[{\"node\":\"n1\",\"claim\":\"c1\",\"pool\":\"p1\",\"phase\":null,"
             "\"source\":null,\"policy\":null,\"deadline\":null,\"remaining\":null,\"blocked\":null,"
-            "\"claimDeletion\":\"2026-11-22T01:00:00Z\",\"state\":\"draining\"},"
+            "\"claimDeletion\":\"2026-11-22T01:00:00Z\",\"state\":\"draining\",\"lifecycleAction\":"
+            "null},"
             "{\"node\":\"n2\",\"claim\":null,\"pool\":null,\"phase\":null,"
             "\"source\":null,\"policy\":null,\"deadline\":null,\"remaining\":null,\"blocked\":null,"
-            "\"claimDeletion\":null,\"state\":\"\"}]");
+            "\"claimDeletion\":null,\"state\":\"\",\"lifecycleAction\":null}]");
     world_close(&w);
 }
 
@@ -246,6 +247,25 @@ static void test_text(void **state) {
                 "ip-3   -        -         -     \n");
 }
 
+/* A column that only nodes of a group have. */
+static void test_text_of_groups(void **state) {
+    (void)state;
+    expect_text(
+        "[{\"node\":\"n1\",\"state\":\"\",\"lifecycleAction\":null},"
+        "{\"node\":\"n2\",\"phase\":\"Drained\",\"lifecycleAction\":\"completed\"}]",
+        0,
+        "NODE  CLAIM  POOL  STATE  LIFECYCLE  PHASE    SOURCE  POLICY  DEADLINE        LEFT "
+        " BLOCKED\n"
+        "n1    -      -     -      -          -        -       -       -               -    "
+        " -\n"
+        "n2    -      -     -      completed  Drained  -       -       -               -    "
+        " -\n");
+    expect_text("[{\"node\":\"n2\",\"lifecycleAction\":\"completed\"}]", 20,
+                "NODE  STATE  PHASE  LEFT  \n"
+                "n2    -      -      -     \n"
+                "  lifecycleAction completed\n");
+}
+
 /* Whatever was read back: bounded, and nothing that a terminal would obey. */
 static void test_hostile_text(void **state) {
     nc_auto_free char *many = nc_calloc(1, 10001);
@@ -274,6 +294,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_counts),
         cmocka_unit_test(test_metrics),
         cmocka_unit_test(test_text),
+        cmocka_unit_test(test_text_of_groups),
         cmocka_unit_test(test_hostile_text),
     };
 

@@ -49,8 +49,9 @@ struct world {
     unsigned answers;
     enum nc_control_answer answer;
     uint64_t id;
+    enum nc_control_refusal refusal;
     struct nc_err err;
-    char token[64], name[64];
+    char token[64], name[64], group[64];
 };
 
 static bool give_keys(struct world *w, struct loopback_conn *c, const struct loopback_request *r) {
@@ -80,15 +81,27 @@ static bool serve(void *userdata, struct loopback_conn *c, const struct loopback
     return loopback_answer(c, w->status, "", w->body);
 }
 
-static void on_done(void *userdata, uint64_t id, enum nc_control_answer answer, const char *name,
-                    const struct nc_err *err) {
+static void on_done(void *userdata, const struct nc_instances_answer *a, const struct nc_err *err) {
     struct world *w = userdata;
 
     w->answers++;
-    w->id = id;
-    (void)snprintf(w->name, sizeof(w->name), "%s", name ? name : "");
-    w->answer = answer;
+    w->id = a->id;
+    (void)snprintf(w->name, sizeof(w->name), "%s", a->name ? a->name : "");
+    (void)snprintf(w->group, sizeof(w->group), "%s %s", a->group ? a->group : "-",
+                   a->state ? a->state : "-");
+    w->answer = a->answer;
+    w->refusal = a->refusal;
     w->err = *err;
+}
+
+static int call(struct world *w, enum nc_control_verb verb, uint64_t id, const char *provider_id,
+                struct nc_err *err) {
+    const struct nc_control_action a = {.verb = verb,
+                                        .id = id,
+                                        .provider_id = (char *)(uintptr_t)provider_id,
+                                        .group = (char *)(uintptr_t) "g 1"};
+
+    return nc_instances_call(w->instances, &a, err);
 }
 
 static int open_instances(struct world *w) {
@@ -122,7 +135,8 @@ static int set_up(void **state) {
     strcpy(w->keys_end, "2099-01-01T00:00:00Z");
     w->server = loopback_start(NULL, serve, w);
     w->settings.ec2_endpoint = w->settings.sts_endpoint = w->settings.imds =
-        loopback_url(w->server);
+        w->settings.autoscaling_endpoint = loopback_url(w->server);
+    w->settings.lifecycle_hook = "our/hook";
     return sd_event_new(&w->event) < 0 ? -1 : 0;
 }
 
@@ -151,7 +165,7 @@ static enum nc_control_answer end(struct world *w, const char *provider_id) {
     const unsigned before = w->answers;
     struct nc_err err = NC_ERR_INIT;
 
-    if (nc_instances_end(w->instances, 7, provider_id, &err) < 0)
+    if (call(w, NC_CONTROL_END_INSTANCE, 7, provider_id, &err) < 0)
         fail_msg("%s", err.msg);
     assert_int_equal(w->answers, before); /* never inside of the call */
     while (w->answers == before && nc_mono_usec() < until)
@@ -195,7 +209,7 @@ static void test_describes(void **state) {
     w->body = "<DescribeInstancesResponse><reservationSet><item><instancesSet><item><instanceId>" ID
               "</instanceId><privateDnsName>ip-10-0-0-1.ec2.internal</privateDnsName></item>"
               "</instancesSet></item></reservationSet></DescribeInstancesResponse>";
-    assert_int_equal(nc_instances_describe(w->instances, 9, PROVIDER, NULL), 0);
+    assert_int_equal(call(w, NC_CONTROL_DESCRIBE_INSTANCE, 9, PROVIDER, NULL), 0);
     while (w->answers == 0 && nc_mono_usec() < until)
         assert_true(sd_event_run(w->event, 100000) >= 0);
     assert_string_equal(w->sent, "Action=DescribeInstances&InstanceId.1=" ID "&Version=2016-11-15");
@@ -205,6 +219,51 @@ static void test_describes(void **state) {
     w->body = ENDED;
     assert_int_equal(end(w, PROVIDER), NC_CONTROL_DONE);
     assert_string_equal(w->name, "");
+}
+
+static enum nc_control_answer ask_group(struct world *w, enum nc_control_verb verb) {
+    const uint64_t until = nc_mono_usec() + PATIENCE_USEC;
+    const unsigned before = w->answers;
+
+    assert_int_equal(call(w, verb, 11, PROVIDER, NULL), 0);
+    while (w->answers == before && nc_mono_usec() < until)
+        assert_true(sd_event_run(w->event, 100000) >= 0);
+    assert_int_equal(w->id, 11);
+    return w->answer;
+}
+
+static void test_groups(void **state) {
+    struct world *w = *state;
+
+    open_with_keys(w);
+    w->body = "<DescribeAutoScalingInstancesResponse><DescribeAutoScalingInstancesResult>"
+              "<AutoScalingInstances><member><InstanceId>" ID "</InstanceId><AutoScalingGroupName>"
+              "g 1</AutoScalingGroupName><LifecycleState>Terminating:Wait</LifecycleState></member>"
+              "</AutoScalingInstances></DescribeAutoScalingInstancesResult>"
+              "</DescribeAutoScalingInstancesResponse>";
+    assert_int_equal(ask_group(w, NC_CONTROL_DESCRIBE_LIFECYCLE), NC_CONTROL_DONE);
+    assert_string_equal(w->group, "g 1 Terminating:Wait");
+    assert_non_null(strstr(w->head, "/us-west-2/autoscaling/aws4_request"));
+    w->body = "<CompleteLifecycleActionResponse><CompleteLifecycleActionResult/>"
+              "</CompleteLifecycleActionResponse>";
+    assert_int_equal(ask_group(w, NC_CONTROL_COMPLETE_ACTION), NC_CONTROL_DONE);
+    assert_string_equal(w->sent, "Action=CompleteLifecycleAction&AutoScalingGroupName=g%201&"
+                                 "InstanceId=" ID "&LifecycleActionResult=CONTINUE&"
+                                 "LifecycleHookName=our%2Fhook&Version=2011-01-01");
+    assert_int_equal(ask_group(w, NC_CONTROL_RECORD_HEARTBEAT), NC_CONTROL_UNAVAILABLE);
+    w->status = 400;
+    w->body = "<ErrorResponse><Error><Code>ValidationError</Code><Message>No active Lifecycle "
+              "Action found with instance ID " ID "</Message></Error></ErrorResponse>";
+    assert_int_equal(ask_group(w, NC_CONTROL_COMPLETE_ACTION), NC_CONTROL_MISSING);
+    assert_int_equal(ask_group(w, NC_CONTROL_DESCRIBE_LIFECYCLE), NC_CONTROL_REFUSED);
+    assert_int_equal(w->refusal, NC_CONTROL_REFUSAL_OTHER);
+    w->body = "<ErrorResponse><Error><Code>ValidationError</Code><Message>what</Message></Error>"
+              "</ErrorResponse>";
+    assert_int_equal(ask_group(w, NC_CONTROL_RECORD_HEARTBEAT), NC_CONTROL_REFUSED);
+    assert_int_equal(w->refusal, NC_CONTROL_REFUSAL_HOOK);
+    w->body = "<ErrorResponse><Error><Code>AccessDenied</Code></Error></ErrorResponse>";
+    assert_int_equal(ask_group(w, NC_CONTROL_RECORD_HEARTBEAT), NC_CONTROL_REFUSED);
+    assert_int_equal(w->refusal, NC_CONTROL_REFUSAL_DENIED);
 }
 
 /* Another region would say that it knows no such instance, and a claim would be released whose
@@ -217,7 +276,7 @@ static void test_another_region(void **state) {
     w->settings.region = "us-west-2";
     assert_int_equal(end(w, PROVIDER), NC_CONTROL_DONE);
     w->settings.region = "eu-west-1";
-    assert_true(nc_instances_end(w->instances, 8, PROVIDER, &err) < 0);
+    assert_true(call(w, NC_CONTROL_END_INSTANCE, 8, PROVIDER, &err) < 0);
     assert_int_equal(err.class, NC_ERR_CONFIG);
     assert_non_null(strstr(err.msg, ID " is in us-west-2, not in eu-west-1"));
     assert_non_null(strstr(err.remedy, "--region"));
@@ -270,7 +329,7 @@ static void test_no_instance(void **state) {
 
     open_with_keys(w);
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++)
-        if (nc_instances_end(w->instances, 1, rows[i], NULL) >= 0)
+        if (call(w, NC_CONTROL_END_INSTANCE, 1, rows[i], NULL) >= 0)
             fail_msg("row %zu was taken", i);
     assert_int_equal(atomic_load(&w->orders), 0);
 }
@@ -282,7 +341,7 @@ static void test_crowd_with_the_instance_role(void **state) {
 
     assert_int_equal(open_instances(w), 0);
     for (uint64_t k = 0; k < 100; k++)
-        assert_int_equal(nc_instances_end(w->instances, k, PROVIDER, NULL), 0);
+        assert_int_equal(call(w, NC_CONTROL_END_INSTANCE, k, PROVIDER, NULL), 0);
     while (w->answers < 100 && nc_mono_usec() < until)
         assert_true(sd_event_run(w->event, 100000) >= 0);
     assert_int_equal(w->answers, 100);
@@ -405,6 +464,7 @@ TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         world_test(test_ends),
         world_test(test_describes),
+        world_test(test_groups),
         world_test(test_regions),
         world_test(test_another_region),
         world_test(test_no_instance),

@@ -100,6 +100,15 @@ static void test_all_options(void **state) {
     assert_null(s.metrics_address);
     assert_int_equal(s.rules.timestamp_after_usec, 0);
     assert_string_equal(s.identity, "a_b");
+    assert_false(s.rules.completes_actions);
+    assert_string_equal(s.lifecycle_hook, "nodeclaimd");
+    assert_int_equal(read_line("--complete-lifecycle-actions --lifecycle-hook a/b_c-1 --region "
+                               "us-west-2 --autoscaling-endpoint https://a.example",
+                               &s, &code),
+                     0);
+    assert_true(s.rules.completes_actions);
+    assert_string_equal(s.lifecycle_hook, "a/b_c-1");
+    assert_string_equal(s.autoscaling_endpoint, "https://a.example");
     assert_int_equal(read_line("status -o json --metrics-address [::1]:9", &s, &code), 0);
     assert_string_equal(s.command, "status");
     assert_true(s.json);
@@ -187,6 +196,10 @@ static void test_refused(void **state) {
         "--mode karpenter --terminate",
         "--region us_west",
         "--ec2-endpoint ec2.amazonaws.com",
+        "--autoscaling-endpoint autoscaling.amazonaws.com",
+        "--lifecycle-hook a.b",
+        "--lifecycle-hook=",
+        "--complete-lifecycle-actions",
         "--log-format xml",
         "--log-level loud",
         "status --margin 1s",
