@@ -53,7 +53,13 @@ func newKubeletNode(t *testing.T, number int, kubeletSettings string) *node {
 func newPlainNode(t *testing.T, number int, change ...func(*corev1.Node)) *node {
 	t.Helper()
 	repeats[number]++
-	n := &node{t: t, ctx: within(t, 120*time.Second), instance: harness.NewInstance(number + 1000*(repeats[number]-1))}
+	return plainNodeOf(t, harness.NewInstance(number+1000*(repeats[number]-1)), change...)
+}
+
+// plainNodeOf is newPlainNode for an instance that is there already.
+func plainNodeOf(t *testing.T, instance *harness.Instance, change ...func(*corev1.Node)) *node {
+	t.Helper()
+	n := &node{t: t, ctx: within(t, 120*time.Second), instance: instance}
 	n.instance.LifeCycle = "spot"
 	n.name = n.instance.Hostname
 	dir, err := os.MkdirTemp(workDir, strings.ReplaceAll(t.Name(), "/", "-")+"-")
