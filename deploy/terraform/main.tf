@@ -1,4 +1,4 @@
-# The IAM role of nodeclaim-controller in mode standalone: for EKS Pod Identity, or for IRSA where an OIDC provider is given.
+# The IAM role of nodeclaim-controller, in mode standalone or with --complete-lifecycle-actions: for EKS Pod Identity, or for IRSA where an OIDC provider is given.
 
 terraform {
   required_version = ">= 1.5"

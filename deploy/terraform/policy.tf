@@ -16,6 +16,12 @@ variable "terminate" {
   default     = false
 }
 
+variable "complete_lifecycle_actions" {
+  description = "The controller runs with --complete-lifecycle-actions: it may complete those of Auto Scaling groups with the tag kubernetes.io/cluster/NAME=owned."
+  type        = bool
+  default     = false
+}
+
 variable "namespace" {
   description = "Namespace of the ServiceAccount nodeclaim-controller."
   type        = string
@@ -39,8 +45,14 @@ locals {
 
   # The source is ../iam-policy.json.
   document = jsondecode(replace(file("${path.module}/../iam-policy.json"), "CLUSTER_NAME", var.cluster_name))
+  is_wanted = {
+    NameInstances                         = true
+    TerminateInstancesOfThisCluster       = var.terminate
+    FindGroups                            = var.complete_lifecycle_actions
+    CompleteLifecycleActionsOfThisCluster = var.complete_lifecycle_actions
+  }
   policy = jsonencode(merge(local.document, {
-    Statement = [for s in local.document.Statement : s if var.terminate || s.Action != "ec2:TerminateInstances"]
+    Statement = [for s in local.document.Statement : s if local.is_wanted[s.Sid]]
   }))
 
   issuer = local.has_pod_identity ? "" : split(":oidc-provider/", var.oidc_provider_arn)[1]

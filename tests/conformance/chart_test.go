@@ -40,6 +40,7 @@ var chartValues = map[string][]string{
 	"defaults":   nil,
 	"standalone": inStandalone,
 	"auto":       {"--set", "mode=auto,karpenterNamespaces={karpenter,team-karpenter},options.margin=30s,options.max-in-flight=128"},
+	"groups":     {"--set", "completeLifecycleActions=true,lifecycleHook=t/n-d,options.region=us-west-2"},
 	"guards":     {"--set", "nodes.readNodeClaims=true,nodes.guards=true,nodes.identityGuard=true"},
 	"operator":   {"--set", "metrics.rules=true,metrics.scrape=serviceMonitor,metrics.labels.release=prometheus"},
 	"placement": {"--set", "allowManagedNodes=true,nodeSelector.disk=ssd,tolerations=null,replicas=1,priorityClassName=,networkPolicy.enabled=false",
@@ -215,6 +216,8 @@ func TestChartRefusesValues(t *testing.T) {
 		{"image.digest=0123", "'0123' does not match pattern"},
 		{"nodes.guards=maybe", "got string, want boolean"},
 		{"podLabels.app\\.kubernetes\\.io/name=other", "/podLabels/app.kubernetes.io~1name"},
+		{"lifecycleHook=a", "needs completeLifecycleActions: true"},
+		{"lifecycleHook=a.b", "'a.b' does not match pattern"},
 		{"standalone.terminate=true", "need mode: standalone or mode: auto"},
 		{"standalone.nodeIdentity=admission", "need mode: standalone or mode: auto"},
 	} {

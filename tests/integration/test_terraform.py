@@ -50,12 +50,16 @@ class TerraformTest(unittest.TestCase):
 
     def test_policy(self) -> None:
         """That of iam-policy.json with the cluster's name; without `terminate` nothing can be ended."""
-        policy, _ = self.outputs(cluster_name="production", terminate="true")
+        policy, _ = self.outputs(cluster_name="production", terminate="true", complete_lifecycle_actions="true")
         source = (DEPLOY / "iam-policy.json").read_text(encoding="utf-8")
         self.assertEqual(policy, json.loads(source.replace("CLUSTER_NAME", "production")))
         self.assertIn("aws:ResourceTag/kubernetes.io/cluster/production", json.dumps(policy))
         policy, _ = self.outputs(cluster_name="production")
         self.assertEqual([s["Action"] for s in policy["Statement"]], ["ec2:DescribeInstances"])
+        policy, _ = self.outputs(cluster_name="production", complete_lifecycle_actions="true")
+        self.assertEqual(
+            [s["Sid"] for s in policy["Statement"]], ["NameInstances", "FindGroups", "CompleteLifecycleActionsOfThisCluster"]
+        )
 
     def test_pod_identity(self) -> None:
         """One ServiceAccount of one cluster."""

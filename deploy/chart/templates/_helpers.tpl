@@ -18,6 +18,14 @@
 {{- else if or .Values.standalone.terminate (ne .Values.standalone.nodeIdentity "ec2") }}
 {{- fail "standalone.terminate and standalone.nodeIdentity need mode: standalone or mode: auto" }}
 {{- end }}
+{{- if .Values.completeLifecycleActions }}
+- --complete-lifecycle-actions
+{{- if ne .Values.lifecycleHook "nodeclaimd" }}
+- --lifecycle-hook={{ .Values.lifecycleHook }}
+{{- end }}
+{{- else if ne .Values.lifecycleHook "nodeclaimd" }}
+{{- fail "lifecycleHook needs completeLifecycleActions: true" }}
+{{- end }}
 {{- range $name, $value := .Values.options }}
 - {{ printf "--%s=%v" $name $value | quote }}
 {{- end }}

@@ -366,13 +366,20 @@ static void test_iam_policy(void **state) {
     (void)state;
     read_manifests("iam-policy.json", &m);
     statements = nc_value_get(m.v[0], "Statement");
-    assert_int_equal(statements->n, 2);
+    assert_int_equal(statements->n, 4);
     assert_string_equal(nc_value_get_string(statements->items[0], "Action"),
                         "ec2:DescribeInstances");
     assert_string_equal(nc_value_get_string(statements->items[1], "Action"),
                         "ec2:TerminateInstances");
     assert_string_equal(
         nc_value_get_string(nc_value_path(statements->items[1], "Condition.StringEquals"),
+                            "aws:ResourceTag/kubernetes.io/cluster/CLUSTER_NAME"),
+        "owned");
+    assert_string_equal(nc_value_get_string(statements->items[2], "Action"),
+                        "autoscaling:DescribeAutoScalingInstances");
+    assert_int_equal(nc_value_get(statements->items[3], "Action")->n, 2);
+    assert_string_equal(
+        nc_value_get_string(nc_value_path(statements->items[3], "Condition.StringEquals"),
                             "aws:ResourceTag/kubernetes.io/cluster/CLUSTER_NAME"),
         "owned");
 }
