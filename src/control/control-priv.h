@@ -163,10 +163,11 @@ struct control_lifecycle {
     uint16_t attempts;          /* without what was wanted, in a row */
     uint64_t request_id;        /* of the last request: its answer belongs here */
     uint64_t first_usec;        /* when the drain was first seen */
-    uint64_t pause_usec;        /* nothing is asked before */
-    uint64_t heartbeat_usec;    /* when the last one was accepted; 0 = none yet */
-    uint64_t progress_usec;     /* when `remaining` fell last */
-    int64_t least;              /* … to this; -1 = not known */
+    uint64_t pause_usec;        /* not before, by the verb that failed */
+    uint8_t paused_verb;
+    uint64_t heartbeat_usec; /* when the last one was accepted; 0 = none yet */
+    uint64_t progress_usec;  /* when `remaining` fell last */
+    int64_t least;           /* … to this; -1 = not known */
 };
 
 struct control_node_more { /* only where mode == STANDALONE */

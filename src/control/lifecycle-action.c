@@ -123,9 +123,12 @@ static bool is_open(const struct control_lifecycle *l) {
     return l && (l->state == CONTROL_LIFECYCLE_PENDING || l->state == CONTROL_LIFECYCLE_WAITING);
 }
 
-/* One that was set back since is no reason to wait. */
-static bool has_pause(const struct control_lifecycle *l, uint64_t now_usec) {
-    return l->pause_usec > now_usec && l->pause_usec - now_usec <= PAUSE_MAX_USEC;
+/* One of a clock that was set back since is no reason to wait; nor does a heartbeat that failed
+ * hold up the end. */
+static bool has_pause(const struct control_lifecycle *l, enum nc_control_verb verb,
+                      uint64_t now_usec) {
+    return l->paused_verb == verb && l->pause_usec > now_usec
+           && l->pause_usec - now_usec <= PAUSE_MAX_USEC;
 }
 
 static bool is_heartbeat_due(const struct control_lifecycle *l, uint64_t now_usec) {
@@ -155,11 +158,11 @@ bool nc_control_lifecycle(const struct nc_control *c, const struct control_node 
         return false;
     if (!is_final)
         sooner(next_usec, heartbeats_until(l, w));
-    if (has_pause(l, now_usec)) {
+    verb = next_verb(l, is_final);
+    if (has_pause(l, verb, now_usec)) {
         sooner(next_usec, l->pause_usec);
         return false;
     }
-    verb = next_verb(l, is_final);
     if (verb == NC_CONTROL_RECORD_HEARTBEAT && !is_heartbeat_due(l, now_usec)) {
         sooner(next_usec, l->heartbeat_usec + NC_CONTROL_HEARTBEAT_USEC);
         return false;
@@ -204,11 +207,11 @@ void nc_control_report_lifecycle(struct nc_control *c, struct control_node *node
     if (l->progress_usec > now_usec)
         l->progress_usec = now_usec;
     if (l->state == CONTROL_LIFECYCLE_MISMATCH && !l->provider_id && !l->was_mismatch_reported)
-        l->was_mismatch_reported =
-            emit(c, node, "InstanceMismatch",
-                 "spec.providerID is not that of an EC2 instance (aws:///ZONE/i-…): the lifecycle "
-                 "action of the Auto Scaling group is left to its timeout",
-                 next_usec);
+        l->was_mismatch_reported = emit(
+            c, node, "InstanceMismatch",
+            "spec.providerID is not that of an EC2 instance, aws:///ZONE/INSTANCE: the lifecycle "
+            "action of the Auto Scaling group is left to its timeout",
+            next_usec);
     if (l->state != CONTROL_LIFECYCLE_WAITING || l->was_end_reported || !is_evicting(w)
         || now_usec < heartbeats_until(l, w)
         || (w->deadline_usec && w->deadline_usec <= now_usec)) /* the node reports that end */
@@ -224,10 +227,13 @@ static void report(struct nc_control *c, const struct control_node *node, const 
 
 /* ---- answers */
 
-static void pause_for(struct nc_control *c, struct control_node *node,
+static void pause_for(struct nc_control *c, struct control_node *node, enum nc_control_verb verb,
                       const struct nc_backoff *backoff) {
     struct control_lifecycle *l = node->lifecycle;
 
+    if (l->paused_verb != verb)
+        l->attempts = 0;
+    l->paused_verb = (uint8_t)verb;
     if (l->attempts < UINT16_MAX)
         l->attempts++;
     l->pause_usec =
@@ -259,6 +265,7 @@ static void refused(struct nc_control *c, struct control_node *node, enum nc_con
     const unsigned bit = bit_of(verb, refusal);
 
     l->is_failed = true;
+    l->paused_verb = (uint8_t)verb;
     l->pause_usec = c->now_usec + NC_CONTROL_REFUSED_USEC;
     if (l->reported_refusals & bit)
         return;
@@ -271,12 +278,13 @@ static void refused(struct nc_control *c, struct control_node *node, enum nc_con
     else if (refusal == NC_CONTROL_REFUSAL_DENIED)
         report(c, node, "LifecycleActionFailed", true,
                nc_asprintf("AWS denies %s: allow it to the controller's role, for the group of "
-                           "this instance; tried again every 5 minutes",
+                           "this instance; the controller's log has the answer; tried again every "
+                           "5 minutes",
                            iam_action_of(verb)));
     else
         report(c, node, "LifecycleActionFailed", true,
                nc_asprintf("AWS refuses %s, or it could not be asked: the controller's log has its "
-                           "words; tried again every 5 minutes",
+                           "answer; tried again every 5 minutes",
                            iam_action_of(verb)));
 }
 
@@ -305,7 +313,7 @@ static void apply_group_state(struct nc_control *c, struct control_node *node,
         l->group = nc_strdup(e->group);
         l->attempts = 0;
     } else {
-        pause_for(c, node, &not_yet);
+        pause_for(c, node, NC_CONTROL_DESCRIBE_LIFECYCLE, &not_yet);
     }
 }
 
@@ -314,7 +322,7 @@ static void done(struct nc_control *c, struct control_node *node, enum nc_contro
     struct control_lifecycle *l = node->lifecycle;
 
     l->is_failed = false;
-    if (verb != NC_CONTROL_DESCRIBE_LIFECYCLE)
+    if (verb != NC_CONTROL_DESCRIBE_LIFECYCLE) /* whose answer may be: not yet */
         l->attempts = 0;
     if (verb == NC_CONTROL_DESCRIBE_INSTANCE) {
         confirm(c, node, e->name);
@@ -336,7 +344,7 @@ static void missing(struct nc_control *c, struct control_node *node, enum nc_con
 
     l->is_failed = false;
     if (verb == NC_CONTROL_DESCRIBE_INSTANCE) {
-        pause_for(c, node, &not_yet);
+        pause_for(c, node, verb, &not_yet);
         return;
     }
     l->state = CONTROL_LIFECYCLE_NONE;
@@ -364,7 +372,7 @@ void nc_control_lifecycle_answered(struct nc_control *c, struct control_node *no
         break;
     case NC_CONTROL_CONFLICT:
     case NC_CONTROL_UNAVAILABLE:
-        pause_for(c, node, &unavailable);
+        pause_for(c, node, verb, &unavailable);
         break;
     }
 }

@@ -465,6 +465,23 @@ static void test_refusals(void **state) {
     world_close(&w);
 }
 
+/* A role that may complete, and record no heartbeats: the drain's end is not delayed. */
+static void test_denied_heartbeats(void **state) {
+    struct world w;
+
+    (void)state;
+    open_world(&w);
+    expect(see(&w, evicting), INSTANCE);
+    expect(answer(&w, (struct nc_control_event){.name = NAME}), STATE);
+    expect(answer_state(&w, "Terminating:Wait"), HEARTBEAT);
+    expect(refuse(&w, NC_CONTROL_REFUSAL_DENIED), EVENT("LifecycleActionFailed"));
+    assert_non_null(strstr(w.told, "autoscaling:RecordLifecycleActionHeartbeat"));
+    expect(world_pass(&w, NC_CONTROL_REFUSED_USEC), HEARTBEAT);
+    expect(refuse(&w, NC_CONTROL_REFUSAL_DENIED), "");
+    expect(see(&w, drained), COMPLETE);
+    world_close(&w);
+}
+
 /* One group that is denied delays nobody of another. */
 static void test_another_node_is_not_delayed(void **state) {
     static const char other[] = "ip-10-0-0-9.ec2.internal";
@@ -644,6 +661,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_heartbeats_end_with_the_deadline),
         cmocka_unit_test(test_somebody_else_completed_it),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_denied_heartbeats),
         cmocka_unit_test(test_another_node_is_not_delayed),
         cmocka_unit_test(test_pauses_where_it_is_unavailable),
         cmocka_unit_test(test_the_nodes_own_writes_go_on),
