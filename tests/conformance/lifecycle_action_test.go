@@ -73,6 +73,7 @@ func (g *grouped) ends(number int) *node {
 	n.serve("127.0.0.1:0", n.instance.UserData)
 	w := n.follow(takeSeconds(4))
 	n.makePods(w, fmt.Sprintf("group-%d", number), 2, grace(30))
+	n.imds.Say(harness.TargetState, "InService") // it is asked for more often than where there is none
 	n.keep("--imds", n.imds.URL)
 	g.groups.Set(id, "workers", harness.TerminatingWait)
 	return n
