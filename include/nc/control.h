@@ -109,8 +109,9 @@ struct nc_control_rules {
     bool terminates;               /* standalone: instances are ended through EC2 */
     bool rebalances;               /* standalone: a rebalance is a reason to disrupt */
     enum nc_control_identity identity;
-    uint64_t ceiling_usec; /* standalone: an end without a time, and no agent answers; 0 = none */
-    uint64_t seed;         /* of pauses */
+    uint64_t ceiling_usec;   /* standalone: an end without a time, and no agent answers; 0 = none */
+    uint64_t zone_turn_usec; /* standalone: one zone at a time, so long at most; 0 = all at once */
+    uint64_t seed;           /* of pauses */
 };
 extern const struct nc_control_rules nc_control_defaults;
 
@@ -238,7 +239,8 @@ void nc_control_count(const struct nc_control *c, uint64_t now_usec, struct nc_c
 /* Every node: {node, claim, pool, phase, source, policy, deadline, remaining, blocked,
  * claimDeletion, state}, by name; `policy` is "report" where the drain status only reports, else
  * null; `state` is a word for what we do about it: "", relaying, relayed, disrupting, draining,
- * WaitingForAgent, WaitingForAnotherRequest, ending. Owned; times as RFC 3339 or null. */
+ * WaitingForZone, WaitingForAgent, WaitingForAnotherRequest, ending. Owned; times as RFC 3339 or
+ * null. */
 struct nc_value *nc_control_report(const struct nc_control *c, uint64_t now_usec);
 /* The same as a table for people, from a report that was read back (hostile: bounded, no control
  * characters). Where it is wider than `room` columns, 0 = there is room for all, a node has a brief

@@ -30,7 +30,9 @@ static const char *state_of(const struct nc_control *c, const struct control_nod
     if (claim->more && claim->more->state)
         return claim->more->state;
     if (!nc_control_is_deleting(claim))
-        return claim->more && claim->more->disrupt ? "disrupting" : "";
+        return claim->more && claim->more->disrupt          ? "disrupting"
+               : claim->more && claim->more->waits_for_zone ? "WaitingForZone"
+                                                            : "";
     return node->drain_status && node->drain_status->phase == CONTROL_PHASE_DRAINED ? "ending"
                                                                                     : "draining";
 }

@@ -220,6 +220,9 @@ int nc_standalone_read_claim(const struct nc_value *object, struct control_claim
 
     m->do_not_disrupt = nc_control_is_true(annotation(object, NC_ANNOTATION_DO_NOT_DISRUPT));
     if (r >= 0)
+        r = nc_control_parse_token(nc_control_at(object, "metadata.labels", NC_LABEL_ZONE),
+                                   CONTROL_ZONE_MAX, &m->zone);
+    if (r >= 0)
         r = parse_claim_times(object, m);
     if (r >= 0)
         r = parse_claim_hashes(object, m);
