@@ -47,6 +47,7 @@ enum option_id {
     OPT_TERMINATE,
     OPT_NODE_IDENTITY,
     OPT_ENDING_CEILING,
+    OPT_ZONE_TURN,
     OPT_REGION,
     OPT_EC2_ENDPOINT,
     OPT_STS_ENDPOINT,
@@ -84,6 +85,9 @@ static const struct nc_flag flags[] = {
      "standalone: what proves which Node is a NodeClaim's: EC2, or an admission policy; ec2"},
     {"ending-ceiling", "DURATION", OPT_ENDING_CEILING, ACCEPTS_RUN,
      "standalone: a drain without a deadline that no agent answers is over then; 0 = never; 24h"},
+    {"zone-turn", "DURATION", OPT_ZONE_TURN, ACCEPTS_RUN,
+     "standalone: voluntary disruption in one zone at a time; while others wait, at most so long; "
+     "1m to 24h; off"},
     {"region", "REGION", OPT_REGION, ACCEPTS_RUN,
      "of EC2; default $AWS_REGION, else that of the instance's zone"},
     {"ec2-endpoint", "URL", OPT_EC2_ENDPOINT, ACCEPTS_RUN, "instead of the region's own"},
@@ -281,6 +285,9 @@ static const char *parse_option(void *userdata, int id, const char *value) {
     case OPT_ENDING_CEILING:
         return parse_duration_option(value, 0, 8760ull * 3600, &s->rules.ceiling_usec,
                                      "--ending-ceiling is a duration of at most 8760h, not");
+    case OPT_ZONE_TURN:
+        return parse_duration_option(value, 60, 24ull * 3600, &s->rules.zone_turn_usec,
+                                     "--zone-turn is a duration from 1m to 24h, not");
     case OPT_REGION:
     case OPT_EC2_ENDPOINT:
     case OPT_STS_ENDPOINT:
@@ -314,13 +321,16 @@ static const char *judge(const struct nc_settings *s) {
     if (s->retry_usec == 0 || s->retry_usec * 6 / 5 >= s->renew_usec)
         return "--retry-period must be more than nothing and less than five sixths of "
                "--renew-deadline";
-    if (!s->standalone && (s->mode == NC_CONTROL_STANDALONE || s->rules.terminates))
-        return "--mode standalone and --terminate need a build with the standalone mode: this one "
-               "was "
-               "configured with --disable-standalone";
+    if (!s->standalone
+        && (s->mode == NC_CONTROL_STANDALONE || s->rules.terminates || s->rules.zone_turn_usec))
+        return "--mode standalone, --terminate and --zone-turn need a build with the standalone "
+               "mode: this one was configured with --disable-standalone";
     if (s->rules.terminates && s->mode == NC_CONTROL_KARPENTER)
         return "--terminate has no meaning with --mode karpenter: Karpenter ends its instances "
                "itself";
+    if (s->rules.zone_turn_usec && s->mode == NC_CONTROL_KARPENTER)
+        return "--zone-turn has no meaning with --mode karpenter: Karpenter disrupts by itself, "
+               "under the budgets of its NodePools";
     if (nc_streq(s->command, "status") && !s->metrics_address)
         return "status reads from the metrics address of the controller: it cannot be off";
     return NULL;
