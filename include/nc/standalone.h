@@ -51,8 +51,9 @@
  *    topology.kubernetes.io/zone (a node can change its own Node's, and not the claim's); without
  *    the label a zone of its own. A voluntary DELETE is sent only in the zone whose turn it is, and
  *    while no claim of another zone is being disrupted. Being disrupted is a claim that is on its
- *    way out because of such a DELETE, or that was expired or drifted when it was deleted; what is
- *    being relayed is not. One that takes longer than zone_turn_usec is not waited for any more
+ *    way out because of such a DELETE (the condition DisruptionReason, as Karpenter has it, says so
+ *    to the next leader), or that was expired or drifted when it was deleted; what is being relayed
+ *    is not. One that takes longer than zone_turn_usec is not waited for any more
  *    (the Event ZoneTurnExceeded). Where claims of another zone wait for nothing but their turn,
  *    it passes on once nothing of the current zone is in progress, or has lasted zone_turn_usec: to
  *    the next of these zones in alphabetical order, after the last one to the first. A new leader

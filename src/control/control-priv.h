@@ -190,6 +190,7 @@ enum control_condition {
     CONTROL_COND_DRAINED,
     CONTROL_COND_VOLUMES,
     CONTROL_COND_TERMINATING,
+    CONTROL_COND_DISRUPTION, /* Karpenter's; ours where zones take turns */
     _CONTROL_COND_MAX
 };
 enum control_truth { CONTROL_ABSENT = 0, CONTROL_FALSE, CONTROL_UNKNOWN, CONTROL_TRUE };
@@ -222,7 +223,7 @@ struct control_claim_more { /* only where mode == STANDALONE */
     /* Of standalone.c, and not touched by the readers: */
     int disrupt;           /* enum nc_budget_reason + 1 that was chosen; 0 = none */
     bool waits_for_zone;   /* the budgets have room for it, and another zone has its turn */
-    bool is_disrupted;     /* it is leaving, and that was voluntary; kept where there are turns */
+    int disrupted;         /* where there are turns: it is leaving voluntarily, why; as disrupt */
     bool is_turn_reported; /* that it takes longer than a turn */
     unsigned scratch;      /* yours */
     uint64_t lost_usec;    /* the Node that it names is not seen since then; 0 = it is */

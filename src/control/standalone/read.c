@@ -14,10 +14,15 @@
 #define OWNERS_BYTES ((size_t)4096)
 
 static const char *const condition_names[_CONTROL_COND_MAX] = {
-    [CONTROL_COND_LAUNCHED] = "Launched",       [CONTROL_COND_REGISTERED] = "Registered",
-    [CONTROL_COND_INITIALIZED] = "Initialized", [CONTROL_COND_READY] = "Ready",
-    [CONTROL_COND_DRIFTED] = "Drifted",         [CONTROL_COND_DRAINED] = "Drained",
-    [CONTROL_COND_VOLUMES] = "VolumesDetached", [CONTROL_COND_TERMINATING] = "InstanceTerminating",
+    [CONTROL_COND_LAUNCHED] = "Launched",
+    [CONTROL_COND_REGISTERED] = "Registered",
+    [CONTROL_COND_INITIALIZED] = "Initialized",
+    [CONTROL_COND_READY] = "Ready",
+    [CONTROL_COND_DRIFTED] = "Drifted",
+    [CONTROL_COND_DRAINED] = "Drained",
+    [CONTROL_COND_VOLUMES] = "VolumesDetached",
+    [CONTROL_COND_TERMINATING] = "InstanceTerminating",
+    [CONTROL_COND_DISRUPTION] = "DisruptionReason",
 };
 
 const char *nc_standalone_condition_name(enum control_condition k) {

@@ -128,6 +128,8 @@ bool nc_standalone_has_room(const struct standalone_view *v, enum nc_budget_reas
 
 /* May something of its zone be disrupted voluntarily now? Always where zones take no turns. */
 bool nc_standalone_has_turn(const struct standalone_view *v);
+/* The condition DisruptionReason, from which the next leader knows it. */
+void nc_standalone_set_reason(const struct standalone_view *v, struct standalone_conditions *cs);
 /* Whether it is being disrupted is brought up to date: as `count` of struct nc_standalone. */
 void nc_standalone_note_turn(struct nc_control *c, struct control_claim *claim);
 /* Passes the turn on where that is due, among the zones whose claims have waits_for_zone. */

@@ -40,15 +40,28 @@ static bool is_within_turn(const struct nc_control *c, uint64_t usec) {
 static bool is_in_progress(const struct nc_control *c, const struct control_claim *claim) {
     struct control_relay relay;
 
-    return claim->more->is_disrupted && !claim->more->is_foreign && !claim->has_karpenter_finalizer
+    return claim->more->disrupted && !claim->more->is_foreign && !claim->has_karpenter_finalizer
            && !nc_control_has_relay(c, claim, c->now_usec, &relay);
 }
 
 /* One that is deleted by a person, and was due anyway, cannot be told from one of ours. */
-static bool was_due(const struct control_claim *claim) {
-    return claim->deletion_usec
-           && (nc_standalone_expiry(claim) <= claim->deletion_usec
-               || nc_standalone_is(claim, CONTROL_COND_DRIFTED));
+static int due_reason(const struct control_claim *claim) {
+    if (!claim->deletion_usec)
+        return 0;
+    if (nc_standalone_expiry(claim) <= claim->deletion_usec)
+        return NC_BUDGET_EXPIRED + 1;
+    if (nc_standalone_is(claim, CONTROL_COND_DRIFTED))
+        return NC_BUDGET_DRIFTED + 1;
+    return nc_standalone_is(claim, CONTROL_COND_DISRUPTION) ? NC_BUDGET_REBALANCE + 1 : 0;
+}
+
+void nc_standalone_set_reason(const struct standalone_view *v, struct standalone_conditions *cs) {
+    const int why = v->claim->more->disrupted;
+
+    if (v->c->rules.zone_turn_usec && why && !nc_standalone_is(v->claim, CONTROL_COND_DISRUPTION))
+        nc_standalone_set(cs, &(struct standalone_condition){
+                                  CONTROL_COND_DISRUPTION, CONTROL_TRUE,
+                                  nc_budget_reason_name((enum nc_budget_reason)(why - 1)), ""});
 }
 
 void nc_standalone_note_turn(struct nc_control *c, struct control_claim *claim) {
@@ -56,8 +69,10 @@ void nc_standalone_note_turn(struct nc_control *c, struct control_claim *claim) 
 
     if (!c->rules.zone_turn_usec || !m)
         return;
-    m->is_disrupted =
-        nc_standalone_is_leaving(claim) && (m->is_disrupted || m->disrupt || was_due(claim));
+    if (!nc_standalone_is_leaving(claim))
+        m->disrupted = 0;
+    else if (!m->disrupted)
+        m->disrupted = m->disrupt ? m->disrupt : due_reason(claim);
     m->waits_for_zone = m->waits_for_zone && claim->pool && !nc_standalone_is_leaving(claim);
     if (!is_in_progress(c, claim) || !is_within_turn(c, began_usec(c, claim)))
         return;

@@ -232,7 +232,8 @@ static bool is_in_the_way(struct world *w, struct view *v, const struct shown *s
     const bool is_voluntary =
         s->voluntary_usec
         || (deletion
-            && (is_expired(s->v, deletion) || nc_streq(condition_of(s->v, "Drifted"), "True")));
+            && (is_expired(s->v, deletion) || nc_streq(condition_of(s->v, "Drifted"), "True")
+                || nc_streq(condition_of(s->v, "DisruptionReason"), "True")));
     const struct shown *node = judge_node_of(w, v, s);
 
     if (!is_voluntary || is_foreign(s->v) || !(deletion || s->is_deleted || s->is_delete_sent)

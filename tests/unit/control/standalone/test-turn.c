@@ -80,6 +80,7 @@ static void test_off(void **state) {
     w.has_agent = false;
     world_advance(&w, 3601 * WORLD_SEC);
     assert_string_equal(order(&w), "a1 a2 b1 b2 c1 c2");
+    assert_string_equal(world_condition(&w, "a1", "DisruptionReason"), "");
     world_done(&w);
 }
 
@@ -296,6 +297,29 @@ static void test_restart(void **state) {
     world_done(&w);
 }
 
+/* A recommendation to rebalance cannot be seen any more once the Node drains by request. */
+static void test_reason_is_kept(void **state) {
+    struct world w;
+
+    (void)state;
+    begin(&w, TURN, "100%");
+    w.has_agent = false;
+    world_set_status(&w, "a1", "{'id':'x','source':'rebalance','phase':'Detected'}");
+    world_advance(&w, 10 * WORLD_SEC);
+    world_set_status(&w, "a1", NULL);
+    world_reconcile(&w);
+    assert_string_equal(world_condition(&w, "a1", "DisruptionReason"), "True Rebalance");
+    world_restart(&w);
+    world_patch(&w, CLAIM, "b1", "{'spec':{'expireAfter':'1s'}}");
+    world_advance(&w, TURN - 30 * WORLD_SEC);
+    assert_string_equal(order(&w), "a1");
+    assert_string_equal(world_state(&w, "b1"), "WaitingForZone");
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_string_equal(order(&w), "a1 b1");
+    assert_string_equal(world_condition(&w, "b1", "DisruptionReason"), "True Expired");
+    world_done(&w);
+}
+
 /* The turn goes on, and ends when it would have ended. */
 static void test_resumed(void **state) {
     struct world w;
@@ -429,6 +453,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_delete_is_lost),
         cmocka_unit_test(test_evaluated_again),
         cmocka_unit_test(test_restart),
+        cmocka_unit_test(test_reason_is_kept),
         cmocka_unit_test(test_resumed),
         cmocka_unit_test(test_restart_anywhere),
         cmocka_unit_test(test_involuntary),
