@@ -81,6 +81,11 @@ void nc_control_count(const struct nc_control *c, uint64_t now_usec,
 
 /* ---- the report */
 
+const char *nc_control_zone_turn(const struct nc_control *c) {
+    return c->rules.zone_turn_usec && c->leads && c->turn.led_usec == c->led_usec ? c->turn.zone
+                                                                                  : NULL;
+}
+
 static int by_name(const void *a, const void *b) {
     return strcmp((*(const struct control_node *const *)a)->o.name,
                   (*(const struct control_node *const *)b)->o.name);

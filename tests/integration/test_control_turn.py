@@ -54,6 +54,7 @@ class Turns(ControlTest):
         toll = Toll(world)
         world.start()
         world.must(lambda: toll.most == len(NAMES), "all on their way out at once")
+        self.assertNotIn("zoneTurn", world.ask("/status")[1])
         self.end_of_all(world)
         self.assertEqual({s.kind for s in world.writes()}, {"delete", "node", "delete-node", "status", "claim"})
         self.assertNotIn("WaitingForZone", world.log())
@@ -66,6 +67,8 @@ class Turns(ControlTest):
         world.must(lambda: len(toll.going) == 2, "the first zone")
         states = {name: row["state"] for name, row in world.status().items()}
         self.assertEqual({n: states[n] for n in ("b1", "b2", "c1", "c2")}, dict.fromkeys(("b1", "b2", "c1", "c2"), "WaitingForZone"))
+        code, out, err = world.run("status", "--metrics-address", world.addresses[world.proc.pid])
+        self.assertRegex(out, r"(?m)^zone turn +us-west-2a$", err)
         self.end_of_all(world)
         self.assertEqual(self.zones_of(toll), "aabbcc")
         self.assertLessEqual(max(map(len, seen)), 1, world.story())

@@ -81,6 +81,7 @@ static void test_off(void **state) {
     world_advance(&w, 3601 * WORLD_SEC);
     assert_string_equal(order(&w), "a1 a2 b1 b2 c1 c2");
     assert_string_equal(world_condition(&w, "a1", "DisruptionReason"), "");
+    assert_null(nc_control_zone_turn(w.control));
     world_done(&w);
 }
 
@@ -141,6 +142,7 @@ static void test_state(void **state) {
     assert_string_equal(world_state(&w, "a1"), "draining");
     assert_string_equal(world_state(&w, "b1"), "WaitingForZone");
     assert_string_equal(world_state(&w, "c2"), "WaitingForZone");
+    assert_string_equal(nc_control_zone_turn(w.control), "a");
     world_patch(&w, NODE, "b1",
                 "{'metadata':{'annotations':{'karpenter.sh/do-not-disrupt':'true'}}}");
     world_advance(&w, 5 * WORLD_SEC);
