@@ -126,8 +126,9 @@ struct nc_control_rules {
     bool rebalances;               /* standalone: a rebalance is a reason to disrupt */
     bool completes_actions;        /* lifecycle actions of Auto Scaling groups are completed */
     enum nc_control_identity identity;
-    uint64_t ceiling_usec; /* standalone: an end without a time, and no agent answers; 0 = none */
-    uint64_t seed;         /* of pauses */
+    uint64_t ceiling_usec;   /* standalone: an end without a time, and no agent answers; 0 = none */
+    uint64_t zone_turn_usec; /* standalone: one zone at a time, so long at most; 0 = all at once */
+    uint64_t seed;           /* of pauses */
 };
 extern const struct nc_control_rules nc_control_defaults;
 
@@ -256,6 +257,10 @@ uint64_t nc_control_next(const struct nc_control *c, uint64_t now_usec);
 /* Why nothing but the relay is done although it was found out who is here; NULL where it is. */
 const char *nc_control_doubts(const struct nc_control *c);
 
+/* The zone whose turn it is, or was last; NULL where zones take no turns, no zone has had one yet,
+ * or we do not lead. */
+const char *nc_control_zone_turn(const struct nc_control *c);
+
 /* What is counted; a reader of metrics may subtract. */
 struct nc_control_counts {
     size_t objects[_NC_CONTROL_KIND_MAX];
@@ -276,8 +281,8 @@ void nc_control_count(const struct nc_control *c, uint64_t now_usec, struct nc_c
 /* Every node: {node, claim, pool, phase, source, policy, deadline, remaining, blocked,
  * claimDeletion, state, lifecycleAction}, by name; `policy` is "report" where the drain status only
  * reports, else null; `state` is a word for what we do about it: "", relaying, relayed, disrupting,
- * draining, WaitingForAgent, WaitingForAnotherRequest, ending; `lifecycleAction` null, pending,
- * waiting, completed, none, failed or mismatch. Owned; times as RFC 3339 or null. */
+ * draining, WaitingForZone, WaitingForAgent, WaitingForAnotherRequest, ending; `lifecycleAction`
+ * null, pending, waiting, completed, none, failed or mismatch. Owned; times as RFC 3339 or null. */
 struct nc_value *nc_control_report(const struct nc_control *c, uint64_t now_usec);
 /* The same as a table for people, from a report that was read back (hostile: bounded, no control
  * characters). Where it is wider than `room` columns, 0 = there is room for all, a node has a brief

@@ -47,6 +47,17 @@
  *    karpenter.sh/do-not-disrupt=true on the Node or the claim keeps all of this away. No NodePool,
  * or budgets that cannot be read: nothing voluntary. A drifted claim that is initialized has the
  *    condition Drifted; one that is not drifted any more has none.
+ *  - Zones take turns where rules.zone_turn_usec is set. The zone of a claim is its label
+ *    topology.kubernetes.io/zone (a node can change its own Node's, and not the claim's); without
+ *    the label a zone of its own. A voluntary DELETE is sent only in the zone whose turn it is, and
+ *    while no claim of another zone is being disrupted. Being disrupted is a claim that is on its
+ *    way out because of such a DELETE (the condition DisruptionReason, as Karpenter has it, says so
+ *    to the next leader), or that was expired or drifted when it was deleted; what is being relayed
+ *    is not. One that takes longer than zone_turn_usec is not waited for any more
+ *    (the Event ZoneTurnExceeded). Where claims of another zone wait for nothing but their turn,
+ *    it passes on once nothing of the current zone is in progress, or has lasted zone_turn_usec: to
+ *    the next of these zones in alphabetical order, after the last one to the first. A new leader
+ *    resumes the turn of what began last. Nothing else is held back, and budgets hold as ever.
  *  - A Node that is being deleted, or is gone, while its registered claim is not being deleted: the
  *    claim is deleted. Gone is a Node that was not seen for NC_STANDALONE_LOST_USEC: Nodes and
  * claims come by different watches, and one that hangs is noticed later than a claim states who its

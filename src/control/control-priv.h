@@ -4,7 +4,8 @@
  * Objects are kept small: a name, a few times, flags. What only a life without Karpenter needs
  * hangs on `more` of a Node and a NodeClaim, and is there only where mode == STANDALONE; lists that
  * only registration and initialization check are dropped once those are done. Every lookup is a
- * hash lookup; nothing here walks all objects but SYNCED, LEAD, WHO and the reports.
+ * hash lookup; nothing here walks all objects but SYNCED, LEAD, WHO, the reports and, where zones
+ * take turns, the choice among a pool's claims (at most once a second a pool).
  *
  * An object that changed is put on the list of the dirty ones (nc_control_touch); at the end of the
  * step each of them is asked once what it wants next: first by the relay (relay.c), then,
@@ -24,6 +25,7 @@ struct nc_budgets;
 #define CONTROL_UID_MAX ((size_t)64)   /* bytes; is 36 */
 #define CONTROL_PROVIDER_MAX ((size_t)512)
 #define CONTROL_HASH_MAX ((size_t)64) /* of Karpenter's hashes: up to 20 digits */
+#define CONTROL_ZONE_MAX ((size_t)63) /* a label's value, as Kubernetes has it */
 #define CONTROL_DRAIN_STATUS_MAX                                                                   \
     ((size_t)4096)                      /* drain-status, drain-request: longer is unreadable */
 #define CONTROL_LIST_MAX ((size_t)1024) /* labels, taints, … of one object: more is unreadable */
@@ -218,6 +220,7 @@ enum control_condition {
     CONTROL_COND_DRAINED,
     CONTROL_COND_VOLUMES,
     CONTROL_COND_TERMINATING,
+    CONTROL_COND_DISRUPTION, /* Karpenter's; ours where zones take turns */
     _CONTROL_COND_MAX
 };
 enum control_truth { CONTROL_ABSENT = 0, CONTROL_FALSE, CONTROL_UNKNOWN, CONTROL_TRUE };
@@ -231,6 +234,7 @@ struct control_claim_more { /* only where mode == STANDALONE */
     struct control_claim *claim;
     char *provider_id; /* NULL = none */
     char *dns_name;    /* EC2's, of that instance; NULL = not known */
+    char *zone;        /* label topology.kubernetes.io/zone; NULL = none */
     struct control_link by_provider;
     uint64_t expire_after_usec; /* UINT64_MAX = never; v1beta1: the pool's counts where … */
     uint64_t grace_usec;        /* terminationGracePeriod; UINT64_MAX = none */
@@ -248,6 +252,9 @@ struct control_claim_more { /* only where mode == STANDALONE */
 
     /* Of standalone.c, and not touched by the readers: */
     int disrupt;           /* enum nc_budget_reason + 1 that was chosen; 0 = none */
+    bool waits_for_zone;   /* the budgets have room for it, and another zone has its turn */
+    int disrupted;         /* where there are turns: it is leaving voluntarily, why; as disrupt */
+    bool is_turn_reported; /* that it takes longer than a turn */
     unsigned scratch;      /* yours */
     uint64_t lost_usec;    /* the Node that it names is not seen since then; 0 = it is */
     uint64_t scratch_usec; /* yours */
@@ -306,6 +313,14 @@ struct control_class {
 
 /* ---- all of it */
 
+struct control_turn {  /* of standalone: see rules.zone_turn_usec */
+    char *zone;        /* which has its turn, or had it last; NULL = none yet */
+    uint64_t led_usec; /* leading had begun then */
+    uint64_t since_usec;
+    bool has_begun; /* something of it was disrupted in this turn */
+    bool is_open;   /* more of it may be */
+};
+
 struct nc_control {
     const struct nc_standalone *standalone; /* NULL: who is never ALONE */
     struct nc_control_rules rules;
@@ -321,6 +336,7 @@ struct nc_control {
     struct control_table names[_NC_CONTROL_KIND_MAX];
     struct control_table claims_by_node, nodes_by_provider, claims_by_provider;
     uint64_t led_usec; /* when leading began or ended last */
+    struct control_turn turn;
     size_t n_pools_there, n_classes_there;
     size_t n_karpenter_claims; /* with Karpenter's finalizer, without another controller's mark */
 

@@ -140,6 +140,7 @@ struct nc_control *nc_control_free(struct nc_control *c) {
     free(c->in_flight);
     free(c->heap);
     free(c->claims_version);
+    free(c->turn.zone);
     free(c);
     return NULL;
 }

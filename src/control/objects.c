@@ -88,6 +88,7 @@ struct control_claim_more *nc_control_claim_more_free(struct control_claim_more 
         return NULL;
     free(m->provider_id);
     free(m->dns_name);
+    free(m->zone);
     nc_control_strings_done(&m->conditions);
     nc_control_strings_done(&m->hashes);
     nc_control_strings_done(&m->finalizers);

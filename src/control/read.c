@@ -147,6 +147,9 @@ static void set_claim_more(struct nc_control *c, struct control_claim *claim,
 
     if (old && more) {
         more->disrupt = old->disrupt;
+        more->waits_for_zone = old->waits_for_zone;
+        more->disrupted = old->disrupted;
+        more->is_turn_reported = old->is_turn_reported;
         more->is_end_accepted = old->is_end_accepted;
         more->lost_usec = old->lost_usec;
         more->scratch_usec = old->scratch_usec;

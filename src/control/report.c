@@ -30,7 +30,9 @@ static const char *state_of(const struct nc_control *c, const struct control_nod
     if (claim->more && claim->more->state)
         return claim->more->state;
     if (!nc_control_is_deleting(claim))
-        return claim->more && claim->more->disrupt ? "disrupting" : "";
+        return claim->more && claim->more->disrupt          ? "disrupting"
+               : claim->more && claim->more->waits_for_zone ? "WaitingForZone"
+                                                            : "";
     return node->drain_status && node->drain_status->phase == CONTROL_PHASE_DRAINED ? "ending"
                                                                                     : "draining";
 }
@@ -78,6 +80,11 @@ void nc_control_count(const struct nc_control *c, uint64_t now_usec,
 }
 
 /* ---- the report */
+
+const char *nc_control_zone_turn(const struct nc_control *c) {
+    return c->rules.zone_turn_usec && c->leads && c->turn.led_usec == c->led_usec ? c->turn.zone
+                                                                                  : NULL;
+}
 
 static int by_name(const void *a, const void *b) {
     return strcmp((*(const struct control_node *const *)a)->o.name,

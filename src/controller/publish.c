@@ -88,6 +88,8 @@ static struct nc_value *about_us(const struct nc_controller *c) {
                       : c->control               ? nc_control_doubts(c->control)
                                                  : NULL);
     nc_value_set_text(map, "trouble", trouble ? trouble->msg : NULL);
+    if (c->settings->rules.zone_turn_usec)
+        nc_value_set_text(map, "zoneTurn", c->control ? nc_control_zone_turn(c->control) : NULL);
     return map;
 }
 

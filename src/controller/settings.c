@@ -48,6 +48,7 @@ enum option_id {
     OPT_TERMINATE,
     OPT_NODE_IDENTITY,
     OPT_ENDING_CEILING,
+    OPT_ZONE_TURN,
     OPT_COMPLETE_LIFECYCLE_ACTIONS,
     OPT_LIFECYCLE_HOOK,
     OPT_REGION,
@@ -88,6 +89,9 @@ static const struct nc_flag flags[] = {
      "standalone: what proves which Node is a NodeClaim's: EC2, or an admission policy; ec2"},
     {"ending-ceiling", "DURATION", OPT_ENDING_CEILING, ACCEPTS_RUN,
      "standalone: a drain without a deadline that no agent answers is over then; 0 = never; 24h"},
+    {"zone-turn", "DURATION", OPT_ZONE_TURN, ACCEPTS_RUN,
+     "standalone: voluntary disruption in one zone at a time; while others wait, at most so long; "
+     "1m to 24h; off"},
     {"complete-lifecycle-actions", NULL, OPT_COMPLETE_LIFECYCLE_ACTIONS, ACCEPTS_RUN,
      "completes the lifecycle action of an Auto Scaling group once the node is drained"},
     {"lifecycle-hook", "NAME", OPT_LIFECYCLE_HOOK, ACCEPTS_RUN,
@@ -302,6 +306,9 @@ static const char *parse_option(void *userdata, int id, const char *value) {
     case OPT_ENDING_CEILING:
         return parse_duration_option(value, 0, 8760ull * 3600, &s->rules.ceiling_usec,
                                      "--ending-ceiling is a duration of at most 8760h, not");
+    case OPT_ZONE_TURN:
+        return parse_duration_option(value, 60, 24ull * 3600, &s->rules.zone_turn_usec,
+                                     "--zone-turn is a duration from 1m to 24h, not");
     case OPT_COMPLETE_LIFECYCLE_ACTIONS:
         s->rules.completes_actions = true;
         return NULL;
@@ -340,13 +347,16 @@ static const char *judge(const struct nc_settings *s) {
     if (s->retry_usec == 0 || s->retry_usec * 6 / 5 >= s->renew_usec)
         return "--retry-period must be more than nothing and less than five sixths of "
                "--renew-deadline";
-    if (!s->standalone && (s->mode == NC_CONTROL_STANDALONE || s->rules.terminates))
-        return "--mode standalone and --terminate need a build with the standalone mode: this one "
-               "was "
-               "configured with --disable-standalone";
+    if (!s->standalone
+        && (s->mode == NC_CONTROL_STANDALONE || s->rules.terminates || s->rules.zone_turn_usec))
+        return "--mode standalone, --terminate and --zone-turn need a build with the standalone "
+               "mode: this one was configured with --disable-standalone";
     if (s->rules.terminates && s->mode == NC_CONTROL_KARPENTER)
         return "--terminate has no meaning with --mode karpenter: Karpenter ends its instances "
                "itself";
+    if (s->rules.zone_turn_usec && s->mode == NC_CONTROL_KARPENTER)
+        return "--zone-turn has no meaning with --mode karpenter: Karpenter disrupts by itself, "
+               "under the budgets of its NodePools";
     if (s->rules.completes_actions && !s->region) /* a node could name another one */
         return "--complete-lifecycle-actions needs the region of the groups: --region or "
                "$AWS_REGION";

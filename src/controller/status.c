@@ -109,6 +109,7 @@ static void format(const struct nc_value *status, size_t room, struct nc_buf *ou
     add_line(out, "started", us, "started");
     add_line(out, "waiting", us, "waitsFor");
     add_line(out, "trouble", us, "trouble");
+    add_line(out, "zone turn", us, "zoneTurn");
     (void)nc_buf_printf(out, "%-12s ", "sees");
     add_count(out, counts, "nodes", "nodes");
     add_count(out, counts, "nodeClaims", "claims");

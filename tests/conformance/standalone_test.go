@@ -36,7 +36,7 @@ type aloneNode struct {
 }
 
 // newAloneNode makes the NodeClaim as whoever launches machines would, then the node as kubelet would.
-func newAloneNode(t *testing.T, ctx context.Context, number int) *aloneNode {
+func newAloneNode(t *testing.T, ctx context.Context, number int, change ...func(*unstructured.Unstructured)) *aloneNode {
 	t.Helper()
 	a := &aloneNode{}
 	n := newPlainNode(t, number, func(node *corev1.Node) {
@@ -48,7 +48,12 @@ func newAloneNode(t *testing.T, ctx context.Context, number int) *aloneNode {
 	n.serve("127.0.0.1:0", n.instance.UserData)
 	a.node = n
 	var err error
-	a.claim, err = cluster.NewClaimLike(ctx, fmt.Sprintf("alone-%d", number), n.instance, expiring)
+	a.claim, err = cluster.NewClaimLike(ctx, fmt.Sprintf("alone-%d", number), n.instance, func(claim *unstructured.Unstructured) {
+		expiring(claim)
+		for _, more := range change {
+			more(claim)
+		}
+	})
 	must(t, err)
 	t.Cleanup(func() { cluster.DropClaim(context.Background(), a.claim.GetName(), n.name) })
 	return a

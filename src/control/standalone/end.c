@@ -134,6 +134,7 @@ static bool drain(const struct standalone_view *v, struct nc_control_action *ret
     struct standalone_conditions cs;
 
     nc_standalone_conditions(v, &cs);
+    nc_standalone_set_reason(v, &cs);
     if (is_word) {
         set_drained(&cs, NULL);
     } else if (deadline && v->now_usec >= deadline) {

@@ -66,17 +66,14 @@ static bool has_registered_node(const struct standalone_view *v) {
     return v->node && nc_standalone_is(v->claim, CONTROL_COND_REGISTERED);
 }
 
-static bool is_leaving(const struct control_claim *claim) {
-    return nc_control_is_deleting(claim)
-           || (claim->o.write.id && claim->o.write.verb == NC_CONTROL_DELETE_CLAIM);
-}
-
 static bool is_out(const struct standalone_view *v) {
-    return is_leaving(v->claim) || (has_registered_node(v) && !v->node->more->is_ready);
+    return nc_standalone_is_leaving(v->claim)
+           || (has_registered_node(v) && !v->node->more->is_ready);
 }
 
 void nc_standalone_count(struct nc_control *c, struct control_claim *claim) {
     nc_control_uncount(claim);
+    nc_standalone_note_turn(c, claim);
     if (!claim->pool || !claim->more)
         return;
     const struct standalone_view v = nc_standalone_view(c, claim, c->now_usec);
@@ -164,7 +161,8 @@ static size_t gather(struct nc_control *c, struct control_pool *pool, uint64_t n
             continue;
         const struct standalone_view v = nc_standalone_view(c, claim, now_usec);
         choose(claim, 0);
-        if (nc_standalone_is_foreign(&v) || is_leaving(claim))
+        claim->more->waits_for_zone = false;
+        if (nc_standalone_is_foreign(&v) || nc_standalone_is_leaving(claim))
             continue;
         touch_drifted(c, claim);
         if (nc_standalone_wants_out(&v, &why))
@@ -176,6 +174,17 @@ static size_t gather(struct nc_control *c, struct control_pool *pool, uint64_t n
     return n;
 }
 
+/* Of the claims that the budgets have room for, those of one zone may go. */
+static void take_turns(struct nc_control *c, const struct control_pool *pool, struct candidate *v,
+                       size_t n, uint64_t *next_usec) {
+    if (!c->rules.zone_turn_usec)
+        return;
+    for (size_t i = 0; i < n; i++)
+        v[i].view.claim->more->waits_for_zone =
+            may_disrupt(pool) && has_room(&v[i].view, pool->n_out, v[i].why);
+    nc_standalone_turn(c, next_usec);
+}
+
 void nc_standalone_pool(struct nc_control *c, struct control_pool *pool, uint64_t now_usec,
                         uint64_t *next_usec) {
     unsigned n_out = pool->n_out; /* with those that are chosen here */
@@ -183,10 +192,14 @@ void nc_standalone_pool(struct nc_control *c, struct control_pool *pool, uint64_
     *next_usec = UINT64_MAX;
     nc_auto_free struct candidate *v = nc_calloc(pool->n_claims + 1, sizeof(*v));
     const size_t n = gather(c, pool, now_usec, v, next_usec);
+    take_turns(c, pool, v, n, next_usec);
     if (n == 0 || !may_disrupt(pool))
         return;
     qsort(v, n, sizeof(*v), compare);
     for (size_t i = 0; i < n; i++) {
+        if (!nc_standalone_has_turn(&v[i].view))
+            continue;
+        v[i].view.claim->more->waits_for_zone = false;
         if (!has_room(&v[i].view, n_out, v[i].why))
             continue;
         n_out += !v[i].view.claim->counts_as_out;

@@ -14,10 +14,15 @@
 #define OWNERS_BYTES ((size_t)4096)
 
 static const char *const condition_names[_CONTROL_COND_MAX] = {
-    [CONTROL_COND_LAUNCHED] = "Launched",       [CONTROL_COND_REGISTERED] = "Registered",
-    [CONTROL_COND_INITIALIZED] = "Initialized", [CONTROL_COND_READY] = "Ready",
-    [CONTROL_COND_DRIFTED] = "Drifted",         [CONTROL_COND_DRAINED] = "Drained",
-    [CONTROL_COND_VOLUMES] = "VolumesDetached", [CONTROL_COND_TERMINATING] = "InstanceTerminating",
+    [CONTROL_COND_LAUNCHED] = "Launched",
+    [CONTROL_COND_REGISTERED] = "Registered",
+    [CONTROL_COND_INITIALIZED] = "Initialized",
+    [CONTROL_COND_READY] = "Ready",
+    [CONTROL_COND_DRIFTED] = "Drifted",
+    [CONTROL_COND_DRAINED] = "Drained",
+    [CONTROL_COND_VOLUMES] = "VolumesDetached",
+    [CONTROL_COND_TERMINATING] = "InstanceTerminating",
+    [CONTROL_COND_DISRUPTION] = "DisruptionReason",
 };
 
 const char *nc_standalone_condition_name(enum control_condition k) {
@@ -219,6 +224,9 @@ int nc_standalone_read_claim(const struct nc_value *object, struct control_claim
                                    CONTROL_PROVIDER_MAX, &m->provider_id);
 
     m->do_not_disrupt = nc_control_is_true(annotation(object, NC_ANNOTATION_DO_NOT_DISRUPT));
+    if (r >= 0)
+        r = nc_control_parse_token(nc_control_at(object, "metadata.labels", NC_LABEL_ZONE),
+                                   CONTROL_ZONE_MAX, &m->zone);
     if (r >= 0)
         r = parse_claim_times(object, m);
     if (r >= 0)

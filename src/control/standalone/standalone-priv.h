@@ -110,6 +110,11 @@ char *nc_standalone_request_text(const struct standalone_view *v);
 void nc_standalone_pool(struct nc_control *c, struct control_pool *pool, uint64_t now_usec,
                         uint64_t *next_usec);
 void nc_standalone_count(struct nc_control *c, struct control_claim *claim);
+/* Being deleted, or a DELETE of it is in flight. */
+static inline bool nc_standalone_is_leaving(const struct control_claim *claim) {
+    return nc_control_is_deleting(claim)
+           || (claim->o.write.id && claim->o.write.verb == NC_CONTROL_DELETE_CLAIM);
+}
 
 /* The reason of the condition Drifted; NULL where it is not drifted. */
 const char *nc_standalone_drift(const struct control_claim *claim);
@@ -118,5 +123,16 @@ uint64_t nc_standalone_expiry(const struct control_claim *claim); /* UINT64_MAX 
 bool nc_standalone_wants_out(const struct standalone_view *v, enum nc_budget_reason *ret);
 /* Do the budgets of its pool have room for it now? */
 bool nc_standalone_has_room(const struct standalone_view *v, enum nc_budget_reason why);
+
+/* ---- standalone/turn.c */
+
+/* May something of its zone be disrupted voluntarily now? Always where zones take no turns. */
+bool nc_standalone_has_turn(const struct standalone_view *v);
+/* The condition DisruptionReason, from which the next leader knows it. */
+void nc_standalone_set_reason(const struct standalone_view *v, struct standalone_conditions *cs);
+/* Whether it is being disrupted is brought up to date: as `count` of struct nc_standalone. */
+void nc_standalone_note_turn(struct nc_control *c, struct control_claim *claim);
+/* Passes the turn on where that is due, among the zones whose claims have waits_for_zone. */
+void nc_standalone_turn(struct nc_control *c, uint64_t *next_usec);
 
 #endif

@@ -112,7 +112,7 @@ static bool live(const struct standalone_view *v, struct nc_control_action *ret,
     if (has_lost_node(v, next_usec))
         return delete_claim(v, ret);
     if (!v->claim->more->disrupt || !nc_standalone_wants_out(v, &why)
-        || !nc_standalone_has_room(v, why))
+        || !nc_standalone_has_room(v, why) || !nc_standalone_has_turn(v))
         return nc_standalone_query_name(v, ret);
     v->claim->more->state = "disrupting";
     return delete_claim(v, ret);

@@ -100,6 +100,16 @@ func (c *Cluster) NewPool(ctx context.Context, name, nodes string) error {
 	return err
 }
 
+// PatchPool merges a JSON fragment into a NodePool, as the admin.
+func (c *Cluster) PatchPool(ctx context.Context, name string, fragment any) error {
+	text, err := json.Marshal(fragment)
+	if err != nil {
+		return err
+	}
+	_, err = c.Dynamic.Resource(poolResource).Patch(ctx, name, types.MergePatchType, text, metav1.PatchOptions{})
+	return err
+}
+
 // DeletePool removes it again.
 func (c *Cluster) DeletePool(ctx context.Context, name string) {
 	_ = c.Dynamic.Resource(poolResource).Delete(ctx, name, metav1.DeleteOptions{})

@@ -80,6 +80,10 @@ static struct object *make_claim(struct world *w, unsigned i) {
                      world_json("[{\"key\":\"startup\",\"effect\":\"NoSchedule\"}]"));
     if (world_chance(w, 10))
         nc_value_set_string(nc_value_path(v, "metadata.annotations"), DO_NOT_DISRUPT, "true");
+    if (i % 7 != 6) {
+        nc_auto_free char *zone = nc_asprintf("eu-west-1%c", 'a' + (char)(i % 3));
+        nc_value_set_string(nc_value_path(v, "metadata.labels"), ZONE_KEY, zone);
+    }
     set_owner(w, v);
     return server_create(w, NC_CONTROL_CLAIM, name, v);
 }

@@ -242,7 +242,9 @@ static void end_expired(struct world *w, const struct object *o) {
     if (is_foreign(o->v) || !node || !pool || nc_budgets_read(pool->v, &b, NULL) < 0
         || nc_budget_duration(text_at(o->v, "spec.expireAfter"), true, &after, NULL) < 0
         || after == UINT64_MAX
-        || time_at(o->v, "metadata.creationTimestamp") + after + 300 * SEC > w->now_usec
+        || time_at(o->v, "metadata.creationTimestamp") + after + 300 * SEC
+                   + 4 * w->rules.zone_turn_usec
+               > w->now_usec
         || nc_streq(annotation_of(o->v, DO_NOT_DISRUPT), "true")
         || nc_streq(annotation_of(node->v, DO_NOT_DISRUPT), "true"))
         return;

@@ -226,6 +226,39 @@ static void judge_budgets(struct world *w, struct view *v, const struct shown *c
                     most);
 }
 
+/* One of another zone is being disrupted, and not for longer than a turn. */
+static bool is_in_the_way(struct world *w, struct view *v, const struct shown *s) {
+    const uint64_t deletion = time_at(s->v, "metadata.deletionTimestamp");
+    const bool is_voluntary =
+        s->voluntary_usec
+        || (deletion
+            && (is_expired(s->v, deletion) || nc_streq(condition_of(s->v, "Drifted"), "True")
+                || nc_streq(condition_of(s->v, "DisruptionReason"), "True")));
+    const struct shown *node = judge_node_of(w, v, s);
+
+    if (!is_voluntary || is_foreign(s->v) || !(deletion || s->is_deleted || s->is_delete_sent)
+        || (node && deadline_to_relay(node->v, w->now_usec)))
+        return false;
+    return w->now_usec < (deletion ? deletion : s->voluntary_usec) + w->rules.zone_turn_usec;
+}
+
+static const char *zone_of(const struct shown *claim) {
+    const char *zone = label_of(claim->v, ZONE_KEY);
+
+    return zone ? zone : "";
+}
+
+static void judge_zones(struct world *w, struct view *v, struct shown *claim) {
+    for (unsigned i = 0; i < v->n_shown && w->rules.zone_turn_usec; i++) {
+        const struct shown *s = &v->shown[i];
+        if (s->v && s->kind == NC_CONTROL_CLAIM && !nc_streq(zone_of(s), zone_of(claim))
+            && is_in_the_way(w, v, s))
+            judge_break(w, "turn", "%s in zone \"%s\" goes beside %s in zone \"%s\"", claim->name,
+                        zone_of(claim), s->name, zone_of(s));
+    }
+    claim->voluntary_usec = w->now_usec;
+}
+
 static bool has_lost_node(struct world *w, struct view *v, const struct shown *claim) {
     const struct shown *node = judge_node_of(w, v, claim);
     const char *provider = text_at(claim->v, "status.providerID");
@@ -235,7 +268,7 @@ static bool has_lost_node(struct world *w, struct view *v, const struct shown *c
                || !nc_streq(text_at(node->v, "spec.providerID"), provider));
 }
 
-static void judge_delete_claim(struct world *w, struct view *v, const struct shown *claim) {
+static void judge_delete_claim(struct world *w, struct view *v, struct shown *claim) {
     const struct shown *node = judge_node_of(w, v, claim);
     const unsigned reasons = reasons_of(w, v, claim, node);
 
@@ -249,6 +282,7 @@ static void judge_delete_claim(struct world *w, struct view *v, const struct sho
         || (node && is_true(annotation_of(node->v, DO_NOT_DISRUPT))))
         judge_break(w, "do-not-disrupt", "%s or its Node forbids it", claim->name);
     judge_budgets(w, v, claim, reasons);
+    judge_zones(w, v, claim);
 }
 
 /* --- the end of a claim */
@@ -363,7 +397,7 @@ static void judge_liars(struct world *w, const struct shown *claim,
             judge_break(w, "liar", "%s: two Nodes say that they are its machine", claim->name);
 }
 
-static void judge_claim(struct world *w, struct view *v, const struct shown *claim,
+static void judge_claim(struct world *w, struct view *v, struct shown *claim,
                         const struct nc_control_action *a) {
     const struct shown *node = judge_node_of(w, v, claim);
 

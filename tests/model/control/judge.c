@@ -105,6 +105,8 @@ static void take_lead(struct view *v, bool leads) {
         struct shown *s = &v->shown[i];
         s->flight_id = s->pause_usec = s->settled_usec = s->failures = 0;
         s->is_delete_sent = false;
+        if (!s->is_deleted)
+            s->voluntary_usec = 0;
     }
 }
 
@@ -146,6 +148,8 @@ static void take_answer(struct world *w, struct view *v, const struct nc_control
             handle_done(w, s, &f);
         else
             s->failures++;
+        if (e->answer != NC_CONTROL_DONE && !s->is_deleted)
+            s->voluntary_usec = 0;
         if (e->answer == NC_CONTROL_REFUSED || e->answer == NC_CONTROL_UNAVAILABLE)
             s->pause_usec =
                 w->now_usec

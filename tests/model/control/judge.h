@@ -27,6 +27,7 @@ struct shown {
     enum nc_control_verb verb; /* of the last write, and whether it was one of the relay */
     bool was_relay;
     bool is_delete_sent, is_deleted; /* DELETE in flight; accepted */
+    uint64_t voluntary_usec;         /* when a voluntary DELETE was sent; 0 = none is of use */
     double share;                    /* writes that it may still have */
     uint64_t rate_usec;
     bool is_timestamp_tried;

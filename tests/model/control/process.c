@@ -251,6 +251,8 @@ static void start(struct world *w, unsigned p) {
     world_log(w, "%u: starts", p);
     if (w->sabotage == SABOTAGE_TRUSTS_NODES)
         rules.identity = NC_CONTROL_IDENTITY_ADMISSION;
+    if (w->sabotage == SABOTAGE_IGNORES_TURNS)
+        rules.zone_turn_usec = 0;
     process_post(w, p, &e);
     relist(w, p, NC_CONTROL_NODE, world_below(w, SEC));
     relist(w, p, NC_CONTROL_CLAIM, world_below(w, SEC));

@@ -47,6 +47,7 @@ static const char *const rules[_SABOTAGE_MAX] = {
     [SABOTAGE_CHANGES_SPEC] = "spec",
     [SABOTAGE_TRUSTS_NODES] = "liar",
     [SABOTAGE_TRUSTS_LEASES] = "handover",
+    [SABOTAGE_IGNORES_TURNS] = "turn",
 };
 
 const char *sabotage_rule(enum sabotage s) {

@@ -146,6 +146,7 @@ void world_init(struct world *w, uint64_t seed, bool is_traced) {
         .terminates = world_chance(w, 60),
         .rebalances = world_chance(w, 50),
         .identity = world_chance(w, 50) ? NC_CONTROL_IDENTITY_EC2 : NC_CONTROL_IDENTITY_ADMISSION,
+        .zone_turn_usec = seed % 2 ? (60 + seed % 5 * 60) * SEC : 0,
         .seed = seed,
     };
     w->judge = judge_new();

@@ -25,6 +25,7 @@
 #define REQUEST_KEY "nodeclaimd.io/drain-request"
 #define STATUS_KEY "nodeclaimd.io/drain-status"
 #define POOL_KEY "karpenter.sh/nodepool"
+#define ZONE_KEY "topology.kubernetes.io/zone"
 #define DO_NOT_DISRUPT "karpenter.sh/do-not-disrupt"
 #define KARPENTER_FINALIZER "karpenter.sh/termination"
 

@@ -85,6 +85,7 @@ static void test_all_options(void **state) {
                      0);
     assert_int_equal(s.rules.identity, NC_CONTROL_IDENTITY_ADMISSION);
     assert_int_equal(s.rules.ceiling_usec, 0);
+    assert_int_equal(s.rules.zone_turn_usec, 0); /* only where it is asked for */
     assert_string_equal(s.karpenter_namespaces[1], "b-1");
     assert_null(s.karpenter_namespaces[2]);
     assert_int_equal(read_line("run --lease-duration 4s --renew-deadline 2s --retry-period 500ms "
@@ -112,6 +113,10 @@ static void test_all_options(void **state) {
     assert_int_equal(read_line("status -o json --metrics-address [::1]:9", &s, &code), 0);
     assert_string_equal(s.command, "status");
     assert_true(s.json);
+    assert_int_equal(read_line("--mode auto --zone-turn 24h", &s, &code), 0);
+    assert_int_equal(s.rules.zone_turn_usec, 24ull * 3600 * 1000000);
+    assert_int_equal(read_line("--mode standalone --zone-turn 1m", &s, &code), 0);
+    assert_int_equal(s.rules.zone_turn_usec, 60ull * 1000000);
     assert_int_equal(read_line("--version", &s, &code), 0);
     assert_string_equal(s.command, "version");
 }
@@ -144,7 +149,7 @@ static void test_environment(void **state) {
 /* What a build with --disable-standalone has not is refused, and nothing else. */
 static void test_no_standalone(void **state) {
     static const char *const has_not[] = {"--mode standalone", "run --terminate",
-                                          "run --mode auto --terminate"};
+                                          "run --mode auto --terminate", "run --zone-turn 1h"};
     static const char *const has[] = {"", "--mode karpenter", "run --mode auto --region us-west-2"};
     struct nc_settings s;
     int code = -1;
@@ -194,6 +199,11 @@ static void test_refused(void **state) {
         "--retry-period 0s",
         "--retry-period 9s",
         "--mode karpenter --terminate",
+        "--mode karpenter --zone-turn 1h",
+        "--zone-turn 59s",
+        "--zone-turn 24h1s",
+        "--zone-turn 0",
+        "--zone-turn never",
         "--region us_west",
         "--ec2-endpoint ec2.amazonaws.com",
         "--autoscaling-endpoint autoscaling.amazonaws.com",

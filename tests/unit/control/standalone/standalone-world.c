@@ -345,7 +345,9 @@ static void carry_out_all(struct world *w) {
     for (unsigned n = 0; first_action(w) < w->out.n; n++) {
         struct nc_control_action a = handle_action(w, first_action(w));
         assert_true(n < 2000); /* it does not come to rest */
-        if (a.verb != NC_CONTROL_EMIT_EVENT)
+        if (a.verb == NC_CONTROL_EMIT_EVENT)
+            (void)nc_buf_printf(&w->events, "%s %s\n", a.reason, a.name);
+        else
             answer(w, &a);
         free_action(&a);
     }
@@ -452,5 +454,6 @@ void world_done(struct world *w) {
     for (size_t i = 0; i < w->n; i++)
         nc_value_free(w->objects[i].v);
     nc_buf_done(&w->trace);
+    nc_buf_done(&w->events);
     w->n = 0;
 }

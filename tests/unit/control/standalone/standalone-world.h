@@ -36,6 +36,7 @@ struct world {
     size_t n;
     struct nc_control_actions out;       /* that nobody has carried out yet */
     struct nc_buf trace;                 /* "VERB NAME\n" of each write that was accepted */
+    struct nc_buf events;                /* "REASON NAME\n" of each Event */
     struct nc_control_event deferred[8]; /* what the watch shows after the answer; owns what it
                                             points to */
     size_t n_deferred;
