@@ -17,6 +17,7 @@ static void fill_line(const struct record *e, const struct nc_drain_rules *r, ui
     const uint64_t last_usec = nc_drain_force_delete_at(&e->pod, r->t_usec);
 
     *ret = (struct nc_drain_line){.pod = &e->pod, .budget = "", .message = ""};
+    ret->turn = nc_drain_turn(e, r);
     ret->excluded = nc_drain_excluded(e, r, now_usec);
     if (ret->excluded != NC_POD_ELIGIBLE)
         return;
