@@ -23,6 +23,7 @@ struct rules_pod {
     bool was_known;         /* shown at some time, and not shown to be gone since */
     bool is_held;           /* the same, until a whole list of a later drain does not show it */
     enum nc_tier tier;
+    enum nc_pod_order order;
     char namespace[16];
     bool is_daemon, is_mirror, is_terminal, tolerates, is_bound_to_stay;
     uint64_t keep_until_usec, grace_sec, deletion_usec, deletion_grace_sec;
