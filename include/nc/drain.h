@@ -24,7 +24,8 @@
  *  - Force-delete time: T - grace of the pod. One second ahead of it, or at once where that is
  * over, whatever its tier, budget or annotation, and however many questions are in flight: where no
  *    EVICT was asked in this drain, that first, with the grace that DELETE would have; then a MARK
- *    (condition DisruptionTarget, so that Jobs count it as a disruption); and at the moment
+ *    (condition DisruptionTarget, so that Jobs count it as a disruption; but where an eviction was
+ *    accepted, which has set it); and at the moment
  *    DELETE with grace = the time that is left until T, rounded up to seconds, never less than 1
  *    and never more than the pod's own (1 where that is 0). MARK waits for the first EVICT, and
  *    DELETE for the mark's answer, but neither beyond one second.

@@ -61,12 +61,14 @@ static uint64_t first_eviction_waits(const struct record *e) {
 
 /* What the force-delete time requests. Nobody is deleted who was not evicted: a budget that allows
  * it, and whoever watches evictions, observes it all the same. A mark serves the moment that it was
- * made for: where T has moved away since, it is made again. */
+ * made for: where T has moved away since, it is made again. An eviction that was accepted has made
+ * one, with a reason of its own, which stays. */
 static struct due due_by_force(const struct record *e, const struct nc_drain_rules *r,
                                uint64_t now_usec) {
     const uint64_t last_usec = nc_drain_force_delete_at(&e->pod, r->t_usec);
     const uint64_t mark_usec = nc_less_usec(last_usec, MARK_AHEAD_USEC);
-    const bool is_marked = e->deleted_usec || (e->mark_usec && e->mark_usec >= mark_usec);
+    const bool is_marked =
+        e->deleted_usec || e->evicted_usec || (e->mark_usec && e->mark_usec >= mark_usec);
     const uint64_t waits_usec = later(e->new_usec, first_eviction_waits(e));
     uint64_t usec = later(last_usec, later(e->delete_usec, waits_usec));
 

@@ -227,7 +227,7 @@ static void handle_evicted(struct rules *r, struct rules_pod *p, const struct nc
         if (!p->deletion_usec && !p->is_accepted && !p->is_deleted)
             r->moved_usec = now_usec;
         r->any_moved_usec = now_usec;
-        p->is_accepted = true;
+        p->is_accepted = p->was_evicted = true;
         p->leaving_usec = earlier(p->leaving_usec, p->evict_usec);
     }
     for (unsigned i = 0; i < 2; i++) {
@@ -489,7 +489,7 @@ static void judge_delete(struct rules *r, struct rules_pod *p, unsigned i, uint6
         rules_break(r, "grace", "pod %u is given %llu s", i, (unsigned long long)grace_sec);
     if (!p->deletion_usec && !p->evict_usec && !p->is_deleted)
         rules_break(r, "untried", "pod %u is deleted and was never asked to leave", i);
-    if (!p->deletion_usec && !p->mark_usec)
+    if (!p->deletion_usec && !p->mark_usec && !p->was_evicted) /* which marks it, too */
         rules_break(r, "unmarked", "pod %u is deleted without a mark", i);
     if (p->marks_out && !p->deletion_usec && now_usec < p->mark_usec + SEC)
         rules_break(r, "mark-waits", "pod %u is deleted while its mark is under way", i);

@@ -33,7 +33,7 @@ struct rules_pod {
     uint64_t fresh_usec; /* bound after all were listed: not asked before */
 
     unsigned evicts_out, marks_out, deletes_out;
-    bool is_accepted;      /* an eviction of it was accepted, and the answer came */
+    bool is_accepted, was_evicted; /* an eviction of it was accepted, and the answer came */
     uint64_t leaving_usec; /* when the first eviction or deletion that was accepted was requested */
     uint64_t evict_usec, mark_usec, delete_usec, delete_answer_usec;
     bool is_unsure;  /* an answer got lost: it may be terminating, nobody knows since when */

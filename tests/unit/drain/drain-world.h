@@ -130,7 +130,7 @@ static void world_check_delete(struct world *w, const struct world_pod *p, uint6
     }
     must(now >= world_last(w, p));
     must(p->tries || p->is_deleted);
-    must(p->mark_usec || p->is_deleted);
+    must(p->mark_usec || p->is_deleted || p->is_accepted);
     must(!p->is_asked[NC_DRAIN_MARK] || now >= p->mark_usec + WORLD_SEC);
     must(grace_sec <= (p->seen.grace_sec ? p->seen.grace_sec : 1));
     const uint64_t left = world_ceil_sec(end - now);
