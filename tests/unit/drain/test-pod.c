@@ -39,11 +39,15 @@ static char *describe(const struct nc_pod *p) {
                  {p->is_job, "job"},
                  {p->has_controller, "controlled"},
                  {p->tolerates_disrupted, "tolerates"},
-                 {p->never_disrupt, "never"}};
+                 {p->never_disrupt, "never"},
+                 {p->order == NC_POD_ORDER_FIRST, "first"},
+                 {p->order == NC_POD_ORDER_LAST, "last"},
+                 {p->order == NC_POD_ORDER_UNKNOWN, "odd"}};
     const struct {
         uint64_t n, usual;
         const char *word;
     } numbers[] = {{p->tier, 0, "tier"},
+                   {p->created_usec, 0, "created"},
                    {p->keep_until_usec, 0, "keep"},
                    {p->grace_sec, 30, "grace"},
                    {p->deletion_usec, 0, "deletion"},
@@ -97,6 +101,18 @@ static const struct {
      "mirror"},
     {"owners are no list", ",\"ownerReferences\":{\"kind\":\"Node\"}", NULL, NULL, ""},
     {"an owner is no map", OWNERS("7"), NULL, NULL, ""},
+
+    {"last", ANNOTATION("nodeclaimd.io/drain-order", "last"), NULL, NULL, "last tier=4"},
+    {"first, a critical DaemonSet's",
+     ANNOTATION("nodeclaimd.io/drain-order", "first") OWNERS(OWNER("apps/v1", "DaemonSet", "")),
+     ",\"priorityClassName\":\"system-node-critical\"", NULL, "daemon first"},
+    {"an order in other letters", ANNOTATION("nodeclaimd.io/drain-order", "Last"), NULL, NULL,
+     "odd"},
+    {"an order and more", ANNOTATION("nodeclaimd.io/drain-order", "last "), NULL, NULL, "odd"},
+    {"an empty order", ANNOTATION("nodeclaimd.io/drain-order", ""), NULL, NULL, "odd"},
+    {"an order that is no text", ",\"annotations\":{\"nodeclaimd.io/drain-order\":1}", NULL, NULL,
+     ""},
+    {"created", ",\"creationTimestamp\":\"1970-01-01T00:00:07Z\"", NULL, NULL, "created=7000000"},
 
     {"succeeded", NULL, NULL, ",\"phase\":\"Succeeded\"", "terminal"},
     {"running", NULL, NULL, ",\"phase\":\"Running\"", ""},
