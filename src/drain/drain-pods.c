@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "nc/mem.h"
+#include "nc/names.h"
 
 #include "drain-priv.h"
 
@@ -156,6 +157,18 @@ void nc_drain_note_news(struct nc_drain *d, enum nc_pod_news_kind kind, struct r
                               .uid = nc_strdup(p->uid),
                               .message = message};
     e->was_told = e->was_told || is_end;
+}
+
+void nc_drain_warn_of_order(struct nc_drain *d, struct record *e) {
+    const struct nc_pod *p = &e->pod;
+
+    if (p->order != NC_POD_ORDER_UNKNOWN || e->has_warned || e->is_gone)
+        return;
+    e->has_warned = true;
+    nc_drain_note_news(d, NC_POD_NEWS_ORDER_IGNORED, e,
+                       nc_asprintf("Pod %s/%s: annotation " NC_ANNOTATION_DRAIN_ORDER
+                                   " is neither first nor last, ignoring it",
+                                   p->namespace, p->name));
 }
 
 struct nc_pod_news *nc_drain_drop_news(struct nc_drain *d, size_t *ret_n) {

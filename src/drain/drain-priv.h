@@ -71,6 +71,8 @@ void nc_drain_remove(struct nc_drain *d, struct record *e);
 /* Notes what became of a pod; `message` is taken over. */
 void nc_drain_note_news(struct nc_drain *d, enum nc_pod_news_kind kind, struct record *e,
                         char *message);
+/* Once, where its order is none. */
+void nc_drain_warn_of_order(struct nc_drain *d, struct record *e);
 /* A deletion by force was accepted. */
 void nc_drain_note_deletion(struct nc_drain *d, struct record *e);
 /* Assume that it is deleted. */

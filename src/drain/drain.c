@@ -13,7 +13,6 @@
 
 #include "nc/backoff.h"
 #include "nc/mem.h"
-#include "nc/names.h"
 
 #include "drain-priv.h"
 
@@ -211,18 +210,6 @@ static struct nc_drain_action request_pod(struct nc_drain *d, struct record *e,
     return a;
 }
 
-static void warn_of_order(struct nc_drain *d, struct record *e) {
-    const struct nc_pod *p = &e->pod;
-
-    if (p->order != NC_POD_ORDER_UNKNOWN || e->has_warned || e->is_gone)
-        return;
-    e->has_warned = true;
-    nc_drain_note_news(d, NC_POD_NEWS_ORDER_IGNORED, e,
-                       nc_asprintf("Pod %s/%s: annotation " NC_ANNOTATION_DRAIN_ORDER
-                                   " is neither first nor last, ignoring it",
-                                   p->namespace, p->name));
-}
-
 /* Who is eligible is noted. Must anybody go by force? Mostly nobody must, and this is asked after
  * whatever happens to any pod. */
 static bool begin_step(struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec) {
@@ -232,7 +219,7 @@ static bool begin_step(struct nc_drain *d, const struct nc_drain_rules *r, uint6
     d->last_rules = nc_drain_pod_rules(r);
     for (size_t i = 0; i < d->n; i++) {
         struct record *e = d->by_order[i];
-        warn_of_order(d, e);
+        nc_drain_warn_of_order(d, e);
         if (!nc_drain_is_eligible(e, r, now_usec))
             continue;
         e->was_eligible = true;
