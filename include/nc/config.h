@@ -212,6 +212,8 @@ struct nc_config {
     uint64_t autoscaling_deadline_usec;    /* after the target state was seen; 0 = none */
     enum nc_drain_mode drain_mode;
     uint64_t drain_margin_usec, drain_linger_usec;
+    bool drain_pod_events;      /* an Event on each pod that is evicted or force-deleted */
+    bool drain_tolerating_last; /* pods that a drain would leave are drained last */
     bool report_console, report_events, report_node;
     enum nc_ec2_use ec2;
     char *ec2_endpoint, *sts_endpoint, *domain; /* overrides, NULL = from facts */

@@ -36,6 +36,7 @@ struct nc_counters {
     struct nc_histogram api_latency;
     uint64_t answers[NC_DRAIN_DELETE + 1][_NC_ANSWER_MAX]; /* [verb][kind] */
     uint64_t node_writes[_NC_WRITE_MAX], node_writes_failed[_NC_WRITE_MAX];
+    uint64_t pod_events_sent, pod_events_dropped;
     uint64_t notices[_NC_SOURCE_MAX]; /* how often each became active */
     uint64_t reloads, watch_restarts;
     int64_t skew_usec; /* EC2's clock minus ours */

@@ -19,10 +19,13 @@
  *    it does not while it is kept, once it was refused (BUSY and AWAY are no refusals of the pod),
  *    nor beyond 10 s after it was asked first, or its deletion was: nobody's budget is broken
  *    because somebody else's holds.
+ *  - Last (annotation, or tolerating_last): its turn comes when no other eligible pod is there that
+ *    is not last, whatever T; its force-delete time is as any pod's.
  *  - Force-delete time: T - grace of the pod. One second ahead of it, or at once where that is
  * over, whatever its tier, budget or annotation, and however many questions are in flight: where no
  *    EVICT was asked in this drain, that first, with the grace that DELETE would have; then a MARK
- *    (condition DisruptionTarget, so that Jobs count it as a disruption); and at the moment
+ *    (condition DisruptionTarget, so that Jobs count it as a disruption; but where an eviction was
+ *    accepted, which has set it); and at the moment
  *    DELETE with grace = the time that is left until T, rounded up to seconds, never less than 1
  *    and never more than the pod's own (1 where that is 0). MARK waits for the first EVICT, and
  *    DELETE for the mark's answer, but neither beyond one second.
@@ -65,6 +68,8 @@ struct nc_drain_rules {
                         all  the same */
     bool has_disrupted_taint;
     bool leaves_tolerating; /* Karpenter drains, and leaves who tolerates its taint alone */
+    bool tolerating_last;   /* pods that would be left are drained last */
+    uint64_t cordoned_usec; /* 0 = not cordoned */
     unsigned max_in_flight; /* client budget, at least 1 */
     uint64_t seed;
 };
@@ -132,11 +137,13 @@ enum nc_pod_news_kind {
     NC_POD_NEWS_REFUSED,
     NC_POD_NEWS_FORCED, /* its deletion by force was accepted */
     NC_POD_NEWS_GONE,
+    NC_POD_NEWS_ORDER_IGNORED, /* its annotation nodeclaimd.io/drain-order is neither */
     _NC_POD_NEWS_MAX
 };
 struct nc_pod_news {
     enum nc_pod_news_kind kind;
-    char *namespace, *name, *message; /* owned */
+    bool is_first; /* of EVICTED and FORCED: neither was reported of this pod before */
+    char *namespace, *name, *uid, *message; /* owned */
 };
 void nc_pod_news_done(struct nc_pod_news *n);
 /* What there is since it was asked last; NULL where that is nothing. An owned array of owned
@@ -164,6 +171,7 @@ void nc_drain_summarize(const struct nc_drain *d, const struct nc_drain_rules *r
  * they would be asked: tier, then namespace and name. */
 struct nc_drain_line {
     const struct nc_pod *pod; /* borrowed */
+    enum nc_tier turn;        /* its tier, or last by the rules */
     enum nc_pod_excluded excluded;
     bool is_kept, is_leaving, is_blocked;
     uint64_t force_delete_at_usec; /* 0 = no deadline */

@@ -183,6 +183,8 @@ int nc_claim_of_node(struct nc_kube *k, const struct nc_value *node, uint64_t ti
  * show it) or "Node" (uid = name, as kubelet does). */
 struct nc_event {
     const char *kind, *api_version, *name, *uid;
+    const char *namespace; /* of the object, and of the Event; NULL = none, and default */
+    bool is_once;          /* one of this reason for this uid: its name follows from no time */
     bool warning;
     const char *reason;    /* CamelCase, a small fixed set */
     const char *message;   /* cut at 1024 bytes */

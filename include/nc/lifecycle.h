@@ -109,6 +109,7 @@ struct nc_life_rules {
     enum nc_drain_mode mode;
     uint64_t autoscaling_usec; /* a deadline so much after its NOTICE, which has none; 0 = none */
     uint64_t margin_usec, linger_usec;
+    bool tolerating_last; /* pods that a drain would leave are drained last */
     unsigned max_in_flight;
     uint64_t seed;   /* of the instance id */
     size_t max_pods; /* that are kept; 0 = NC_DRAIN_MAX_PODS. For tests */

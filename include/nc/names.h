@@ -38,7 +38,8 @@
 
 #define NC_OURS "nodeclaimd.io/" /* each name of ours begins so */
 #define NC_ANNOTATION_BOOTSTRAP NC_OURS "bootstrap"
-#define NC_ANNOTATION_CORDON NC_OURS "cordon" /* the cordon is ours */
+#define NC_ANNOTATION_DRAIN_ORDER NC_OURS "drain-order" /* of pods: "first", "last" */
+#define NC_ANNOTATION_CORDON NC_OURS "cordon"           /* the cordon is ours */
 #define NC_ANNOTATION_REQUEST NC_OURS "drain-request"
 #define NC_ANNOTATION_STATUS NC_OURS "drain-status"
 #define NC_ANNOTATION_OUR_TAINT NC_OURS "disrupted"         /* NC_TAINT_DISRUPTED is ours */

@@ -20,14 +20,25 @@ enum nc_tier {
     NC_TIER_PLAIN_DAEMON,
     NC_TIER_CRITICAL,
     NC_TIER_CRITICAL_DAEMON,
+    NC_TIER_LAST, /* not Karpenter's: enum nc_pod_order */
     _NC_TIER_MAX
 };
+
+/* What its annotation nodeclaimd.io/drain-order says. */
+enum nc_pod_order {
+    NC_POD_ORDER_NONE = 0, /* there is none: its tier counts */
+    NC_POD_ORDER_FIRST,    /* with the first tier */
+    NC_POD_ORDER_LAST,     /* when all others are gone */
+    NC_POD_ORDER_UNKNOWN,  /* another value: ignored */
+    _NC_POD_ORDER_MAX
+};
+const char *nc_pod_order_name(enum nc_pod_order o); /* NULL, "first", "last" */
 
 struct nc_pod {
     char *namespace;
     char *name;
     char *uid;
-    enum nc_tier tier;
+    enum nc_tier tier;     /* as its order has it */
     bool is_daemon;        /* owned by a DaemonSet, its controller or not: as Karpenter asks */
     bool is_mirror;        /* owned by the Node, or annotated kubernetes.io/config.mirror */
     bool is_terminal;      /* phase Succeeded or Failed */
@@ -35,9 +46,11 @@ struct nc_pod {
     bool is_shutdown_left; /* Failed, and its status states that a node shutdown did it */
     bool is_job;           /* its controller is a Job */
     bool has_controller;
-    bool tolerates_disrupted;    /* karpenter.sh/disrupted:NoSchedule */
-    bool never_disrupt;          /* karpenter.sh/do-not-disrupt: "true", or a duration while it is
-                                    not known when the pod started */
+    bool tolerates_disrupted; /* karpenter.sh/disrupted:NoSchedule */
+    bool never_disrupt;       /* karpenter.sh/do-not-disrupt: "true", or a duration while it is
+                                 not known when the pod started */
+    enum nc_pod_order order : 8;
+    uint64_t created_usec;       /* creationTimestamp; 0 = unset */
     uint64_t keep_until_usec;    /* …: a duration from status.startTime; 0 = none */
     uint64_t grace_sec;          /* terminationGracePeriodSeconds; 30 where unset */
     uint64_t deletion_usec;      /* deletionTimestamp: when its grace ends; 0 = not terminating */
@@ -75,9 +88,21 @@ enum nc_pod_excluded {
     NC_POD_STUCK,     /* terminating, and 60 s past its end */
     _NC_POD_EXCLUDED_MAX
 };
-/* leaves_tolerating: Karpenter drains, and lets pods stay that tolerate its taint. */
-enum nc_pod_excluded nc_pod_excluded(const struct nc_pod *p, bool has_disrupted_taint,
-                                     bool leaves_tolerating, uint64_t now_usec);
+struct nc_pod_rules {
+    bool has_disrupted_taint;
+    bool leaves_tolerating; /* Karpenter drains, and lets pods stay that tolerate its taint */
+    bool tolerating_last;   /* who would be left is drained last */
+    uint64_t cordoned_usec; /* 0 = not cordoned */
+};
+/* A pod that has an order is not left, nor is any where tolerating_last; but for a DaemonSet's that
+ * was created after the cordon: it takes the place of one that was drained, or would be put back
+ * like it. */
+enum nc_pod_excluded nc_pod_excluded(const struct nc_pod *p, const struct nc_pod_rules *r,
+                                     uint64_t now_usec);
+/* Does the annotation, or tolerating_last, give it a place of its own? */
+bool nc_pod_has_order(const struct nc_pod *p, const struct nc_pod_rules *r);
+/* Its turn, by annotation, tolerating_last and tier. */
+enum nc_tier nc_pod_turn(const struct nc_pod *p, const struct nc_pod_rules *r);
 const char *
 nc_pod_excluded_name(enum nc_pod_excluded e); /* "eligible", "terminal", "daemonset", … */
 

@@ -122,17 +122,21 @@ static int list_pods(struct plan *p, struct nc_err *err) {
                                      "the list of pods has not come in time");
 }
 
-/* The margin that the daemon would take: of the configuration, where that can be read. */
-static uint64_t read_margin(struct nc_app *app) {
+/* What the daemon would take: of the configuration, where that can be read. */
+static void read_settings(struct nc_app *app, uint64_t *ret_margin_usec, bool *ret_last) {
     nc_cleanup(nc_gather_done) struct nc_gather g = {0};
     struct nc_err err = NC_ERR_INIT;
 
     if (nc_gather_open(&g, app, &err) == 0 && nc_gather_imds(&g, &err) == 0
-        && nc_gather_documents(&g, &err) == 0 && nc_gather_config(&g, &err) == 0)
-        return g.config.drain_margin_usec;
+        && nc_gather_documents(&g, &err) == 0 && nc_gather_config(&g, &err) == 0) {
+        *ret_margin_usec = g.config.drain_margin_usec;
+        *ret_last = g.config.drain_tolerating_last;
+        return;
+    }
     (void)fprintf(stderr, "nodeclaimd drain: %s; assuming the default margin of %llu s\n", err.msg,
                   NC_MARGIN_USEC / 1000000);
-    return NC_MARGIN_USEC;
+    *ret_margin_usec = NC_MARGIN_USEC;
+    *ret_last = nc_config_defaults.drain_tolerating_last;
 }
 
 static int read_rules(struct plan *p, const struct nc_value *request, struct nc_err *err) {
@@ -147,9 +151,11 @@ static int read_rules(struct plan *p, const struct nc_value *request, struct nc_
         return r;
     p->rules.may_evict = notice.policy == NC_POLICY_DRAIN;
     p->rules.max_in_flight = NC_DRAIN_MAX_IN_FLIGHT;
+    read_settings(p->app, &margin, &p->rules.tolerating_last);
     if (notice.deadline_usec == 0)
         return 0;
-    margin = notice.is_force_delete_time ? 0 : read_margin(p->app);
+    if (notice.is_force_delete_time)
+        margin = 0;
     p->rules.t_usec = notice.deadline_usec > margin ? notice.deadline_usec - margin : 1;
     return 0;
 }

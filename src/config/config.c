@@ -22,6 +22,7 @@ const struct nc_config nc_config_defaults = {
     .policy = {NC_SOURCES(POLICY, POLICY)},
     .drain_mode = NC_DRAIN_AUTO,
     .drain_margin_usec = NC_MARGIN_USEC,
+    .drain_pod_events = true,
     .report_console = true,
     .report_events = true,
     .report_node = true,
@@ -322,6 +323,9 @@ static void apply_policies(struct nc_config *c) {
         duration_at(c, "spec.drain.margin", nc_config_defaults.drain_margin_usec);
     c->drain_linger_usec =
         duration_at(c, "spec.drain.linger", nc_config_defaults.drain_linger_usec);
+    c->drain_pod_events = bool_at(c, "spec.drain.podEvents", nc_config_defaults.drain_pod_events);
+    c->drain_tolerating_last =
+        bool_at(c, "spec.drain.toleratingLast", nc_config_defaults.drain_tolerating_last);
 }
 
 static void apply_surroundings(struct nc_config *c) {

@@ -64,6 +64,7 @@ void nc_daemon_log_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
         [NC_POD_NEWS_REFUSED] = NC_MILESTONE_POD_REFUSED,
         [NC_POD_NEWS_FORCED] = NC_MILESTONE_POD_FORCED,
         [NC_POD_NEWS_GONE] = NC_MILESTONE_POD_GONE,
+        [NC_POD_NEWS_ORDER_IGNORED] = NC_MILESTONE_NONE,
     };
     const struct nc_log_fields fields = {.milestone = milestones[n->kind],
                                          .drain_phase = nc_life_phase_name(d->steps.phase),
@@ -72,7 +73,8 @@ void nc_daemon_log_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
                                          .instance = d->gather.facts.instance_id,
                                          .node = d->node_name,
                                          .nodeclaim = d->claim.name};
-    const bool is_warning = n->kind == NC_POD_NEWS_REFUSED || n->kind == NC_POD_NEWS_FORCED;
+    const bool is_warning = n->kind == NC_POD_NEWS_REFUSED || n->kind == NC_POD_NEWS_FORCED
+                            || n->kind == NC_POD_NEWS_ORDER_IGNORED;
 
     nc_log(is_warning ? NC_LOG_WARNING : NC_LOG_INFO, &fields, "%s", n->message);
 }
@@ -177,6 +179,19 @@ static void announce_as_event(struct nc_daemon *d, const struct nc_life_action *
     e.name = d->claim.name;
     e.uid = d->claim.uid;
     send_event(d, &e);
+}
+
+void nc_daemon_tell_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
+    struct nc_life_view view;
+
+    if (!n->is_first || !d->node_name || d->node.is_foreign
+        || (d->gather.has_config
+            && (!d->gather.config.report_events || !d->gather.config.drain_pod_events)))
+        return;
+    nc_life_get_view(d->life, nc_daemon_now(d), &view);
+    nc_pod_events_add(&d->pod_events, n,
+                      view.leading < 0 ? "unknown" : nc_source_name((enum nc_source)view.leading),
+                      view.deadline_usec);
 }
 
 void nc_daemon_announce(struct nc_daemon *d, const struct nc_life_action *a) {

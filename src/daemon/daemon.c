@@ -150,6 +150,7 @@ static void carry_out(struct nc_daemon *d, const struct nc_life_action *a) {
         break;
     case NC_LIFE_ACTION_POD_NEWS:
         nc_daemon_log_pod(d, &a->news);
+        nc_daemon_tell_pod(d, &a->news);
         break;
     case NC_LIFE_ACTION_RELEASE_INHIBITOR:
         nc_shutdown_release(&d->shutdown);

@@ -18,6 +18,7 @@
 #include "nc/lifecycle.h"
 #include "node.h"
 #include "notice-poller.h"
+#include "pod-events.h"
 #include "pods.h"
 #include "requests.h"
 #include "shutdown.h"
@@ -87,6 +88,7 @@ struct nc_daemon {
     struct nc_claim_watch claim;
     struct nc_imds_condition condition;
     struct nc_pod_evictor pods;
+    struct nc_pod_events pod_events;
     struct nc_notice_poller *poller; /* NULL until facts were requested once */
     struct nc_shutdown shutdown;
     struct nc_requests requests;
@@ -136,6 +138,8 @@ void nc_daemon_defaults(struct nc_daemon *d);
 /* say.c: journal with its milestone, Event, console (NOTICED, DRAINED and FAILED only). */
 void nc_daemon_announce(struct nc_daemon *d, const struct nc_life_action *a);
 void nc_daemon_log_pod(struct nc_daemon *d, const struct nc_pod_news *n);
+/* The pod's own Event, where it is the first that is reported of its end. */
+void nc_daemon_tell_pod(struct nc_daemon *d, const struct nc_pod_news *n);
 void nc_daemon_announce_done(struct nc_daemon *d);
 
 /* The command `run`: takes the options and gives the exit code. */

@@ -308,6 +308,7 @@ static void handle_pod(struct nc_pod_evictor *p, const struct nc_value *object) 
         e.kind = NC_LIFE_POD_UNREADABLE;
     }
     pod.deletion_usec = by_ec2s_clock(p, pod.deletion_usec);
+    pod.created_usec = by_ec2s_clock(p, pod.created_usec);
     p->o.post(p->o.userdata, &e);
 }
 

@@ -224,6 +224,7 @@ static void daemon_done(struct nc_daemon *d) {
     nc_own_node_done(&d->node);
     nc_claim_watch_done(&d->claim);
     nc_daemon_announce_done(d);
+    nc_pod_events_done(&d->pod_events);
     nc_requests_close(&d->requests);
     nc_shutdown_close(&d->shutdown);
     d->poller = nc_notice_poller_free(d->poller);

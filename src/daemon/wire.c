@@ -46,6 +46,7 @@ static void on_session_up(void *userdata) {
         nc_api_session_failed(&d->api, &err);
     if (d->pods.wants_watch)
         nc_pod_evictor_open(&d->pods);
+    nc_pod_events_send(&d->pod_events);
     if (!d->node.is_foreign)
         nc_pod_evictor_clean_up(&d->pods);
     nc_log(NC_LOG_INFO, &(struct nc_log_fields){.node = d->node_name}, "node %s is watched at %s",
@@ -58,6 +59,7 @@ static void on_session_down(void *userdata) {
     nc_own_node_close(&d->node);
     nc_imds_condition_close(&d->condition);
     nc_pod_evictor_close(&d->pods);
+    nc_pod_events_pause(&d->pod_events);
 }
 
 /* --- the NodeClaim */
@@ -287,4 +289,11 @@ void nc_daemon_wire(struct nc_daemon *d) {
                                                 .volume_found = on_volume_found,
                                                 .cleaned_up = on_cleaned_up,
                                                 .userdata = d};
+    d->pod_events.o = (struct nc_pod_events_options){.event = d->app->event,
+                                                     .api = &d->api,
+                                                     .counters = &d->counters,
+                                                     .node_name = &d->node_name,
+                                                     .now = now_of,
+                                                     .is_evicting = is_evicting,
+                                                     .userdata = d};
 }

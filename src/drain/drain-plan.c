@@ -41,15 +41,16 @@ struct row {
     uint64_t grace_sec; /* of a deletion at its force-delete time, or now; 0 = there is none */
 };
 
-static const char *tier_name(enum nc_tier t) {
+static const char *turn_name(const struct nc_drain_line *line) {
     static const char *const names[_NC_TIER_MAX] = {
-        [NC_TIER_PLAIN] = "plain",
-        [NC_TIER_PLAIN_DAEMON] = "daemonset",
-        [NC_TIER_CRITICAL] = "critical",
-        [NC_TIER_CRITICAL_DAEMON] = "critical-daemonset",
+        [NC_TIER_PLAIN] = "plain",       [NC_TIER_PLAIN_DAEMON] = "daemonset",
+        [NC_TIER_CRITICAL] = "critical", [NC_TIER_CRITICAL_DAEMON] = "critical-daemonset",
+        [NC_TIER_LAST] = "last",
     };
 
-    return (unsigned)t < _NC_TIER_MAX ? names[t] : "unknown";
+    if (line->pod->order == NC_POD_ORDER_FIRST)
+        return nc_pod_order_name(line->pod->order);
+    return (unsigned)line->turn < _NC_TIER_MAX ? names[line->turn] : "unknown";
 }
 
 static enum fate fate_of(const struct nc_drain_line *line, const struct nc_drain_rules *r,
@@ -120,7 +121,7 @@ static struct widths measure(const struct row *rows, size_t n) {
 
     for (size_t i = 0; i < n; i++) {
         const struct nc_pod *p = rows[i].line->pod;
-        w.tier = wider(w.tier, strlen(tier_name(p->tier)));
+        w.tier = wider(w.tier, strlen(turn_name(rows[i].line)));
         w.pod = wider(w.pod, strlen(p->namespace) + 1 + strlen(p->name));
         w.what = wider(w.what, strlen(rows[i].what));
     }
@@ -132,7 +133,7 @@ static void add_row(const struct row *row, const struct widths *w, uint64_t now_
     const struct nc_pod *p = row->line->pod;
     nc_auto_free char *name = nc_asprintf("%s/%s", p->namespace, p->name);
 
-    (void)nc_buf_printf(out, "%-*s  %-*s  ", w->tier, tier_name(p->tier), w->pod, name);
+    (void)nc_buf_printf(out, "%-*s  %-*s  ", w->tier, turn_name(row->line), w->pod, name);
     if (row->last_usec) {
         (void)nc_buf_printf(out, "%-*s  %5" PRIu64 "s  ", w->what, row->what, row->grace_sec);
         add_moment(out, row->last_usec, now_usec);
@@ -162,7 +163,7 @@ static struct nc_value *new_row(const struct row *row) {
     const struct nc_pod *p = row->line->pod;
     struct nc_value *v = nc_value_new(NC_VALUE_MAP);
 
-    nc_value_set_string(v, "tier", tier_name(p->tier));
+    nc_value_set_string(v, "tier", turn_name(row->line));
     nc_value_set_string(v, "namespace", p->namespace);
     nc_value_set_string(v, "name", p->name);
     nc_value_set_string(v, "uid", p->uid);

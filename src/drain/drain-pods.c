@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "nc/mem.h"
+#include "nc/names.h"
 
 #include "drain-priv.h"
 
@@ -113,7 +114,7 @@ static void add(struct nc_drain *d, struct record *e) {
 }
 
 bool nc_drain_is_concern(const struct nc_drain *d, const struct record *e) {
-    const enum nc_pod_excluded x = nc_pod_excluded(&e->pod, d->has_taint, d->leaves_tolerating, 0);
+    const enum nc_pod_excluded x = nc_pod_excluded(&e->pod, &d->last_rules, 0);
 
     return x == NC_POD_ELIGIBLE || x == NC_POD_STUCK;
 }
@@ -139,17 +140,35 @@ void nc_drain_remove(struct nc_drain *d, struct record *e) {
 void nc_pod_news_done(struct nc_pod_news *n) {
     free(n->namespace);
     free(n->name);
+    free(n->uid);
     free(n->message);
 }
 
-void nc_drain_note_news(struct nc_drain *d, enum nc_pod_news_kind kind, const struct nc_pod *p,
+void nc_drain_note_news(struct nc_drain *d, enum nc_pod_news_kind kind, struct record *e,
                         char *message) {
     struct nc_pod_news *n = nc_append(&d->news, &d->n_news);
+    const bool is_end = kind == NC_POD_NEWS_EVICTED || kind == NC_POD_NEWS_FORCED;
+    const struct nc_pod *p = &e->pod;
 
     *n = (struct nc_pod_news){.kind = kind,
+                              .is_first = is_end && !e->was_told,
                               .namespace = nc_strdup(p->namespace),
                               .name = nc_strdup(p->name),
+                              .uid = nc_strdup(p->uid),
                               .message = message};
+    e->was_told = e->was_told || is_end;
+}
+
+void nc_drain_warn_of_order(struct nc_drain *d, struct record *e) {
+    const struct nc_pod *p = &e->pod;
+
+    if (p->order != NC_POD_ORDER_UNKNOWN || e->has_warned || e->is_gone)
+        return;
+    e->has_warned = true;
+    nc_drain_note_news(d, NC_POD_NEWS_ORDER_IGNORED, e,
+                       nc_asprintf("Pod %s/%s: annotation " NC_ANNOTATION_DRAIN_ORDER
+                                   " is neither first nor last, ignoring it",
+                                   p->namespace, p->name));
 }
 
 struct nc_pod_news *nc_drain_drop_news(struct nc_drain *d, size_t *ret_n) {
@@ -164,7 +183,7 @@ void nc_drain_mark_absent(struct nc_drain *d, struct record *e, uint64_t now_use
     if (nc_drain_is_concern(d, e)) {
         e->was_eligible = true;
         nc_drain_progress(d, now_usec);
-        nc_drain_note_news(d, NC_POD_NEWS_GONE, &e->pod,
+        nc_drain_note_news(d, NC_POD_NEWS_GONE, e,
                            nc_asprintf("Pod %s/%s is gone", e->pod.namespace, e->pod.name));
     }
     e->is_gone = true;
@@ -206,6 +225,8 @@ static void come_back(struct nc_drain *d, struct record *e, uint64_t now_usec) {
                          .is_evicting = was.is_evicting,
                          .is_marking = was.is_marking,
                          .is_deleting = was.is_deleting,
+                         .was_told = was.was_told,
+                         .has_warned = was.has_warned,
                          .was_eligible = was.was_eligible};
     d->n_gone--;
 }
@@ -257,7 +278,7 @@ static bool is_requested(const struct record *e) {
 
 static enum nc_pod_excluded excluded_now(const struct nc_drain *d, const struct nc_pod *p,
                                          uint64_t now_usec) {
-    return nc_pod_excluded(p, d->has_taint, d->leaves_tolerating, now_usec);
+    return nc_pod_excluded(p, &d->last_rules, now_usec);
 }
 
 /* Who gives up its place for this pod? One that no drain moves; else, for a pod that kubelet has
@@ -291,6 +312,8 @@ static void note_dropped(struct nc_drain *d, const struct nc_pod *p, uint64_t no
         d->has_dropped_daemon = true;
     else if (x == NC_POD_TOLERATES && !p->is_daemon)
         d->has_dropped_tolerating = true;
+    else if (x == NC_POD_TOLERATES)
+        d->has_dropped_left = true;
 }
 
 /* False where all places are taken by pods that are not to be dropped for this one. */
@@ -343,7 +366,7 @@ void nc_drain_miss(struct nc_drain *d) {
 /* What is missing stays missing until the list has come to its end. */
 void nc_drain_begin_list(struct nc_drain *d) {
     d->next_gap = NC_LIST_COMPLETE;
-    d->has_dropped_daemon = d->has_dropped_tolerating = false;
+    d->has_dropped_daemon = d->has_dropped_tolerating = d->has_dropped_left = false;
 }
 
 void nc_drain_listed(struct nc_drain *d) {
@@ -360,8 +383,10 @@ const char *nc_list_gap_name(enum nc_list_gap g) {
 }
 
 enum nc_list_gap nc_drain_gap(const struct nc_drain *d, const struct nc_drain_rules *r) {
-    const bool is_missed = (d->has_dropped_daemon && r->has_disrupted_taint)
-                           || (d->has_dropped_tolerating && !nc_drain_leaves_tolerating(r));
+    const bool is_missed =
+        (d->has_dropped_daemon && (r->has_disrupted_taint || r->tolerating_last))
+        || (d->has_dropped_tolerating && (!nc_drain_leaves_tolerating(r) || r->tolerating_last))
+        || (d->has_dropped_left && r->tolerating_last);
 
     return d->gap == NC_LIST_COMPLETE && is_missed ? NC_LIST_TOO_MANY : d->gap;
 }
@@ -382,10 +407,11 @@ void nc_drain_restart(struct nc_drain *d) {
             e->requested_usec = 0;
         e->evictions = e->marks = e->deletions = e->refusals = 0;
         e->refused = 0;
-        e->was_eligible = e->is_forced = false;
+        e->was_eligible = e->is_forced = e->has_warned = false;
     }
     d->limit = 0;
-    d->is_listed = d->has_dropped_daemon = d->has_dropped_tolerating = false;
+    d->is_listed = false;
+    d->has_dropped_daemon = d->has_dropped_tolerating = d->has_dropped_left = false;
     d->gap = d->next_gap = NC_LIST_COMPLETE;
     d->so_far = (struct nc_drain_summary){0};
 }

@@ -36,10 +36,12 @@ struct record {
     unsigned refusals;                         /* in a row, of the kind `refused` */
     enum nc_pod_answer_kind refused;           /* what the last eviction met; 0 = nothing */
     bool is_evicting, is_marking, is_deleting; /* questions in flight */
-    bool was_eligible;                         /* in this drain */
-    bool is_forced;                            /* a deletion was requested while it stayed */
-    bool is_gone;                              /* said to be gone, not seen since */
-    bool is_removed;                           /* gone for good once nothing is in flight */
+    bool was_eligible : 1;                     /* in this drain */
+    bool is_forced : 1;                        /* a deletion was requested while it stayed */
+    bool is_gone : 1;                          /* said to be gone, not seen since */
+    bool was_told : 1;                         /* that it was evicted or deleted was reported */
+    bool has_warned : 1;                       /* that its order is ignored */
+    bool is_removed : 1;                       /* gone for good once nothing is in flight */
 };
 
 struct nc_drain {
@@ -50,13 +52,13 @@ struct nc_drain {
     size_t in_flight;       /* evictions without an answer, also of pods that are gone by now */
     unsigned limit;         /* of them, after the server was busy; 0 = what the rules allow */
     unsigned max_requested; /* max_in_flight of the last step */
-    bool has_taint;         /* of the last step */
-    bool leaves_tolerating; /* likewise */
-    bool is_listed;         /* all pods were seen: who is new was bound just now */
+    struct nc_pod_rules last_rules; /* of the last step */
+    bool is_listed;                 /* all pods were seen: who is new was bound just now */
     enum nc_list_gap gap, next_gap; /* of the last complete list and since; of the one that is read
                                        now */
     bool has_dropped_daemon;        /* excluded, unless the disrupted taint stands */
     bool has_dropped_tolerating;    /* excluded, as long as only Karpenter drains */
+    bool has_dropped_left;          /* excluded, unless tolerating_last */
     struct nc_drain_summary so_far; /* what only grows: of pods that are no longer in the table;
                                        deletions; the last progress */
     struct nc_pod_news *news;       /* nc_drain_drop_news */
@@ -67,10 +69,12 @@ struct nc_drain {
 struct record *nc_drain_find(const struct nc_drain *d, const char *uid);
 void nc_drain_remove(struct nc_drain *d, struct record *e);
 /* Notes what became of a pod; `message` is taken over. */
-void nc_drain_note_news(struct nc_drain *d, enum nc_pod_news_kind kind, const struct nc_pod *p,
+void nc_drain_note_news(struct nc_drain *d, enum nc_pod_news_kind kind, struct record *e,
                         char *message);
+/* Once, where its order is none. */
+void nc_drain_warn_of_order(struct nc_drain *d, struct record *e);
 /* A deletion by force was accepted. */
-void nc_drain_note_deletion(struct nc_drain *d, const struct record *e);
+void nc_drain_note_deletion(struct nc_drain *d, struct record *e);
 /* Assume that it is deleted. */
 void nc_drain_mark_absent(struct nc_drain *d, struct record *e, uint64_t now_usec);
 /* Was there anything to do about it, but for its being stuck? */
@@ -107,10 +111,22 @@ static inline bool nc_drain_is_leaving(const struct record *e) {
 static inline bool nc_drain_leaves_tolerating(const struct nc_drain_rules *r) {
     return r->leaves_tolerating && !r->t_usec;
 }
+static inline struct nc_pod_rules nc_drain_pod_rules(const struct nc_drain_rules *r) {
+    return (struct nc_pod_rules){.has_disrupted_taint = r->has_disrupted_taint,
+                                 .leaves_tolerating = nc_drain_leaves_tolerating(r),
+                                 .tolerating_last = r->tolerating_last,
+                                 .cordoned_usec = r->cordoned_usec};
+}
 static inline enum nc_pod_excluded
 nc_drain_excluded(const struct record *e, const struct nc_drain_rules *r, uint64_t now_usec) {
-    return nc_pod_excluded(&e->pod, r->has_disrupted_taint, nc_drain_leaves_tolerating(r),
-                           now_usec);
+    const struct nc_pod_rules rules = nc_drain_pod_rules(r);
+
+    return nc_pod_excluded(&e->pod, &rules, now_usec);
+}
+static inline enum nc_tier nc_drain_turn(const struct record *e, const struct nc_drain_rules *r) {
+    const struct nc_pod_rules rules = nc_drain_pod_rules(r);
+
+    return nc_pod_turn(&e->pod, &rules);
 }
 static inline bool nc_drain_is_eligible(const struct record *e, const struct nc_drain_rules *r,
                                         uint64_t now_usec) {

@@ -75,6 +75,10 @@ static struct nc_value *new_blocked_pod(const struct nc_drain_line *line) {
     nc_auto_free char *name = nc_asprintf("%s/%s", line->pod->namespace, line->pod->name);
 
     nc_value_set_string(v, "pod", name);
+    if (nc_pod_order_name(line->pod->order) || line->turn == NC_TIER_LAST)
+        nc_value_set_string(v, "order",
+                            line->turn == NC_TIER_LAST ? nc_pod_order_name(NC_POD_ORDER_LAST)
+                                                       : nc_pod_order_name(line->pod->order));
     nc_value_set_text(v, "budget", line->budget);
     nc_value_set_text(v, "message", line->is_kept ? KEPT : line->message);
     nc_value_set_time(v, "forceDeleteAt", line->force_delete_at_usec);

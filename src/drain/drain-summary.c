@@ -17,6 +17,7 @@ static void fill_line(const struct record *e, const struct nc_drain_rules *r, ui
     const uint64_t last_usec = nc_drain_force_delete_at(&e->pod, r->t_usec);
 
     *ret = (struct nc_drain_line){.pod = &e->pod, .budget = "", .message = ""};
+    ret->turn = nc_drain_turn(e, r);
     ret->excluded = nc_drain_excluded(e, r, now_usec);
     if (ret->excluded != NC_POD_ELIGIBLE)
         return;
@@ -34,9 +35,12 @@ size_t nc_drain_lines(const struct nc_drain *d, const struct nc_drain_rules *r, 
                       struct nc_drain_line *ret, size_t room) {
     size_t n = 0;
 
-    for (size_t i = 0; i < d->n && n < room; i++)
-        if (!d->by_order[i]->is_gone)
-            fill_line(d->by_order[i], r, now_usec, &ret[n++]);
+    for (int is_last = 0; is_last < 2; is_last++)
+        for (size_t i = 0; i < d->n && n < room; i++) {
+            const struct record *e = d->by_order[i];
+            if (!e->is_gone && (nc_drain_turn(e, r) == NC_TIER_LAST) == is_last)
+                fill_line(e, r, now_usec, &ret[n++]);
+        }
     return n;
 }
 

@@ -60,12 +60,14 @@ static uint64_t first_eviction_waits(const struct record *e) {
 
 /* What the force-delete time requests. Nobody is deleted who was not evicted: a budget that allows
  * it, and whoever watches evictions, observes it all the same. A mark serves the moment that it was
- * made for: where T has moved away since, it is made again. */
+ * made for: where T has moved away since, it is made again. An eviction that was accepted has made
+ * one, with a reason of its own, which stays. */
 static struct due due_by_force(const struct record *e, const struct nc_drain_rules *r,
                                uint64_t now_usec) {
     const uint64_t last_usec = nc_drain_force_delete_at(&e->pod, r->t_usec);
     const uint64_t mark_usec = nc_less_usec(last_usec, MARK_AHEAD_USEC);
-    const bool is_marked = e->deleted_usec || (e->mark_usec && e->mark_usec >= mark_usec);
+    const bool is_marked =
+        e->deleted_usec || e->evicted_usec || (e->mark_usec && e->mark_usec >= mark_usec);
     const uint64_t waits_usec = later(e->new_usec, first_eviction_waits(e));
     uint64_t usec = later(last_usec, later(e->delete_usec, waits_usec));
 
@@ -86,14 +88,16 @@ static struct due due_by_force(const struct record *e, const struct nc_drain_rul
 
 /* Karpenter does not evict it: it is not asked before its force-delete time. */
 static bool is_left_to_others(const struct nc_pod *p, const struct nc_drain_rules *r) {
-    return p->tolerates_disrupted && r->leaves_tolerating;
+    const struct nc_pod_rules rules = nc_drain_pod_rules(r);
+
+    return p->tolerates_disrupted && r->leaves_tolerating && !nc_pod_has_order(p, &rules);
 }
 
 static struct due due_gently(const struct record *e, const struct nc_drain_rules *r,
                              enum nc_tier tier, uint64_t now_usec) {
     uint64_t usec = later(e->not_before_usec[r->t_usec != 0], e->new_usec);
 
-    if (!r->may_evict || e->pod.tier > tier || nc_drain_is_leaving(e) || e->is_evicting
+    if (!r->may_evict || nc_drain_turn(e, r) > tier || nc_drain_is_leaving(e) || e->is_evicting
         || e->is_deleting || e->pod.never_disrupt || is_left_to_others(&e->pod, r))
         return never;
     if (e->pod.tolerates_disrupted && e->new_usec && !r->t_usec)
@@ -123,14 +127,23 @@ static uint64_t holds_until(const struct record *e, const struct nc_drain_rules 
     return requested_usec ? nc_sum_usec(requested_usec, TURN_USEC) : UINT64_MAX;
 }
 
-/* Whose turn it is: up to the first tier that has a pod which holds up the others. */
+/* Whose turn it is: up to the first tier that has a pod which holds up the others. The last ones
+ * are held up by whoever is there. */
 static enum nc_tier current_tier(const struct nc_drain *d, const struct nc_drain_rules *r,
                                  uint64_t now_usec) {
-    for (size_t i = 0; i < d->n; i++)
-        if (nc_drain_is_eligible(d->by_order[i], r, now_usec)
-            && now_usec < holds_until(d->by_order[i], r, now_usec))
-            return d->by_order[i]->pod.tier;
-    return _NC_TIER_MAX;
+    enum nc_tier tier = _NC_TIER_MAX;
+    bool has_others = false;
+
+    for (size_t i = 0; i < d->n; i++) {
+        const struct record *e = d->by_order[i];
+        const enum nc_tier turn = nc_drain_turn(e, r);
+        if (!nc_drain_is_eligible(e, r, now_usec))
+            continue;
+        has_others = has_others || turn < NC_TIER_LAST;
+        if (turn < tier && now_usec < holds_until(e, r, now_usec))
+            tier = turn;
+    }
+    return has_others && tier >= NC_TIER_LAST ? NC_TIER_LAST - 1 : tier;
 }
 
 static unsigned max_requested(const struct nc_drain_rules *r) {
@@ -203,10 +216,10 @@ static bool begin_step(struct nc_drain *d, const struct nc_drain_rules *r, uint6
     bool is_due = false;
 
     d->max_requested = max_requested(r);
-    d->has_taint = r->has_disrupted_taint;
-    d->leaves_tolerating = nc_drain_leaves_tolerating(r);
+    d->last_rules = nc_drain_pod_rules(r);
     for (size_t i = 0; i < d->n; i++) {
         struct record *e = d->by_order[i];
+        nc_drain_warn_of_order(d, e);
         if (!nc_drain_is_eligible(e, r, now_usec))
             continue;
         e->was_eligible = true;
@@ -317,7 +330,8 @@ uint64_t nc_drain_next(const struct nc_drain *d, const struct nc_drain_rules *r,
         nearest(&next, due_by_force(e, r, now_usec).usec);
         if (may_request(d, r))
             nearest(&next, due_gently(e, r, tier, now_usec).usec);
-        if (e->pod.tier == tier && d->by_order[d->n - 1]->pod.tier > tier
+        if (nc_drain_turn(e, r) == tier
+            && (r->tolerating_last || d->by_order[d->n - 1]->pod.tier > tier)
             && holds_until(e, r, now_usec) > now_usec)
             nearest(&next, holds_until(e, r, now_usec));
         nearest_change(e, r, now_usec, &next);
@@ -361,7 +375,7 @@ static void note_refusal(struct nc_drain *d, struct record *e, const char *what,
     if (a->kind == NC_ANSWER_BUSY || a->kind == NC_ANSWER_UNAVAILABLE)
         return;
     if (!is_known)
-        nc_drain_note_news(d, NC_POD_NEWS_REFUSED, &e->pod,
+        nc_drain_note_news(d, NC_POD_NEWS_REFUSED, e,
                            nc_asprintf("%s of pod %s/%s refused%s%s", what, e->pod.namespace,
                                        e->pod.name, is_budgets ? " by PodDisruptionBudget " : ": ",
                                        is_budgets      ? a->budget
@@ -402,7 +416,7 @@ static void eviction_answered(struct nc_drain *d, struct record *e, const struct
         if (!nc_drain_is_leaving(e))
             nc_drain_progress(d, now_usec);
         if (!e->evicted_usec)
-            nc_drain_note_news(d, NC_POD_NEWS_EVICTED, &e->pod,
+            nc_drain_note_news(d, NC_POD_NEWS_EVICTED, e,
                                nc_asprintf("Evicted pod %s/%s", e->pod.namespace, e->pod.name));
         e->evicted_usec = e->evict_usec ? e->evict_usec : later(now_usec, 1);
         forget_refusal(e);
@@ -416,8 +430,8 @@ static void eviction_answered(struct nc_drain *d, struct record *e, const struct
     note_refusal(d, e, "Eviction", a);
 }
 
-void nc_drain_note_deletion(struct nc_drain *d, const struct record *e) {
-    nc_drain_note_news(d, NC_POD_NEWS_FORCED, &e->pod,
+void nc_drain_note_deletion(struct nc_drain *d, struct record *e) {
+    nc_drain_note_news(d, NC_POD_NEWS_FORCED, e,
                        nc_asprintf("Force-deleted pod %s/%s with a grace period of %llu s",
                                    e->pod.namespace, e->pod.name,
                                    (unsigned long long)e->delete_grace_sec));

@@ -22,6 +22,8 @@ void nc_life_drain_rules(const struct nc_life *l, struct nc_drain_rules *ret) {
         .may_evict = l->is_synced && l->has_taken_over, /* tiers need to know every pod */
         .has_disrupted_taint = l->node.has_disrupted_taint,
         .leaves_tolerating = l->force.is_only_deletion, /* nobody else requests a drain */
+        .tolerating_last = l->rules.tolerating_last,
+        .cordoned_usec = l->is_cordon_done ? l->cordoned_usec : l->raised_usec,
         .max_in_flight = l->rules.max_in_flight ? l->rules.max_in_flight : 1,
         .seed = l->rules.seed,
     };

@@ -16,6 +16,7 @@ void nc_life_rules_from(const struct nc_config *c, uint64_t seed, struct nc_life
         .autoscaling_usec = c->autoscaling_deadline_usec,
         .margin_usec = c->drain_margin_usec,
         .linger_usec = c->drain_linger_usec,
+        .tolerating_last = c->drain_tolerating_last,
         .max_in_flight = NC_DRAIN_MAX_IN_FLIGHT,
         .seed = seed,
     };

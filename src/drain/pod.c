@@ -27,10 +27,12 @@ const char *const nc_pod_paths[] = {
     "metadata.name",
     "metadata.uid",
     "metadata.ownerReferences",
+    "metadata.creationTimestamp",
     "metadata.deletionTimestamp",
     "metadata.deletionGracePeriodSeconds",
     "metadata.annotations.karpenter\\.sh/do-not-disrupt",
     "metadata.annotations.kubernetes\\.io/config\\.mirror",
+    "metadata.annotations.nodeclaimd\\.io/drain-order",
     "spec.priorityClassName",
     "spec.terminationGracePeriodSeconds",
     "spec.tolerations",
@@ -205,6 +207,28 @@ static enum nc_tier tier_of(const char *priority_class, bool is_daemon) {
     return is_daemon ? NC_TIER_PLAIN_DAEMON : NC_TIER_PLAIN;
 }
 
+const char *nc_pod_order_name(enum nc_pod_order o) {
+    static const char *const names[_NC_POD_ORDER_MAX] = {
+        [NC_POD_ORDER_FIRST] = "first", [NC_POD_ORDER_LAST] = "last"};
+
+    return (unsigned)o < _NC_POD_ORDER_MAX ? names[o] : NULL;
+}
+
+static void read_order(const struct nc_value *annotations, struct nc_pod *p) {
+    const char *text = nc_value_get_string(annotations, NC_ANNOTATION_DRAIN_ORDER);
+
+    if (!text)
+        return;
+    p->order = NC_POD_ORDER_UNKNOWN;
+    if (nc_streq(text, nc_pod_order_name(NC_POD_ORDER_FIRST))) {
+        p->order = NC_POD_ORDER_FIRST;
+        p->tier = NC_TIER_PLAIN;
+    } else if (nc_streq(text, nc_pod_order_name(NC_POD_ORDER_LAST))) {
+        p->order = NC_POD_ORDER_LAST;
+        p->tier = NC_TIER_LAST;
+    }
+}
+
 int nc_pod_read(const struct nc_value *object, struct nc_pod *ret, struct nc_err *err) {
     const struct nc_value *metadata = nc_value_get(object, "metadata");
     const struct nc_value *annotations = nc_value_get(metadata, "annotations");
@@ -224,6 +248,8 @@ int nc_pod_read(const struct nc_value *object, struct nc_pod *ret, struct nc_err
     read_owners(nc_value_get(metadata, "ownerReferences"), &p);
     p.is_mirror = p.is_mirror || nc_value_get(annotations, MIRROR_ANNOTATION);
     p.tier = tier_of(nc_value_get_string(spec, "priorityClassName"), p.is_daemon);
+    read_order(annotations, &p);
+    p.created_usec = read_time(metadata, "creationTimestamp");
     p.tolerates_disrupted = has_toleration(nc_value_get(spec, "tolerations"));
     p.grace_sec = read_seconds(spec, "terminationGracePeriodSeconds", DEFAULT_GRACE_SEC);
     p.deletion_usec = read_time(metadata, "deletionTimestamp");
@@ -239,16 +265,41 @@ uint64_t nc_pod_stuck_usec(const struct nc_pod *p) {
     return p->deletion_usec ? nc_sum_usec(p->deletion_usec, STUCK_AFTER_USEC) : UINT64_MAX;
 }
 
-enum nc_pod_excluded nc_pod_excluded(const struct nc_pod *p, bool has_disrupted_taint,
-                                     bool leaves_tolerating, uint64_t now_usec) {
+static bool is_annotated(const struct nc_pod *p) {
+    return p->order == NC_POD_ORDER_FIRST || p->order == NC_POD_ORDER_LAST;
+}
+
+/* Whom Karpenter leaves, and why. */
+static enum nc_pod_excluded left_as(const struct nc_pod *p, const struct nc_pod_rules *r) {
+    if (p->tolerates_disrupted && (p->is_daemon || r->leaves_tolerating))
+        return NC_POD_TOLERATES;
+    return p->is_daemon && !r->has_disrupted_taint ? NC_POD_DAEMON : NC_POD_ELIGIBLE;
+}
+
+bool nc_pod_has_order(const struct nc_pod *p, const struct nc_pod_rules *r) {
+    return is_annotated(p)
+           || (r->tolerating_last && (p->tolerates_disrupted || left_as(p, r) != NC_POD_ELIGIBLE));
+}
+
+enum nc_tier nc_pod_turn(const struct nc_pod *p, const struct nc_pod_rules *r) {
+    return is_annotated(p) || !nc_pod_has_order(p, r) ? p->tier : NC_TIER_LAST;
+}
+
+/* Its controller tolerates the cordon, and puts it back as often as it is drained. */
+static bool is_put_back(const struct nc_pod *p, const struct nc_pod_rules *r) {
+    return p->is_daemon && r->cordoned_usec && p->created_usec > r->cordoned_usec;
+}
+
+enum nc_pod_excluded nc_pod_excluded(const struct nc_pod *p, const struct nc_pod_rules *r,
+                                     uint64_t now_usec) {
+    const enum nc_pod_excluded left = left_as(p, r);
+
     if (p->is_terminal)
         return NC_POD_TERMINAL;
     if (p->is_mirror)
         return NC_POD_MIRROR;
-    if (p->tolerates_disrupted && (p->is_daemon || leaves_tolerating))
-        return NC_POD_TOLERATES;
-    if (p->is_daemon && !has_disrupted_taint)
-        return NC_POD_DAEMON;
+    if (left != NC_POD_ELIGIBLE && (!nc_pod_has_order(p, r) || is_put_back(p, r)))
+        return left;
     return now_usec > nc_pod_stuck_usec(p) ? NC_POD_STUCK : NC_POD_ELIGIBLE;
 }
 

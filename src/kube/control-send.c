@@ -12,6 +12,7 @@
 
 #include "nc/clock.h"
 #include "nc/kube-control.h"
+#include "nc/kube-drain.h"
 #include "nc/str.h"
 
 #include "wire.h"

@@ -1,5 +1,6 @@
 /*
- * Core/v1 Events in namespace default, which a node may write before its own Node exists.
+ * Core/v1 Events: of a Node in namespace default, where a node may write them before its own Node
+ * exists; of a pod in its own.
  *
  * An Event's name follows from what it states, so that a create whose answer was lost can simply be
  * sent again: "already exists" is success. Type, count, both times and the source are always
@@ -33,7 +34,8 @@ char *nc_event_name(const struct nc_event *e) {
     sum = nc_kube_hash(sum, e->uid ? e->uid : "");
     sum = nc_kube_hash(sum, e->host ? e->host : "");
     sum = nc_kube_hash(sum, e->reason);
-    sum = nc_kube_hash(sum, when);
+    if (!e->is_once)
+        sum = nc_kube_hash(sum, when);
     while (n > 0 && (e->name[n - 1] == '.' || e->name[n - 1] == '-'))
         n--;
     return nc_asprintf("%.*s.%016" PRIx64, (int)n, e->name, sum);
@@ -58,6 +60,8 @@ static struct nc_value *involved_object(const struct nc_event *e) {
 
     nc_value_set_string(v, "kind", e->kind);
     nc_value_set_string(v, "apiVersion", e->api_version);
+    if (e->namespace)
+        nc_value_set_string(v, "namespace", e->namespace);
     nc_value_set_string(v, "name", e->name);
     if (e->uid && *e->uid)
         nc_value_set_string(v, "uid", e->uid);
@@ -70,7 +74,7 @@ struct nc_value *nc_event_body(const struct nc_event *e, const char *name) {
     struct nc_value *source = nc_value_new(NC_VALUE_MAP);
 
     nc_value_set_string(metadata, "name", name);
-    nc_value_set_string(metadata, "namespace", "default");
+    nc_value_set_string(metadata, "namespace", e->namespace ? e->namespace : "default");
     nc_value_set_string(source, "component", e->component ? e->component : COMPONENT);
     if (e->host)
         nc_value_set_string(source, "host", e->host);
@@ -206,6 +210,21 @@ int nc_event_send(struct nc_kube *k, const struct nc_event *e, nc_event_sent_fn 
         return start(s, create_call(body, SEND_USEC), err);
     s->body = nc_steal(&body);
     return start(s, update_call(e, name, SEND_USEC, &path, &patch), err);
+}
+
+int nc_event_start(struct nc_kube *k, const struct nc_event *e, const struct nc_event_receiver *to,
+                   struct nc_kube_req **ret, struct nc_err *err) {
+    nc_auto_free char *name = nc_event_name(e);
+    nc_auto_value struct nc_value *body = nc_event_body(e, name);
+    nc_auto_free char *namespace = nc_kube_escape(e->namespace ? e->namespace : "default");
+    nc_auto_free char *path = nc_asprintf("/api/v1/namespaces/%s/events", namespace);
+    struct nc_kube_call call = create_call(body, SEND_USEC);
+
+    call.path = path;
+    call.drops_answer = true;
+    call.done = to->done;
+    call.userdata = to->userdata;
+    return nc_kube_start(k, &call, ret, err);
 }
 
 int nc_event_update(struct nc_kube *k, const char *created_name, const struct nc_event *e,

@@ -222,7 +222,8 @@ static int check_lease(const struct nc_kube_call *c, struct nc_err *err) {
 
 /* A controller's Events are where a node's are: in the namespace default. */
 static int check_event(const struct nc_kube_call *c, struct nc_err *err) {
-    return nc_guard_event(c, c->path + strlen("/api/v1/namespaces/default/events"), err);
+    return nc_guard_event(c, &(struct nc_guard_target){"default", strlen("default")},
+                          c->path + strlen("/api/v1/namespaces/default/events"), err);
 }
 
 int nc_kube_guard_control(const struct nc_kube_call *c, struct nc_err *err) {

@@ -97,14 +97,29 @@ int nc_guard_pod(const struct nc_kube_call *c, const struct nc_guard_target *t, 
                            "a pod is only ever evicted, deleted or marked, not this:", c->path);
 }
 
-int nc_guard_event(const struct nc_kube_call *c, const char *rest, struct nc_err *err) {
+/* An Event lies in namespace default, or is a pod's and lies in the pod's. */
+static int check_new_event(const struct nc_kube_call *c, const struct nc_guard_target *t,
+                           struct nc_err *err) {
+    const struct nc_value *object = nc_value_get(c->body, "involvedObject");
+    const bool is_default = nc_guard_is_same(t->namespace, t->namespace_n, "default");
+
+    if (!nc_guard_is_text(c->body, "kind", "Event")
+        || !nc_guard_is_text(c->body, "apiVersion", "v1"))
+        return nc_guard_refuse(c, err, "an Event must be one of v1", NULL);
+    if (!is_default
+        && (!nc_guard_is_text(object, "kind", "Pod")
+            || !nc_guard_is_same(t->namespace, t->namespace_n,
+                                 nc_value_get_string(object, "namespace"))))
+        return nc_guard_refuse(c, err, "an Event outside of default must be of a pod there", NULL);
+    return 0;
+}
+
+int nc_guard_event(const struct nc_kube_call *c, const struct nc_guard_target *t, const char *rest,
+                   struct nc_err *err) {
     static const char *const keys[] = {"count", "message", "lastTimestamp", NULL};
 
     if (nc_streq(c->method, "POST") && *rest == '\0')
-        return nc_guard_is_text(c->body, "kind", "Event")
-                       && nc_guard_is_text(c->body, "apiVersion", "v1")
-                   ? 0
-                   : nc_guard_refuse(c, err, "an Event must be one of v1", NULL);
+        return check_new_event(c, t, err);
     if (!nc_streq(c->method, "PATCH") || rest[0] != '/' || !rest[1] || strchr(rest + 1, '/'))
         return nc_guard_refuse(c, err, "an Event is only ever created or patched, never",
                                c->method);

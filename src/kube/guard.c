@@ -225,7 +225,7 @@ static int check_namespaced(const struct nc_kube_call *c, struct nc_err *err) {
     if (nc_starts_with(rest, "pods/"))
         return nc_guard_pod(c, &t, rest + strlen("pods/"), err);
     if (nc_streq(rest, "events") || nc_starts_with(rest, "events/"))
-        return nc_guard_event(c, rest + strlen("events"), err);
+        return nc_guard_event(c, &t, rest + strlen("events"), err);
     return nc_guard_refuse(c, err, UNKNOWN, c->path);
 }
 

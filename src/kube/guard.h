@@ -28,6 +28,7 @@ struct nc_guard_target {
 int nc_guard_pod(const struct nc_kube_call *c, const struct nc_guard_target *t, const char *rest,
                  struct nc_err *err);
 /* `rest` is what follows "events". */
-int nc_guard_event(const struct nc_kube_call *c, const char *rest, struct nc_err *err);
+int nc_guard_event(const struct nc_kube_call *c, const struct nc_guard_target *t, const char *rest,
+                   struct nc_err *err);
 
 #endif

@@ -100,6 +100,5 @@ void nc_kube_headers_done(struct nc_strv *headers);
 #define NC_KUBE_EVENTS "/api/v1/namespaces/default/events"
 char *nc_event_name(const struct nc_event *e);
 struct nc_value *nc_event_body(const struct nc_event *e, const char *name);
-bool nc_event_exists(const struct nc_kube_status *status);
 
 #endif

@@ -353,4 +353,7 @@ void nc_explain_policies(struct nc_plan *p, const struct nc_documents *docs,
     explain_policy(p, docs, c, "drain.mode", nc_drain_mode_names[otherwise->drain_mode - 1]);
     explain_policy(p, docs, c, "drain.margin", margin);
     explain_policy(p, docs, c, "drain.linger", linger);
+    explain_policy(p, docs, c, "drain.podEvents", otherwise->drain_pod_events ? "true" : "false");
+    explain_policy(p, docs, c, "drain.toleratingLast",
+                   otherwise->drain_tolerating_last ? "true" : "false");
 }

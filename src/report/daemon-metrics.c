@@ -105,6 +105,13 @@ static void add_answers(struct nc_metrics *m, const struct nc_counters *c) {
     }
 }
 
+static void add_pod_events(struct nc_metrics *m, const struct nc_counters *c) {
+    nc_metric_family(m, "pod_events_total", NC_COUNTER,
+                     "Events on pods that were evicted or force-deleted, by result.");
+    nc_metric_count(m, NC_LABELS("result", "sent"), c->pod_events_sent);
+    nc_metric_count(m, NC_LABELS("result", "dropped"), c->pod_events_dropped);
+}
+
 static void add_errors(struct nc_metrics *m, const char *family, const char *help,
                        const uint64_t *errors) {
     nc_metric_family(m, family, NC_COUNTER, help);
@@ -181,6 +188,7 @@ void nc_daemon_metrics_view(const struct nc_life_view *v, const struct nc_counte
     add_times(&m, v);
     add_pods(&m, &v->drain);
     add_answers(&m, c);
+    add_pod_events(&m, c);
     add_imds(&m, c);
     add_api(&m, c);
     nc_metric_one(&m, "reloads_total", NC_COUNTER, "Reloads of the configuration.", c->reloads);

@@ -21,11 +21,21 @@ static void check_pod(const struct nc_pod *p) {
     check_name(p->uid);
     if ((unsigned)p->tier >= _NC_TIER_MAX || p->claims.n > 256 || p->grace_sec > INT64_MAX
         || (p->is_shutdown_left && !p->is_terminal) || (p->is_job && !p->has_controller)
-        || p->is_daemon != (p->tier == NC_TIER_PLAIN_DAEMON || p->tier == NC_TIER_CRITICAL_DAEMON))
+        || (p->tier == NC_TIER_LAST) != (p->order == NC_POD_ORDER_LAST)
+        || (p->order == NC_POD_ORDER_FIRST && p->tier != NC_TIER_PLAIN)
+        || ((p->order == NC_POD_ORDER_NONE || p->order == NC_POD_ORDER_UNKNOWN)
+            && p->is_daemon
+                   != (p->tier == NC_TIER_PLAIN_DAEMON || p->tier == NC_TIER_CRITICAL_DAEMON)))
         abort();
-    for (int i = 0; i < 4; i++)
-        if ((unsigned)nc_pod_excluded(p, i % 2, i / 2, p->keep_until_usec) >= _NC_POD_EXCLUDED_MAX)
+    for (int i = 0; i < 16; i++) {
+        const struct nc_pod_rules r = {.has_disrupted_taint = i & 1,
+                                       .leaves_tolerating = i & 2,
+                                       .tolerating_last = i & 4,
+                                       .cordoned_usec = i & 8 ? p->created_usec : 0};
+        if ((unsigned)nc_pod_excluded(p, &r, p->keep_until_usec) >= _NC_POD_EXCLUDED_MAX
+            || (unsigned)nc_pod_turn(p, &r) >= _NC_TIER_MAX)
             abort();
+    }
     if (nc_pod_is_kept(p, UINT64_MAX) != p->never_disrupt)
         abort();
 }

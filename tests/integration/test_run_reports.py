@@ -154,10 +154,13 @@ class Reports(DaemonTest):
             self.assertEqual(reasons.count(reason), 1, reasons)
         for event in world.api.objects("events"):
             about = event["involvedObject"]
-            self.assertEqual((about["kind"], about["name"], about["uid"]), ("Node", world.node_name, world.node_name))
+            if about["kind"] != "Pod":
+                self.assertEqual((about["kind"], about["name"], about["uid"]), ("Node", world.node_name, world.node_name))
             self.assertIn(event["type"], ("Normal", "Warning"))
             self.assertTrue(event["firstTimestamp"] and event["lastTimestamp"] and event["source"]["component"])
             self.assertEqual(event["count"], 1)
+        told = lambda: sorted(e["involvedObject"]["name"] for e in world.api.objects("events") if e["involvedObject"]["kind"] == "Pod")
+        world.must(lambda: told() == ["blocked", "web-1", "web-2"], "one Event on each pod")
 
     def console_said(self, world: DaemonWorld) -> None:
         lines = [line for line in world.console().splitlines() if '"drain"' in line]

@@ -84,6 +84,11 @@ static void change_source(struct world *w, enum nc_source s, unsigned turn) {
         world_plan(w, w->now_usec + world_random(w, 2 * SEC), THING_POLL, s, 0);
 }
 
+/* Karpenter knows nothing of our order. */
+static bool is_karpenters(const struct world *w, const struct world_pod *p) {
+    return world_is_left(w, p, true) && !p->tolerates && (!p->is_daemon || w->node.has_taint);
+}
+
 static void bind_pod(struct world *w, bool is_daemon) {
     unsigned i;
 
@@ -162,12 +167,11 @@ static void be_karpenter(struct world *w) {
     if (!w->karpenter_evicts)
         return;
     for (unsigned i = 0; i < w->n_pods; i++)
-        if (world_is_left(w, &w->pods[i], true) && w->pods[i].tier < tier)
+        if (is_karpenters(w, &w->pods[i]) && w->pods[i].tier < tier)
             tier = w->pods[i].tier;
     for (unsigned i = 0; i < w->n_pods; i++)
-        if (world_is_left(w, &w->pods[i], true) && w->pods[i].tier == tier
-            && !w->pods[i].never_disrupt && w->now_usec >= w->pods[i].keep_until_usec
-            && world_chance(w, 50))
+        if (is_karpenters(w, &w->pods[i]) && w->pods[i].tier == tier && !w->pods[i].never_disrupt
+            && w->now_usec >= w->pods[i].keep_until_usec && world_chance(w, 50))
             (void)world_evict(w, i, 0);
     if (w->now_usec < w->end_usec)
         world_plan(w, w->now_usec + world_between(w, SEC / 2, 4 * SEC), THING_KARPENTER, 0, 0);

@@ -49,6 +49,12 @@ unsigned world_bear_pod(struct world *w, bool is_daemon) {
         p->unreadable_until_usec = w->now_usec + world_random(w, 150 * SEC);
     p->tier = is_critical ? (is_daemon ? NC_TIER_CRITICAL_DAEMON : NC_TIER_CRITICAL)
                           : (is_daemon ? NC_TIER_PLAIN_DAEMON : NC_TIER_PLAIN);
+    if (world_chance(w, 20))
+        p->order = world_chance(w, 70) ? NC_POD_ORDER_LAST : NC_POD_ORDER_FIRST;
+    if (is_daemon && w->is_born) /* of what is put back no order is asked: it would be left */
+        p->order = NC_POD_ORDER_NONE;
+    if (p->order)
+        p->tier = p->order == NC_POD_ORDER_LAST ? NC_TIER_LAST : NC_TIER_PLAIN;
     p->is_mirror = !is_daemon && world_chance(w, 6);
     p->is_terminal = !is_daemon && world_chance(w, 6);
     p->tolerates = world_chance(w, is_daemon ? 30 : 5);
@@ -93,6 +99,7 @@ static void populate_pods(struct world *w) {
             world_plan(w, w->now_usec + world_random(w, 60 * SEC), THING_POD_STOPS,
                        (unsigned)(p - w->pods), 0);
     }
+    w->is_born = true;
     w->n_late = (unsigned)world_random(w, 4);
     for (unsigned i = 0; i < w->n_late; i++)
         world_plan(w, w->now_usec + world_random(w, 60 * SEC), THING_BIND, 0, 0);

@@ -190,6 +190,8 @@ static void post_pod(struct world *w, unsigned i, const struct world_pod *p) {
                          .name = nc_asprintf("pod-%02u", i),
                          .uid = nc_asprintf("uid-%02u", i),
                          .tier = p->tier,
+                         .order = p->order,
+                         .created_usec = p->is_daemon ? 1 : p->bound_usec,
                          .is_daemon = p->is_daemon,
                          .is_mirror = p->is_mirror,
                          .is_terminal = p->is_terminal,

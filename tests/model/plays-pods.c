@@ -64,6 +64,16 @@ static void break_tier(void) {
     scene_add_pod(2, (struct nc_pod){.tier = NC_TIER_CRITICAL});
     scene_evict(2);
 }
+/* Ten seconds and a refusal hand the turn to the next tier, not to the last. */
+static void break_last(void) {
+    scene_spot();
+    scene_gone(1);
+    scene_add_pod(2, (struct nc_pod){.order = NC_POD_ORDER_LAST, .tier = NC_TIER_LAST});
+    scene_evict(0);
+    scene_answer(NC_DRAIN_EVICT, 0, NC_ANSWER_ACCEPTED);
+    scene_wait_sec(20);
+    scene_evict(2);
+}
 static void break_terminating(void) {
     scene_spot();
     scene_add_pod(2,
@@ -290,6 +300,7 @@ const struct scene_play plays_of_pods[] = {
     {"kept", break_kept},
     {"kept", break_kept_for_a_while},
     {"tier", break_tier},
+    {"last", break_last},
     {"terminating", break_terminating},
     {"twice", break_twice},
     {"twice-asked", break_twice_requested},

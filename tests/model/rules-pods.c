@@ -39,9 +39,10 @@ bool rules_is_karpenters(const struct rules *r, uint64_t now_usec) {
 bool rules_is_eligible(const struct rules *r, const struct rules_pod *p, uint64_t now_usec) {
     bool has_taint = r->has_whole && r->node.has_disrupted_taint;
 
-    if (p->is_terminal || p->is_mirror || (p->is_daemon && (p->tolerates || !has_taint)))
+    if (p->is_terminal || p->is_mirror
+        || (!p->order && p->is_daemon && (p->tolerates || !has_taint)))
         return false;
-    if (p->tolerates && rules_is_karpenters(r, now_usec) && !r->t_usec)
+    if (p->tolerates && !p->order && rules_is_karpenters(r, now_usec) && !r->t_usec)
         return false;
     return !p->deletion_usec || now_usec <= p->deletion_usec + STUCK_USEC;
 }
@@ -62,7 +63,7 @@ static bool holds_up(const struct rules *r, const struct rules_pod *p, uint64_t 
         return true;
     if (!is_leaving(p)
         && (p->is_refused || is_kept(p, now_usec)
-            || (p->tolerates && rules_is_karpenters(r, now_usec))))
+            || (p->tolerates && !p->order && rules_is_karpenters(r, now_usec))))
         return false;
     if (!asked && p->deletion_usec)
         asked = p->deletion_usec - p->deletion_grace_sec * SEC;
@@ -74,7 +75,7 @@ static bool is_turn(const struct rules *r, const struct rules_pod *p, uint64_t n
         const struct rules_pod *q = &r->pods[i];
 
         if (q->is_known && !q->is_gone && q->tier < p->tier && rules_is_eligible(r, q, now_usec)
-            && holds_up(r, q, now_usec))
+            && (p->order == NC_POD_ORDER_LAST || holds_up(r, q, now_usec)))
             return false;
     }
     return true;
@@ -129,6 +130,7 @@ static void take_pod(struct rules *r, const struct nc_pod *pod, uint64_t now_use
     note_crowd(r);
     snprintf(p->namespace, sizeof(p->namespace), "%s", pod->namespace ? pod->namespace : "");
     p->tier = pod->tier;
+    p->order = pod->order;
     p->is_daemon = pod->is_daemon;
     p->is_mirror = pod->is_mirror;
     p->is_terminal = pod->is_terminal;
@@ -225,7 +227,7 @@ static void handle_evicted(struct rules *r, struct rules_pod *p, const struct nc
         if (!p->deletion_usec && !p->is_accepted && !p->is_deleted)
             r->moved_usec = now_usec;
         r->any_moved_usec = now_usec;
-        p->is_accepted = true;
+        p->is_accepted = p->was_evicted = true;
         p->leaving_usec = earlier(p->leaving_usec, p->evict_usec);
     }
     for (unsigned i = 0; i < 2; i++) {
@@ -343,7 +345,7 @@ void rules_close_pods(struct rules *r, uint64_t now_usec) {
 
 static bool is_evictable(const struct rules *r, const struct rules_pod *p, uint64_t now_usec) {
     if (p->tolerates /* what came back is not touched for a while */
-        && (rules_is_karpenters(r, now_usec)
+        && ((rules_is_karpenters(r, now_usec) && !p->order)
             || (!r->t_usec && now_usec < p->since_usec + 31 * SEC)))
         return false;
     return !p->deletion_usec && !p->is_accepted && !p->is_deleted && !is_kept(p, now_usec)
@@ -396,14 +398,15 @@ static bool is_last_try(const struct rules *r, const struct rules_pod *p, uint64
 static void judge_gentle(struct rules *r, const struct rules_pod *p, unsigned i,
                          uint64_t now_usec) {
     judge_order(r, p, i, now_usec);
-    if (p->tolerates && rules_is_karpenters(r, now_usec))
+    if (p->tolerates && !p->order && rules_is_karpenters(r, now_usec))
         rules_break(r, "tolerates", "pod %u is left to Karpenter and is evicted", i);
     if (is_kept(p, now_usec))
         rules_break(r, "kept", "pod %u is not to be disrupted", i);
     if (!r->is_synced)
         rules_break(r, "unlisted", "pod %u is evicted before all pods are listed", i);
     if (!r->is_crowded && !is_turn(r, p, now_usec))
-        rules_break(r, "tier", "pod %u is evicted before its tier's turn", i);
+        rules_break(r, p->order == NC_POD_ORDER_LAST ? "last" : "tier",
+                    "pod %u is evicted before its tier's turn", i);
     if (r->t_usec && now_usec >= last_moment(r, p))
         rules_break(r, "late-eviction", "pod %u is evicted after its force-delete time", i);
     if (!r->is_crowded && now_usec < p->ask_after_usec[r->t_usec != 0])
@@ -486,7 +489,7 @@ static void judge_delete(struct rules *r, struct rules_pod *p, unsigned i, uint6
         rules_break(r, "grace", "pod %u is given %llu s", i, (unsigned long long)grace_sec);
     if (!p->deletion_usec && !p->evict_usec && !p->is_deleted)
         rules_break(r, "untried", "pod %u is deleted and was never asked to leave", i);
-    if (!p->deletion_usec && !p->mark_usec)
+    if (!p->deletion_usec && !p->mark_usec && !p->was_evicted) /* which marks it, too */
         rules_break(r, "unmarked", "pod %u is deleted without a mark", i);
     if (p->marks_out && !p->deletion_usec && now_usec < p->mark_usec + SEC)
         rules_break(r, "mark-waits", "pod %u is deleted while its mark is under way", i);

@@ -23,6 +23,7 @@ struct rules_pod {
     bool was_known;         /* shown at some time, and not shown to be gone since */
     bool is_held;           /* the same, until a whole list of a later drain does not show it */
     enum nc_tier tier;
+    enum nc_pod_order order;
     char namespace[16];
     bool is_daemon, is_mirror, is_terminal, tolerates, is_bound_to_stay;
     uint64_t keep_until_usec, grace_sec, deletion_usec, deletion_grace_sec;
@@ -32,7 +33,7 @@ struct rules_pod {
     uint64_t fresh_usec; /* bound after all were listed: not asked before */
 
     unsigned evicts_out, marks_out, deletes_out;
-    bool is_accepted;      /* an eviction of it was accepted, and the answer came */
+    bool is_accepted, was_evicted; /* an eviction of it was accepted, and the answer came */
     uint64_t leaving_usec; /* when the first eviction or deletion that was accepted was requested */
     uint64_t evict_usec, mark_usec, delete_usec, delete_answer_usec;
     bool is_unsure;  /* an answer got lost: it may be terminating, nobody knows since when */

@@ -142,8 +142,8 @@ void world_list(struct world *w) {
 
 bool world_is_left(const struct world *w, const struct world_pod *p, bool leaves_tolerating) {
     if (!p->exists || p->is_terminal || p->is_mirror
-        || (p->tolerates && (p->is_daemon || leaves_tolerating))
-        || (p->is_daemon && !w->node.has_taint))
+        || (!p->order && p->tolerates && (p->is_daemon || leaves_tolerating))
+        || (!p->order && p->is_daemon && !w->node.has_taint))
         return false;
     return !p->deletion_usec || w->now_usec <= p->deletion_usec + 60 * SEC;
 }

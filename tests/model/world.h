@@ -61,6 +61,7 @@ struct world_pod {
     uint64_t bound_usec;
     uint64_t unreadable_until_usec; /* until then no list and no watch shows what it is */
     enum nc_tier tier;
+    enum nc_pod_order order;
     bool is_daemon, is_mirror, is_terminal, tolerates, never_disrupt, is_job, is_namespace_going;
     bool has_dead_webhook; /* its namespace has: evictions hang, and fail then */
     uint64_t keep_until_usec, grace_sec, deletion_usec, deletion_grace_sec;
@@ -116,6 +117,7 @@ struct world {
 
     struct world_node node;
     struct world_pod pods[MODEL_MAX_PODS];
+    bool is_born; /* what is there from the beginning is */
     unsigned n_pods, n_late;
     struct world_budget budgets[WORLD_MAX_BUDGETS];
     unsigned n_budgets;

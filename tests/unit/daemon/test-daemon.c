@@ -181,6 +181,11 @@ void nc_daemon_log_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
     say("[pod-news]");
 }
 
+void nc_daemon_tell_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
+    (void)d;
+    (void)n;
+}
+
 void nc_shutdown_release(struct nc_shutdown *s) {
     (void)s;
     say("[let-go]");

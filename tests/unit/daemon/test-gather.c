@@ -154,7 +154,8 @@ static void test_configuration(void **state) {
     struct world *w = *state;
 
     configure(w, CLUSTER "  interruption: {spot: cordon, rebalance: drain}\n"
-                         "  drain: {mode: always, margin: 3s, linger: 4s}\n");
+                         "  drain: {mode: always, margin: 3s, linger: 4s, podEvents: false, "
+                         "toleratingLast: true}\n");
     assert_int_equal(gather(w), 0);
     assert_true(w->d.gather.has_config);
     assert_int_equal(w->d.rules.policy[NC_SOURCE_SPOT], NC_POLICY_CORDON);
@@ -162,6 +163,8 @@ static void test_configuration(void **state) {
     assert_int_equal(w->d.rules.mode, NC_DRAIN_ALWAYS);
     assert_int_equal(w->d.rules.margin_usec, 3000000);
     assert_int_equal(w->d.rules.linger_usec, 4000000);
+    assert_true(w->d.rules.tolerating_last);
+    assert_false(w->d.gather.config.drain_pod_events);
     assert_string_equal(w->d.gather.config.kubeconfig, "/etc/kubeconfig");
     assert_string_equal(w->d.node_name, "ip-10-0-0-1.us-west-2.compute.internal");
     assert_null(w->d.gather.config.tree); /* what is not needed any more is gone */

@@ -1,14 +1,14 @@
 /*
  * A drain told as a script, and what it did as a trace: one command a line, times in seconds.
  *
- *   rules t=100 max=2 watch taint karpenter   what is in force from now on (nothing given: no
- * deadline) see NAME tier=1 grace=30 …       a pod; never, keep=S, del=END/GRACE, daemon, mirror,
- * ended, tolerates gone NAME                        the watch says so at S the clock; whatever is
- * due is done: "S: evict a, delete b 30" answer VERB NAME KIND [retry=S]  of the last question of
- * this kind; budget=NAME too next                             "next S" or "next never" sum the
- * counts that are not 0 lines what nc_drain_lines says tried                              each pod
- * was evicted, and nobody answered restart listed                             all pods were
- * seen
+ *   rules t=100 max=2 watch taint karpenter all-last cordon=S   what is in force from now on
+ * (nothing given: no deadline) see NAME tier=1 grace=30 …       a pod; never, keep=S,
+ * del=END/GRACE, daemon, mirror, ended, tolerates, first, last, odd (an unknown order), created=S
+ * gone NAME                        the watch says so at S the clock; whatever is due is done: "S:
+ * evict a, delete b 30" answer VERB NAME KIND [retry=S]  of the last question of this kind;
+ * budget=NAME too next                             "next S" or "next never" sum the counts that are
+ * not 0 lines what nc_drain_lines says tried                              each pod was evicted, and
+ * nobody answered restart listed                             all pods were seen
  */
 #ifndef NC_DRAIN_SCRIPT_H
 #define NC_DRAIN_SCRIPT_H
@@ -70,12 +70,22 @@ static uint64_t script_number(char *const *words, const char *key, uint64_t unse
 static struct nc_pod script_pod(const char *name, char *const *words) {
     const char *keep = script_status(words, "keep"), *del = script_status(words, "del");
     const char *slash = del ? strchr(del, '/') : NULL;
+    const bool is_last = script_status(words, "last"), is_first = script_status(words, "first");
+    const enum nc_tier tier = is_last    ? NC_TIER_LAST
+                              : is_first ? NC_TIER_PLAIN
+                                         : (enum nc_tier)script_number(words, "tier", 0);
 
     return (struct nc_pod){
         .namespace = nc_strdup(script_status(words, "ns") ? script_status(words, "ns") : "ns"),
         .name = nc_strdup(name),
         .uid = nc_asprintf("uid-%s", name),
-        .tier = (enum nc_tier)script_number(words, "tier", 0),
+        .tier = tier,
+        .order = is_last                       ? NC_POD_ORDER_LAST
+                 : is_first                    ? NC_POD_ORDER_FIRST
+                 : script_status(words, "odd") ? NC_POD_ORDER_UNKNOWN
+                                               : NC_POD_ORDER_NONE,
+        .created_usec =
+            script_status(words, "created") ? script_time(script_status(words, "created")) : 1,
         .grace_sec = script_number(words, "grace", 30),
         .never_disrupt = script_status(words, "never") != NULL,
         .keep_until_usec = keep ? script_time(keep) : 0,
@@ -202,6 +212,9 @@ static void script_rules(struct script *s, char *const *words) {
     s->rules.may_evict = script_status(words, "watch") == NULL;
     s->rules.has_disrupted_taint = script_status(words, "taint") != NULL;
     s->rules.leaves_tolerating = script_status(words, "karpenter") != NULL;
+    s->rules.tolerating_last = script_status(words, "all-last") != NULL;
+    s->rules.cordoned_usec =
+        script_status(words, "cordon") ? script_time(script_status(words, "cordon")) : 0;
     s->rules.max_in_flight = (unsigned)script_number(words, "max", 100);
 }
 

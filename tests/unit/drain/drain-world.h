@@ -63,8 +63,12 @@ static uint64_t world_last(const struct world *w, const struct world_pod *p) {
 
 static bool world_is_eligible(const struct world *w, const struct world_pod *p) {
     return p->is_there && !p->is_marked_absent
-           && nc_pod_excluded(&p->seen, w->rules.has_disrupted_taint,
-                              w->rules.leaves_tolerating && !w->rules.t_usec, w->now_usec)
+           && nc_pod_excluded(
+                  &p->seen,
+                  &(struct nc_pod_rules){.has_disrupted_taint = w->rules.has_disrupted_taint,
+                                         .leaves_tolerating =
+                                             w->rules.leaves_tolerating && !w->rules.t_usec},
+                  w->now_usec)
                   == NC_POD_ELIGIBLE;
 }
 
@@ -126,7 +130,7 @@ static void world_check_delete(struct world *w, const struct world_pod *p, uint6
     }
     must(now >= world_last(w, p));
     must(p->tries || p->is_deleted);
-    must(p->mark_usec || p->is_deleted);
+    must(p->mark_usec || p->is_deleted || p->is_accepted);
     must(!p->is_asked[NC_DRAIN_MARK] || now >= p->mark_usec + WORLD_SEC);
     must(grace_sec <= (p->seen.grace_sec ? p->seen.grace_sec : 1));
     const uint64_t left = world_ceil_sec(end - now);

@@ -133,6 +133,43 @@ static void test_kept_is_named(void **state) {
     nc_drain_free(d);
 }
 
+static void test_order_is_named(void **state) {
+    const struct nc_notice notices[_NC_SOURCE_MAX] = {0};
+    struct nc_life_view view = {
+        .notices = notices, .leading = -1, .drain_rules = {.tolerating_last = true}};
+    struct nc_pod first = new_pod("first", NC_TIER_PLAIN), last = new_pod("last", NC_TIER_LAST),
+                  agent = new_pod("agent", NC_TIER_PLAIN_DAEMON),
+                  dns = new_pod("dns", NC_TIER_CRITICAL);
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    struct nc_drain *d = nc_drain_new();
+
+    (void)state;
+    first.order = NC_POD_ORDER_FIRST;
+    last.order = NC_POD_ORDER_LAST;
+    agent.is_daemon = first.never_disrupt = last.never_disrupt = agent.never_disrupt = true;
+    see(d, first);
+    see(d, last);
+    see(d, agent);
+    see(d, dns);
+    nc_drain_summarize(d, &view.drain_rules, NOW, &view.drain);
+    nc_auto_value struct nc_value *v = nc_drain_report_view(&view, d, NOW, NULL);
+    assert_json(nc_value_get(v, "blocked"),
+                "[{\"pod\":\"web/first\",\"order\":\"first\",\"budget\":null,\"message\":\"kept by "
+                "do-not-disrupt\",\"forceDeleteAt\":null},"
+                "{\"pod\":\"web/agent\",\"order\":\"last\",\"budget\":null,\"message\":\"kept by "
+                "do-not-disrupt\",\"forceDeleteAt\":null},"
+                "{\"pod\":\"web/last\",\"order\":\"last\",\"budget\":null,\"message\":\"kept by "
+                "do-not-disrupt\",\"forceDeleteAt\":null}]");
+    view.drain_rules.may_evict = true;
+    nc_drain_plan_text(d, &view.drain_rules, NOW, false, &text);
+    assert_non_null(strstr(text.data, "TIER      POD        WHAT\n"
+                                      "first     web/first  keep (do-not-disrupt)\n"
+                                      "critical  web/dns    evict\n"
+                                      "last      web/agent  keep (do-not-disrupt)\n"
+                                      "last      web/last   keep (do-not-disrupt)\n"));
+    nc_drain_free(d);
+}
+
 static void test_at_most_twenty_blocked(void **state) {
     const struct nc_notice notices[_NC_SOURCE_MAX] = {0};
     struct nc_life_view view = {.notices = notices, .leading = -1};
@@ -320,6 +357,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_report_of_nothing),
         cmocka_unit_test(test_report_of_a_drain),
         cmocka_unit_test(test_kept_is_named),
+        cmocka_unit_test(test_order_is_named),
         cmocka_unit_test(test_at_most_twenty_blocked),
         cmocka_unit_test(test_report_of_a_lifecycle),
         cmocka_unit_test(test_plan_with_a_deadline),

@@ -214,9 +214,9 @@ static void test_force_delete_time(void **state) {
         {"a first eviction that hangs is waited for one second, and so is the mark",
          "rules t=100\nsee a never\nat 69\nat 69.999999\nat 70\nat 70.999999\nat 71",
          "69: evict a\n69.999999:\n70: mark a\n70.999999:\n71: delete a 29\n"},
-        {"an accepted one has a second to show itself",
+        {"an accepted one has a second to show itself, and has its mark from the API server",
          "rules t=100\nsee a never\nat 69\nanswer evict a accepted\nat 69.999999\nat 70",
-         "69: evict a\n69.999999:\n70: mark a\n"},
+         "69: evict a\n69.999999:\n70: delete a 30\n"},
         {"late, with no more than is left",
          "rules t=100\nsee a never grace=60\nat 90\nanswer evict a budget\nat 90\nanswer mark a "
          "accepted\nat 90",
@@ -332,9 +332,9 @@ static void test_shortening(void **state) {
         {"of another's request, where others drain",
          "rules t=100 watch\nsee a del=3600/3600\nat 10", "10: delete a 100\n"},
         {"an accepted eviction counts as the request before the watch shows it",
-         "rules t=100\nsee a grace=80\nat 10\nanswer evict a accepted\nrules t=50\nat 20\nanswer "
-         "mark a accepted\nat 20",
-         "10: evict a\n20: mark a\n20: delete a 40\n"},
+         "rules t=100\nsee a grace=80\nat 10\nanswer evict a accepted\nrules t=50\nat "
+         "20",
+         "10: evict a\n20: delete a 40\n"},
         {"and so does an accepted deletion: what is asked again changes nothing",
          "rules t=30\nsee a\ntried\nat 0\nanswer mark a accepted\nat 0\nanswer delete a "
          "accepted\nat "
@@ -348,8 +348,8 @@ static void test_shortening(void **state) {
          "0: mark a\n0: delete a 30\n5:\n5.2: delete a#2 30\n"},
         {"an eviction likewise",
          "rules t=100\nsee a grace=80\nat 10\nat 14\nanswer evict a accepted\nrules t=50\nat "
-         "20\nanswer mark a accepted\nat 20",
-         "10: evict a\n14:\n20: mark a\n20: delete a 40\n"},
+         "20",
+         "10: evict a\n14:\n20: delete a 40\n"},
     };
 
     (void)state;
@@ -465,9 +465,9 @@ static void test_counts(void **state) {
         {"what has ended before a new drain begins is no part of it",
          "see a\nat 0\nsee a ended\nrestart\nsum", "0: evict a\nsum terminal=1\n"},
         {"nor is who was evicted and is said to be gone",
-         "rules t=40\nsee a\nat 0\nanswer evict a accepted\nat 9\nanswer mark a accepted\nat 10\n"
+         "rules t=40\nsee a\nat 0\nanswer evict a accepted\nat 9\nat 10\n"
          "answer delete a gone\nsum\nrestart\nsum",
-         "0: evict a\n9: mark a\n10: delete a 30\nsum total=1 evicted=1 progress=10\nsum\n"},
+         "0: evict a\n9:\n10: delete a 30\nsum total=1 evicted=1 progress=10\nsum\n"},
         {"a new drain forgets refusals and pauses, but not what is under way",
          "rules max=1\nsee a\nsee b\nat 0\nanswer evict a budgets\nat 1\nrestart\nlines\nat "
          "1.5\nanswer evict b accepted\nat 2",

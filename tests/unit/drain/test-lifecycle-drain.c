@@ -561,7 +561,7 @@ static void test_more_pods_than_are_kept_and_none_leaves(void **state) {
         {6040, "tick", "CLOSE; OPEN @evicting"},
         {6041, "ok", "@evicting"},
         /* a force-delete time waits for no list */
-        {101000, "tick", "mark b @evicting"},
+        {101000, "tick", "delete b 5 @evicting"},
     };
 
     (void)state;

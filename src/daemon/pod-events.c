@@ -1,0 +1,221 @@
+/*
+ * The queue of the Events of pods.
+ *
+ * Best effort: none is waited for, and what cannot be sent is counted. The name of an Event follows
+ * from the pod's uid alone, so that one whose answer was lost, or that an earlier process has sent,
+ * is not made twice.
+ */
+#include "pod-events.h"
+
+#include "log.h"
+#include "nc/backoff.h"
+#include "nc/kube-drain.h"
+#include "nc/str.h"
+
+#define REASON "NodeDraining"
+#define IN_FLIGHT_MAX 4
+#define KEEP_USEC (600ull * 1000000)
+#define RETRY_FIRST_USEC 1000000u
+#define RETRY_MAX_USEC 30000000u
+#define TIMER_ACCURACY_USEC 1000u
+
+struct nc_pod_event {
+    struct nc_pod_events *p;
+    struct nc_pod_event *next;
+    struct nc_kube_req *req; /* NULL = it waits */
+    char *namespace, *name, *uid, *message;
+    uint64_t at_usec;    /* by our own clock, as Events are dated */
+    uint64_t until_usec; /* on EC2's clock */
+};
+
+static void free_event(struct nc_pod_event *e) {
+    e->req = nc_kube_cancel(e->req);
+    free(e->namespace);
+    free(e->name);
+    free(e->uid);
+    free(e->message);
+    free(e);
+}
+
+static void remove_event(struct nc_pod_event *e) {
+    struct nc_pod_events *p = e->p;
+    struct nc_pod_event **at = &p->queue;
+
+    while (*at != e)
+        at = &(*at)->next;
+    *at = e->next;
+    p->n--;
+    free_event(e);
+}
+
+static void drop_event(struct nc_pod_event *e, const char *why) {
+    nc_log(NC_LOG_DEBUG, NULL, "event of pod %s/%s dropped: %s", e->namespace, e->name, why);
+    e->p->o.counters->pod_events_dropped++;
+    remove_event(e);
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+    nc_pod_events_send(userdata);
+    return 0;
+}
+
+/* Behind whatever else the loop has to do. */
+static void arm(struct nc_pod_events *p, uint64_t at_usec) {
+    int r;
+
+    if (p->timer) {
+        r = sd_event_source_set_time(p->timer, at_usec);
+        if (r >= 0)
+            r = sd_event_source_set_enabled(p->timer, SD_EVENT_ONESHOT);
+    } else {
+        r = sd_event_add_time(p->o.event, &p->timer, CLOCK_MONOTONIC, at_usec, TIMER_ACCURACY_USEC,
+                              on_timer, p);
+        if (r >= 0)
+            r = sd_event_source_set_priority(p->timer, SD_EVENT_PRIORITY_IDLE);
+    }
+    if (r < 0)
+        nc_log(NC_LOG_ERROR, NULL, "event loop: timer of pod events: %s", strerror(-r));
+}
+
+/* Whatever the API server decided will be decided alike the next time. */
+static bool is_refused(const struct nc_kube_status *status) {
+    return status->http >= 400 && status->http <= 499 && status->http != 401 && status->http != 408
+           && status->http != 429;
+}
+
+static void note_failure(struct nc_pod_events *p) {
+    const struct nc_backoff b = {RETRY_FIRST_USEC, RETRY_MAX_USEC};
+
+    p->failures++;
+    p->not_before_usec = nc_mono_usec() + nc_backoff_pause(&b, p->failures, 0);
+}
+
+static void on_sent(void *userdata, const struct nc_value *object,
+                    const struct nc_kube_status *status, const struct nc_err *err) {
+    struct nc_pod_event *e = userdata;
+    struct nc_pod_events *p = e->p;
+
+    e->req = NULL;
+    p->in_flight--;
+    if (err->class == NC_ERR_NONE || nc_event_exists(status)) {
+        p->failures = 0;
+        p->o.counters->pod_events_sent++;
+        remove_event(e);
+    } else if (is_refused(status)) {
+        drop_event(e, err->msg);
+    } else {
+        note_failure(p);
+    }
+    if (p->n > 0)
+        arm(p, p->not_before_usec > nc_mono_usec() ? p->not_before_usec : nc_mono_usec());
+}
+
+static int start(struct nc_pod_event *e, struct nc_err *err) {
+    struct nc_pod_events *p = e->p;
+    const struct nc_event event = {.kind = "Pod",
+                                   .api_version = "v1",
+                                   .namespace = e->namespace,
+                                   .name = e->name,
+                                   .uid = e->uid,
+                                   .is_once = true,
+                                   .reason = REASON,
+                                   .message = e->message,
+                                   .host = *p->o.node_name,
+                                   .first_usec = e->at_usec,
+                                   .last_usec = e->at_usec,
+                                   .count = 1};
+
+    return nc_event_start(p->o.api->connection.kube, &event,
+                          &(struct nc_event_receiver){.done = on_sent, .userdata = e}, &e->req,
+                          err);
+}
+
+static void drop_expired(struct nc_pod_events *p) {
+    const uint64_t now = p->o.now(p->o.userdata);
+    struct nc_pod_event *next;
+
+    for (struct nc_pod_event *e = p->queue; e; e = next) {
+        next = e->next;
+        if (!e->req && now >= e->until_usec)
+            drop_event(e, "the API server did not take it in time");
+    }
+}
+
+void nc_pod_events_send(struct nc_pod_events *p) {
+    const uint64_t mono = nc_mono_usec();
+    const bool is_evicting = p->o.is_evicting(p->o.userdata);
+    struct nc_err err = NC_ERR_INIT;
+
+    drop_expired(p);
+    if (p->n == 0)
+        return;
+    if (mono < p->not_before_usec || !nc_api_session_is_up(p->o.api)) {
+        arm(p, p->not_before_usec > mono ? p->not_before_usec : mono + RETRY_FIRST_USEC);
+        return;
+    }
+    for (struct nc_pod_event *e = p->queue; e; e = e->next) {
+        if (e->req)
+            continue;
+        if (p->in_flight >= (is_evicting ? 1 : IN_FLIGHT_MAX))
+            break;
+        if (start(e, &err) < 0) {
+            note_failure(p);
+            arm(p, p->not_before_usec);
+            return;
+        }
+        p->in_flight++;
+    }
+}
+
+static char *new_message(const struct nc_pod_events *p, const struct nc_pod_news *n,
+                         const char *source, uint64_t deadline_usec) {
+    const char *what = n->kind == NC_POD_NEWS_FORCED ? "Force-deleted" : "Evicted";
+    char deadline[32];
+
+    if (!deadline_usec)
+        return nc_asprintf("%s: node %s is draining (source %s, without a deadline)", what,
+                           *p->o.node_name, source);
+    nc_time_format(deadline_usec, deadline);
+    return nc_asprintf("%s: node %s is draining (source %s, deadline %s)", what, *p->o.node_name,
+                       source, deadline);
+}
+
+void nc_pod_events_add(struct nc_pod_events *p, const struct nc_pod_news *n, const char *source,
+                       uint64_t deadline_usec) {
+    const uint64_t now = p->o.now(p->o.userdata);
+    struct nc_pod_event **end = &p->queue;
+    struct nc_pod_event *e;
+
+    drop_expired(p);
+    if (p->n >= NC_POD_EVENTS_MAX) {
+        p->o.counters->pod_events_dropped++;
+        return;
+    }
+    e = nc_calloc(1, sizeof(*e));
+    *e = (struct nc_pod_event){.p = p,
+                               .namespace = nc_strdup(n->namespace),
+                               .name = nc_strdup(n->name),
+                               .uid = nc_strdup(n->uid),
+                               .message = new_message(p, n, source, deadline_usec),
+                               .at_usec = nc_now_usec(),
+                               .until_usec = deadline_usec > now ? deadline_usec : now + KEEP_USEC};
+    while (*end)
+        end = &(*end)->next;
+    *end = e;
+    p->n++;
+    if (p->in_flight == 0)
+        arm(p, nc_mono_usec());
+}
+
+void nc_pod_events_pause(struct nc_pod_events *p) {
+    for (struct nc_pod_event *e = p->queue; e; e = e->next)
+        e->req = nc_kube_cancel(e->req);
+    p->in_flight = 0;
+}
+
+void nc_pod_events_done(struct nc_pod_events *p) {
+    nc_pod_events_pause(p);
+    while (p->queue)
+        remove_event(p->queue);
+    p->timer = sd_event_source_disable_unref(p->timer);
+}

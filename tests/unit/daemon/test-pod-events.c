@@ -1,0 +1,266 @@
+/*
+ * The Events of pods: what is sent, when, how often, and what is dropped. The API server is a
+ * script.
+ */
+#include "base-test.h"
+#include "groups.h"
+
+#include <errno.h>
+
+#include "log.h"
+#include "nc/kube-drain.h"
+#include "nc/str.h"
+#include "pod-events.h"
+
+#define MAX_REQS 600
+#define SEC 1000000ull
+
+struct nc_kube_req {
+    char path[128], name[64], message[160];
+    bool is_open;
+    nc_kube_done_fn done;
+    void *userdata;
+};
+
+static struct {
+    struct nc_kube_req reqs[MAX_REQS];
+    size_t n;
+    bool refuses, is_evicting;
+    uint64_t now_usec;
+} script;
+
+int nc_kube_start(struct nc_kube *k, const struct nc_kube_call *c, struct nc_kube_req **ret,
+                  struct nc_err *err) {
+    struct nc_kube_req *r = &script.reqs[script.n];
+
+    (void)k;
+    if (script.refuses)
+        return nc_err_set(err, NC_ERR_TRANSIENT, EAGAIN, "there is no token");
+    assert_true(++script.n < MAX_REQS);
+    assert_string_equal(c->method, "POST");
+    (void)snprintf(r->path, sizeof(r->path), "%s", c->path);
+    (void)snprintf(r->name, sizeof(r->name), "%s",
+                   nc_value_string(nc_value_path(c->body, "metadata.name")));
+    (void)snprintf(r->message, sizeof(r->message), "%s", nc_value_get_string(c->body, "message"));
+    assert_string_equal(nc_value_get_string(c->body, "reason"), "NodeDraining");
+    assert_string_equal(nc_value_get_string(c->body, "type"), "Normal");
+    assert_string_equal(nc_value_string(nc_value_path(c->body, "involvedObject.kind")), "Pod");
+    assert_string_equal(nc_value_string(nc_value_path(c->body, "involvedObject.namespace")),
+                        nc_value_string(nc_value_path(c->body, "metadata.namespace")));
+    assert_non_null(nc_value_string(nc_value_path(c->body, "involvedObject.uid")));
+    r->is_open = true;
+    r->done = c->done;
+    r->userdata = c->userdata;
+    *ret = r;
+    return 0;
+}
+
+struct nc_kube_req *nc_kube_cancel(struct nc_kube_req *r) {
+    if (r)
+        r->is_open = false;
+    return NULL;
+}
+
+int nc_kube_perform(struct nc_kube *k, const struct nc_kube_call *c, struct nc_value **ret_object,
+                    struct nc_kube_status *ret_status, struct nc_err *err) {
+    (void)k;
+    (void)c;
+    (void)ret_object;
+    (void)ret_status;
+    return nc_err_set(err, NC_ERR_BUG, EINVAL, "nothing waits here");
+}
+
+static uint64_t now_of(void *userdata) {
+    (void)userdata;
+    return script.now_usec;
+}
+
+static bool is_evicting(void *userdata) {
+    (void)userdata;
+    return script.is_evicting;
+}
+
+struct world {
+    struct nc_pod_events p;
+    struct nc_api_session api;
+    struct nc_counters counters;
+    char *node_name;
+    sd_event *event;
+};
+
+static int set_up(void **state) {
+    struct world *w = nc_calloc(1, sizeof(*w));
+
+    memset(&script, 0, sizeof(script));
+    script.now_usec = 1000 * SEC;
+    assert_int_equal(nc_log_set_level("error"), 0);
+    assert_int_equal(sd_event_new(&w->event), 0);
+    w->api.step = NC_SESSION_UP;
+    w->node_name = nc_strdup("node-1");
+    w->p.o = (struct nc_pod_events_options){.event = w->event,
+                                            .api = &w->api,
+                                            .counters = &w->counters,
+                                            .node_name = &w->node_name,
+                                            .now = now_of,
+                                            .is_evicting = is_evicting};
+    *state = w;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    struct world *w = *state;
+
+    nc_pod_events_done(&w->p);
+    for (size_t i = 0; i < script.n; i++)
+        assert_false(script.reqs[i].is_open);
+    sd_event_unref(w->event);
+    free(w->node_name);
+    free(w);
+    return 0;
+}
+
+static void add(struct world *w, unsigned i, uint64_t deadline_usec) {
+    char name[32], uid[32], namespace[] = "team-a";
+    const struct nc_pod_news n = {.kind = NC_POD_NEWS_EVICTED,
+                                  .is_first = true,
+                                  .namespace = namespace,
+                                  .name = name,
+                                  .uid = uid};
+
+    (void)snprintf(name, sizeof(name), "pod-%u", i);
+    (void)snprintf(uid, sizeof(uid), "uid-%u", i);
+    nc_pod_events_add(&w->p, &n, "spot", deadline_usec);
+}
+
+static void got(size_t i, int http) {
+    struct nc_kube_status status = {.http = http};
+    const struct nc_err err = {.class = http >= 200 && http < 300 ? NC_ERR_NONE : NC_ERR_TRANSIENT};
+
+    (void)snprintf(status.reason, sizeof(status.reason), "%s", http == 409 ? "AlreadyExists" : "");
+    assert_true(script.reqs[i].is_open);
+    script.reqs[i].is_open = false;
+    script.reqs[i].done(script.reqs[i].userdata, NULL, &status, &err);
+}
+
+/* Lets the pause after a failure pass. */
+static void retry(struct world *w) {
+    assert_true(w->p.not_before_usec > 0);
+    w->p.not_before_usec = 0;
+    nc_pod_events_send(&w->p);
+}
+
+static void test_what_is_said(void **state) {
+    struct world *w = *state;
+    char first[64];
+
+    add(w, 1, 1600 * SEC);
+    assert_int_equal(script.n, 0); /* not before what else is to be done */
+    assert_true(sd_event_run(w->event, 1000000) > 0);
+    assert_int_equal(script.n, 1);
+    assert_string_equal(script.reqs[0].path, "/api/v1/namespaces/team-a/events");
+    assert_string_equal(
+        script.reqs[0].message,
+        "Evicted: node node-1 is draining (source spot, deadline 1970-01-01T00:26:40Z)");
+    (void)snprintf(first, sizeof(first), "%s", script.reqs[0].name);
+    got(0, 201);
+    assert_int_equal(w->counters.pod_events_sent, 1);
+    assert_int_equal(w->p.n, 0);
+    add(w, 1, 0); /* another process, later: the same name, and the API server has it already */
+    nc_pod_events_send(&w->p);
+    assert_string_equal(script.reqs[1].message,
+                        "Evicted: node node-1 is draining (source spot, without a deadline)");
+    assert_string_equal(script.reqs[1].name, first);
+    got(1, 409);
+    assert_int_equal(w->counters.pod_events_sent, 2);
+    assert_int_equal(w->p.n, 0);
+}
+
+static void test_behind_evictions(void **state) {
+    struct world *w = *state;
+
+    for (unsigned i = 0; i < 9; i++)
+        add(w, i, 0);
+    script.is_evicting = true;
+    nc_pod_events_send(&w->p);
+    assert_int_equal(script.n, 1);
+    nc_pod_events_send(&w->p);
+    assert_int_equal(script.n, 1);
+    script.is_evicting = false;
+    nc_pod_events_send(&w->p);
+    assert_int_equal(script.n, 4);
+    got(2, 201);
+    nc_pod_events_send(&w->p);
+    assert_int_equal(script.n, 5);
+}
+
+static void test_bounded(void **state) {
+    struct world *w = *state;
+
+    for (unsigned i = 0; i < NC_POD_EVENTS_MAX + 3; i++)
+        add(w, i, 0);
+    assert_int_equal(w->p.n, NC_POD_EVENTS_MAX);
+    assert_int_equal(w->counters.pod_events_dropped, 3);
+    for (size_t i = 0; i < NC_POD_EVENTS_MAX; i++) {
+        nc_pod_events_send(&w->p);
+        got(i, 201);
+    }
+    assert_int_equal(w->counters.pod_events_sent, NC_POD_EVENTS_MAX);
+}
+
+static void test_unavailable(void **state) {
+    struct world *w = *state;
+
+    add(w, 1, 1060 * SEC);
+    add(w, 2, 0);
+    nc_pod_events_send(&w->p);
+    got(0, 503);
+    got(1, 0);
+    assert_int_equal(w->p.n, 2);
+    nc_pod_events_send(&w->p); /* a pause */
+    assert_int_equal(script.n, 2);
+    retry(w);
+    assert_int_equal(script.n, 4);
+    w->api.step = NC_SESSION_UP + 1;
+    nc_pod_events_pause(&w->p); /* the connection goes with what is in flight */
+    assert_false(script.reqs[2].is_open);
+    nc_pod_events_send(&w->p);
+    assert_int_equal(script.n, 4);
+    script.now_usec = 1060 * SEC; /* the deadline of one */
+    nc_pod_events_send(&w->p);
+    assert_int_equal(w->p.n, 1);
+    assert_int_equal(w->counters.pod_events_dropped, 1);
+    script.now_usec = 1600 * SEC; /* ten minutes of the other */
+    nc_pod_events_send(&w->p);
+    assert_int_equal(w->p.n, 0);
+    assert_int_equal(w->counters.pod_events_dropped, 2);
+}
+
+static void test_refused(void **state) {
+    struct world *w = *state;
+
+    add(w, 1, 0);
+    add(w, 2, 0);
+    nc_pod_events_send(&w->p);
+    got(0, 403); /* the namespace is terminating */
+    got(1, 429);
+    assert_int_equal(w->p.n, 1);
+    assert_int_equal(w->counters.pod_events_dropped, 1);
+    script.refuses = true;
+    retry(w);
+    assert_int_equal(w->p.n, 1);
+    assert_int_equal(script.n, 2);
+    script.refuses = false;
+    retry(w);
+    got(2, 201);
+    assert_int_equal(w->p.n, 0);
+}
+
+TEST_GROUP() {
+    const struct CMUnitTest tests[] = {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+        TEST(test_what_is_said), TEST(test_behind_evictions), TEST(test_bounded),
+        TEST(test_unavailable),  TEST(test_refused),
+    };
+
+    return run_group(tests, NULL, NULL);
+}
