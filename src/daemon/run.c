@@ -226,6 +226,7 @@ static void daemon_done(struct nc_daemon *d) {
     nc_daemon_announce_done(d);
     nc_requests_close(&d->requests);
     nc_shutdown_close(&d->shutdown);
+    nc_hook_runner_close(&d->hooks);
     d->poller = nc_notice_poller_free(d->poller);
     nc_imds_free(d->imds);
     if (d->lock_fd >= 0)
