@@ -34,6 +34,7 @@ static const char server[] =
     "        if word == 'bare': target.wants.clear()\n"
     "        if word == 'required': target.result = 'dependency'\n"
     "        if word == 'drop': bus.drop_clients()\n"
+    "        if word == 'strangers': bus.has_strangers = True\n"
     "        if word == 'unreadable': bus.refuses_reads = True\n"
     "        if word == 'starts': answer = target.starts\n"
     "        if word == 'calls': answer = len(bus.calls)\n"
@@ -177,13 +178,15 @@ static void test_failures(void **state) {
     }
 }
 
-/* One that hangs is told of by nobody; and who forgets it leaves its job alone. */
+/* One that hangs is told of by nobody, strangers who say that it has ended included; and who
+ * forgets it leaves its job alone. */
 static void test_hangs(void **state) {
     struct world w = {0};
     const uint64_t until_usec = nc_mono_usec() + 1000000;
 
     (void)state;
     open_world(&w);
+    ask_server(&w, "strangers");
     ask_server(&w, "hang");
     begin(&w, nc_mono_usec(), false);
     while (nc_mono_usec() < until_usec)
