@@ -253,9 +253,9 @@ def check_hooks(report: Report, boot: Boot, life: Life, writes: list[dict[str, A
         runs[name] = [[float(word) for word in line.split()] for line in lines]
     evictions = named(writes, "create", "pods", sub="eviction")
     first = audit_time(evictions[0]) if evictions else 0.0
-    gone = [
-        audit_time(e, "stageTimestamp")
-        for e in named(boot.plane.audit(), "delete", "pods")
+    ended = [  # that its containers have ended is the last thing that kubelet writes of a pod
+        audit_time(e)
+        for e in named(boot.plane.audit(), "patch", "pods", sub="status")
         if e["objectRef"].get("name") in ("free", "held") and "kubelet" in e.get("userAgent", "")
     ]
     drained = [audit_time(e) for e in named(writes, "patch", "nodes", sub="status")]
@@ -264,9 +264,9 @@ def check_hooks(report: Report, boot: Boot, life: Life, writes: list[dict[str, A
     report.check("... though its target was active of an earlier one", len(runs["pre"]) == 2, runs)
     report.check("... and ended before the first eviction", bool(pre) and pre[0][1] <= first, (runs, first))
     report.check("the hook after the drain ran, once", len(runs["post"]) == 1, runs)
-    if runs["post"] and gone and drained:
+    if runs["post"] and ended and drained:
         begin, end = runs["post"][0]
-        report.check("... after the last pod", begin >= max(gone), (runs, gone))
+        report.check("... after the last pod", begin >= max(ended), (runs, ended))
         report.check("... and ended before the Node was Drained", end <= drained[-1], (runs, drained))
     said = [line for line in seen.journal("nodeclaimd.service").splitlines() if "-drain.target" in line]
     report.check("neither failed, nor hung", sum(" has ended after " in line for line in said) == 2, said)
