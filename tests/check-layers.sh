@@ -24,14 +24,14 @@ rules='
 owns base backoff clock err file json-filter mem names prometheus quantity sources str toml value zip
 owns config config host-config userdata
 owns plan containerd facts fileset plan
-owns drain drain drain-report hint lifecycle notice pod
+owns drain drain drain-report hint hooks lifecycle notice pod
 owns report report daemon-metrics
 owns control control lease
 owns standalone standalone budget
 owns net http
 owns aws autoscaling ec2 imds node-token role sigv4
 owns kube kube kube-control kube-drain kubeconfig
-owns host host image login
+owns host host image login target
 room base system yaml.h zlib.h
 room config pure base
 room plan pure base config

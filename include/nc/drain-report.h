@@ -16,8 +16,9 @@
  * sources:
  * [{source, id, action, noticed, deadline, begin, policy}], cordon: {ours, since}, pods: as
  * nc_drain_counts() has them, blocked: [{pod, budget, message, forceDeleteAt}] (at most 20),
- * drained, history: [{phase, at, atUsec}] as given}. Owned. Times as RFC 3339; null where there is
- * none. `history` is consumed, may be NULL. */
+ * hooks: {preDrain, postDrain: {state, started, ended}}, drained, history: [{phase, at, atUsec}] as
+ * given}. Owned. Times as RFC 3339; null where there is none. `history` is consumed, may be NULL.
+ */
 struct nc_value *nc_drain_report(const struct nc_life *l, uint64_t now_usec,
                                  struct nc_value *history);
 

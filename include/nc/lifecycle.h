@@ -51,6 +51,12 @@
  *    than are kept, or one that cannot be read) it is not said: what is known is evicted; then, or
  *    every 5 s with a deadline and every 30 s without one, all are listed again, until a list is
  *    complete.
+ *  - Hooks: each is started once a drain. The one before it is started as soon as the pods are
+ *    listed, and no pod is evicted before it has ended, but at its force-delete time. The one after
+ *    it is started once no pod is left and the grace period after the cordon is over; Drained is
+ *    not said before it has ended. Neither is waited for longer than hook_timeout_usec, nor beyond
+ *    T, nor the first beyond the force-delete time of a pod that is not leaving. After a restart
+ *    one that runs is not started again.
  */
 #ifndef NC_LIFECYCLE_H
 #define NC_LIFECYCLE_H
@@ -61,6 +67,7 @@
 
 #include "nc/config.h"
 #include "nc/drain.h"
+#include "nc/hooks.h"
 #include "nc/mem.h"
 #include "nc/notice.h"
 #include "nc/value.h"
@@ -109,7 +116,8 @@ struct nc_life_rules {
     enum nc_drain_mode mode;
     uint64_t autoscaling_usec; /* a deadline so much after its NOTICE, which has none; 0 = none */
     uint64_t margin_usec, linger_usec;
-    bool tolerating_last; /* pods that a drain would leave are drained last */
+    uint64_t hook_timeout_usec; /* 0 = hooks are not started */
+    bool tolerating_last;       /* pods that a drain would leave are drained last */
     unsigned max_in_flight;
     uint64_t seed;   /* of the instance id */
     size_t max_pods; /* that are kept; 0 = NC_DRAIN_MAX_PODS. For tests */
@@ -158,6 +166,8 @@ enum nc_life_action_kind {
     NC_LIFE_ACTION_ANNOUNCE,     /* say it: `reason`, `message`, `is_warning`, `milestone` */
     NC_LIFE_ACTION_POD_NEWS,     /* a line of the log: `news` */
     NC_LIFE_ACTION_RELEASE_INHIBITOR, /* the shutdown may go on: give the inhibitor back */
+    NC_LIFE_ACTION_START_HOOK,  /* `hook`: how it goes is a HOOK event, the first of them at once */
+    NC_LIFE_ACTION_FOLLOW_HOOK, /* `hook`, which was started before this process was: likewise */
 };
 enum nc_life_milestone {
     NC_LIFE_MILESTONE_NOTICED = 1, /* a source became active. Event SpotInterruption, … */
@@ -174,6 +184,7 @@ enum nc_life_milestone {
     NC_LIFE_MILESTONE_RELEASED,
     NC_LIFE_MILESTONE_RECORDONED, /* our cordon was lifted under a deadline, and made once more */
     NC_LIFE_MILESTONE_ORPHANED,   /* the Node was deleted in the middle of a drain, which goes on */
+    NC_LIFE_MILESTONE_HOOK,       /* one failed, or is not waited for any longer */
     _NC_LIFE_MILESTONE_MAX
 };
 struct nc_life_action {
@@ -181,6 +192,7 @@ struct nc_life_action {
     struct nc_node_write write;
     struct nc_drain_action pod;
     struct nc_pod_news news;
+    enum nc_hook hook;
     enum nc_life_milestone milestone;
     const char *reason; /* of the Event; static: one a milestone, but NOTICED has the source's */
     bool is_warning;
@@ -210,6 +222,7 @@ enum nc_life_event_kind {
     NC_LIFE_WRITTEN,    /* the write in flight ended: `outcome` (and a NODE event before it, where
                            the answer brought the Node) */
     NC_LIFE_POD_ANSWER, /* `uid`, `verb`, `answer` */
+    NC_LIFE_HOOK,       /* `hook`, `hook_state`: RUNNING, NONE, DONE, or FAILED with `message` */
     NC_LIFE_TICK,       /* nc_life_next() has come */
     _NC_LIFE_EVENT_MAX
 };
@@ -232,6 +245,9 @@ struct nc_life_event {
     const struct nc_pod_answer *answer;
     enum nc_write_outcome outcome;
     uint64_t retry_after_usec;
+    enum nc_hook hook;
+    enum nc_hook_state hook_state;
+    const char *message;
 };
 
 struct nc_life;
@@ -268,6 +284,7 @@ struct nc_life_view {
     bool is_ours;           /* the cordon: we made it, and it was not lifted since */
     bool is_orphaned;       /* our Node was deleted, and another one was not seen */
     uint64_t cordoned_usec, drained_usec;
+    struct nc_hook_run hooks[_NC_HOOK_MAX];
     struct nc_drain_summary drain;
     struct nc_drain_rules drain_rules;
 };

@@ -16,12 +16,14 @@
 #include "shapes.h"
 
 #define SECOND ((uint64_t)1000000)
+#define HOOK_TIMEOUT_MAX_USEC (600 * SECOND)
 
 const struct nc_config nc_config_defaults = {
 #define POLICY(id, name, by_default, ...) [NC_SOURCE_##id] = NC_POLICY_##by_default,
     .policy = {NC_SOURCES(POLICY, POLICY)},
     .drain_mode = NC_DRAIN_AUTO,
     .drain_margin_usec = NC_MARGIN_USEC,
+    .drain_hook_timeout_usec = 30 * SECOND,
     .drain_pod_events = true,
     .report_console = true,
     .report_events = true,
@@ -308,7 +310,7 @@ static void apply_kubelet(struct nc_config *c) {
     c->system_reserved = copy_at(c, "spec.reservation.systemReserved");
 }
 
-static void apply_policies(struct nc_config *c) {
+static int apply_policies(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
     for (enum nc_source s = 0; s < _NC_SOURCE_MAX; s++) {
         nc_auto_free char *path = nc_asprintf("spec.interruption.%s", nc_source_name(s));
         c->policy[s] = nc_sources[s].is_option ? (enum nc_policy)pick(c, path, nc_policy_names,
@@ -323,9 +325,15 @@ static void apply_policies(struct nc_config *c) {
         duration_at(c, "spec.drain.margin", nc_config_defaults.drain_margin_usec);
     c->drain_linger_usec =
         duration_at(c, "spec.drain.linger", nc_config_defaults.drain_linger_usec);
+    c->drain_hook_timeout_usec =
+        duration_at(c, "spec.drain.hookTimeout", nc_config_defaults.drain_hook_timeout_usec);
     c->drain_pod_events = bool_at(c, "spec.drain.podEvents", nc_config_defaults.drain_pod_events);
     c->drain_tolerating_last =
         bool_at(c, "spec.drain.toleratingLast", nc_config_defaults.drain_tolerating_last);
+    if (c->drain_hook_timeout_usec > HOOK_TIMEOUT_MAX_USEC)
+        return conflict(d, c, "spec.drain.hookTimeout", "is at most 10m: the drain waits for it",
+                        err);
+    return 0;
 }
 
 static void apply_surroundings(struct nc_config *c) {
@@ -460,6 +468,8 @@ int nc_config_build(const struct nc_documents *d, struct nc_config *ret, struct 
         r = apply_max_pods(d, &c, err);
     if (r >= 0)
         r = apply_shutdown(d, &c, err);
+    if (r >= 0)
+        r = apply_policies(d, &c, err);
     if (r < 0) {
         if (err && !err->remedy[0])
             nc_err_remedy(err, "Correct the setting that is named; nodeclaimd explain shows where "
@@ -468,7 +478,6 @@ int nc_config_build(const struct nc_documents *d, struct nc_config *ret, struct 
     }
     apply_node_settings(&c);
     apply_kubelet(&c);
-    apply_policies(&c);
     apply_surroundings(&c);
     nc_host_config_fill(d, &c);
     r = check_unsupported(d, &c, err);
@@ -481,11 +490,12 @@ int nc_config_build(const struct nc_documents *d, struct nc_config *ret, struct 
 
 int nc_config_policies(const struct nc_documents *d, struct nc_config *ret, struct nc_err *err) {
     nc_cleanup(nc_config_done) struct nc_config c = NC_CONFIG_INIT;
-    const int r = merge(d, &c, err);
+    int r = merge(d, &c, err);
 
+    if (r >= 0)
+        r = apply_policies(d, &c, err);
     if (r < 0)
         return r;
-    apply_policies(&c);
     apply_surroundings(&c);
     *ret = c;
     c = (struct nc_config)NC_CONFIG_INIT;

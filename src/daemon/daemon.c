@@ -27,7 +27,7 @@ struct nc_posted {
     struct nc_node_view node;
     struct nc_pod pod;
     struct nc_pod_answer answer;
-    char *uid;
+    char *uid, *message;
 };
 
 /* EC2's clock, carried on by the time that the machine is up; the API server's, by which requests
@@ -154,6 +154,10 @@ static void carry_out(struct nc_daemon *d, const struct nc_life_action *a) {
         break;
     case NC_LIFE_ACTION_RELEASE_INHIBITOR:
         nc_shutdown_release(&d->shutdown);
+        break;
+    case NC_LIFE_ACTION_START_HOOK:
+    case NC_LIFE_ACTION_FOLLOW_HOOK:
+        nc_hook_runner_start(&d->hooks, a->hook, a->kind == NC_LIFE_ACTION_FOLLOW_HOOK);
         break;
     }
 }
@@ -285,12 +289,15 @@ static struct nc_posted *copy_event(const struct nc_life_event *e) {
     }
     p->uid = nc_strdup(e->uid);
     p->event.uid = p->uid;
+    p->message = nc_strdup(e->message);
+    p->event.message = p->message;
     return p;
 }
 
 static void free_posted(struct nc_posted *p) {
     nc_pod_done(&p->pod);
     free(p->uid);
+    free(p->message);
     free(p);
 }
 
@@ -319,6 +326,7 @@ void nc_daemon_post(struct nc_daemon *d, struct nc_life_event *e) {
         free_posted(p);
     }
     d->steps.is_stepping = false;
+    nc_hook_runner_check(&d->hooks);
     nc_daemon_arm(d);
 }
 

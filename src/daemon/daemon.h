@@ -11,6 +11,7 @@
 #include "api-session.h"
 #include "claim.h"
 #include "gather.h"
+#include "hooks.h"
 #include "imds-condition.h"
 #include "nc/daemon-metrics.h"
 #include "nc/drain-report.h"
@@ -92,6 +93,7 @@ struct nc_daemon {
     struct nc_notice_poller *poller; /* NULL until facts were requested once */
     struct nc_shutdown shutdown;
     struct nc_requests requests;
+    struct nc_hook_runner hooks;
 
     struct nc_series series[NC_SERIES]; /* Events that are reported again and again */
     struct nc_value *history; /* [{phase, at}] of this life, at most 64; daemon.c fills it */

@@ -40,6 +40,7 @@ static void keep_config(struct nc_daemon *d, struct nc_config *c) {
         .drain_mode = c->drain_mode,
         .drain_margin_usec = c->drain_margin_usec,
         .drain_linger_usec = c->drain_linger_usec,
+        .drain_hook_timeout_usec = c->drain_hook_timeout_usec,
         .drain_pod_events = c->drain_pod_events,
         .drain_tolerating_last = c->drain_tolerating_last,
         .report_console = c->report_console,

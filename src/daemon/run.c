@@ -227,6 +227,7 @@ static void daemon_done(struct nc_daemon *d) {
     nc_pod_events_done(&d->pod_events);
     nc_requests_close(&d->requests);
     nc_shutdown_close(&d->shutdown);
+    nc_hook_runner_close(&d->hooks);
     d->poller = nc_notice_poller_free(d->poller);
     nc_imds_free(d->imds);
     if (d->lock_fd >= 0)

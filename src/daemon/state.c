@@ -70,6 +70,9 @@ int nc_daemon_state_load(struct nc_daemon *d, struct nc_err *err) {
         return 0;
     }
     wrong = check(d, state);
+    if (!wrong && is_same_boot(d, state)
+        && !nc_hook_runner_load(&d->hooks, nc_value_get(state, "hooks")))
+        wrong = "invalid hooks";
     if (!wrong && nc_life_load(d->life, nc_value_get(state, "life"), is_same_boot(d, state)) < 0)
         wrong = "invalid drain state";
     if (wrong) {
@@ -83,6 +86,7 @@ int nc_daemon_state_load(struct nc_daemon *d, struct nc_err *err) {
 
 static struct nc_value *state_of(const struct nc_daemon *d) {
     struct nc_value *state = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *hooks = nc_hook_runner_save(&d->hooks);
 
     nc_value_set_int(state, "schema", SCHEMA);
     if (d->boot_id)
@@ -92,6 +96,8 @@ static struct nc_value *state_of(const struct nc_daemon *d) {
     if (d->pods.wants_clean_up)
         nc_value_set_bool(state, "clean_up", true);
     nc_value_set(state, "life", nc_life_save(d->life));
+    if (hooks)
+        nc_value_set(state, "hooks", hooks);
     return state;
 }
 

@@ -203,6 +203,23 @@ static void on_request_refused(void *userdata, const char *message) {
     nc_daemon_announce(userdata, &a);
 }
 
+/* --- hooks */
+
+static bool is_hook_awaited(void *userdata, enum nc_hook h) {
+    const struct nc_daemon *d = userdata;
+    struct nc_life_view view;
+
+    if (!d->life)
+        return false;
+    nc_life_get_view(d->life, nc_daemon_now(d), &view);
+    return view.hooks[h].state == NC_HOOK_RUNNING;
+}
+
+/* Whoever comes after us must know that it was started. */
+static void on_hook_begun(void *userdata) {
+    nc_daemon_state_save(userdata);
+}
+
 /* An answer shows EC2's clock. */
 static void on_poll_answered(void *userdata) {
     nc_daemon_read_skew(userdata);
@@ -267,6 +284,12 @@ void nc_daemon_open_sources(struct nc_daemon *d) {
 
 void nc_daemon_wire(struct nc_daemon *d) {
     wire_node(d);
+    d->hooks.o = (struct nc_hook_options){.event = d->app->event,
+                                          .root = d->app->opts.root,
+                                          .post = post_event,
+                                          .is_awaited = is_hook_awaited,
+                                          .begun = on_hook_begun,
+                                          .userdata = d};
     d->claim.o = (struct nc_claim_watch_options){.event = d->app->event,
                                                  .api = &d->api,
                                                  .counters = &d->counters,

@@ -53,6 +53,20 @@ static struct nc_value *new_cordon(const struct nc_life_view *view) {
     return v;
 }
 
+static struct nc_value *new_hooks(const struct nc_life_view *view) {
+    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+
+    for (enum nc_hook h = 0; h < _NC_HOOK_MAX; h++) {
+        const struct nc_hook_run *run = &view->hooks[h];
+        struct nc_value *one = nc_value_new(NC_VALUE_MAP);
+        nc_value_set_string(one, "state", nc_hook_state_name(run->state));
+        nc_value_set_time(one, "started", run->started_usec);
+        nc_value_set_time(one, "ended", run->ended_usec);
+        nc_value_set(v, nc_hook_name(h), one);
+    }
+    return v;
+}
+
 struct nc_value *nc_drain_counts(const struct nc_drain_summary *s) {
     struct nc_value *v = nc_value_new(NC_VALUE_MAP);
     struct nc_value *excluded = nc_value_new(NC_VALUE_MAP);
@@ -119,6 +133,7 @@ struct nc_value *nc_drain_report_view(const struct nc_life_view *view, const str
                  view->drain.blocked + view->drain.kept > 0
                      ? new_blocked(d, &view->drain_rules, now_usec)
                      : nc_value_new(NC_VALUE_LIST));
+    nc_value_set(v, "hooks", new_hooks(view));
     nc_value_set_time(v, "drained", view->drained_usec);
     nc_value_set(v, "history", history ? history : nc_value_new(NC_VALUE_LIST));
     return v;

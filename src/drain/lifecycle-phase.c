@@ -89,10 +89,11 @@ static bool is_drained(struct nc_life *l) {
         return true;
     if (l->marked_absent_usec && l->opened_usec < l->marked_absent_usec)
         return false;
-    return nc_life_has_come(l, nc_life_later(cordoned_usec, NC_LIFE_GRACE_USEC))
+    l->is_emptied = nc_life_has_come(l, nc_life_later(cordoned_usec, NC_LIFE_GRACE_USEC));
+    return l->is_emptied
            && (nc_life_has_come(l, nc_life_later(cordoned_usec, l->rules.linger_usec))
                || is_time_over(l))
-           && are_volumes_off(l);
+           && are_volumes_off(l) && nc_life_is_hook_over(l, NC_HOOK_POST_DRAIN);
 }
 
 static enum nc_life_phase pod_phase(struct nc_life *l) {
@@ -112,6 +113,7 @@ static enum nc_life_phase pod_phase(struct nc_life *l) {
 }
 
 enum nc_life_phase nc_life_wanted_phase(struct nc_life *l) {
+    l->is_emptied = false;
     if (l->force.policy < NC_POLICY_REPORT)
         return nc_life_wants_undo(l) || l->in_flight ? NC_LIFE_RELEASING : NC_LIFE_IDLE;
     if (l->is_resuming && l->phase != NC_LIFE_IDLE && l->phase != NC_LIFE_RELEASING)

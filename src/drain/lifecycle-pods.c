@@ -19,7 +19,8 @@
 void nc_life_drain_rules(const struct nc_life *l, struct nc_drain_rules *ret) {
     *ret = (struct nc_drain_rules){
         .t_usec = l->force.t_usec,
-        .may_evict = l->is_synced && l->has_taken_over, /* tiers need to know every pod */
+        .may_evict = l->is_synced && l->has_taken_over /* tiers need to know every pod */
+                     && nc_life_is_hook_over(l, NC_HOOK_PRE_DRAIN),
         .has_disrupted_taint = l->node.has_disrupted_taint,
         .leaves_tolerating = l->force.is_only_deletion, /* nobody else requests a drain */
         .tolerating_last = l->rules.tolerating_last,

@@ -53,6 +53,11 @@ struct nc_life_budget {
     unsigned times;
 };
 
+struct nc_life_hook {
+    struct nc_hook_run run;
+    bool is_followed; /* by this process */
+};
+
 struct nc_life {
     struct nc_life_rules rules;
     uint64_t now_usec;               /* of the last event */
@@ -107,8 +112,10 @@ struct nc_life {
     uint64_t marked_absent_usec; /* when a pod was last said to be gone in an answer; 0 = never */
     struct nc_strv unseen;       /* uids that were known before the pods were listed again */
     uint64_t empty_usec;         /* since when no eligible pod is left; 0 = there are some */
-    bool is_failed;              /* the deadline has passed and pods are left */
-    bool has_taken_over;         /* from whoever deleted the Node */
+    struct nc_life_hook hooks[_NC_HOOK_MAX];
+    bool is_emptied;     /* no pod is left and none comes: the second may start */
+    bool is_failed;      /* the deadline has passed and pods are left */
+    bool has_taken_over; /* from whoever deleted the Node */
 };
 
 /* lifecycle.c: is it that late? If not, a TICK will come then. */
@@ -156,6 +163,15 @@ void nc_life_report_pods(struct nc_life *l, struct nc_life_actions *out); /* wha
 void nc_life_step_pods(struct nc_life *l, struct nc_life_actions *out);
 void nc_life_report_blocked(struct nc_life *l, const struct nc_life_event *e,
                             struct nc_life_actions *out);
+
+/* hooks.c */
+bool nc_life_is_hook_over(const struct nc_life *l, enum nc_hook h);
+void nc_life_limit_hooks(struct nc_life *l, struct nc_life_actions *out);
+void nc_life_start_hooks(struct nc_life *l, struct nc_life_actions *out);
+void nc_life_observe_hook(struct nc_life *l, const struct nc_life_event *e,
+                          struct nc_life_actions *out);
+struct nc_value *nc_life_save_hooks(const struct nc_life *l); /* NULL = none was started */
+bool nc_life_load_hooks(const struct nc_value *v, struct nc_life_hook *hooks);
 
 /* lifecycle-write.c */
 bool nc_life_keeps_cordon(const struct nc_life *l); /* a Node that goes stays cordoned */

@@ -16,6 +16,7 @@ void nc_life_rules_from(const struct nc_config *c, uint64_t seed, struct nc_life
         .autoscaling_usec = c->autoscaling_deadline_usec,
         .margin_usec = c->drain_margin_usec,
         .linger_usec = c->drain_linger_usec,
+        .hook_timeout_usec = c->drain_hook_timeout_usec,
         .tolerating_last = c->drain_tolerating_last,
         .max_in_flight = NC_DRAIN_MAX_IN_FLIGHT,
         .seed = seed,
@@ -157,6 +158,8 @@ static void forget_drain(struct nc_life *l) {
         l->has_announced[of_drain[i]] = false;
     for (size_t i = 0; i < NC_LIFE_BUDGETS; i++)
         free(nc_steal(&l->budgets[i].key));
+    if (nc_life_all_observed(l)) /* after a restart the drain may yet turn out to go on */
+        memset(l->hooks, 0, sizeof(l->hooks));
     l->has_taken_over = false;
     l->held_phase = NC_LIFE_IDLE;
 }

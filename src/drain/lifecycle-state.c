@@ -62,6 +62,7 @@ static struct nc_value *save_node(const struct nc_life *l) {
 struct nc_value *nc_life_save(const struct nc_life *l) {
     struct nc_value *v = nc_value_new(NC_VALUE_MAP);
     struct nc_value *sources = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *hooks = nc_life_save_hooks(l);
 
     for (size_t i = 0; i < _NC_SOURCE_MAX; i++)
         if (l->sources[i].is_active)
@@ -70,6 +71,8 @@ struct nc_value *nc_life_save(const struct nc_life *l) {
     set_usec(v, "since", l->since_usec);
     nc_value_set(v, "sources", sources);
     nc_value_set(v, "node", save_node(l));
+    if (hooks)
+        nc_value_set(v, "hooks", hooks);
     return v;
 }
 
@@ -174,7 +177,8 @@ static bool load(const struct nc_value *v, struct nc_life *l) {
     const struct nc_value *sources = nc_value_get(v, "sources");
 
     if (!get_phase(v, &l->phase) || !get_usec(v, "since", &l->since_usec) || !sources
-        || sources->type != NC_VALUE_LIST || !load_node(nc_value_get(v, "node"), l))
+        || sources->type != NC_VALUE_LIST || !load_node(nc_value_get(v, "node"), l)
+        || !nc_life_load_hooks(nc_value_get(v, "hooks"), l->hooks))
         return false;
     for (size_t i = 0; i < sources->n; i++)
         if (!load_source(sources->items[i], l->sources))
@@ -210,5 +214,6 @@ int nc_life_load(struct nc_life *l, const struct nc_value *saved, bool same_boot
     l->cordoned_usec = s.cordoned_usec;
     l->drained_usec = s.drained_usec;
     memcpy(l->has_announced, s.has_announced, sizeof(l->has_announced));
+    memcpy(l->hooks, s.hooks, sizeof(l->hooks));
     return 0;
 }

@@ -132,7 +132,7 @@ void nc_life_emit(enum nc_life_milestone m, const char *reason, char *message,
     a->is_warning = m == NC_LIFE_MILESTONE_NOTICED || m == NC_LIFE_MILESTONE_INCOMPLETE
                     || m == NC_LIFE_MILESTONE_BLOCKED || m == NC_LIFE_MILESTONE_FORCING
                     || m == NC_LIFE_MILESTONE_FAILED || m == NC_LIFE_MILESTONE_ORPHANED
-                    || m == NC_LIFE_MILESTONE_RECORDONED;
+                    || m == NC_LIFE_MILESTONE_RECORDONED || m == NC_LIFE_MILESTONE_HOOK;
 }
 
 void nc_life_emit_once(struct nc_life *l, enum nc_life_milestone m, char *message,
@@ -214,7 +214,7 @@ void nc_life_announce(struct nc_life *l, struct nc_life_actions *out) {
             nc_strdup("The Node was deleted during its drain: its pods are still evicted; progress "
                       "is reported in Events and on this machine only"),
             out);
-    if (l->phase == NC_LIFE_EVICTING)
+    if (l->phase == NC_LIFE_EVICTING && nc_life_is_hook_over(l, NC_HOOK_PRE_DRAIN))
         nc_life_emit_once(l, NC_LIFE_MILESTONE_DRAINING, nc_strdup("Evicting pods"), out);
     if (s.gap != NC_LIST_COMPLETE)
         nc_life_emit_once(l, NC_LIFE_MILESTONE_INCOMPLETE, gap_text(l, s.gap), out);

@@ -177,6 +177,9 @@ static void observe(struct nc_life *l, const struct nc_life_event *e, struct nc_
     case NC_LIFE_POD_ANSWER:
         observe_answer(l, e, out);
         break;
+    case NC_LIFE_HOOK:
+        nc_life_observe_hook(l, e, out);
+        break;
     case NC_LIFE_TICK:
         break;
     case _NC_LIFE_EVENT_MAX:
@@ -191,7 +194,9 @@ static void reconcile(struct nc_life *l, struct nc_life_actions *out) {
     nc_life_adopt(l);
     l->is_reconciling = true;
     l->is_counted = false;
+    nc_life_limit_hooks(l, out);
     enter(l, nc_life_wanted_phase(l));
+    nc_life_start_hooks(l, out);
     l->is_failed = nc_life_is_failed(l);
     nc_life_announce(l, out);
     nc_life_refresh_node(l, out);
@@ -214,6 +219,9 @@ static void set_back(struct nc_life *l, uint64_t by_usec) {
     for (size_t i = 0; i < _NC_SOURCE_MAX; i++)
         if (l->sources[i].noticed_usec > by_usec)
             l->sources[i].noticed_usec -= by_usec;
+    for (size_t i = 0; i < _NC_HOOK_MAX; i++)
+        if (l->hooks[i].run.started_usec > by_usec)
+            l->hooks[i].run.started_usec -= by_usec;
     for (size_t i = 0; i < _NC_WRITE_MAX; i++) {
         struct nc_life_try *t = &l->tries[i];
         t->wanted_usec = t->wanted_usec > by_usec ? t->wanted_usec - by_usec : 0;
@@ -304,6 +312,8 @@ void nc_life_get_view(const struct nc_life *l, uint64_t now_usec, struct nc_life
         ret->policies[s] = l->sources[s].policy;
         ret->noticed_usec[s] = l->sources[s].noticed_usec;
     }
+    for (size_t i = 0; i < _NC_HOOK_MAX; i++)
+        ret->hooks[i] = l->hooks[i].run;
     nc_life_drain_rules(l, &ret->drain_rules);
     nc_drain_summarize(nc_life_drain(l), &ret->drain_rules, now_usec, &ret->drain);
     ret->status_phase = nc_life_status_phase(l, &ret->drain);

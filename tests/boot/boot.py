@@ -27,7 +27,7 @@ from archive import archive  # noqa: E402
 from checks import LOCKED, Boot, Report, check_boot, check_unchanged  # noqa: E402
 from controlplane import ControlPlane  # noqa: E402
 from imds import Imds  # noqa: E402
-from life import MARGIN_SEC, Life, check_life, config  # noqa: E402
+from life import HOOKS, MARGIN_SEC, Life, check_life, config  # noqa: E402
 
 TOP = Path(__file__).resolve().parent.parent.parent
 OVERLAY = Path(__file__).resolve().parent / "image" / "root"
@@ -196,6 +196,13 @@ class Machine:
         folder.mkdir(parents=True)
         (folder / "50-fails-once.conf").write_text(f"[Service]\nExecStartPre=/bin/sh -c '{FAILS_ONCE}'\n")
 
+    def add_hooks(self) -> None:
+        """A unit before and one after a drain; and one that leaves the first target active, as an earlier drain does."""
+        folder = self.root / "etc/systemd/system"
+        for name, text in HOOKS.items():
+            (folder / name).write_text(text)
+        self._systemctl("enable", *HOOKS)
+
     def add_config(self, text: str) -> None:
         folder = self.root / "etc/nodeclaimd/conf.d"
         folder.mkdir(parents=True, exist_ok=True)
@@ -316,6 +323,7 @@ def run_scenario(scenario: Scenario, opts: argparse.Namespace, report: Report) -
             machine.add_certificate(*plane.ca.node(scenario.node))
         if scenario.life:
             machine.add_config(config(MARGIN_SEC))
+            machine.add_hooks()
         if scenario.pre_fails:
             machine.fail_once_before_kubelet()
         before: dict[str, int] = {}

@@ -27,6 +27,24 @@ REACH_CORDON_MSEC = 1100.0
 MAX_EXPOSURE = 2.0
 
 
+HOOK_SEC = 1.0
+NOTE = "/var/lib/boot-hooks"  # a line each time: when it began, when it ended
+
+
+def hook(target: str, name: str) -> str:
+    now = "$$(date +%%s.%%N)"
+    line = f'mkdir -p {NOTE}; begin={now}; sleep {HOOK_SEC}; echo "$$begin {now}" >>{NOTE}/{name}'
+    return f"[Service]\nType=oneshot\nExecStart=/bin/sh -c '{line}'\n[Install]\nWantedBy={target}\n"
+
+
+HOOKS = {
+    "boot-test-flush.service": hook("nodeclaimd-pre-drain.target", "pre"),
+    "boot-test-chat.service": hook("nodeclaimd-post-drain.target", "post"),
+    "boot-test-earlier-drain.service": "[Service]\nType=oneshot\n"
+    "ExecStart=/usr/bin/systemctl restart nodeclaimd-pre-drain.target\n[Install]\nWantedBy=multi-user.target\n",
+}
+
+
 def config(margin_sec: int) -> str:
     """An AgentConfig: so long before the deadline the node has to be empty."""
     return f"""\
@@ -227,6 +245,33 @@ def check_pods(report: Report, life: Life, writes: list[dict[str, Any]], late_se
     report.check("Drained, before the deadline", drained.get("status") == "True", drained)
 
 
+def check_hooks(report: Report, boot: Boot, life: Life, writes: list[dict[str, Any]]) -> None:
+    seen = Evidence(boot.machine.root)
+    runs = {}
+    for name in ("pre", "post"):
+        lines = (seen.file(f"{NOTE[1:]}/{name}") or "").splitlines()
+        runs[name] = [[float(word) for word in line.split()] for line in lines]
+    evictions = named(writes, "create", "pods", sub="eviction")
+    first = audit_time(evictions[0]) if evictions else 0.0
+    ended = [  # that its containers have ended is the last thing that kubelet writes of a pod
+        audit_time(e)
+        for e in named(boot.plane.audit(), "patch", "pods", sub="status")
+        if e["objectRef"].get("name") in ("free", "held") and "kubelet" in e.get("userAgent", "")
+    ]
+    drained = [audit_time(e) for e in named(writes, "patch", "nodes", sub="status")]
+    pre = [run for run in runs["pre"] if run[0] >= life.notice_time]
+    report.check("the hook before the drain ran, once", len(pre) == 1, runs)
+    report.check("... though its target was active of an earlier one", len(runs["pre"]) == 2, runs)
+    report.check("... and ended before the first eviction", bool(pre) and pre[0][1] <= first, (runs, first))
+    report.check("the hook after the drain ran, once", len(runs["post"]) == 1, runs)
+    if runs["post"] and ended and drained:
+        begin, end = runs["post"][0]
+        report.check("... after the last pod", begin >= max(ended), (runs, ended))
+        report.check("... and ended before the Node was Drained", end <= drained[-1], (runs, drained))
+    said = [line for line in seen.journal("nodeclaimd.service").splitlines() if "-drain.target" in line]
+    report.check("neither failed, nor hung", sum(" has ended after " in line for line in said) == 2, said)
+
+
 def stopped(seen: Evidence, unit: str) -> float:
     """When systemd had stopped it, of the machine's own journal."""
     times = [t for t, message in seen.manager_says(unit) if message.startswith(("Stopped ", unit + ": Deactivated"))]
@@ -252,4 +297,5 @@ def check_life(report: Report, boot: Boot, life: Life) -> None:
     written = writes(boot.plane, boot.scenario.node)
     check_signals(report, life, written, REACH_CORDON_MSEC)
     check_pods(report, life, written, 1.0)
+    check_hooks(report, boot, life, written)
     _check_service(report, seen)

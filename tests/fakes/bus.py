@@ -13,7 +13,7 @@ import select
 import socket
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable, Optional
 
@@ -47,7 +47,10 @@ class Unit:
     started_usec: int = 0  # the main process, by the wall clock; 0: there was none
     started_mono_usec: int = 0
     job: tuple[int, str] = (0, "/")  # its number and path, while there is one
+    wants: list[str] = field(default_factory=list)  # of a target: its job ends when those of these units have
+    takes_sec: float = 0.0  # so long its job runs
     condition_held: bool = False
+    active_mono_usec: int = 0  # when it became active last
     condition_mono_usec: int = 0  # when it was tested; 0: never
 
     def run(self, again: bool) -> None:
@@ -59,7 +62,7 @@ class Unit:
         self.started_usec, self.started_mono_usec = time.time_ns() // 1000, time.monotonic_ns() // 1000
         self.pid = self.start()
         self.starts += 1
-        self.active, self.sub = "active", "running"
+        self.active, self.sub, self.active_mono_usec = "active", "running", time.monotonic_ns() // 1000
         if self.crashes:
             self.active, self.sub, self.outcome = "activating", "auto-restart", "exit-code"
 
@@ -236,12 +239,23 @@ class Bus:
         if "logind" in str(call.body[0] if call.body else ""):
             self._read_logind_configuration()
             return ("o", [f"{SYSTEMD_PATH}/job/1"]) if call.member != "KillUnit" else ("", [])
+        if call.member == "ListUnitsByNames":
+            return "a(ssssssouso)", [[self._listed(name) for name in call.body[0]]]
         if call.member in ("StartUnit", "RestartUnit"):
             return "o", [self._start(sock, call.body[0], call.member == "RestartUnit")]
         raise Failure(f"{BUS}.Error.UnknownMethod", f"Unknown method {call.member}")
 
+    def _listed(self, name: str) -> tuple[Any, ...]:
+        unit = self.units.get(name, Unit())
+        loaded = "loaded" if name in self.units else "not-found"
+        number, job = unit.job
+        return name, name, loaded, unit.active, unit.sub, "", self.unit_path(name), number, "", job
+
     def _start(self, sock: socket.socket, name: str, again: bool) -> str:
         unit = self.unit(name)
+        wanted = [self.units[one] for one in unit.wants if one in self.units]
+        for one in (one for one in unit.wants if one in self.units):
+            self._start(sock, one, False)
         self._job += 1
         job = f"{SYSTEMD_PATH}/job/{self._job}"
         number = self._job
@@ -277,8 +291,8 @@ class Bus:
                 self.forge(
                     "JobRemoved", "uoss", number, job, name, result, interface=f"{SYSTEMD}.Manager", path=SYSTEMD_PATH
                 )
-        if unit.answers:
-            threading.Timer(0.02, finish).start()
+        if unit.answers and all(one.answers for one in wanted):
+            threading.Timer(max([0.02 + unit.takes_sec, *(0.04 + one.takes_sec for one in wanted)]), finish).start()
         return job
 
     def _fail_before(self, unit: Unit, again: bool) -> None:
@@ -318,6 +332,9 @@ class Bus:
             "SubState": ("s", unit.sub),
             "Result": ("s", unit.outcome),
             "LoadState": ("s", "loaded"),
+            "Wants": ("as", unit.wants),
+            "Requires": ("as", []),
+            "ActiveEnterTimestampMonotonic": ("t", unit.active_mono_usec),
             "Job": ("(uo)", unit.job),
             "ConditionResult": ("b", int(unit.condition_held)),
             "ConditionTimestampMonotonic": ("t", unit.condition_mono_usec),

@@ -79,6 +79,13 @@ static void handle_action(struct world *w, struct nc_life_action *a) {
     case NC_LIFE_ACTION_POD_NEWS:
         must(a->news.kind && a->news.namespace && a->news.name && a->news.message);
         break;
+    case NC_LIFE_ACTION_START_HOOK:
+        must(w->rules.hook_timeout_usec && is_anything_active(w));
+        must(a->hook != NC_HOOK_POST_DRAIN || w->is_synced);
+        break;
+    case NC_LIFE_ACTION_FOLLOW_HOOK:
+        must(a->hook == NC_HOOK_PRE_DRAIN || a->hook == NC_HOOK_POST_DRAIN);
+        break;
     case NC_LIFE_ACTION_RELEASE_INHIBITOR:
         must(w->is_active[NC_SOURCE_SHUTDOWN] && !w->has_released);
         w->has_released = true;
@@ -217,6 +224,16 @@ static void rules(struct world *w, uint8_t with) {
     w->rules.policy[with % _NC_SOURCE_MAX] = (enum nc_policy)(1 + (with >> 3) % 4);
     w->rules.mode = (enum nc_drain_mode)(1 + (with >> 5) % 4);
     w->rules.linger_usec = with & 128 ? 10000000 : 0;
+    w->rules.hook_timeout_usec = with & 64 ? 7000000 : 0;
+    step(w, &e);
+}
+
+static void hook(struct world *w, uint8_t with) {
+    struct nc_life_event e = {.kind = NC_LIFE_HOOK,
+                              .hook = (enum nc_hook)(with >> 2 & 1),
+                              .hook_state = (enum nc_hook_state)((with >> 3) % _NC_HOOK_STATE_MAX),
+                              .message = with & 128 ? "exit-code" : NULL};
+
     step(w, &e);
 }
 
@@ -266,6 +283,8 @@ static void happen(struct world *w, uint8_t what, uint8_t with) {
         simple(w, NC_LIFE_PODS_SYNCED);
     else if (what == 13 && with % 4 == 0)
         gone(w);
+    else if (what == 13 && with % 4 == 1)
+        hook(w, with);
     else
         show(w, true);
 }

@@ -224,6 +224,7 @@ void world_action(struct world *w, const struct thing_due *due) {
         be_karpenter(w);
         break;
     case THING_RULES:
+    case THING_HOOK:
         (void)world_random_rules(w);
         break;
     case THING_NODE_GONE:

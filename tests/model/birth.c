@@ -21,6 +21,7 @@ const struct nc_life_rules *world_random_rules(struct world *w) {
                                                NC_DRAIN_OBSERVE, NC_DRAIN_OFF};
     static const uint64_t margins[] = {15 * SEC, 15 * SEC, 15 * SEC, 0, 2 * SEC, 60 * SEC};
     static const uint64_t lingers[] = {0, 0, 0, 3 * SEC, 12 * SEC};
+    static const uint64_t hook_timeouts[] = {0, 0, 3 * SEC, 10 * SEC};
     static const uint64_t questions[] = {1, 2, 4, 100, 100};
     struct nc_life_rules *r = &w->config;
 
@@ -31,6 +32,7 @@ const struct nc_life_rules *world_random_rules(struct world *w) {
     r->mode = modes[world_random(w, NC_ARRAY_SIZE(modes))];
     r->margin_usec = pick(w, margins, NC_ARRAY_SIZE(margins));
     r->linger_usec = pick(w, lingers, NC_ARRAY_SIZE(lingers));
+    r->hook_timeout_usec = pick(w, hook_timeouts, NC_ARRAY_SIZE(hook_timeouts));
     r->max_in_flight = (unsigned)pick(w, questions, NC_ARRAY_SIZE(questions));
     r->seed = w->seed;
     return r;

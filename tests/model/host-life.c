@@ -22,6 +22,8 @@ static void load(struct world *w, bool is_same_boot, const struct rules_memory *
         if (!is_same_boot && s != NC_SOURCE_OPERATOR)
             kept.is_active[s] = false;
     kept.took_over = kept.took_over && is_same_boot;
+    if (!is_same_boot)
+        memset(kept.hooks, 0, sizeof(kept.hooks));
     rules_restart(&w->rules, &kept, &w->config, w->now_usec);
 }
 

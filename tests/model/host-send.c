@@ -71,6 +71,21 @@ static void open_pods(struct world *w) {
     world_log(w, "-> list the pods");
 }
 
+/* Nobody has installed one, it ends, it fails, or it hangs; it may end long after it was waited
+ * for.
+ */
+static void run_hook(struct world *w, enum nc_hook h, bool is_followed) {
+    const uint64_t after_usec = world_random(w, 2 * w->config.hook_timeout_usec + SEC);
+    const bool is_none = !is_followed && world_chance(w, 40);
+    enum nc_hook_state state = world_chance(w, 70) ? NC_HOOK_DONE : NC_HOOK_FAILED;
+
+    world_log(w, "-> %s %s", is_followed ? "follow" : "start", nc_hook_name(h));
+    world_plan(w, w->now_usec, THING_HOOK, h, is_none ? NC_HOOK_NONE : NC_HOOK_RUNNING)->life =
+        w->life_number;
+    if (!is_none && world_chance(w, 80))
+        world_plan(w, w->now_usec + after_usec, THING_HOOK, h, state)->life = w->life_number;
+}
+
 void host_carry_out(struct world *w, const struct nc_life_action *a) {
     switch (a->kind) {
     case NC_LIFE_ACTION_WRITE:
@@ -95,6 +110,10 @@ void host_carry_out(struct world *w, const struct nc_life_action *a) {
         world_log(w, "-> %s: %s", a->reason, a->message);
         break;
     case NC_LIFE_ACTION_POD_NEWS:
+        break;
+    case NC_LIFE_ACTION_START_HOOK:
+    case NC_LIFE_ACTION_FOLLOW_HOOK:
+        run_hook(w, a->hook, a->kind == NC_LIFE_ACTION_FOLLOW_HOOK);
         break;
     case NC_LIFE_ACTION_RELEASE_INHIBITOR:
         world_log(w, "-> let the shutdown go on");

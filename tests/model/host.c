@@ -55,6 +55,8 @@ void host_post(struct world *w, struct nc_life_event *e) {
         if (is_killed)
             break;
         rules_action(&w->rules, &out.v[i], w->now_usec);
+        if (out.v[i].kind == NC_LIFE_ACTION_START_HOOK)
+            keep_state(w);
         host_carry_out(w, &out.v[i]);
     }
     next = e->more ? w->now_usec : nc_life_next(w->life, w->now_usec);
@@ -371,6 +373,14 @@ static void happen_to_daemon(struct world *w, struct thing_due *due) {
         break;
     case THING_RULES:
         host_post(w, &(struct nc_life_event){.kind = NC_LIFE_RULES, .rules = &w->config});
+        break;
+    case THING_HOOK:
+        world_log(w, "%s: %s", nc_hook_name((enum nc_hook)due->a),
+                  nc_hook_state_name((enum nc_hook_state)due->b));
+        host_post(w, &(struct nc_life_event){.kind = NC_LIFE_HOOK,
+                                             .hook = (enum nc_hook)due->a,
+                                             .hook_state = (enum nc_hook_state)due->b,
+                                             .message = "exit-code"});
         break;
     case THING_SOURCE:
     case THING_ARRIVES:

@@ -287,6 +287,47 @@ static void break_refreshes(void) {
         scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_REFRESH_NODE});
 }
 
+static void start_hook(enum nc_hook h) {
+    scene_judge.config.hook_timeout_usec = 30 * SEC;
+    scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_START_HOOK, .hook = h});
+}
+static void break_hook_first(void) {
+    scene_spot();
+    start_hook(NC_HOOK_PRE_DRAIN);
+    scene_wait_sec(29);
+    scene_evict(0);
+}
+static void break_hook_first_unstarted(void) {
+    scene_spot();
+    scene_judge.config.hook_timeout_usec = 30 * SEC;
+    scene_evict(0);
+}
+static void break_hook_twice(void) {
+    scene_spot();
+    start_hook(NC_HOOK_PRE_DRAIN);
+    start_hook(NC_HOOK_PRE_DRAIN);
+}
+static void break_hook_early(void) {
+    scene_spot();
+    start_hook(NC_HOOK_POST_DRAIN);
+}
+static void break_hook_idle(void) {
+    scene_begin(NC_DRAIN_AUTO);
+    start_hook(NC_HOOK_PRE_DRAIN);
+}
+static void break_hook_followed(void) {
+    scene_spot();
+    scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_FOLLOW_HOOK});
+}
+static void break_hook_drained(void) {
+    scene_spot();
+    scene_gone(0);
+    scene_gone(1);
+    scene_wait_sec(6);
+    start_hook(NC_HOOK_POST_DRAIN);
+    scene_send_write(scene_a_write(NC_WRITE_DRAINED));
+}
+
 static void end_with(struct rules_end e) {
     scene_wait_sec(60);
     e.is_node = e.is_steady = true;
@@ -367,6 +408,13 @@ const struct scene_play plays_of_writes[] = {
     {"busy-loop", break_busy_loop},
     {"busy-ticks", break_busy_ticks},
     {"looks", break_refreshes},
+    {"hook-first", break_hook_first},
+    {"hook-first", break_hook_first_unstarted},
+    {"hook-twice", break_hook_twice},
+    {"hook-early", break_hook_early},
+    {"hook-idle", break_hook_idle},
+    {"hook-followed", break_hook_followed},
+    {"hook-drained", break_hook_drained},
     {"left-cordon", break_left_cordon},
     {"left-marks", break_left_marks},
     {"left-condition", break_left_condition},

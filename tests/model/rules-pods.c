@@ -350,7 +350,8 @@ static bool is_evictable(const struct rules *r, const struct rules_pod *p, uint6
         return false;
     return !p->deletion_usec && !p->is_accepted && !p->is_deleted && !is_kept(p, now_usec)
            && is_turn(r, p, now_usec) && (!r->t_usec || now_usec < last_moment(r, p))
-           && now_usec >= p->ask_by_usec[r->t_usec != 0] && rules_may_evict(r, now_usec, false);
+           && now_usec >= p->ask_by_usec[r->t_usec != 0] && rules_may_evict(r, now_usec, false)
+           && rules_is_hook_over(r, NC_HOOK_PRE_DRAIN, now_usec, false);
 }
 
 static unsigned evicts_of(const struct rules *r, const struct rules_pod *p) {
@@ -395,6 +396,15 @@ static bool is_last_try(const struct rules *r, const struct rules_pod *p, uint64
            && now_usec + MARK_AHEAD_USEC >= last_moment(r, p);
 }
 
+bool rules_needs_time(const struct rules *r, uint64_t now_usec) {
+    for (unsigned i = 0; i < MODEL_MAX_PODS; i++)
+        if (r->pods[i].is_known && !r->pods[i].is_gone && !is_leaving(&r->pods[i])
+            && rules_is_eligible(r, &r->pods[i], now_usec)
+            && now_usec + MARK_AHEAD_USEC >= last_moment(r, &r->pods[i]))
+            return true;
+    return false;
+}
+
 static void judge_gentle(struct rules *r, const struct rules_pod *p, unsigned i,
                          uint64_t now_usec) {
     judge_order(r, p, i, now_usec);
@@ -413,6 +423,8 @@ static void judge_gentle(struct rules *r, const struct rules_pod *p, unsigned i,
         rules_break(r, "pause", "pod %u is asked again too early", i);
     if (r->evicts_out >= r->config.max_in_flight && now_usec > r->blurred_usec)
         rules_break(r, "in-flight", "%u evictions are under way", r->evicts_out);
+    if (!rules_is_hook_over(r, NC_HOOK_PRE_DRAIN, now_usec, true))
+        rules_break(r, "hook-first", "pod %u is evicted before the hook has ended", i);
     if (!r->is_crowded && !rules_may_evict(r, now_usec, true))
         rules_break(r, "patience", "somebody else drains, and pod %u is evicted", i);
     r->memory.took_over = r->took_over_now = true;

@@ -138,6 +138,7 @@ static void set_progress(struct rules *r, uint64_t now_usec) {
 void rules_refresh(struct rules *r, uint64_t now_usec) {
     set_in_force(r, now_usec);
     set_progress(r, now_usec);
+    rules_watch_hooks(r, now_usec);
 }
 
 /* Beside whoever deletes the Node: first the patience, unless another source requests a drain. */
@@ -282,6 +283,9 @@ void rules_event(struct rules *r, const struct nc_life_event *e) {
     case NC_LIFE_WRITTEN:
         on_written_event(r, e);
         break;
+    case NC_LIFE_HOOK:
+        rules_take_hook_event(r, e);
+        break;
     case NC_LIFE_POD:
     case NC_LIFE_POD_UNREADABLE:
     case NC_LIFE_POD_GONE:
@@ -362,6 +366,10 @@ void rules_action(struct rules *r, const struct nc_life_action *a, uint64_t now_
         break;
     case NC_LIFE_ACTION_RELEASE_INHIBITOR:
         judge_inhibitor(r, now_usec);
+        break;
+    case NC_LIFE_ACTION_START_HOOK:
+    case NC_LIFE_ACTION_FOLLOW_HOOK:
+        rules_judge_hook(r, a->hook, a->kind == NC_LIFE_ACTION_FOLLOW_HOOK, now_usec);
         break;
     }
 }
@@ -467,7 +475,8 @@ void rules_end(struct rules *r, const struct rules_end *e) {
     if (r->in_force >= NC_POLICY_CORDON && !e->is_unschedulable
         && e->now_usec > r->cordon_wanted_usec + 40 * SEC)
         rules_break(r, "not-cordoned", "the Node should be cordoned and is not");
-    if (r->in_force < NC_POLICY_DRAIN || e->now_usec < r->drain_usec + 40 * SEC)
+    if (r->in_force < NC_POLICY_DRAIN
+        || e->now_usec < r->drain_usec + 40 * SEC + 2 * r->config.hook_timeout_usec)
         return;
     if (e->is_steady && !e->n_left && !e->n_volumes && !e->is_drained)
         rules_break(r, "not-drained", "all pods are gone for long and the Node is not Drained");

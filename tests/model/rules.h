@@ -58,6 +58,12 @@ struct rules_memory {
     uint64_t noticed_usec[_NC_SOURCE_MAX];
     bool took_over;
     bool was_drained; /* said so in this drain: volumes that come later are not waited for */
+    struct rules_hook {
+        bool is_started, has_ended;
+        bool may_be_over; /* some deadline was reached, be it one that was taken back */
+        uint64_t started_usec;
+    } hooks[_NC_HOOK_MAX];
+    bool has_passed_hooks;          /* Drained was written after the second of them */
     bool is_signalled, is_cordoned; /* written, refused for good, or seen on the Node */
     char node_uid[64];              /* of the Node that was seen last */
 };
@@ -167,6 +173,12 @@ void rules_take_pod_event(struct rules *r, const struct nc_life_event *e);
 void rules_forget_refusals(struct rules *r);
 void rules_watch_pods(struct rules *r, uint64_t now_usec);
 void rules_refresh(struct rules *r, uint64_t now_usec);
+/* Is this hook not waited for any longer? Strictly: may it be so, else must it. */
+bool rules_is_hook_over(const struct rules *r, enum nc_hook h, uint64_t now_usec, bool strictly);
+void rules_judge_hook(struct rules *r, enum nc_hook h, bool is_followed, uint64_t now_usec);
+void rules_take_hook_event(struct rules *r, const struct nc_life_event *e);
+void rules_watch_hooks(struct rules *r, uint64_t now_usec);
+bool rules_needs_time(const struct rules *r, uint64_t now_usec); /* a pod does, to be forced */
 bool rules_may_evict(const struct rules *r, uint64_t now_usec, bool strictly);
 unsigned rules_pod_number(const char *uid);
 

@@ -40,6 +40,7 @@ enum thing {
     THING_KARPENTER,
     THING_RELIST, /* the watch of the pods has lost its place and lists them anew */
     THING_RULES,
+    THING_HOOK, /* a = which, b = its state */
     THING_KILL, /* a = 1: reboot; 2: a shutdown comes to its end */
     THING_START,
     THING_NODE_GONE,

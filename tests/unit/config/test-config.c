@@ -63,6 +63,7 @@ static void defaults(void **state) {
     assert_int_equal(c.drain_mode, NC_DRAIN_AUTO);
     assert_int_equal(c.drain_margin_usec, 15000000);
     assert_int_equal(c.drain_linger_usec, 0);
+    assert_int_equal(c.drain_hook_timeout_usec, 30000000);
     assert_true(c.drain_pod_events);
     assert_false(c.drain_tolerating_last);
     assert_true(c.report_console && c.report_events && c.report_node);
@@ -93,7 +94,8 @@ static void everything(void **state) {
                 "rebalance: drain, maintenance: ignore, autoscaling: report, "
                 "autoscalingDeadline: 30m, shutdown: ignore}, "
                 "drain: {mode: 'off', margin: 5s, "
-                "linger: 2s, podEvents: false, toleratingLast: true}, signal: none, report: "
+                "linger: 2s, hookTimeout: 3s, podEvents: false, toleratingLast: true}, signal: "
+                "none, report: "
                 "{console: false, events: false, node: false}, "
                 "aws: {ec2: never, ec2Endpoint: "
                 "'http://e', stsEndpoint: 'http://s', domain: "
@@ -131,6 +133,7 @@ static void everything(void **state) {
     assert_int_equal(c.drain_mode, NC_DRAIN_OFF);
     assert_int_equal(c.drain_margin_usec, 5000000);
     assert_int_equal(c.drain_linger_usec, 2000000);
+    assert_int_equal(c.drain_hook_timeout_usec, 3000000);
     assert_false(c.drain_pod_events);
     assert_true(c.drain_tolerating_last);
     assert_false(c.report_console || c.report_events || c.report_node);

@@ -293,7 +293,7 @@ static const struct row agent_config_rows[] = {
      "drain, rebalance: cordon, "
      "maintenance: ignore, autoscaling: report, autoscalingDeadline: 1h, shutdown: drain}, drain: "
      "{mode: observe, margin: "
-     "15s, linger: 0s}, signal: none, "
+     "15s, linger: 0s, hookTimeout: 30s}, signal: none, "
      "report: {console: true, events: false, node: true}, aws: {ec2: never, ec2Endpoint: "
      "'http://127.0.0.1:5000', stsEndpoint: "
      "'https://a', domain: amazonaws.com.cn}, claim: {lookup: never}}",

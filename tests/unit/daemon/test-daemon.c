@@ -47,9 +47,9 @@ static void say(const char *format, ...) {
 }
 
 static const char *kind_name(enum nc_life_event_kind kind) {
-    static const char *const names[] = {
-        "START",          "RULES",    "NOTICE", "CLEARED", "NODE",   "GONE", "POD",
-        "POD_UNREADABLE", "POD_GONE", "SYNCED", "WRITTEN", "ANSWER", "TICK"};
+    static const char *const names[] = {"START",   "RULES",  "NOTICE",         "CLEARED",  "NODE",
+                                        "GONE",    "POD",    "POD_UNREADABLE", "POD_GONE", "SYNCED",
+                                        "WRITTEN", "ANSWER", "HOOK",           "TICK"};
 
     return names[kind];
 }
@@ -189,6 +189,16 @@ void nc_daemon_tell_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
 void nc_shutdown_release(struct nc_shutdown *s) {
     (void)s;
     say("[let-go]");
+}
+
+void nc_hook_runner_start(struct nc_hook_runner *r, enum nc_hook h, bool is_followed) {
+    (void)r;
+    (void)h;
+    say(is_followed ? "[follow]" : "[hook]");
+}
+
+void nc_hook_runner_check(struct nc_hook_runner *r) {
+    (void)r;
 }
 
 void nc_daemon_state_save(struct nc_daemon *d) {

@@ -119,6 +119,14 @@ void life_step(struct life_world *w, struct nc_life_event *e) {
         case NC_LIFE_ACTION_RELEASE_INHIBITOR:
             life_request_text(w, "LET GO");
             break;
+        case NC_LIFE_ACTION_START_HOOK:
+        case NC_LIFE_ACTION_FOLLOW_HOOK: {
+            nc_auto_free char *hook =
+                nc_asprintf("%s %s", a->kind == NC_LIFE_ACTION_START_HOOK ? "START" : "FOLLOW",
+                            nc_hook_name(a->hook));
+            life_request_text(w, hook);
+            break;
+        }
         case NC_LIFE_ACTION_ANNOUNCE: {
             nc_auto_free char *text = nc_asprintf("SAY %s", a->reason);
             life_request_text(w, text);

@@ -336,6 +336,8 @@ static void do_rules(struct life_world *w, char *rest) {
             w->rules.mode = mode_of(value);
         else if (nc_streq(word, "margin"))
             w->rules.margin_usec = (uint64_t)(strtod(value, NULL) * 1e6);
+        else if (nc_streq(word, "hooks"))
+            w->rules.hook_timeout_usec = (uint64_t)(strtod(value, NULL) * 1e6);
         else if (nc_streq(word, "linger"))
             w->rules.linger_usec = (uint64_t)(strtod(value, NULL) * 1e6);
         else
@@ -394,6 +396,19 @@ static void do_begin(struct life_world *w, char *rest) {
     do_node(w, rest);
 }
 
+static void do_hook(struct life_world *w, char *rest) {
+    struct nc_life_event e = {.kind = NC_LIFE_HOOK, .message = "exit-code"};
+    char *state = strchr(rest, ' ');
+
+    *state++ = '\0';
+    e.hook =
+        nc_streq(rest, nc_hook_name(NC_HOOK_POST_DRAIN)) ? NC_HOOK_POST_DRAIN : NC_HOOK_PRE_DRAIN;
+    for (int s = 0; s < _NC_HOOK_STATE_MAX; s++)
+        if (nc_streq(state, nc_hook_state_name((enum nc_hook_state)s)))
+            e.hook_state = (enum nc_hook_state)s;
+    life_step(w, &e);
+}
+
 static void do_tick(struct life_world *w, char *rest) {
     (void)rest;
     step_kind(w, NC_LIFE_TICK);
@@ -449,6 +464,7 @@ static const struct {
     {"restart", do_restart},
     {"reboot", do_reboot},
     {"crash", do_crash},
+    {"hook", do_hook},
     {"tick", do_tick},
     {"next", do_next},
 };

@@ -15,7 +15,9 @@
  * none; limit N   so many pods are kept (before begin) synced          the list is complete ok |
  * okay-unseen | refused | away [SECONDS]   the write in flight ended yes NAME | no NAME [BUDGET] |
  * again NAME | gone-pod NAME   the answer to what was asked of a pod rules KEY=VALUE …   spot=,
- * rebalance=, shutdown=, maintenance=, mode=, margin=, linger= restart | crash | reboot   state
+ * rebalance=, shutdown=, maintenance=, mode=, margin=, linger=, hooks=
+ *   hook preDrain|postDrain running|none|done|failed   how it goes
+ *   restart | crash | reboot   state
  * kept and loaded | lost | loaded as of another boot; then START FLAGS: uid=X deleting cordoned
  * record status label label-ours taint pending drained volumes=N
  *

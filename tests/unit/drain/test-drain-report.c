@@ -54,7 +54,10 @@ static void test_report_of_nothing(void **state) {
                 "\"pods\":{\"total\":0,\"remaining\":0,\"leaving\":0,\"kept\":0,\"blocked\":0,"
                 "\"evicted\":0,\"deleted\":0,\"excluded\":{\"terminal\":0,\"mirror\":0,"
                 "\"tolerating\":0,\"daemonset\":0,\"stuck\":0}},\"incomplete\":null,"
-                "\"blocked\":[],\"drained\":null,\"history\":[]}");
+                "\"blocked\":[],"
+                "\"hooks\":{\"preDrain\":{\"state\":\"idle\",\"started\":null,\"ended\":null},"
+                "\"postDrain\":{\"state\":\"idle\",\"started\":null,\"ended\":null}},"
+                "\"drained\":null,\"history\":[]}");
     nc_drain_free(d);
 }
 
@@ -78,6 +81,7 @@ static void test_report_of_a_drain(void **state) {
         .is_ours = true,
         .cordoned_usec = NOW - 4 * SEC,
         .drained_usec = NOW,
+        .hooks = {{NC_HOOK_TIMEOUT, NOW - 4 * SEC, NOW - SEC}, {NC_HOOK_RUNNING, NOW, 0}},
         .drain_rules = {.t_usec = NOW + 105 * SEC}};
     struct nc_pod_answer a = {.kind = NC_ANSWER_BUDGET, .budget = "web", .message = "'full'"};
     struct nc_drain *d = nc_drain_new();
@@ -106,6 +110,10 @@ static void test_report_of_a_drain(void **state) {
            "\"tolerating\":0,\"daemonset\":0,\"stuck\":0}},\"incomplete\":null,"
            "\"blocked\":[{\"pod\":\"web/b\",\"budget\":\"web\",\"message\":\"'full'\","
            "\"forceDeleteAt\":\"2026-01-01T00:01:15Z\"}],"
+           "\"hooks\":{\"preDrain\":{\"state\":\"timeout\",\"started\":\"2025-12-31T23:59:56Z\","
+           "\"ended\":\"2025-12-31T23:59:59Z\"},"
+           "\"postDrain\":{\"state\":\"running\",\"started\":\"2026-01-01T00:00:00Z\","
+           "\"ended\":null}},"
            "\"drained\":\"2026-01-01T00:00:00Z\",\"history\":[\"as given\"]}");
 
     view.leading = NC_SOURCE_REQUEST; /* its own words go before ours */

@@ -25,7 +25,7 @@ static const char *const ways[_NC_LIFE_PHASE_MAX][12] = {
 static const char *const events[] = {
     "start",
     "rules spot=report",
-    "rules spot=drain",
+    "rules spot=drain hooks=3",
     "notice spot +40",
     "notice deletion",
     "clear all",
@@ -39,6 +39,7 @@ static const char *const events[] = {
     "away",
     "refused",
     "yes x",
+    "hook preDrain done",
     "no x",
     "gone-pod x",
     "tick",

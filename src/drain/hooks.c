@@ -1,0 +1,208 @@
+/*
+ * Hooks: when each is started, how long it is waited for, and what of it survives a restart.
+ *
+ * A hook never stops a drain: whatever becomes of it is reported, and the drain goes on. How a hook
+ * is started is the daemon's business.
+ */
+#include "nc/hooks.h"
+
+#include <stdio.h>
+
+#include "lifecycle-priv.h"
+#include "nc/str.h"
+
+#define MARK_AHEAD_USEC                                                                            \
+    NC_LIFE_SECOND_USEC /* so long before its force-delete time a pod is asked */
+
+static const struct {
+    const char *name, *unit;
+} hooks[_NC_HOOK_MAX] = {
+    [NC_HOOK_PRE_DRAIN] = {"preDrain", "nodeclaimd-pre-drain.target"},
+    [NC_HOOK_POST_DRAIN] = {"postDrain", "nodeclaimd-post-drain.target"},
+};
+static const char *const state_names[_NC_HOOK_STATE_MAX] = {
+    [NC_HOOK_IDLE] = "idle", [NC_HOOK_RUNNING] = "running", [NC_HOOK_NONE] = "none",
+    [NC_HOOK_DONE] = "done", [NC_HOOK_FAILED] = "failed",   [NC_HOOK_TIMEOUT] = "timeout",
+};
+
+const char *nc_hook_name(enum nc_hook h) {
+    return hooks[h].name;
+}
+
+const char *nc_hook_unit(enum nc_hook h) {
+    return hooks[h].unit;
+}
+
+const char *nc_hook_state_name(enum nc_hook_state s) {
+    return state_names[s];
+}
+
+bool nc_life_is_hook_over(const struct nc_life *l, enum nc_hook h) {
+    const enum nc_hook_state s = l->hooks[h].run.state;
+
+    return s == NC_HOOK_IDLE ? l->rules.hook_timeout_usec == 0 : s != NC_HOOK_RUNNING;
+}
+
+/* The first force-delete time of a pod that is not leaving; UINT64_MAX = there is none. */
+static uint64_t first_force_delete_at(const struct nc_life *l) {
+    uint64_t first_usec = UINT64_MAX;
+    size_t n;
+
+    if (!l->force.t_usec || !l->is_open)
+        return UINT64_MAX;
+    nc_auto_free struct nc_drain_line *v = nc_life_lines(l, &n);
+    for (size_t i = 0; i < n; i++)
+        if (v[i].excluded == NC_POD_ELIGIBLE && !v[i].is_leaving
+            && v[i].force_delete_at_usec < first_usec)
+            first_usec = v[i].force_delete_at_usec;
+    return first_usec > MARK_AHEAD_USEC && first_usec != UINT64_MAX ? first_usec - MARK_AHEAD_USEC
+                                                                    : first_usec;
+}
+
+static void finish(struct nc_life *l, enum nc_hook h, enum nc_hook_state state) {
+    struct nc_hook_run *run = &l->hooks[h].run;
+
+    run->state = state;
+    run->ended_usec = l->now_usec;
+    l->is_counted = false; /* pods may be evicted from now on */
+}
+
+static void emit(struct nc_life *l, const char *reason, char *message,
+                 struct nc_life_actions *out) {
+    nc_life_emit(NC_LIFE_MILESTONE_HOOK, reason, message, out);
+}
+
+/* How long it is waited for. A clock that was set back does not make that longer than it is. */
+static void check_limit(struct nc_life *l, enum nc_hook h, struct nc_life_actions *out) {
+    const struct nc_hook_run *run = &l->hooks[h].run;
+    const uint64_t limit_usec = nc_life_later(run->started_usec, l->rules.hook_timeout_usec);
+    uint64_t usec = limit_usec;
+
+    if (l->force.t_usec && l->force.t_usec < usec)
+        usec = l->force.t_usec;
+    if (h == NC_HOOK_PRE_DRAIN) {
+        const uint64_t forced_usec = first_force_delete_at(l);
+        usec = forced_usec < usec ? forced_usec : usec;
+    }
+    if (!nc_life_has_come(l, usec))
+        return;
+    finish(l, h, NC_HOOK_TIMEOUT);
+    emit(l, "HookTimedOut",
+         nc_asprintf("%s has not ended %s: the drain goes on without it, and what it has started "
+                     "is not stopped",
+                     hooks[h].unit,
+                     usec == limit_usec ? "within drain.hookTimeout"
+                                        : "before the deadline needs its time"),
+         out);
+}
+
+static bool is_due(const struct nc_life *l, enum nc_hook h) {
+    if (l->rules.hook_timeout_usec == 0 || l->hooks[h].run.state != NC_HOOK_IDLE || l->is_resuming
+        || l->force.policy != NC_POLICY_DRAIN || !nc_life_has_machine(l))
+        return false;
+    if (h == NC_HOOK_POST_DRAIN)
+        return l->is_emptied;
+    return l->phase == NC_LIFE_OBSERVING || l->phase == NC_LIFE_EVICTING;
+}
+
+/* The answer to a start comes at once, and is a step of its own: only then its limit counts. Who
+ * has no hooks has none that time out. */
+static void start(struct nc_life *l, enum nc_hook h, struct nc_life_actions *out) {
+    l->hooks[h].is_followed = true;
+    l->hooks[h].run = (struct nc_hook_run){.state = NC_HOOK_RUNNING, .started_usec = l->now_usec};
+    l->is_counted = false;
+    nc_life_add_action(out, NC_LIFE_ACTION_START_HOOK)->hook = h;
+    (void)nc_life_has_come(l, nc_life_later(l->now_usec, 1));
+}
+
+void nc_life_limit_hooks(struct nc_life *l, struct nc_life_actions *out) {
+    for (enum nc_hook h = 0; h < _NC_HOOK_MAX; h++) {
+        if (l->hooks[h].run.state != NC_HOOK_RUNNING)
+            continue;
+        if (l->now_usec > l->hooks[h].run.started_usec)
+            check_limit(l, h, out);
+        else
+            (void)nc_life_has_come(l, nc_life_later(l->now_usec, 1));
+    }
+}
+
+void nc_life_start_hooks(struct nc_life *l, struct nc_life_actions *out) {
+    for (enum nc_hook h = 0; h < _NC_HOOK_MAX; h++)
+        if (is_due(l, h)) {
+            start(l, h, out);
+        } else if (l->hooks[h].run.state == NC_HOOK_RUNNING && !l->hooks[h].is_followed) {
+            l->hooks[h].is_followed = true;
+            nc_life_add_action(out, NC_LIFE_ACTION_FOLLOW_HOOK)->hook = h;
+        }
+}
+
+/* What comes after it was waited for is of no interest. */
+void nc_life_observe_hook(struct nc_life *l, const struct nc_life_event *e,
+                          struct nc_life_actions *out) {
+    if ((unsigned)e->hook >= _NC_HOOK_MAX || l->hooks[e->hook].run.state != NC_HOOK_RUNNING)
+        return;
+    if (e->hook_state != NC_HOOK_NONE && e->hook_state != NC_HOOK_DONE
+        && e->hook_state != NC_HOOK_FAILED)
+        return;
+    finish(l, e->hook, e->hook_state);
+    if (e->hook_state == NC_HOOK_FAILED)
+        emit(l, "HookFailed",
+             nc_asprintf("%s failed, the drain goes on: %s", hooks[e->hook].unit,
+                         e->message ? e->message : "no reason is known"),
+             out);
+}
+
+/* --- what survives a restart */
+
+static void set_usec(struct nc_value *v, const char *key, uint64_t usec) {
+    char text[24];
+
+    (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)usec);
+    nc_value_set_string(v, key, text);
+}
+
+struct nc_value *nc_life_save_hooks(const struct nc_life *l) {
+    struct nc_value *v = NULL;
+
+    for (enum nc_hook h = 0; h < _NC_HOOK_MAX; h++) {
+        const struct nc_hook_run *run = &l->hooks[h].run;
+        struct nc_value *one;
+        if (run->state == NC_HOOK_IDLE)
+            continue;
+        one = nc_value_new(NC_VALUE_MAP);
+        nc_value_set_string(one, "state", state_names[run->state]);
+        set_usec(one, "started", run->started_usec);
+        set_usec(one, "ended", run->ended_usec);
+        if (!v)
+            v = nc_value_new(NC_VALUE_MAP);
+        nc_value_set(v, hooks[h].name, one);
+    }
+    return v;
+}
+
+static bool load_hook(const struct nc_value *v, struct nc_hook_run *ret) {
+    const char *state = nc_value_get_string(v, "state");
+    const char *started = nc_value_get_string(v, "started");
+    const char *ended = nc_value_get_string(v, "ended");
+
+    for (int s = NC_HOOK_RUNNING; s < _NC_HOOK_STATE_MAX; s++)
+        if (nc_streq(state, state_names[s]))
+            ret->state = (enum nc_hook_state)s;
+    return ret->state != NC_HOOK_IDLE && started && ended
+           && nc_parse_u64(started, &ret->started_usec) == 0
+           && nc_parse_u64(ended, &ret->ended_usec) == 0;
+}
+
+/* Of a version without hooks there are none. */
+bool nc_life_load_hooks(const struct nc_value *v, struct nc_life_hook *ret) {
+    if (!v)
+        return true;
+    if (v->type != NC_VALUE_MAP)
+        return false;
+    for (enum nc_hook h = 0; h < _NC_HOOK_MAX; h++) {
+        const struct nc_value *one = nc_value_get(v, hooks[h].name);
+        if (one && !load_hook(one, &ret[h].run))
+            return false;
+    }
+    return true;
+}
