@@ -159,8 +159,12 @@ class Reports(DaemonTest):
             self.assertIn(event["type"], ("Normal", "Warning"))
             self.assertTrue(event["firstTimestamp"] and event["lastTimestamp"] and event["source"]["component"])
             self.assertEqual(event["count"], 1)
-        told = lambda: sorted(e["involvedObject"]["name"] for e in world.api.objects("events") if e["involvedObject"]["kind"] == "Pod")
-        world.must(lambda: told() == ["blocked", "web-1", "web-2"], "one Event on each pod")
+        world.must(lambda: self.told(world) == ["blocked", "web-1", "web-2"], "one Event on each pod")
+
+    def told(self, world: DaemonWorld) -> list[str]:
+        """The pods that have an Event, once for each."""
+        about = [e["involvedObject"] for e in world.api.objects("events")]
+        return sorted(o["name"] for o in about if o["kind"] == "Pod")
 
     def console_said(self, world: DaemonWorld) -> None:
         lines = [line for line in world.console().splitlines() if '"drain"' in line]
