@@ -211,7 +211,7 @@ struct nc_config {
     enum nc_policy policy[_NC_SOURCE_MAX]; /* spec.interruption */
     uint64_t autoscaling_deadline_usec;    /* after the target state was seen; 0 = none */
     enum nc_drain_mode drain_mode;
-    uint64_t drain_margin_usec, drain_linger_usec;
+    uint64_t drain_margin_usec, drain_linger_usec, drain_replacement_usec;
     bool report_console, report_events, report_node;
     enum nc_ec2_use ec2;
     char *ec2_endpoint, *sts_endpoint, *domain; /* overrides, NULL = from facts */

@@ -42,6 +42,9 @@
  *    (and once more where a pod was only said to be gone in answer to a question), and the volumes
  *    are detached or T has passed. A pod that is bound later is drained too: the
  *    phase goes back.
+ *  - A pod that wants its replacement first (nc/drain.h) waits for it so long
+ * (rules.replacement_usec) from when the drain first evicted; not at all where T is no later than
+ * that, nor where the Node, which states that it waits, is gone.
  *  - Without a Node before registration, or where another machine's Node has our name, notices are
  *    kept and announced, and acted on once a Node is seen.
  *  - A Node that is deleted under us takes its pods along to nobody: a drain goes on without it
@@ -109,6 +112,7 @@ struct nc_life_rules {
     enum nc_drain_mode mode;
     uint64_t autoscaling_usec; /* a deadline so much after its NOTICE, which has none; 0 = none */
     uint64_t margin_usec, linger_usec;
+    uint64_t replacement_usec; /* so long a pod waits for its replacement; 0 = it does not */
     unsigned max_in_flight;
     uint64_t seed;   /* of the instance id */
     size_t max_pods; /* that are kept; 0 = NC_DRAIN_MAX_PODS. For tests */
@@ -173,6 +177,8 @@ enum nc_life_milestone {
     NC_LIFE_MILESTONE_RELEASED,
     NC_LIFE_MILESTONE_RECORDONED, /* our cordon was lifted under a deadline, and made once more */
     NC_LIFE_MILESTONE_ORPHANED,   /* the Node was deleted in the middle of a drain, which goes on */
+    NC_LIFE_MILESTONE_WAITING,    /* a pod waits for its replacement; once a drain */
+    NC_LIFE_MILESTONE_UNREPLACED, /* one that has waited is evicted without; once a drain */
     _NC_LIFE_MILESTONE_MAX
 };
 struct nc_life_action {

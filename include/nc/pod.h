@@ -36,6 +36,7 @@ struct nc_pod {
     bool is_job;           /* its controller is a Job */
     bool has_controller;
     bool tolerates_disrupted;    /* karpenter.sh/disrupted:NoSchedule */
+    bool is_replacement_first;   /* nodeclaimd.io/replacement-first: "true" */
     bool never_disrupt;          /* karpenter.sh/do-not-disrupt: "true", or a duration while it is
                                     not known when the pod started */
     uint64_t keep_until_usec;    /* …: a duration from status.startTime; 0 = none */

@@ -22,6 +22,7 @@ const struct nc_config nc_config_defaults = {
     .policy = {NC_SOURCES(POLICY, POLICY)},
     .drain_mode = NC_DRAIN_AUTO,
     .drain_margin_usec = NC_MARGIN_USEC,
+    .drain_replacement_usec = 600 * SECOND,
     .report_console = true,
     .report_events = true,
     .report_node = true,
@@ -322,6 +323,8 @@ static void apply_policies(struct nc_config *c) {
         duration_at(c, "spec.drain.margin", nc_config_defaults.drain_margin_usec);
     c->drain_linger_usec =
         duration_at(c, "spec.drain.linger", nc_config_defaults.drain_linger_usec);
+    c->drain_replacement_usec =
+        duration_at(c, "spec.drain.replacementTimeout", nc_config_defaults.drain_replacement_usec);
 }
 
 static void apply_surroundings(struct nc_config *c) {

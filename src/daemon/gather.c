@@ -40,6 +40,7 @@ static void keep_config(struct nc_daemon *d, struct nc_config *c) {
         .drain_mode = c->drain_mode,
         .drain_margin_usec = c->drain_margin_usec,
         .drain_linger_usec = c->drain_linger_usec,
+        .drain_replacement_usec = c->drain_replacement_usec,
         .report_console = c->report_console,
         .report_events = c->report_events,
         .report_node = c->report_node,

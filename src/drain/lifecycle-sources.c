@@ -16,6 +16,7 @@ void nc_life_rules_from(const struct nc_config *c, uint64_t seed, struct nc_life
         .autoscaling_usec = c->autoscaling_deadline_usec,
         .margin_usec = c->drain_margin_usec,
         .linger_usec = c->drain_linger_usec,
+        .replacement_usec = c->drain_replacement_usec,
         .max_in_flight = NC_DRAIN_MAX_IN_FLIGHT,
         .seed = seed,
     };
@@ -149,14 +150,16 @@ static void evaluate_sources(struct nc_life *l, struct nc_life_force *f) {
 
 static void forget_drain(struct nc_life *l) {
     static const enum nc_life_milestone of_drain[] = {
-        NC_LIFE_MILESTONE_DRAINING, NC_LIFE_MILESTONE_FORCING, NC_LIFE_MILESTONE_DRAINED,
-        NC_LIFE_MILESTONE_FAILED, NC_LIFE_MILESTONE_ORPHANED};
+        NC_LIFE_MILESTONE_DRAINING,  NC_LIFE_MILESTONE_FORCING,  NC_LIFE_MILESTONE_DRAINED,
+        NC_LIFE_MILESTONE_FAILED,    NC_LIFE_MILESTONE_ORPHANED, NC_LIFE_MILESTONE_WAITING,
+        NC_LIFE_MILESTONE_UNREPLACED};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(of_drain); i++)
         l->has_announced[of_drain[i]] = false;
     for (size_t i = 0; i < NC_LIFE_BUDGETS; i++)
         free(nc_steal(&l->budgets[i].key));
     l->has_taken_over = false;
+    l->evicting_usec = 0;
     l->held_phase = NC_LIFE_IDLE;
 }
 

@@ -63,6 +63,7 @@ static void defaults(void **state) {
     assert_int_equal(c.drain_mode, NC_DRAIN_AUTO);
     assert_int_equal(c.drain_margin_usec, 15000000);
     assert_int_equal(c.drain_linger_usec, 0);
+    assert_int_equal(c.drain_replacement_usec, 600000000);
     assert_true(c.report_console && c.report_events && c.report_node);
     assert_int_equal(c.ec2, NC_EC2_AUTO);
     assert_true(c.claim_lookup);
@@ -91,7 +92,8 @@ static void everything(void **state) {
                 "rebalance: drain, maintenance: ignore, autoscaling: report, "
                 "autoscalingDeadline: 30m, shutdown: ignore}, "
                 "drain: {mode: 'off', margin: 5s, "
-                "linger: 2s}, signal: none, report: {console: false, events: false, node: false}, "
+                "linger: 2s, replacementTimeout: 0s}, signal: none, report: {console: false, "
+                "events: false, node: false}, "
                 "aws: {ec2: never, ec2Endpoint: "
                 "'http://e', stsEndpoint: 'http://s', domain: "
                 "amazonaws.com.cn}, claim: {lookup: never}"));
@@ -128,6 +130,7 @@ static void everything(void **state) {
     assert_int_equal(c.drain_mode, NC_DRAIN_OFF);
     assert_int_equal(c.drain_margin_usec, 5000000);
     assert_int_equal(c.drain_linger_usec, 2000000);
+    assert_int_equal(c.drain_replacement_usec, 0);
     assert_false(c.report_console || c.report_events || c.report_node);
     assert_int_equal(c.ec2, NC_EC2_NEVER);
     assert_string_equal(c.ec2_endpoint, "http://e");

@@ -206,7 +206,8 @@ static void test_rules_from(void **state) {
                                      [NC_SOURCE_DELETION] = NC_POLICY_DRAIN},
                           .drain_mode = NC_DRAIN_OBSERVE,
                           .drain_margin_usec = 3,
-                          .drain_linger_usec = 4};
+                          .drain_linger_usec = 4,
+                          .drain_replacement_usec = 5};
     struct nc_life_rules r;
 
     (void)state;
@@ -217,6 +218,7 @@ static void test_rules_from(void **state) {
     assert_int_equal(r.mode, NC_DRAIN_OBSERVE);
     assert_int_equal(r.margin_usec, 3);
     assert_int_equal(r.linger_usec, 4);
+    assert_int_equal(r.replacement_usec, 5);
     assert_int_equal(r.max_in_flight, NC_DRAIN_MAX_IN_FLIGHT);
     assert_int_equal(r.seed, 9);
 }

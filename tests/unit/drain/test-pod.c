@@ -39,7 +39,8 @@ static char *describe(const struct nc_pod *p) {
                  {p->is_job, "job"},
                  {p->has_controller, "controlled"},
                  {p->tolerates_disrupted, "tolerates"},
-                 {p->never_disrupt, "never"}};
+                 {p->never_disrupt, "never"},
+                 {p->is_replacement_first, "first"}};
     const struct {
         uint64_t n, usual;
         const char *word;
@@ -68,6 +69,7 @@ static char *describe(const struct nc_pod *p) {
 #define CONTROLLER ",\"controller\":true"
 #define ANNOTATION(key, value) ",\"annotations\":{\"" key "\":\"" value "\"}"
 #define KEEP(value) ANNOTATION("karpenter.sh/do-not-disrupt", value)
+#define FIRST(value) ANNOTATION("nodeclaimd.io/replacement-first", value)
 #define TOLERATIONS(inside) ",\"tolerations\":[" inside "]"
 #define VOLUMES(inside) ",\"volumes\":[" inside "]"
 #define STARTED ",\"startTime\":\"1970-01-01T00:01:40Z\""
@@ -154,6 +156,10 @@ static const struct {
      TOLERATIONS("{\"key\":\"karpenter.sh/disrupted\",\"operator\":\"Gt\"}"), NULL, ""},
     {"tolerations are no list", NULL, ",\"tolerations\":{\"operator\":\"Exists\"}", NULL, ""},
 
+    {"its replacement first", FIRST("true"), NULL, NULL, "first"},
+    {"its replacement first, garbage", FIRST("True"), NULL, NULL, ""},
+    {"its replacement first, no text",
+     ",\"annotations\":{\"nodeclaimd.io/replacement-first\":true}", NULL, NULL, ""},
     {"not to be disrupted", KEEP("true"), NULL, NULL, "never"},
     {"for a while from its start", KEEP("5m"), NULL, STARTED, "keep=400000000"},
     {"for a while, not started yet", KEEP("5m"), NULL, NULL, "never"},
