@@ -49,6 +49,7 @@ const char *nc_control_verb_name(enum nc_control_verb v) {
         [NC_CONTROL_END_INSTANCE] = "end-instance",
         [NC_CONTROL_DESCRIBE_INSTANCE] = "describe-instance",
         [NC_CONTROL_EMIT_EVENT] = "event",
+        [NC_CONTROL_REPLACE_PODS] = "replace-pods",
     };
 
     return names[v];

@@ -58,6 +58,8 @@ static struct nc_value *involved_object(const struct nc_event *e) {
 
     nc_value_set_string(v, "kind", e->kind);
     nc_value_set_string(v, "apiVersion", e->api_version);
+    if (e->namespace)
+        nc_value_set_string(v, "namespace", e->namespace);
     nc_value_set_string(v, "name", e->name);
     if (e->uid && *e->uid)
         nc_value_set_string(v, "uid", e->uid);
@@ -70,7 +72,7 @@ struct nc_value *nc_event_body(const struct nc_event *e, const char *name) {
     struct nc_value *source = nc_value_new(NC_VALUE_MAP);
 
     nc_value_set_string(metadata, "name", name);
-    nc_value_set_string(metadata, "namespace", "default");
+    nc_value_set_string(metadata, "namespace", e->namespace ? e->namespace : "default");
     nc_value_set_string(source, "component", e->component ? e->component : COMPONENT);
     if (e->host)
         nc_value_set_string(source, "host", e->host);

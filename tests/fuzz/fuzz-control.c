@@ -105,6 +105,10 @@ static void handle_action(struct world *w, const struct nc_control_action *a) {
         must(a->id == 0 && a->reason && a->message);
         return;
     }
+    if (a->verb == NC_CONTROL_REPLACE_PODS) {
+        must(a->id == 0 && a->since_usec && w->rules.replaces && w->was_synced[NC_CONTROL_NODE]);
+        return;
+    }
     must(w->was_synced[NC_CONTROL_NODE] && w->was_synced[NC_CONTROL_CLAIM]);
     must(a->is_relay
          || (w->mode == NC_CONTROL_STANDALONE && w->is_synced[NC_CONTROL_NODE]

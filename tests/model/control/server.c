@@ -217,6 +217,7 @@ enum nc_control_answer server_serve(struct world *w, const struct nc_control_act
     case NC_CONTROL_END_INSTANCE:
     case NC_CONTROL_DESCRIBE_INSTANCE:
     case NC_CONTROL_EMIT_EVENT:
+    case NC_CONTROL_REPLACE_PODS:
     case _NC_CONTROL_VERB_MAX:
         break;
     }
