@@ -26,7 +26,7 @@ owns config config host-config userdata
 owns plan containerd facts fileset plan
 owns drain drain drain-report hint hooks lifecycle notice pod
 owns report report daemon-metrics
-owns control control lease
+owns control control lease replacement
 owns standalone standalone budget
 owns net http
 owns aws autoscaling ec2 imds node-token role sigv4

@@ -211,7 +211,7 @@ struct nc_config {
     enum nc_policy policy[_NC_SOURCE_MAX]; /* spec.interruption */
     uint64_t autoscaling_deadline_usec;    /* after the target state was seen; 0 = none */
     enum nc_drain_mode drain_mode;
-    uint64_t drain_margin_usec, drain_linger_usec, drain_hook_timeout_usec;
+    uint64_t drain_margin_usec, drain_linger_usec, drain_hook_timeout_usec, drain_replacement_usec;
     bool drain_pod_events;      /* an Event on each pod that is evicted or force-deleted */
     bool drain_tolerating_last; /* pods that a drain would leave are drained last */
     bool report_console, report_events, report_node;

@@ -54,6 +54,10 @@
  *  - Rate limit. Each object may cost NC_CONTROL_RATE_BURST writes at once and then
  *    NC_CONTROL_RATE_PER_MINUTE; what is more waits. So a node that changes its drain status all
  * the time holds up nobody.
+ *  - Replacement first, where rules.replaces: a drain status that counts pods which wait for their
+ *    replacement is passed on (REPLACE_PODS), and again every NC_CONTROL_REPLACE_USEC while it
+ * does. Whoever carries it out reads pods and Deployments, and leaves what is done already
+ *    (nc/replacement.h).
  *  - Standalone (no Karpenter): registration, initialization, the taint karpenter.sh/disrupted,
  *    voluntary disruption under budgets, drain requests, finalization: nc/standalone.h. Beside
  *    Karpenter none of it; a claim or Node with Karpenter's finalizer karpenter.sh/termination is
@@ -94,6 +98,7 @@
 #define NC_CONTROL_RELAY_AHEAD_USEC (3600ull * 1000000)
 #define NC_CONTROL_RELAY_PAST_USEC (600ull * 1000000)
 #define NC_CONTROL_WATCH_WAIT_USEC (5ull * 1000000)
+#define NC_CONTROL_REPLACE_USEC (15ull * 1000000)    /* between two requests of one Node */
 #define NC_CONTROL_LAST_WORD_USEC (300ull * 1000000) /* a deleted Node's word is waited for */
 #define NC_CONTROL_HEARTBEAT_USEC (300ull * 1000000) /* of a lifecycle action: at most so often */
 #define NC_CONTROL_HEARTBEATS_MAX_USEC (7200ull * 1000000) /* of a drain without a deadline */
@@ -125,6 +130,7 @@ struct nc_control_rules {
     bool terminates;               /* standalone: instances are ended through EC2 */
     bool rebalances;               /* standalone: a rebalance is a reason to disrupt */
     bool completes_actions;        /* lifecycle actions of Auto Scaling groups are completed */
+    bool replaces;                 /* replacement first: some namespaces are named */
     enum nc_control_identity identity;
     uint64_t ceiling_usec;   /* standalone: an end without a time, and no agent answers; 0 = none */
     uint64_t zone_turn_usec; /* standalone: one zone at a time, so long at most; 0 = all at once */
@@ -212,6 +218,7 @@ enum nc_control_verb {
     NC_CONTROL_RECORD_HEARTBEAT,   /* RecordLifecycleActionHeartbeat: `group` */
     NC_CONTROL_COMPLETE_ACTION,    /* CompleteLifecycleAction: `group` */
     NC_CONTROL_EMIT_EVENT,         /* an Event on the object, and a line of the log */
+    NC_CONTROL_REPLACE_PODS,       /* pods of the Node wait, since `since_usec`: see to them */
     _NC_CONTROL_VERB_MAX
 };
 const char *nc_control_verb_name(enum nc_control_verb v); /* "set-timestamp", "delete-claim", … */
@@ -222,13 +229,15 @@ const char *nc_control_verb_name(enum nc_control_verb v); /* "set-timestamp", "d
  * DeleteOptions with preconditions.uid. */
 struct nc_control_action {
     enum nc_control_verb verb;
-    uint64_t id; /* to be given back with NC_CONTROL_ANSWER; 0 for SAY: no answer is wanted */
+    uint64_t id; /* to be given back with NC_CONTROL_ANSWER; 0 for SAY and REPLACE_PODS: no answer
+                    is wanted */
     enum nc_control_kind what;
     char *name, *uid;
     struct nc_value *body;
     char *provider_id;
     char *group;
     bool is_relay;
+    uint64_t since_usec; /* of REPLACE_PODS */
     /* of SAY */
     const char *reason; /* static, of a small fixed set */
     bool is_warning;

@@ -15,10 +15,13 @@
  * in flight. With T: only before its force-delete time. Where there is not room for all, the next
  * is of the namespace that has the fewest evictions in flight in this tier, and there the one that
  * has been due for longest.
+ *  - A pod with nodeclaimd.io/replacement-first is not evicted before replaced_by_usec: until then
+ *    the one that replaces it is waited for, and its owner deletes it. Its force-delete time is
+ * kept all the same.
  *  - Turn: without T a pod holds up the tiers behind its own for as long as it is eligible. With T
- *    it does not while it is kept, once it was refused (BUSY and AWAY are no refusals of the pod),
- *    nor beyond 10 s after it was asked first, or its deletion was: nobody's budget is broken
- *    because somebody else's holds.
+ *    it does not while it is kept or waits for its replacement, once it was refused (BUSY and AWAY
+ *    are no refusals of the pod), nor beyond 10 s after it was asked first, or its deletion was:
+ *    nobody's budget is broken because somebody else's holds.
  *  - Last (annotation, or tolerating_last): its turn comes when no other eligible pod is there that
  *    is not last, whatever T; its force-delete time is as any pod's.
  *  - Force-delete time: T - grace of the pod. One second ahead of it, or at once where that is
@@ -67,10 +70,11 @@ struct nc_drain_rules {
     bool may_evict;  /* false: somebody else drains and is only watched; force-delete times are kept
                         all  the same */
     bool has_disrupted_taint;
-    bool leaves_tolerating; /* Karpenter drains, and leaves who tolerates its taint alone */
-    bool tolerating_last;   /* pods that would be left are drained last */
-    uint64_t cordoned_usec; /* 0 = not cordoned */
-    unsigned max_in_flight; /* client budget, at least 1 */
+    bool leaves_tolerating;    /* Karpenter drains, and leaves who tolerates its taint alone */
+    bool tolerating_last;      /* pods that would be left are drained last */
+    uint64_t cordoned_usec;    /* 0 = not cordoned */
+    uint64_t replaced_by_usec; /* until when a replacement is waited for; 0 = it is not */
+    unsigned max_in_flight;    /* client budget, at least 1 */
     uint64_t seed;
 };
 #define NC_DRAIN_MAX_IN_FLIGHT 100 /* streams that a kube-apiserver lets one connection have */
@@ -156,7 +160,8 @@ struct nc_drain_summary {
     size_t leaving;   /* of them: terminating, or their eviction was accepted */
     size_t kept;      /* of them: held by do-not-disrupt, force-delete time not reached */
     size_t blocked;   /* of them: refused the last time they were asked (not by a busy or absent
-                         server), neither leaving nor kept */
+                         server), neither leaving nor kept nor waiting */
+    size_t waiting;   /* of them: for their replacement, neither leaving nor kept */
     size_t excluded[_NC_POD_EXCLUDED_MAX]; /* pods not touched, by reason; [ELIGIBLE] is 0 */
     size_t deleted;              /* how many were deleted at their force-delete time so far */
     size_t evicted;              /* how many left by an eviction that was accepted */
@@ -173,7 +178,7 @@ struct nc_drain_line {
     const struct nc_pod *pod; /* borrowed */
     enum nc_tier turn;        /* its tier, or last by the rules */
     enum nc_pod_excluded excluded;
-    bool is_kept, is_leaving, is_blocked;
+    bool is_kept, is_leaving, is_blocked, is_waiting;
     uint64_t force_delete_at_usec; /* 0 = no deadline */
     const char *budget;            /* "" or the budget that blocks it; borrowed */
     const char *message;           /* of the last refusal; borrowed */

@@ -46,6 +46,30 @@ struct nc_control_call {
 int nc_control_send(struct nc_kube *k, const struct nc_control_call *c, struct nc_kube_req **ret,
                     struct nc_err *err);
 
+/* ---- replacement first (nc/replacement.h) */
+
+/* A controller that may also read pods and restart Deployments. */
+extern const struct nc_kube_role nc_kube_as_replacing_controller;
+
+enum nc_replacement_verb {
+    NC_REPLACEMENT_LIST_PODS = 1, /* `name`: the node; their metadata, one page */
+    NC_REPLACEMENT_GET_SET,       /* `name`: the ReplicaSet; its metadata */
+    NC_REPLACEMENT_GET_DEPLOYMENT,
+    NC_REPLACEMENT_PATCH, /* `body` is what nc_replacement_judge gave */
+    NC_REPLACEMENT_EVENT, /* `event`, about a pod of the namespace */
+};
+struct nc_replacement_call {
+    enum nc_replacement_verb verb;
+    const char *namespace, *name;
+    const struct nc_value *body;
+    const struct nc_event *event;
+    uint64_t timeout_usec;
+    nc_kube_done_fn done; /* once, unless this fails or the request is cancelled */
+    void *userdata;
+};
+int nc_replacement_send(struct nc_kube *k, const struct nc_replacement_call *c,
+                        struct nc_kube_req **ret, struct nc_err *err);
+
 /* ---- leadership: nc/lease.h on the loop */
 
 struct nc_leader_options {

@@ -179,8 +179,8 @@ int nc_claim_find(struct nc_kube *k, const struct nc_claim_search *search, struc
 int nc_claim_of_node(struct nc_kube *k, const struct nc_value *node, uint64_t timeout_usec,
                      struct nc_claim *ret, struct nc_err *err);
 
-/* A core/v1 Event in namespace default. involved: kind "NodeClaim" (needs uid, or describe does not
- * show it) or "Node" (uid = name, as kubelet does). */
+/* A core/v1 Event, in namespace default where nothing else is said. involved: kind "NodeClaim"
+ * (needs uid, or describe does not show it) or "Node" (uid = name, as kubelet does). */
 struct nc_event {
     const char *kind, *api_version, *name, *uid;
     const char *namespace; /* of the object, and of the Event; NULL = none, and default */

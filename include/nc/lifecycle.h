@@ -42,6 +42,9 @@
  *    were listed after the cordon (and once more where a pod was only said to be gone in answer to
  * a question), and the volumes are detached or T has passed. A pod that is bound later is drained
  *    too: the phase goes back.
+ *  - A pod that wants its replacement first (nc/drain.h) waits for it so long
+ *    (rules.replacement_usec) from when the drain first evicted; not at all where T is no later
+ * than that, nor where the Node, which states that it waits, is gone.
  *  - Without a Node before registration, or where another machine's Node has our name, notices are
  *    kept and announced, and acted on once a Node is seen.
  *  - A Node that is deleted under us takes its pods along to nobody: a drain goes on without it
@@ -118,6 +121,7 @@ struct nc_life_rules {
     uint64_t margin_usec, linger_usec;
     uint64_t hook_timeout_usec; /* 0 = hooks are not started */
     bool tolerating_last;       /* pods that a drain would leave are drained last */
+    uint64_t replacement_usec;  /* so long a pod waits for its replacement; 0 = it does not */
     unsigned max_in_flight;
     uint64_t seed;   /* of the instance id */
     size_t max_pods; /* that are kept; 0 = NC_DRAIN_MAX_PODS. For tests */
@@ -185,6 +189,8 @@ enum nc_life_milestone {
     NC_LIFE_MILESTONE_RECORDONED, /* our cordon was lifted under a deadline, and made once more */
     NC_LIFE_MILESTONE_ORPHANED,   /* the Node was deleted in the middle of a drain, which goes on */
     NC_LIFE_MILESTONE_HOOK,       /* one failed, or is not waited for any longer */
+    NC_LIFE_MILESTONE_WAITING,    /* a pod waits for its replacement; once a drain */
+    NC_LIFE_MILESTONE_UNREPLACED, /* one that has waited is evicted without; once a drain */
     _NC_LIFE_MILESTONE_MAX
 };
 struct nc_life_action {

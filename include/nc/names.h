@@ -42,6 +42,8 @@
 #define NC_ANNOTATION_CORDON NC_OURS "cordon"           /* the cordon is ours */
 #define NC_ANNOTATION_REQUEST NC_OURS "drain-request"
 #define NC_ANNOTATION_STATUS NC_OURS "drain-status"
+#define NC_ANNOTATION_REPLACEMENT_FIRST NC_OURS "replacement-first" /* of pods */
+#define NC_ANNOTATION_RESTARTED_AT NC_OURS "restarted-at"   /* of a Deployment's pod template */
 #define NC_ANNOTATION_OUR_TAINT NC_OURS "disrupted"         /* NC_TAINT_DISRUPTED is ours */
 #define NC_ANNOTATION_OUR_TIMESTAMP "nodeclaimd.io/stamped" /* our own termination timestamp */
 #define NC_FINALIZER NC_OURS "termination"

@@ -46,9 +46,10 @@ struct nc_pod {
     bool is_shutdown_left; /* Failed, and its status states that a node shutdown did it */
     bool is_job;           /* its controller is a Job */
     bool has_controller;
-    bool tolerates_disrupted; /* karpenter.sh/disrupted:NoSchedule */
-    bool never_disrupt;       /* karpenter.sh/do-not-disrupt: "true", or a duration while it is
-                                 not known when the pod started */
+    bool tolerates_disrupted;  /* karpenter.sh/disrupted:NoSchedule */
+    bool is_replacement_first; /* nodeclaimd.io/replacement-first: "true" */
+    bool never_disrupt;        /* karpenter.sh/do-not-disrupt: "true", or a duration while it is
+                                  not known when the pod started */
     enum nc_pod_order order : 8;
     uint64_t created_usec;       /* creationTimestamp; 0 = unset */
     uint64_t keep_until_usec;    /* …: a duration from status.startTime; 0 = none */

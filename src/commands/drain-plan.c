@@ -28,6 +28,8 @@ struct plan {
     uint64_t now_usec;
     size_t unread; /* pods that were dropped: no pod, or too many */
     bool is_listed;
+    bool has_replaced; /* a pod that wants its replacement first */
+    uint64_t margin_usec, replacement_usec;
     struct nc_err failure; /* class NONE while the list goes well */
 };
 
@@ -82,7 +84,12 @@ static void on_pod(void *userdata, enum nc_watch_event event, const struct nc_va
     p->is_listed |= event == NC_WATCH_SYNCED;
     if (!object || event == NC_WATCH_DELETED)
         return;
-    if (nc_pod_read(object, &pod, NULL) < 0 || nc_drain_see(p->drain, &pod, p->now_usec) < 0)
+    if (nc_pod_read(object, &pod, NULL) < 0) {
+        p->unread++;
+        return;
+    }
+    p->has_replaced |= pod.is_replacement_first;
+    if (nc_drain_see(p->drain, &pod, p->now_usec) < 0)
         p->unread++;
 }
 
@@ -123,20 +130,20 @@ static int list_pods(struct plan *p, struct nc_err *err) {
 }
 
 /* What the daemon would take: of the configuration, where that can be read. */
-static void read_settings(struct nc_app *app, uint64_t *ret_margin_usec, bool *ret_last) {
+static void read_settings(struct plan *p) {
     nc_cleanup(nc_gather_done) struct nc_gather g = {0};
+    const struct nc_config *c = &g.config;
     struct nc_err err = NC_ERR_INIT;
 
-    if (nc_gather_open(&g, app, &err) == 0 && nc_gather_imds(&g, &err) == 0
-        && nc_gather_documents(&g, &err) == 0 && nc_gather_config(&g, &err) == 0) {
-        *ret_margin_usec = g.config.drain_margin_usec;
-        *ret_last = g.config.drain_tolerating_last;
-        return;
+    if (nc_gather_open(&g, p->app, &err) < 0 || nc_gather_imds(&g, &err) < 0
+        || nc_gather_documents(&g, &err) < 0 || nc_gather_config(&g, &err) < 0) {
+        (void)fprintf(stderr, "nodeclaimd drain: %s; assuming the default margin of %llu s\n",
+                      err.msg, NC_MARGIN_USEC / 1000000);
+        c = &nc_config_defaults;
     }
-    (void)fprintf(stderr, "nodeclaimd drain: %s; assuming the default margin of %llu s\n", err.msg,
-                  NC_MARGIN_USEC / 1000000);
-    *ret_margin_usec = NC_MARGIN_USEC;
-    *ret_last = nc_config_defaults.drain_tolerating_last;
+    p->margin_usec = c->drain_margin_usec;
+    p->replacement_usec = c->drain_replacement_usec;
+    p->rules.tolerating_last = c->drain_tolerating_last;
 }
 
 static int read_rules(struct plan *p, const struct nc_value *request, struct nc_err *err) {
@@ -151,13 +158,24 @@ static int read_rules(struct plan *p, const struct nc_value *request, struct nc_
         return r;
     p->rules.may_evict = notice.policy == NC_POLICY_DRAIN;
     p->rules.max_in_flight = NC_DRAIN_MAX_IN_FLIGHT;
-    read_settings(p->app, &margin, &p->rules.tolerating_last);
+    read_settings(p);
     if (notice.deadline_usec == 0)
         return 0;
-    if (notice.is_force_delete_time)
-        margin = 0;
+    margin = notice.is_force_delete_time ? 0 : p->margin_usec;
     p->rules.t_usec = notice.deadline_usec > margin ? notice.deadline_usec - margin : 1;
     return 0;
+}
+
+/* As the daemon, were the drain to begin now. */
+static void wait_for_replacements(struct plan *p) {
+    uint64_t until_usec;
+
+    if (!p->has_replaced)
+        return;
+    until_usec = p->replacement_usec < UINT64_MAX - p->now_usec ? p->now_usec + p->replacement_usec
+                                                                : UINT64_MAX;
+    if (!p->rules.t_usec || p->rules.t_usec > until_usec)
+        p->rules.replaced_by_usec = until_usec;
 }
 
 static int make(struct plan *p, const struct nc_value *request, struct nc_err *err) {
@@ -184,6 +202,7 @@ int nc_drain_plan(struct nc_app *app, const struct nc_value *request) {
     app->deadline_usec = nc_mono_usec() + LIST_TIMEOUT_USEC;
     if (make(&p, request, &err) < 0)
         return nc_app_fail(app, &err);
+    wait_for_replacements(&p);
     nc_drain_plan_text(p.drain, &p.rules, p.now_usec, app->opts.json, &text);
     if (app->opts.json)
         (void)fwrite(text.data, 1, text.len, stdout);

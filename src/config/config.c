@@ -25,6 +25,7 @@ const struct nc_config nc_config_defaults = {
     .drain_margin_usec = NC_MARGIN_USEC,
     .drain_hook_timeout_usec = 30 * SECOND,
     .drain_pod_events = true,
+    .drain_replacement_usec = 600 * SECOND,
     .report_console = true,
     .report_events = true,
     .report_node = true,
@@ -325,6 +326,8 @@ static int apply_policies(const struct nc_documents *d, struct nc_config *c, str
         duration_at(c, "spec.drain.margin", nc_config_defaults.drain_margin_usec);
     c->drain_linger_usec =
         duration_at(c, "spec.drain.linger", nc_config_defaults.drain_linger_usec);
+    c->drain_replacement_usec =
+        duration_at(c, "spec.drain.replacementTimeout", nc_config_defaults.drain_replacement_usec);
     c->drain_hook_timeout_usec =
         duration_at(c, "spec.drain.hookTimeout", nc_config_defaults.drain_hook_timeout_usec);
     c->drain_pod_events = bool_at(c, "spec.drain.podEvents", nc_config_defaults.drain_pod_events);

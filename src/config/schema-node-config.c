@@ -255,7 +255,8 @@ static const struct nc_schema interruption =
     NC_SCHEMA("AgentConfig's spec.interruption", interruption_fields);
 static const struct nc_field drain_fields[] = {
     ONE_OF("mode", nc_drain_mode_names), F("margin", DURATION), F("linger", DURATION),
-    F("hookTimeout", DURATION),          F("podEvents", BOOL),  F("toleratingLast", BOOL)};
+    F("hookTimeout", DURATION),          F("podEvents", BOOL),  F("toleratingLast", BOOL),
+    F("replacementTimeout", DURATION)};
 static const struct nc_schema drain = NC_SCHEMA("AgentConfig's spec.drain", drain_fields);
 static const struct nc_field report_fields[] = {F("console", BOOL), F("events", BOOL),
                                                 F("node", BOOL)};

@@ -134,8 +134,10 @@ struct control_drain_status {
     uint64_t deadline_usec;   /* 0 = none */
     int64_t total, remaining; /* -1 = not known */
     unsigned n_blocked;
-    char *blocked; /* their names, ", " between; NULL = none */
-    char id[72];   /* "" = none; printable */
+    int64_t waiting;             /* pods that wait for their replacement; -1 = not known */
+    uint64_t waiting_since_usec; /* … since this drain began to evict; 0 = not known */
+    char *blocked;               /* their names, ", " between; NULL = none */
+    char id[72];                 /* "" = none; printable */
 };
 /* The drain is over, done or not: Drained or Failed. False where the node reports nothing (NULL).
  */
@@ -202,6 +204,7 @@ struct control_node {
     uint32_t invalid_status;                   /* hash of what could not be read; 0 = can be */
     bool is_invalid_status_unreported;
     uint64_t invalid_status_usec; /* not said before then again */
+    uint64_t replace_usec;        /* its pods' replacements are not requested before again */
     struct control_node_more *more;
     struct control_lifecycle *lifecycle; /* NULL = nothing to do with a group */
     struct control_strings *left; /* beside Karpenter, while it is being deleted: its finalizers

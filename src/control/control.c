@@ -52,6 +52,7 @@ const char *nc_control_verb_name(enum nc_control_verb v) {
         [NC_CONTROL_RECORD_HEARTBEAT] = "record-heartbeat",
         [NC_CONTROL_COMPLETE_ACTION] = "complete-action",
         [NC_CONTROL_EMIT_EVENT] = "event",
+        [NC_CONTROL_REPLACE_PODS] = "replace-pods",
     };
 
     return names[v];

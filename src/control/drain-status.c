@@ -102,14 +102,17 @@ static bool read_drain_status(const struct nc_value *v, struct control_drain_sta
     const char *policy = text_at(v, "policy", SHORT_MAX, &ok);
     const char *deadline = text_at(v, "deadline", SHORT_MAX, &ok);
     const char *id = text_at(v, "id", sizeof(w->id) - 1, &ok);
+    const char *since = text_at(v, "waitingSince", SHORT_MAX, &ok);
 
-    if (!source || !phase || (deadline && nc_time_parse(deadline, &w->deadline_usec) < 0))
+    if (!source || !phase || (deadline && nc_time_parse(deadline, &w->deadline_usec) < 0)
+        || (since && nc_time_parse(since, &w->waiting_since_usec) < 0))
         return false;
     w->source = source_of(source);
     w->phase = phase_of(phase);
     w->is_report = nc_streq(policy, nc_policy_name(NC_POLICY_REPORT));
     w->total = count_at(v, "total", &ok);
     w->remaining = count_at(v, "remaining", &ok);
+    w->waiting = count_at(v, "waiting", &ok);
     if (id)
         memcpy(w->id, id, strlen(id) + 1);
     read_blocked(v, w, &ok);

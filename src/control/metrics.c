@@ -29,7 +29,7 @@ static void add_writes(struct nc_metrics *m, const struct nc_control_counts *n) 
     };
 
     nc_metric_family(m, "write_requests_total", NC_COUNTER, "Writes and Events sent, by verb.");
-    for (enum nc_control_verb v = NC_CONTROL_SET_TIMESTAMP; v < _NC_CONTROL_VERB_MAX; v++)
+    for (enum nc_control_verb v = NC_CONTROL_SET_TIMESTAMP; v <= NC_CONTROL_EMIT_EVENT; v++)
         nc_metric_count(m, NC_LABELS("verb", nc_control_verb_name(v)), n->requested[v]);
     nc_metric_family(m, "write_answers_total", NC_COUNTER, "Writes answered, by verb and answer.");
     for (enum nc_control_verb v = NC_CONTROL_SET_TIMESTAMP; v < NC_CONTROL_EMIT_EVENT; v++)

@@ -350,6 +350,26 @@ static void report_invalid_status(struct nc_control *c, struct control_node *nod
         sooner(&w->next_usec, when_usec);
 }
 
+/* Beside all writes: what comes of it is seen in the next drain status. */
+static void request_replacements(struct nc_control *c, struct control_node *node, uint64_t now_usec,
+                                 struct want *w) {
+    const struct control_drain_status *s = node->drain_status;
+
+    if (!c->rules.replaces || !c->is_relay_synced[NC_CONTROL_NODE] || !s || s->waiting <= 0
+        || !s->waiting_since_usec)
+        return;
+    if (!is_ahead(node->replace_usec, now_usec, NC_CONTROL_REPLACE_USEC)) {
+        struct nc_control_action *a = nc_append(&c->out->v, &c->out->n);
+        *a = (struct nc_control_action){.verb = NC_CONTROL_REPLACE_PODS,
+                                        .what = NC_CONTROL_NODE,
+                                        .name = nc_strdup(node->o.name),
+                                        .uid = nc_strdup(node->o.uid),
+                                        .since_usec = s->waiting_since_usec};
+        node->replace_usec = now_usec + NC_CONTROL_REPLACE_USEC;
+    }
+    sooner(&w->next_usec, node->replace_usec);
+}
+
 /* A moment that has passed cannot be waited for: whoever named it would be asked without end. */
 static void wake_later(struct nc_control *c, struct control_object *o, uint64_t usec,
                        uint64_t now_usec) {
@@ -381,6 +401,7 @@ static void reconcile_object(struct nc_control *c, struct control_object *o, uin
     if (o->kind == NC_CONTROL_NODE) {
         report_invalid_status(c, nc_control_as_node(o), &w);
         nc_control_report_lifecycle(c, nc_control_as_node(o), &w.next_usec);
+        request_replacements(c, nc_control_as_node(o), now_usec, &w);
     }
     wake_later(c, o, w.next_usec, now_usec);
     action_done(&w.action);

@@ -124,11 +124,12 @@ static char *read_namespace(void) {
     return nc_strdup(nc_trim(text.data));
 }
 
-static int open_handles(sd_event *event, struct nc_api_config *w, struct nc_err *err) {
+static int open_handles(sd_event *event, const struct nc_kube_role *role, struct nc_api_config *w,
+                        struct nc_err *err) {
     const struct nc_kubeconfig *k = &w->config;
     struct nc_kube_options o = {
         .server = k->server,
-        .role = &nc_kube_as_controller,
+        .role = role,
         .tls = {.ca_pem = w->ca_pem,
                 .client_cert_file = k->cert_file,
                 .client_key_file = k->key_file,
@@ -161,7 +162,9 @@ int nc_api_config_open(sd_event *event, const struct nc_settings *s, struct nc_a
         return r;
     w->pod_namespace = kubeconfig_of(s) ? NULL : read_namespace();
     w->mark = mark_config(&w->config, w->ca_pem);
-    return open_handles(event, w, err);
+    return open_handles(
+        event, s->rules.replaces ? &nc_kube_as_replacing_controller : &nc_kube_as_controller, w,
+        err);
 }
 
 void nc_api_config_close(struct nc_api_config *w) {

@@ -17,6 +17,7 @@ enum nc_trouble {
     NC_TROUBLE_WATCH,
     NC_TROUBLE_LEASE,
     NC_TROUBLE_WRITE,
+    NC_TROUBLE_REPLACEMENT,
     _NC_TROUBLE_MAX
 };
 struct nc_failure {
@@ -24,7 +25,8 @@ struct nc_failure {
     uint64_t mono_usec; /* when */
 };
 
-struct nc_pending_write; /* writer.c: a request in flight */
+struct nc_pending_write;    /* writer.c: a request in flight */
+struct nc_replacement_walk; /* replacement.c: the pods of a node */
 struct nc_refused {
     uint64_t id;
     enum nc_control_answer answer;
@@ -66,6 +68,11 @@ struct nc_controller {
     struct nc_control_actions waiting_events; /* Events that wait for those in flight */
     unsigned n_events_in_flight;              /* these */
 
+    /* replacement.c */
+    struct nc_replacement_walk *walks; /* oldest first */
+    uint64_t reported_pods[128];       /* whose replacement is not possible */
+    size_t n_reported_pods;
+
     /* publish.c: what is told */
     struct nc_listener *listener;
     struct nc_failure failed[_NC_TROUBLE_MAX];
@@ -96,6 +103,11 @@ void nc_controller_end(struct nc_controller *c);
 void nc_controller_drop_writes(struct nc_controller *c); /* without an answer */
 /* Has the step been wanting to run for long? */
 bool nc_controller_is_late(struct nc_controller *c);
+
+/* replacement.c. See to the pods of this node that wait for their replacement. What is in
+ * progress is not begun twice; where too many nodes wait it is left, for it is requested again. */
+void nc_controller_replace(struct nc_controller *c, const char *node, uint64_t since_usec);
+void nc_controller_drop_replacements(struct nc_controller *c); /* without an answer */
 
 /* standalone.c: see nc/standalone.h */
 struct nc_standalone_mode {

@@ -29,8 +29,9 @@ static bool is_news(const struct nc_failure *f, const struct nc_err *err) {
 
 /* What the layers below advise is meant for a node. */
 static const char *remedy_of(const struct nc_err *err) {
-    return err->code == 403   ? "the role of this identity must allow it: rbac.yaml and "
-                                "optional/standalone-role.yaml of deploy/"
+    return err->code == 403   ? "the role of this identity must allow it: rbac.yaml, "
+                                "optional/standalone-role.yaml and "
+                                "optional/replacement-role.yaml of deploy/"
            : err->code == 401 ? "the API server does not know this identity"
                               : err->remedy;
 }

@@ -44,6 +44,7 @@ enum option_id {
     OPT_RENEW_DEADLINE,
     OPT_RETRY_PERIOD,
     OPT_MAX_IN_FLIGHT,
+    OPT_REPLACEMENT_FIRST,
     OPT_REBALANCE,
     OPT_TERMINATE,
     OPT_NODE_IDENTITY,
@@ -80,6 +81,8 @@ static const struct nc_flag flags[] = {
      "with delete-first: how much later the deadline follows; 5s"},
     {"stamp-after", "DURATION", OPT_TIMESTAMP_AFTER, ACCEPTS_RUN, NULL},
     {"max-in-flight", "N", OPT_MAX_IN_FLIGHT, ACCEPTS_RUN, "writes in flight at once; 64"},
+    {"replacement-first", "NAMESPACE", OPT_REPLACEMENT_FIRST, ACCEPTS_RUN,
+     "pods that ask for it are replaced before a drain evicts them; may be given several times"},
     {"rebalance", "ignore|drain", OPT_REBALANCE, ACCEPTS_RUN,
      "standalone: is a rebalance recommendation a reason to replace a node? ignore"},
     {"terminate", NULL, OPT_TERMINATE, ACCEPTS_RUN,
@@ -204,6 +207,20 @@ static const char *add_namespace(struct nc_settings *s, const char *value) {
                              "--karpenter-namespace is the name of a namespace, not");
 }
 
+/* Twice the same is once. */
+static const char *add_replacement_namespace(struct nc_settings *s, const char *value) {
+    size_t n = 0;
+
+    for (; s->replacement_namespaces[n]; n++)
+        if (nc_streq(s->replacement_namespaces[n], value))
+            return NULL;
+    if (n == NC_REPLACEMENT_NAMESPACES_MAX)
+        return "--replacement-first is given at most 32 times, so not for";
+    s->rules.replaces = true;
+    return parse_name_option(&s->replacement_namespaces[n], value, false,
+                             "--replacement-first is the name of a namespace, not");
+}
+
 static const char *parse_identity_option(struct nc_settings *s, const char *value) {
     const size_t n = strlen(value);
 
@@ -293,6 +310,8 @@ static const char *parse_option(void *userdata, int id, const char *value) {
         return parse_lease_option(s, id, value);
     case OPT_MAX_IN_FLIGHT:
         return parse_max_in_flight(s, value);
+    case OPT_REPLACEMENT_FIRST:
+        return add_replacement_namespace(s, value);
     case OPT_REBALANCE:
         s->rules.rebalances = nc_streq(value, "drain");
         return NULL;

@@ -10,6 +10,7 @@
 #include "nc/control.h"
 #include "nc/err.h"
 #include "nc/kube-control.h"
+#include "nc/replacement.h"
 
 #define NC_CONTROLLER "nodeclaim-controller"
 #define NC_METRICS_ADDRESS "127.0.0.1:8080"
@@ -26,6 +27,7 @@ struct nc_settings {
     enum nc_control_mode mode;                   /* UNKNOWN: to be found out */
     const struct nc_standalone_mode *standalone; /* NULL: this build has none */
     const char *karpenter_namespaces[NC_KARPENTER_NAMESPACES_MAX + 1]; /* none: the usual ones */
+    const char *replacement_namespaces[NC_REPLACEMENT_NAMESPACES_MAX + 1]; /* none: off */
     struct nc_control_rules rules;
     const char *lease_namespace; /* NULL: the pod's, else NC_LEASE_NAMESPACE */
     const char *lease_name;

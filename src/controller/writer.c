@@ -184,6 +184,9 @@ static void carry_out(struct nc_controller *c, struct nc_control_action *a) {
         nc_log(NC_LOG_DEBUG, NULL, "%s %s", nc_control_verb_name(a->verb), a->name);
         send_call(c, a);
         return;
+    case NC_CONTROL_REPLACE_PODS:
+        nc_controller_replace(c, a->name, a->since_usec);
+        return;
     case _NC_CONTROL_VERB_MAX:
         return;
     }
@@ -294,6 +297,7 @@ void nc_controller_drop_writes(struct nc_controller *c) {
     }
     nc_control_actions_done(&c->waiting_events);
     nc_controller_drop_aws(c);
+    nc_controller_drop_replacements(c);
 }
 
 void nc_controller_end(struct nc_controller *c) {

@@ -37,6 +37,8 @@ static enum nc_milestone milestone_of(enum nc_life_milestone m) {
         return NC_MILESTONE_RELEASED;
     case NC_LIFE_MILESTONE_ORPHANED:
     case NC_LIFE_MILESTONE_HOOK:
+    case NC_LIFE_MILESTONE_WAITING:
+    case NC_LIFE_MILESTONE_UNREPLACED:
         break;
     case _NC_LIFE_MILESTONE_MAX:
         break;

@@ -43,6 +43,7 @@ static void keep_config(struct nc_daemon *d, struct nc_config *c) {
         .drain_hook_timeout_usec = c->drain_hook_timeout_usec,
         .drain_pod_events = c->drain_pod_events,
         .drain_tolerating_last = c->drain_tolerating_last,
+        .drain_replacement_usec = c->drain_replacement_usec,
         .report_console = c->report_console,
         .report_events = c->report_events,
         .report_node = c->report_node,

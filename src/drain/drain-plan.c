@@ -18,19 +18,20 @@ enum fate {
     FATE_SHORTEN,  /* terminating already, but not in time */
     FATE_DELETE,   /* its force-delete time has come */
     FATE_KEEP,     /* do-not-disrupt */
+    FATE_WAIT,     /* evicted where its replacement does not come in time */
     FATE_OTHERS,   /* nobody evicts: only its force-delete time is kept */
     FATE_EVICT,
     _FATE_MAX
 };
 static const char *const fate_descriptions[_FATE_MAX] = {
-    [FATE_LEFT] = "exclude",  [FATE_LEAVING] = "terminating already", [FATE_SHORTEN] = "shorten",
-    [FATE_DELETE] = "delete", [FATE_KEEP] = "keep (do-not-disrupt)",  [FATE_OTHERS] = "not evict",
-    [FATE_EVICT] = "evict",
+    [FATE_LEFT] = "exclude",  [FATE_LEAVING] = "terminating already",   [FATE_SHORTEN] = "shorten",
+    [FATE_DELETE] = "delete", [FATE_KEEP] = "keep (do-not-disrupt)",    [FATE_OTHERS] = "not evict",
+    [FATE_EVICT] = "evict",   [FATE_WAIT] = "wait for its replacement",
 };
 static const char *const fate_names[_FATE_MAX] = {
     [FATE_LEFT] = "leave",    [FATE_LEAVING] = "leaving", [FATE_SHORTEN] = "shorten",
     [FATE_DELETE] = "delete", [FATE_KEEP] = "keep",       [FATE_OTHERS] = "none",
-    [FATE_EVICT] = "evict",
+    [FATE_EVICT] = "evict",   [FATE_WAIT] = "wait",
 };
 
 struct row {
@@ -66,6 +67,8 @@ static enum fate fate_of(const struct nc_drain_line *line, const struct nc_drain
         return FATE_LEAVING;
     if (line->is_kept)
         return FATE_KEEP;
+    if (line->is_waiting)
+        return FATE_WAIT;
     return r->may_evict ? FATE_EVICT : FATE_OTHERS;
 }
 

@@ -91,6 +91,8 @@ bool nc_drain_ends_late(const struct nc_pod *p, uint64_t t_usec, uint64_t now_us
  * has not shown yet what was accepted then (0 = nothing was). */
 uint64_t nc_drain_grace(const struct nc_pod *p, uint64_t requested_usec, uint64_t t_usec,
                         uint64_t now_usec);
+/* Its replacement is waited for, and not it is asked to go. */
+bool nc_drain_is_waiting(const struct record *e, const struct nc_drain_rules *r, uint64_t now_usec);
 uint64_t nc_pod_stuck_usec(const struct nc_pod *p); /* the last at which it is not; UINT64_MAX */
 
 static inline uint64_t nc_sum_usec(uint64_t a, uint64_t b) {

@@ -10,6 +10,7 @@
 
 #define MAX_BLOCKED 20
 #define KEPT "kept by do-not-disrupt"
+#define WAITING "waits for its replacement"
 
 static struct nc_value *new_source(enum nc_source s, const struct nc_life_view *view) {
     const struct nc_notice *n = &view->notices[s];
@@ -76,6 +77,7 @@ struct nc_value *nc_drain_counts(const struct nc_drain_summary *s) {
     nc_value_set_int(v, "leaving", (int64_t)s->leaving);
     nc_value_set_int(v, "kept", (int64_t)s->kept);
     nc_value_set_int(v, "blocked", (int64_t)s->blocked);
+    nc_value_set_int(v, "waiting", (int64_t)s->waiting);
     nc_value_set_int(v, "evicted", (int64_t)s->evicted);
     nc_value_set_int(v, "deleted", (int64_t)s->deleted);
     for (enum nc_pod_excluded e = NC_POD_ELIGIBLE + 1; e < _NC_POD_EXCLUDED_MAX; e++)
@@ -94,7 +96,10 @@ static struct nc_value *new_blocked_pod(const struct nc_drain_line *line) {
                             line->turn == NC_TIER_LAST ? nc_pod_order_name(NC_POD_ORDER_LAST)
                                                        : nc_pod_order_name(line->pod->order));
     nc_value_set_text(v, "budget", line->budget);
-    nc_value_set_text(v, "message", line->is_kept ? KEPT : line->message);
+    nc_value_set_text(v, "message",
+                      line->is_kept      ? KEPT
+                      : line->is_waiting ? WAITING
+                                         : line->message);
     nc_value_set_time(v, "forceDeleteAt", line->force_delete_at_usec);
     return v;
 }
@@ -107,7 +112,7 @@ static struct nc_value *new_blocked(const struct nc_drain *d, const struct nc_dr
     const size_t n = nc_drain_lines(d, r, now_usec, lines, room);
 
     for (size_t i = 0; i < n && list->n < MAX_BLOCKED; i++)
-        if (lines[i].is_blocked || lines[i].is_kept)
+        if (lines[i].is_blocked || lines[i].is_kept || lines[i].is_waiting)
             nc_value_push(list, new_blocked_pod(&lines[i]));
     return list;
 }
@@ -130,7 +135,7 @@ struct nc_value *nc_drain_report_view(const struct nc_life_view *view, const str
                       view->drain.gap == NC_LIST_COMPLETE ? NULL
                                                           : nc_list_gap_name(view->drain.gap));
     nc_value_set(v, "blocked",
-                 view->drain.blocked + view->drain.kept > 0
+                 view->drain.blocked + view->drain.kept + view->drain.waiting > 0
                      ? new_blocked(d, &view->drain_rules, now_usec)
                      : nc_value_new(NC_VALUE_LIST));
     nc_value_set(v, "hooks", new_hooks(view));

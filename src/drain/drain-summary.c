@@ -24,7 +24,8 @@ static void fill_line(const struct record *e, const struct nc_drain_rules *r, ui
     ret->force_delete_at_usec = shown_moment(&e->pod, r->t_usec);
     ret->is_leaving = nc_drain_is_leaving(e);
     ret->is_kept = !ret->is_leaving && now_usec < last_usec && nc_pod_is_kept(&e->pod, now_usec);
-    ret->is_blocked = !ret->is_leaving && !ret->is_kept && e->refusal;
+    ret->is_waiting = nc_drain_is_waiting(e, r, now_usec);
+    ret->is_blocked = !ret->is_leaving && !ret->is_kept && !ret->is_waiting && e->refusal;
     if (e->refusal) {
         ret->budget = e->refusal->budget;
         ret->message = e->refusal->message;
@@ -54,6 +55,7 @@ static void count_line(const struct nc_drain_line *line, uint64_t now_usec,
     ret->leaving += line->is_leaving;
     ret->kept += line->is_kept;
     ret->blocked += line->is_blocked;
+    ret->waiting += line->is_waiting;
     if (!line->is_leaving && line->force_delete_at_usec && now_usec >= line->force_delete_at_usec)
         ret->is_forcing = true;
 }

@@ -93,6 +93,13 @@ static bool is_left_to_others(const struct nc_pod *p, const struct nc_drain_rule
     return p->tolerates_disrupted && r->leaves_tolerating && !nc_pod_has_order(p, &rules);
 }
 
+bool nc_drain_is_waiting(const struct record *e, const struct nc_drain_rules *r,
+                         uint64_t now_usec) {
+    return e->pod.is_replacement_first && r->may_evict && !nc_drain_is_leaving(e)
+           && !nc_pod_is_kept(&e->pod, now_usec) && now_usec < r->replaced_by_usec
+           && now_usec < nc_drain_force_delete_at(&e->pod, r->t_usec);
+}
+
 static struct due due_gently(const struct record *e, const struct nc_drain_rules *r,
                              enum nc_tier tier, uint64_t now_usec) {
     uint64_t usec = later(e->not_before_usec[r->t_usec != 0], e->new_usec);
@@ -104,6 +111,8 @@ static struct due due_gently(const struct record *e, const struct nc_drain_rules
         usec = later(usec, nc_sum_usec(e->new_usec, REPLACED_USEC));
     if (nc_pod_is_kept(&e->pod, now_usec))
         usec = later(usec, e->pod.keep_until_usec);
+    if (e->pod.is_replacement_first)
+        usec = later(usec, r->replaced_by_usec);
     if (now_usec >= nc_drain_force_delete_at(&e->pod, r->t_usec))
         return never;
     return (struct due){NC_DRAIN_EVICT, usec};
@@ -119,7 +128,8 @@ static uint64_t holds_until(const struct record *e, const struct nc_drain_rules 
     if (!r->t_usec)
         return UINT64_MAX;
     if (!nc_drain_is_leaving(e)
-        && (e->refusal || nc_pod_is_kept(p, now_usec) || is_left_to_others(p, r)))
+        && (e->refusal || nc_pod_is_kept(p, now_usec) || is_left_to_others(p, r)
+            || nc_drain_is_waiting(e, r, now_usec)))
         return 0;
     if (!requested_usec && p->deletion_usec)
         requested_usec =
@@ -316,6 +326,8 @@ static void nearest_change(const struct record *e, const struct nc_drain_rules *
         nearest(next, last_usec);
     if (!e->pod.never_disrupt && e->pod.keep_until_usec > now_usec)
         nearest(next, e->pod.keep_until_usec);
+    if (nc_drain_is_waiting(e, r, now_usec))
+        nearest(next, r->replaced_by_usec);
 }
 
 uint64_t nc_drain_next(const struct nc_drain *d, const struct nc_drain_rules *r,

@@ -16,6 +16,15 @@
 #define RELIST_IDLE_USEC (30 * NC_LIFE_SECOND_USEC)   /* or there is none */
 #define REQUESTED_AT_ONCE ((size_t)64)
 
+/* Under a deadline that is nearer than that nobody is waited for. */
+static uint64_t replaced_by(const struct nc_life *l) {
+    const uint64_t usec = nc_life_later(l->evicting_usec, l->rules.replacement_usec);
+
+    if (!l->evicting_usec || !l->rules.replacement_usec || l->orphaned_usec)
+        return 0;
+    return l->force.t_usec && l->force.t_usec <= usec ? 0 : usec;
+}
+
 void nc_life_drain_rules(const struct nc_life *l, struct nc_drain_rules *ret) {
     *ret = (struct nc_drain_rules){
         .t_usec = l->force.t_usec,
@@ -25,6 +34,7 @@ void nc_life_drain_rules(const struct nc_life *l, struct nc_drain_rules *ret) {
         .leaves_tolerating = l->force.is_only_deletion, /* nobody else requests a drain */
         .tolerating_last = l->rules.tolerating_last,
         .cordoned_usec = l->is_cordon_done ? l->cordoned_usec : l->raised_usec,
+        .replaced_by_usec = replaced_by(l),
         .max_in_flight = l->rules.max_in_flight ? l->rules.max_in_flight : 1,
         .seed = l->rules.seed,
     };

@@ -111,6 +111,7 @@ struct nc_life {
     uint64_t synced_usec;
     uint64_t marked_absent_usec; /* when a pod was last said to be gone in an answer; 0 = never */
     struct nc_strv unseen;       /* uids that were known before the pods were listed again */
+    uint64_t evicting_usec;      /* when this drain came to evict; 0 = it did not */
     uint64_t empty_usec;         /* since when no eligible pod is left; 0 = there are some */
     struct nc_life_hook hooks[_NC_HOOK_MAX];
     bool is_emptied;     /* no pod is left and none comes: the second may start */

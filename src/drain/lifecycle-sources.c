@@ -18,6 +18,7 @@ void nc_life_rules_from(const struct nc_config *c, uint64_t seed, struct nc_life
         .linger_usec = c->drain_linger_usec,
         .hook_timeout_usec = c->drain_hook_timeout_usec,
         .tolerating_last = c->drain_tolerating_last,
+        .replacement_usec = c->drain_replacement_usec,
         .max_in_flight = NC_DRAIN_MAX_IN_FLIGHT,
         .seed = seed,
     };
@@ -151,8 +152,9 @@ static void evaluate_sources(struct nc_life *l, struct nc_life_force *f) {
 
 static void forget_drain(struct nc_life *l) {
     static const enum nc_life_milestone of_drain[] = {
-        NC_LIFE_MILESTONE_DRAINING, NC_LIFE_MILESTONE_FORCING, NC_LIFE_MILESTONE_DRAINED,
-        NC_LIFE_MILESTONE_FAILED, NC_LIFE_MILESTONE_ORPHANED};
+        NC_LIFE_MILESTONE_DRAINING,  NC_LIFE_MILESTONE_FORCING,  NC_LIFE_MILESTONE_DRAINED,
+        NC_LIFE_MILESTONE_FAILED,    NC_LIFE_MILESTONE_ORPHANED, NC_LIFE_MILESTONE_WAITING,
+        NC_LIFE_MILESTONE_UNREPLACED};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(of_drain); i++)
         l->has_announced[of_drain[i]] = false;
@@ -161,6 +163,7 @@ static void forget_drain(struct nc_life *l) {
     if (nc_life_all_observed(l)) /* after a restart the drain may yet turn out to go on */
         memset(l->hooks, 0, sizeof(l->hooks));
     l->has_taken_over = false;
+    l->evicting_usec = 0;
     l->held_phase = NC_LIFE_IDLE;
 }
 

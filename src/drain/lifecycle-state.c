@@ -69,6 +69,8 @@ struct nc_value *nc_life_save(const struct nc_life *l) {
             nc_value_push(sources, save_source(&l->sources[i]));
     nc_value_set_string(v, "phase", nc_life_phase_name(l->phase));
     set_usec(v, "since", l->since_usec);
+    if (l->evicting_usec)
+        set_usec(v, "evicting", l->evicting_usec);
     nc_value_set(v, "sources", sources);
     nc_value_set(v, "node", save_node(l));
     if (hooks)
@@ -176,6 +178,8 @@ static bool load_node(const struct nc_value *v, struct nc_life *l) {
 static bool load(const struct nc_value *v, struct nc_life *l) {
     const struct nc_value *sources = nc_value_get(v, "sources");
 
+    if (nc_value_get(v, "evicting") && !get_usec(v, "evicting", &l->evicting_usec))
+        return false;
     if (!get_phase(v, &l->phase) || !get_usec(v, "since", &l->since_usec) || !sources
         || sources->type != NC_VALUE_LIST || !load_node(nc_value_get(v, "node"), l)
         || !nc_life_load_hooks(nc_value_get(v, "hooks"), l->hooks))
@@ -204,6 +208,7 @@ int nc_life_load(struct nc_life *l, const struct nc_value *saved, bool same_boot
         return 0;
     l->phase = s.phase;
     l->since_usec = s.since_usec;
+    l->evicting_usec = s.evicting_usec;
     l->is_resuming = s.phase != NC_LIFE_IDLE;
     l->is_unverified = true;
     l->held_phase = nc_life_has_pods(s.phase) ? s.phase : NC_LIFE_IDLE;

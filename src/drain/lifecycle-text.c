@@ -62,16 +62,16 @@ static void set_count(struct nc_value *v, const char *key, bool is_known, size_t
     nc_value_set(v, key, is_known ? nc_value_new_int((int64_t)n) : nc_value_new(NC_VALUE_NULL));
 }
 
-/* Who holds the drain up, be it by a budget or by do-not-disrupt. */
+/* Who holds the drain up, be it by a budget, by do-not-disrupt or for its replacement. */
 static struct nc_value *blocked(const struct nc_life *l, const struct nc_drain_summary *s) {
     struct nc_value *list = nc_value_new(NC_VALUE_LIST);
     size_t n = 0, bytes = 0;
 
-    if (s->blocked + s->kept == 0)
+    if (s->blocked + s->kept + s->waiting == 0)
         return list;
     nc_auto_free struct nc_drain_line *v = nc_life_lines(l, &n);
     for (size_t i = 0; i < n && list->n < BLOCKED_MAX; i++) {
-        if (!v[i].is_blocked && !v[i].is_kept)
+        if (!v[i].is_blocked && !v[i].is_kept && !v[i].is_waiting)
             continue;
         nc_auto_free char *name = nc_asprintf("%s/%s", v[i].pod->namespace, v[i].pod->name);
         bytes += strlen(name) + 3;
@@ -104,6 +104,10 @@ char *nc_life_status_text(struct nc_life *l, enum nc_node_write_kind kind, bool 
     /* Drained is what was found, also by the process before us: none is left. */
     set_count(v, "remaining", is_known || l->phase == NC_LIFE_DRAINED, s.remaining);
     nc_value_set(v, "blocked", blocked(l, &s));
+    if (s.waiting > 0) {
+        nc_value_set_int(v, "waiting", (int64_t)s.waiting);
+        nc_value_set_time(v, "waitingSince", l->evicting_usec);
+    }
     if (s.gap != NC_LIST_COMPLETE)
         nc_value_set_string(v, "incomplete", nc_list_gap_name(s.gap));
     if (has_updated)
@@ -132,7 +136,8 @@ void nc_life_emit(enum nc_life_milestone m, const char *reason, char *message,
     a->is_warning = m == NC_LIFE_MILESTONE_NOTICED || m == NC_LIFE_MILESTONE_INCOMPLETE
                     || m == NC_LIFE_MILESTONE_BLOCKED || m == NC_LIFE_MILESTONE_FORCING
                     || m == NC_LIFE_MILESTONE_FAILED || m == NC_LIFE_MILESTONE_ORPHANED
-                    || m == NC_LIFE_MILESTONE_RECORDONED || m == NC_LIFE_MILESTONE_HOOK;
+                    || m == NC_LIFE_MILESTONE_RECORDONED || m == NC_LIFE_MILESTONE_HOOK
+                    || m == NC_LIFE_MILESTONE_UNREPLACED;
 }
 
 void nc_life_emit_once(struct nc_life *l, enum nc_life_milestone m, char *message,
@@ -145,6 +150,8 @@ void nc_life_emit_once(struct nc_life *l, enum nc_life_milestone m, char *messag
         [NC_LIFE_MILESTONE_DRAINED] = "NodeDrained",
         [NC_LIFE_MILESTONE_FAILED] = "DrainFailed",
         [NC_LIFE_MILESTONE_ORPHANED] = "NodeDeletedInDrain",
+        [NC_LIFE_MILESTONE_WAITING] = "WaitingForReplacement",
+        [NC_LIFE_MILESTONE_UNREPLACED] = "ReplacementNotReady",
     };
 
     if (l->has_announced[m]) {
@@ -201,6 +208,42 @@ static char *drained_text(const struct nc_drain_summary *s) {
                        s->deleted);
 }
 
+/* Whose wait is over, though the pod is there. */
+static size_t count_unreplaced(const struct nc_life *l) {
+    size_t n = 0, unreplaced = 0;
+    nc_auto_free struct nc_drain_line *v = nc_life_lines(l, &n);
+
+    for (size_t i = 0; i < n; i++)
+        unreplaced += v[i].pod->is_replacement_first && v[i].excluded == NC_POD_ELIGIBLE
+                      && !v[i].is_leaving && !v[i].is_kept && !v[i].is_waiting;
+    return unreplaced;
+}
+
+static void announce_replacements(struct nc_life *l, const struct nc_drain_summary *s,
+                                  struct nc_life_actions *out) {
+    struct nc_drain_rules rules;
+    char time[32];
+    size_t n;
+
+    nc_life_drain_rules(l, &rules);
+    if (s->waiting > 0) {
+        nc_time_format(rules.replaced_by_usec, time);
+        nc_life_emit_once(
+            l, NC_LIFE_MILESTONE_WAITING,
+            nc_asprintf("Pods that wait for their replacement: %zu, until %s", s->waiting, time),
+            out);
+    } else if (l->is_synced && l->has_announced[NC_LIFE_MILESTONE_WAITING]
+               && !l->has_announced[NC_LIFE_MILESTONE_UNREPLACED]
+               && (n = count_unreplaced(l)) > 0) {
+        nc_life_emit_once(l, NC_LIFE_MILESTONE_UNREPLACED,
+                          nc_asprintf("Evicting pods without their replacement: %zu; %s", n,
+                                      rules.replaced_by_usec
+                                          ? "drain.replacementTimeout exceeded"
+                                          : "the drain cannot wait so long any more"),
+                          out);
+    }
+}
+
 void nc_life_announce(struct nc_life *l, struct nc_life_actions *out) {
     struct nc_drain_summary s;
 
@@ -216,6 +259,7 @@ void nc_life_announce(struct nc_life *l, struct nc_life_actions *out) {
             out);
     if (l->phase == NC_LIFE_EVICTING && nc_life_is_hook_over(l, NC_HOOK_PRE_DRAIN))
         nc_life_emit_once(l, NC_LIFE_MILESTONE_DRAINING, nc_strdup("Evicting pods"), out);
+    announce_replacements(l, &s, out);
     if (s.gap != NC_LIST_COMPLETE)
         nc_life_emit_once(l, NC_LIFE_MILESTONE_INCOMPLETE, gap_text(l, s.gap), out);
     if (s.is_forcing)

@@ -69,6 +69,8 @@ static void enter(struct nc_life *l, enum nc_life_phase phase) {
     l->phase = phase;
     l->since_usec = l->now_usec;
     l->drained_usec = phase == NC_LIFE_DRAINED ? l->now_usec : 0;
+    if (phase == NC_LIFE_EVICTING && !l->evicting_usec)
+        l->evicting_usec = l->now_usec;
     if (phase != NC_LIFE_DRAINED)
         l->is_drained_done = false;
 }
@@ -212,7 +214,8 @@ static void set_back(struct nc_life *l, uint64_t by_usec) {
     uint64_t *const moments[] = {&l->orphaned_usec, &l->quiet_usec,         &l->raised_usec,
                                  &l->complete_usec, &l->refresh_usec,       &l->status_usec,
                                  &l->cordoned_usec, &l->drained_usec,       &l->opened_usec,
-                                 &l->synced_usec,   &l->marked_absent_usec, &l->empty_usec};
+                                 &l->synced_usec,   &l->marked_absent_usec, &l->empty_usec,
+                                 &l->evicting_usec};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(moments); i++)
         *moments[i] = *moments[i] > by_usec ? *moments[i] - by_usec : 0;

@@ -31,6 +31,7 @@ const char *const nc_pod_paths[] = {
     "metadata.deletionTimestamp",
     "metadata.deletionGracePeriodSeconds",
     "metadata.annotations.karpenter\\.sh/do-not-disrupt",
+    "metadata.annotations.nodeclaimd\\.io/replacement-first",
     "metadata.annotations.kubernetes\\.io/config\\.mirror",
     "metadata.annotations.nodeclaimd\\.io/drain-order",
     "spec.priorityClassName",
@@ -256,6 +257,8 @@ int nc_pod_read(const struct nc_value *object, struct nc_pod *ret, struct nc_err
     p.deletion_grace_sec = read_seconds(metadata, "deletionGracePeriodSeconds", 0);
     read_status(status, &p);
     read_keep(nc_value_get_string(annotations, NC_ANNOTATION_DO_NOT_DISRUPT), status, &p);
+    p.is_replacement_first =
+        nc_streq(nc_value_get_string(annotations, NC_ANNOTATION_REPLACEMENT_FIRST), "true");
     read_claims(nc_value_get(spec, "volumes"), &p);
     *ret = p;
     return 0;

@@ -3,9 +3,9 @@
  *
  * Its identity may read every Node and delete every NodeClaim of a cluster: what a slip could do is
  * worse than on a node. So everything is allowed by name, reads too, and all else is refused: no
- * pod and no secret is ever read, nothing is deleted without its uid, what somebody requested (a
- * claim's spec, a cordon) is never changed, and a list that a merge patch replaces as a whole must
- * state which version of the object it was made from. Pure.
+ * secret is ever read, no pod (but guard-replacement.c), nothing is deleted without its uid, what
+ * somebody requested (a claim's spec, a cordon) is never changed, and a list that a merge patch
+ * replaces as a whole must state which version of the object it was made from. Pure.
  */
 #include <errno.h>
 #include <string.h>
@@ -17,9 +17,7 @@
 #define COORDINATION "/apis/coordination.k8s.io/v1"
 #define UNKNOWN "the controller has no business there:"
 
-/* Does the path match? A '*' stands for one name: what a Kubernetes object may be called needs no
- * escapes, and an escaped slash would be another path. */
-static bool matches(const char *pattern, const char *path, size_t n) {
+bool nc_guard_matches(const char *pattern, const char *path, size_t n) {
     const char *end = path + n;
 
     for (; *pattern; pattern++) {
@@ -39,7 +37,7 @@ static bool matches(const char *pattern, const char *path, size_t n) {
 
 static bool matches_any(const char *const *patterns, const char *path, size_t n) {
     for (; *patterns; patterns++)
-        if (matches(*patterns, path, n))
+        if (nc_guard_matches(*patterns, path, n))
             return true;
     return false;
 }
@@ -251,7 +249,7 @@ int nc_kube_guard_control(const struct nc_kube_call *c, struct nc_err *err) {
     /* The query is part of what must match: it could state what the body must not. */
     for (size_t i = 0; i < NC_ARRAY_SIZE(writes); i++)
         if (nc_streq(c->method, writes[i].method)
-            && matches(writes[i].pattern, c->path, strlen(c->path)))
+            && nc_guard_matches(writes[i].pattern, c->path, strlen(c->path)))
             return strchr(c->path, '?') ? nc_guard_refuse(c, err, "a write with a query:", c->path)
                                         : writes[i].check(c, err);
     return nc_guard_refuse(c, err, UNKNOWN, c->path);

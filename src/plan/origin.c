@@ -341,7 +341,7 @@ static void explain_policy(struct nc_plan *p, const struct nc_documents *docs,
 void nc_explain_policies(struct nc_plan *p, const struct nc_documents *docs,
                          const struct nc_config *c) {
     const struct nc_config *otherwise = &nc_config_defaults;
-    char margin[32], linger[32], hook_timeout[32];
+    char margin[32], linger[32], hook_timeout[32], replacement[32];
 
     for (enum nc_source s = 0; s < _NC_SOURCE_MAX; s++) {
         nc_auto_free char *field = nc_asprintf("interruption.%s", nc_source_name(s));
@@ -351,6 +351,7 @@ void nc_explain_policies(struct nc_plan *p, const struct nc_documents *docs,
     nc_duration_format(otherwise->drain_margin_usec, margin);
     nc_duration_format(otherwise->drain_linger_usec, linger);
     nc_duration_format(otherwise->drain_hook_timeout_usec, hook_timeout);
+    nc_duration_format(otherwise->drain_replacement_usec, replacement);
     explain_policy(p, docs, c, "drain.mode", nc_drain_mode_names[otherwise->drain_mode - 1]);
     explain_policy(p, docs, c, "drain.margin", margin);
     explain_policy(p, docs, c, "drain.linger", linger);
@@ -358,4 +359,5 @@ void nc_explain_policies(struct nc_plan *p, const struct nc_documents *docs,
     explain_policy(p, docs, c, "drain.podEvents", otherwise->drain_pod_events ? "true" : "false");
     explain_policy(p, docs, c, "drain.toleratingLast",
                    otherwise->drain_tolerating_last ? "true" : "false");
+    explain_policy(p, docs, c, "drain.replacementTimeout", replacement);
 }

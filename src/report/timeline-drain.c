@@ -167,7 +167,8 @@ void nc_drain_pods_text(const struct nc_value *drain, size_t names, struct nc_bu
     } counts[] = {{"pods.leaving", "leaving"},
                   {"pods.deleted", "force-deleted"},
                   {"pods.kept", "kept by do-not-disrupt"},
-                  {"pods.blocked", "blocked"}};
+                  {"pods.blocked", "blocked"},
+                  {"pods.waiting", "waiting for a replacement"}};
     const uint64_t total = nc_show_number(drain, "pods.total", MAX_COUNT);
 
     show_more(out, drain, "incomplete", "the list of pods is incomplete:");

@@ -41,6 +41,7 @@ var chartValues = map[string][]string{
 	"standalone": inStandalone,
 	"auto":       {"--set", "mode=auto,karpenterNamespaces={karpenter,team-karpenter},options.margin=30s,options.max-in-flight=128"},
 	"groups":     {"--set", "completeLifecycleActions=true,lifecycleHook=t/n-d,options.region=us-west-2"},
+	"replacing":  {"--set", "replacementFirst={default,kube-system}"},
 	"guards":     {"--set", "nodes.readNodeClaims=true,nodes.guards=true,nodes.identityGuard=true"},
 	"operator":   {"--set", "metrics.rules=true,metrics.scrape=serviceMonitor,metrics.labels.release=prometheus"},
 	"placement": {"--set", "allowManagedNodes=true,nodeSelector.disk=ssd,tolerations=null,replicas=1,priorityClassName=,networkPolicy.enabled=false",

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,7 +48,7 @@ func deploy(t *testing.T, ctx context.Context, more ...string) *central {
 // centralOf is for what is deployed already.
 func centralOf(t *testing.T, ctx context.Context, account *harness.Deployment) *central {
 	t.Helper()
-	dir, err := os.MkdirTemp(workDir, t.Name()+"-controller-")
+	dir, err := os.MkdirTemp(workDir, strings.ReplaceAll(t.Name(), "/", "-")+"-controller-")
 	must(t, err)
 	c := &central{t: t, ctx: ctx, dir: dir, account: account, since: time.Now()}
 	t.Cleanup(func() {

@@ -2,7 +2,7 @@
 
 Knows: rules as RBAC writes them, and what every authenticated user may read.
 Gives: `Rule`, `allows`, and what deploy/ grants, so that every test of the controller proves it enough: `RELAY` in mode karpenter,
-`CONTROLLER` in the other modes.
+`CONTROLLER` in the other modes; `REPLACEMENT` in addition in the namespace web.
 Must not: know about nodes; the node authorizer is in authz.py.
 """
 
@@ -77,3 +77,5 @@ def read_rules(text: str) -> tuple[Rule, ...]:
 
 RELAY = read_rules((DEPLOY / "rbac.yaml").read_text(encoding="utf-8"))
 CONTROLLER = RELAY + read_rules((DEPLOY / "optional" / "standalone-role.yaml").read_text(encoding="utf-8"))
+# What --replacement-first needs in addition, in the namespace web.
+REPLACEMENT = read_rules((DEPLOY / "optional" / "replacement-role.yaml").read_text(encoding="utf-8"))

@@ -47,6 +47,8 @@ RESOURCES = [
     Resource("", "v1", "secrets", "Secret", True),
     Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", True),
     Resource("", "v1", "persistentvolumes", "PersistentVolume", False),
+    Resource("apps", "v1", "deployments", "Deployment", True),
+    Resource("apps", "v1", "replicasets", "ReplicaSet", True),
     Resource("coordination.k8s.io", "v1", "leases", "Lease", True),
     Resource("certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest", False),
     Resource("karpenter.sh", "v1", "nodeclaims", "NodeClaim", False),

@@ -1,11 +1,13 @@
 /*
  * Objects as the controller reads them: the first byte says of which kind they are and who else is
  * there. Twice the same text changes nothing; what people are shown of it is bounded printable
- * text. The same text is read as a drain-status and as a report that `status` was given.
+ * text. The same text is read as a drain-status, as a report that `status` was given, and as
+ * what replacement first reads.
  */
 #include <stdint.h>
 
 #include "nc/control.h"
+#include "nc/replacement.h"
 #include "nc/standalone.h"
 #include "nc/str.h"
 
@@ -95,6 +97,30 @@ static void check_provider_id(const char *text) {
     must(nc_is_made_of(i.id, NC_LOWER NC_DIGITS "-", sizeof(i.id) - 1));
 }
 
+/* The same as a list of pods, as a ReplicaSet and as a Deployment. */
+static void check_replacement(const struct nc_value *object) {
+    const char *uid = nc_value_string(nc_value_path(object, "metadata.uid"));
+    const struct nc_replacement_case judged = {object, uid ? uid : "u", NOW_USEC - 1, NOW_USEC};
+    nc_auto_value struct nc_value *patch = NULL;
+    struct nc_replacement_owner owner = {0};
+    struct nc_replaced_pod *pods = NULL;
+    const char *why = NULL;
+    size_t n = 0;
+
+    if (nc_replacement_read_pods(object, "web", &pods, &n, NULL) == 0)
+        must(n <= NC_REPLACEMENT_PODS_MAX && (n == 0) == (pods == NULL));
+    for (size_t i = 0; i < n; i++)
+        must(pods[i].name && pods[i].uid && !pods[i].set == !pods[i].set_uid
+             && !strchr(pods[i].name, '/') && !(pods[i].set && strchr(pods[i].set, '/')));
+    nc_replaced_pods_free(pods, n);
+    if (nc_replacement_read_owner(object, uid ? uid : "u", &owner))
+        must(owner.name && owner.uid && !strchr(owner.name, '/'));
+    nc_replacement_owner_done(&owner);
+    must((nc_replacement_judge(&judged, &why, &patch) == NC_REPLACEMENT_RESTART)
+         == (patch != NULL));
+    must(!patch || !why);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     nc_auto_value struct nc_value *object = NULL;
     nc_auto_free char *text = NULL;
@@ -107,6 +133,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     if (nc_json_parse((const char *)data + 1, n - 1, &object, NULL) < 0)
         return 0;
     check_shown(object);
+    check_replacement(object);
     see(data[0], object);
     return 0;
 }

@@ -124,6 +124,10 @@ static void handle_action(struct world *w, const struct nc_control_action *a) {
         must(a->id == 0 && a->reason && a->message);
         return;
     }
+    if (a->verb == NC_CONTROL_REPLACE_PODS) {
+        must(a->id == 0 && a->since_usec && w->rules.replaces && w->was_synced[NC_CONTROL_NODE]);
+        return;
+    }
     must(w->was_synced[NC_CONTROL_NODE] && (is_of_group(a) || w->was_synced[NC_CONTROL_CLAIM]));
     if (is_of_group(a))
         check_group(w, a);

@@ -57,7 +57,7 @@ def controller_path() -> Path:
 @dataclass
 class Step:
     """One request of the controller, by what it is for: stamp, delete, claim, status, node, delete-node, event, lease,
-    look, list, watch, other. `what`: the object's name, or the Event's reason."""
+    restart, look, list, watch, other. `what`: the object's name, or the Event's reason."""
 
     kind: str
     what: str
@@ -102,6 +102,8 @@ def step_of(entry: dict[str, Any]) -> Step:
         if sub:
             return Step("status", name, entry)
         return Step("set-timestamp" if TIME_KEY in (body.get("metadata", {}).get("annotations") or {}) else "claim", name, entry)
+    if method == "PATCH" and re.fullmatch(r"/apis/apps/v1/namespaces/[^/]+/deployments/[^/]+", path):
+        return Step("restart", path.rpartition("/")[2], entry)
     if "/leases" in path:
         return Step("lease", path.rpartition("/")[2], entry)
     if path.endswith("/events") and method in ("POST", "PATCH"):

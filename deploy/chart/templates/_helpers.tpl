@@ -8,6 +8,9 @@
 {{- range .Values.karpenterNamespaces }}
 - --karpenter-namespace={{ . }}
 {{- end }}
+{{- range .Values.replacementFirst }}
+- --replacement-first={{ . }}
+{{- end }}
 {{- if include "nodeclaim-controller.standalone" . }}
 {{- if ne .Values.standalone.nodeIdentity "ec2" }}
 - --node-identity={{ .Values.standalone.nodeIdentity }}

@@ -164,7 +164,7 @@ func (c *Cluster) startAPIServer() error {
 	return err
 }
 
-// StartControllers runs the disruption and job controllers of kube-controller-manager until the process is stopped.
+// StartControllers runs the disruption, job, deployment and replicaset controllers of kube-controller-manager until the process is stopped.
 func (c *Cluster) StartControllers(dir string) (*Proc, error) {
 	return Start(dir, "controllers", nil, filepath.Join(c.binDir, "controllers"), "--server="+c.Endpoint,
 		"--ca="+c.path("ca.crt"), "--cert="+c.path("admin.crt"), "--key="+c.path("admin.key"))

@@ -220,6 +220,7 @@ enum nc_control_answer server_serve(struct world *w, const struct nc_control_act
     case NC_CONTROL_RECORD_HEARTBEAT:
     case NC_CONTROL_COMPLETE_ACTION:
     case NC_CONTROL_EMIT_EVENT:
+    case NC_CONTROL_REPLACE_PODS:
     case _NC_CONTROL_VERB_MAX:
         break;
     }

@@ -66,6 +66,7 @@ static void defaults(void **state) {
     assert_int_equal(c.drain_hook_timeout_usec, 30000000);
     assert_true(c.drain_pod_events);
     assert_false(c.drain_tolerating_last);
+    assert_int_equal(c.drain_replacement_usec, 600000000);
     assert_true(c.report_console && c.report_events && c.report_node);
     assert_int_equal(c.ec2, NC_EC2_AUTO);
     assert_true(c.claim_lookup);
@@ -94,7 +95,8 @@ static void everything(void **state) {
                 "rebalance: drain, maintenance: ignore, autoscaling: report, "
                 "autoscalingDeadline: 30m, shutdown: ignore}, "
                 "drain: {mode: 'off', margin: 5s, "
-                "linger: 2s, hookTimeout: 3s, podEvents: false, toleratingLast: true}, signal: "
+                "linger: 2s, hookTimeout: 3s, podEvents: false, toleratingLast: true, "
+                "replacementTimeout: 0s}, signal: "
                 "none, report: "
                 "{console: false, events: false, node: false}, "
                 "aws: {ec2: never, ec2Endpoint: "
@@ -136,6 +138,7 @@ static void everything(void **state) {
     assert_int_equal(c.drain_hook_timeout_usec, 3000000);
     assert_false(c.drain_pod_events);
     assert_true(c.drain_tolerating_last);
+    assert_int_equal(c.drain_replacement_usec, 0);
     assert_false(c.report_console || c.report_events || c.report_node);
     assert_int_equal(c.ec2, NC_EC2_NEVER);
     assert_string_equal(c.ec2_endpoint, "http://e");

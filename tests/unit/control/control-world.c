@@ -24,7 +24,7 @@ static void render(struct world *w, const struct nc_control_action *a) {
     const struct nc_value *uid = nc_value_path(a->body, "preconditions.uid");
     struct nc_buf *b = &w->said;
 
-    if (a->verb != NC_CONTROL_EMIT_EVENT) {
+    if (a->verb != NC_CONTROL_EMIT_EVENT && a->verb != NC_CONTROL_REPLACE_PODS) {
         assert_true(a->id > 0 && w->n_ids < NC_ARRAY_SIZE(w->ids));
         w->ids[w->n_ids++] = a->id;
     }
@@ -48,6 +48,10 @@ static void render(struct world *w, const struct nc_control_action *a) {
         assert_true(a->id == 0 && a->message && a->message[0]);
         (void)snprintf(w->told, sizeof(w->told), "%s", a->message);
         (void)nc_buf_printf(b, "%s %s %s\n", a->reason, nc_control_kind_name(a->what), a->name);
+        break;
+    case NC_CONTROL_REPLACE_PODS:
+        assert_true(a->id == 0 && a->uid);
+        (void)nc_buf_printf(b, "%s %s\n", a->name, world_time(a->since_usec));
         break;
     case NC_CONTROL_PATCH_CLAIM:
     case NC_CONTROL_STATUS_CLAIM:

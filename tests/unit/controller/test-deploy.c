@@ -105,6 +105,41 @@ static const struct row {
      "/api/v1/namespaces/kube-system/serviceaccounts/s/token", MARK},
 };
 
+#define WEB "/api/v1/namespaces/web"
+#define APPS "/apis/apps/v1/namespaces/web"
+#define OF_NODE "?fieldSelector=spec.nodeName%3Dn"
+#define RESTART                                                                                    \
+    "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"1\"},\"spec\":{\"template\":{"             \
+    "\"metadata\":{"                                                                               \
+    "\"annotations\":{\"nodeclaimd.io/restarted-at\":\"2026-01-01T00:00:00Z\"}}}}}"
+#define POD_EVENT                                                                                  \
+    "{\"apiVersion\":\"v1\",\"kind\":\"Event\",\"metadata\":{\"name\":\"e\",\"namespace\":"        \
+    "\"web\"},\"involvedObject\":{\"kind\":\"Pod\",\"namespace\":\"web\",\"name\":\"p\"}}"
+
+/* In a namespace of --replacement-first. */
+static const struct row replacing[] = {
+    {"web", "", "pods", "list", "GET", WEB "/pods" OF_NODE, NULL},
+    {"web", "", "pods", "watch", "GET", WEB "/pods" OF_NODE "&watch=1", NULL},
+    {"web", "", "pods", "get", "GET", WEB "/pods/p", NULL},
+    {"web", "", "pods", "patch", "PATCH", WEB "/pods/p", MARK},
+    {"web", "", "pods", "delete", "DELETE", WEB "/pods/p", END},
+    {"web", "", "pods/eviction", "create", "POST", WEB "/pods/p/eviction", MARK},
+    {"web", "", "pods/log", "get", "GET", WEB "/pods/p/log", NULL},
+    {"web", "apps", "replicasets", "get", "GET", APPS "/replicasets/r", NULL},
+    {"web", "apps", "replicasets", "list", "GET", APPS "/replicasets", NULL},
+    {"web", "apps", "replicasets", "patch", "PATCH", APPS "/replicasets/r", RESTART},
+    {"web", "apps", "deployments", "get", "GET", APPS "/deployments/d", NULL},
+    {"web", "apps", "deployments", "list", "GET", APPS "/deployments", NULL},
+    {"web", "apps", "deployments", "patch", "PATCH", APPS "/deployments/d", RESTART},
+    {"web", "apps", "deployments", "update", "PUT", APPS "/deployments/d", RESTART},
+    {"web", "apps", "deployments", "delete", "DELETE", APPS "/deployments/d", END},
+    {"web", "apps", "deployments/scale", "patch", "PATCH", APPS "/deployments/d/scale", RESTART},
+    {"web", "apps", "statefulsets", "get", "GET", APPS "/statefulsets/s", NULL},
+    {"web", "", "events", "create", "POST", WEB "/events", POD_EVENT},
+    {"web", "", "events", "patch", "PATCH", WEB "/events/e", "{\"count\":2}"},
+    {"web", "", "secrets", "get", "GET", WEB "/secrets/s", NULL},
+};
+
 /* --- manifests */
 
 static void read_manifests(const char *name, struct nc_values *ret) {
@@ -156,9 +191,10 @@ static bool names(const struct nc_value *rule, const struct row *r) {
     return !nc_value_get(rule, "resourceNames") || lists(rule, "resourceNames", last);
 }
 
-/* What both modes need, and what the standalone mode needs in addition. */
-enum { RELAY = 0, STANDALONE, N_RBAC };
-static const char *const rbac_files[N_RBAC] = {"rbac.yaml", "optional/standalone-role.yaml"};
+/* What both modes need, what the standalone mode and --replacement-first need in addition. */
+enum { RELAY = 0, STANDALONE, REPLACING, N_RBAC };
+static const char *const rbac_files[N_RBAC] = {"rbac.yaml", "optional/standalone-role.yaml",
+                                               "optional/replacement-role.yaml"};
 
 static bool rbac_allows(const struct nc_values *m, const struct row *r) {
     for (size_t i = 0; i < m->n; i++) {
@@ -172,7 +208,7 @@ static bool rbac_allows(const struct nc_values *m, const struct row *r) {
     return false;
 }
 
-static bool wire_allows(const struct row *r) {
+static bool wire_allows(const struct row *r, const struct nc_kube_role *role) {
     nc_auto_value struct nc_value *body = NULL;
     struct nc_kube_call c = {.what = "test",
                              .method = r->method,
@@ -184,7 +220,7 @@ static bool wire_allows(const struct row *r) {
     if (r->body)
         assert_int_equal(nc_json_parse(r->body, strlen(r->body), &body, NULL), 0);
     c.body = body;
-    return nc_kube_guard_control(&c, NULL) >= 0;
+    return role->guard(&c, NULL) >= 0;
 }
 
 static void check_row(const struct row *r, bool is_relay, bool is_standalone) {
@@ -194,7 +230,7 @@ static void check_row(const struct row *r, bool is_relay, bool is_standalone) {
         nc_streq(r->resource, "leases") && !is_karpenters && nc_streq(r->namespace, "karpenter");
     const bool rbac = is_relay || is_standalone;
 
-    if (!is_elsewhere && rbac != wire_allows(r))
+    if (!is_elsewhere && rbac != wire_allows(r, &nc_kube_as_controller))
         fail_msg("%s %s %s: RBAC says %s, the program the opposite", r->verb, r->group, r->resource,
                  rbac ? "yes" : "no");
     if (is_elsewhere)
@@ -214,10 +250,30 @@ static void test_rbac_is_what_is_asked(void **state) {
         check_row(&rows[i], rbac_allows(&relay, &rows[i]), rbac_allows(&standalone, &rows[i]));
 }
 
+/* Without the option nothing of it is sent; with it, what the Role allows, and where it does. */
+static void test_rbac_of_replacement_first(void **state) {
+    nc_cleanup(nc_values_done) struct nc_values m = {0};
+
+    (void)state;
+    read_manifests(rbac_files[REPLACING], &m);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(replacing); i++) {
+        const struct row *r = &replacing[i];
+        if (rbac_allows(&m, r) != wire_allows(r, &nc_kube_as_replacing_controller))
+            fail_msg("%s %s %s: RBAC and the program differ", r->verb, r->group, r->resource);
+        assert_false(wire_allows(r, &nc_kube_as_controller));
+    }
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++)
+        assert_false(rbac_allows(&m, &rows[i]));
+}
+
 static bool is_known(const char *group, const char *resource, const char *verb) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++)
         if (nc_streq(rows[i].group, group) && nc_streq(rows[i].resource, resource)
             && nc_streq(rows[i].verb, verb))
+            return true;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(replacing); i++)
+        if (nc_streq(replacing[i].group, group) && nc_streq(replacing[i].resource, resource)
+            && nc_streq(replacing[i].verb, verb))
             return true;
     return false;
 }
@@ -440,6 +496,7 @@ static void test_the_rest_parses(void **state) {
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rbac_is_what_is_asked),
+        cmocka_unit_test(test_rbac_of_replacement_first),
         cmocka_unit_test(test_rbac_is_no_more),
         cmocka_unit_test(test_pod_has_no_powers),
         cmocka_unit_test(test_options_are_parsed),

@@ -88,6 +88,15 @@ static void test_all_options(void **state) {
     assert_int_equal(s.rules.zone_turn_usec, 0); /* only where it is asked for */
     assert_string_equal(s.karpenter_namespaces[1], "b-1");
     assert_null(s.karpenter_namespaces[2]);
+    assert_false(s.rules.replaces);
+    assert_int_equal(read_line("--replacement-first web --replacement-first=shop "
+                               "--replacement-first web",
+                               &s, &code),
+                     0);
+    assert_true(s.rules.replaces);
+    assert_string_equal(s.replacement_namespaces[0], "web");
+    assert_string_equal(s.replacement_namespaces[1], "shop");
+    assert_null(s.replacement_namespaces[2]);
     assert_int_equal(read_line("run --lease-duration 4s --renew-deadline 2s --retry-period 500ms "
                                "--no-leader-election",
                                &s, &code),

@@ -1,14 +1,16 @@
 /*
  * A drain told as a script, and what it did as a trace: one command a line, times in seconds.
  *
- *   rules t=100 max=2 watch taint karpenter all-last cordon=S   what is in force from now on
- * (nothing given: no deadline) see NAME tier=1 grace=30 …       a pod; never, keep=S,
- * del=END/GRACE, daemon, mirror, ended, tolerates, first, last, odd (an unknown order), created=S
- * gone NAME                        the watch says so at S the clock; whatever is due is done: "S:
- * evict a, delete b 30" answer VERB NAME KIND [retry=S]  of the last question of this kind;
- * budget=NAME too next                             "next S" or "next never" sum the counts that are
- * not 0 lines what nc_drain_lines says tried                              each pod was evicted, and
- * nobody answered restart listed                             all pods were seen
+ *   rules t=100 max=2 replaced=S watch taint karpenter all-last cordon=S   what is in force from
+ * now on (nothing given: no deadline) see NAME tier=1 grace=30 …   a pod; never, keep=S,
+ * del=END/GRACE, daemon, mirror, ended, tolerates, waits, first, last, odd (an unknown
+ * order), created=S gone NAME                    the watch says so at S                         the
+ * clock; whatever is due is done: "S: evict a, delete b 30" answer VERB NAME KIND [retry=S]   of
+ * the last question of this kind; budget=NAME too next                         "next S" or "next
+ * never" sum                          the counts that are not 0 lines                        what
+ * nc_drain_lines says tried                        each pod was evicted, and nobody answered
+ *   restart
+ *   listed                       all pods were seen
  */
 #ifndef NC_DRAIN_SCRIPT_H
 #define NC_DRAIN_SCRIPT_H
@@ -91,6 +93,7 @@ static struct nc_pod script_pod(const char *name, char *const *words) {
         .keep_until_usec = keep ? script_time(keep) : 0,
         .deletion_usec = del ? script_time(del) : 0,
         .deletion_grace_sec = slash ? strtoull(slash + 1, NULL, 10) : 0,
+        .is_replacement_first = script_status(words, "waits") != NULL,
         .is_daemon = script_status(words, "daemon") != NULL,
         .is_mirror = script_status(words, "mirror") != NULL,
         .is_terminal = script_status(words, "ended") != NULL,
@@ -150,6 +153,7 @@ static void script_sum(struct script *s) {
                   {"leaving", sum.leaving},
                   {"kept", sum.kept},
                   {"blocked", sum.blocked},
+                  {"waiting", sum.waiting},
                   {"evicted", sum.evicted},
                   {"deleted", sum.deleted},
                   {"terminal", sum.excluded[NC_POD_TERMINAL]},
@@ -183,9 +187,10 @@ static void script_lines(struct script *s) {
             (void)nc_buf_puts(&s->trace, " last=");
             script_put_time(&s->trace, lines[i].force_delete_at_usec);
         }
-        (void)nc_buf_printf(&s->trace, "%s%s%s", lines[i].is_kept ? " kept" : "",
+        (void)nc_buf_printf(&s->trace, "%s%s%s%s", lines[i].is_kept ? " kept" : "",
                             lines[i].is_leaving ? " leaving" : "",
-                            lines[i].is_blocked ? " blocked" : "");
+                            lines[i].is_blocked ? " blocked" : "",
+                            lines[i].is_waiting ? " waiting" : "");
         if (*lines[i].message)
             (void)nc_buf_printf(&s->trace, " [%s] %s", lines[i].budget, lines[i].message);
     }
@@ -206,9 +211,10 @@ static void script_next(struct script *s) {
 }
 
 static void script_rules(struct script *s, char *const *words) {
-    const char *t = script_status(words, "t");
+    const char *t = script_status(words, "t"), *replaced = script_status(words, "replaced");
 
     s->rules.t_usec = t ? script_time(t) : 0;
+    s->rules.replaced_by_usec = replaced ? script_time(replaced) : 0;
     s->rules.may_evict = script_status(words, "watch") == NULL;
     s->rules.has_disrupted_taint = script_status(words, "taint") != NULL;
     s->rules.leaves_tolerating = script_status(words, "karpenter") != NULL;

@@ -72,6 +72,13 @@ static bool world_is_eligible(const struct world *w, const struct world_pod *p) 
                   == NC_POD_ELIGIBLE;
 }
 
+/* Is its replacement waited for? */
+static bool world_waits(const struct world *w, const struct world_pod *p) {
+    return p->seen.is_replacement_first && w->rules.may_evict
+           && w->now_usec < w->rules.replaced_by_usec
+           && (!w->rules.t_usec || w->now_usec < world_last(w, p));
+}
+
 /* Does it hold up the tiers behind its own? */
 static bool world_holds(const struct world *w, const struct world_pod *p) {
     const bool is_leaving = p->seen.deletion_usec || p->is_accepted || p->is_deleted;
@@ -83,7 +90,7 @@ static bool world_holds(const struct world *w, const struct world_pod *p) {
     if (!w->rules.t_usec)
         return true;
     if (!is_leaving
-        && (p->is_refused || nc_pod_is_kept(&p->seen, w->now_usec)
+        && (p->is_refused || world_waits(w, p) || nc_pod_is_kept(&p->seen, w->now_usec)
             || (p->seen.tolerates_disrupted && w->rules.leaves_tolerating)))
         return false;
     return !asked || w->now_usec < asked + 10 * WORLD_SEC;
@@ -104,6 +111,7 @@ static void world_check_evict(struct world *w, const struct world_pod *p, uint64
         return;
     must(w->rules.may_evict);
     must(!nc_pod_is_kept(&p->seen, w->now_usec));
+    must(!world_waits(w, p));
     must(!p->seen.tolerates_disrupted || !w->rules.leaves_tolerating);
     must(!w->rules.t_usec || w->now_usec < world_last(w, p));
     must(w->in_flight < (w->rules.max_in_flight ? w->rules.max_in_flight : 1));
@@ -192,7 +200,7 @@ static size_t world_step(struct world *w) {
     }
     nc_drain_summarize(w->drain, &w->rules, w->now_usec, &sum);
     must(sum.remaining == eligible && sum.total >= sum.remaining);
-    must(sum.leaving + sum.kept + sum.blocked <= sum.remaining);
+    must(sum.leaving + sum.kept + sum.blocked + sum.waiting <= sum.remaining);
     must(nc_drain_count(w->drain) == there);
     return total;
 }
@@ -205,6 +213,7 @@ static void world_see(struct world *w, size_t i) {
                          .is_terminal = choose(w, 16) == 0,
                          .tolerates_disrupted = choose(w, 16) == 0,
                          .never_disrupt = choose(w, 6) == 0,
+                         .is_replacement_first = choose(w, 4) == 0,
                          .grace_sec = (uint64_t[]){0, 1, 30, 30, 119, 3600}[choose(w, 6)]};
 
     if (choose(w, 6) == 0)
@@ -283,6 +292,8 @@ static void world_rules(struct world *w) {
     w->rules.leaves_tolerating = choose(w, 2) != 0;
     w->rules.max_in_flight = choose(w, 6);
     w->rules.seed = choose(w, 4);
+    w->rules.replaced_by_usec =
+        choose(w, 2) == 0 ? 0 : w->now_usec + choose(w, 255) * WORLD_SEC / 4;
 }
 
 /* Nothing is due before the moment that was foretold. */

@@ -150,10 +150,10 @@ static void do_accepted(struct life_world *w, char *rest) {
     life_step(w, &e);
 }
 
-enum shown { AS_IT_IS, LEAVING, STARTED };
+enum shown { AS_IT_IS, LEAVING, STARTED, FIRST };
 
 static void show_pod(struct life_world *w, char *word, enum shown how) {
-    struct nc_pod pod = {.has_started = how == STARTED};
+    struct nc_pod pod = {.has_started = how == STARTED, .is_replacement_first = how == FIRST};
     struct nc_life_event e = {.kind = NC_LIFE_POD, .pod = &pod};
     char *colon = strchr(word, ':');
 
@@ -189,6 +189,10 @@ static void do_leaving(struct life_world *w, char *rest) {
 
 static void do_started(struct life_world *w, char *rest) {
     show_pod(w, rest, STARTED);
+}
+
+static void do_first(struct life_world *w, char *rest) {
+    show_pod(w, rest, FIRST);
 }
 
 static void do_unreadable(struct life_world *w, char *rest) {
@@ -340,6 +344,8 @@ static void do_rules(struct life_world *w, char *rest) {
             w->rules.hook_timeout_usec = (uint64_t)(strtod(value, NULL) * 1e6);
         else if (nc_streq(word, "linger"))
             w->rules.linger_usec = (uint64_t)(strtod(value, NULL) * 1e6);
+        else if (nc_streq(word, "replacement"))
+            w->rules.replacement_usec = (uint64_t)(strtod(value, NULL) * 1e6);
         else
             w->rules.policy[source_of(word)] = policy_of(value);
     }
@@ -447,6 +453,7 @@ static const struct {
     {"leaving", do_leaving},
     {"lost", do_lost},
     {"started", do_started},
+    {"first", do_first},
     {"unreadable", do_unreadable},
     {"limit", do_limit},
     {"synced", do_synced},

@@ -52,6 +52,7 @@ static void test_report_of_nothing(void **state) {
                 "\"reason\":null,\"policy\":null,\"deadline\":null,\"forceDeleteAt\":null,"
                 "\"sources\":[],\"cordon\":{\"ours\":false,\"since\":null},\"nodeDeleted\":false,"
                 "\"pods\":{\"total\":0,\"remaining\":0,\"leaving\":0,\"kept\":0,\"blocked\":0,"
+                "\"waiting\":0,"
                 "\"evicted\":0,\"deleted\":0,\"excluded\":{\"terminal\":0,\"mirror\":0,"
                 "\"tolerating\":0,\"daemonset\":0,\"stuck\":0}},\"incomplete\":null,"
                 "\"blocked\":[],"
@@ -106,6 +107,7 @@ static void test_report_of_a_drain(void **state) {
            "\"cordon\":{\"ours\":true,\"since\":\"2025-12-31T23:59:56Z\"},"
            "\"nodeDeleted\":false,"
            "\"pods\":{\"total\":2,\"remaining\":2,\"leaving\":0,\"kept\":0,\"blocked\":1,"
+           "\"waiting\":0,"
            "\"evicted\":0,\"deleted\":0,\"excluded\":{\"terminal\":0,\"mirror\":0,"
            "\"tolerating\":0,\"daemonset\":0,\"stuck\":0}},\"incomplete\":null,"
            "\"blocked\":[{\"pod\":\"web/b\",\"budget\":\"web\",\"message\":\"'full'\","
@@ -175,6 +177,32 @@ static void test_order_is_named(void **state) {
                                       "critical  web/dns    evict\n"
                                       "last      web/agent  keep (do-not-disrupt)\n"
                                       "last      web/last   keep (do-not-disrupt)\n"));
+    nc_drain_free(d);
+}
+
+/* Nor here: somebody else is about to replace it. */
+static void test_waiting_is_named(void **state) {
+    const struct nc_notice notices[_NC_SOURCE_MAX] = {0};
+    struct nc_life_view view = {
+        .notices = notices,
+        .leading = -1,
+        .drain_rules = {.may_evict = true, .replaced_by_usec = NOW + 600 * SEC}};
+    struct nc_pod pod = new_pod("first", NC_TIER_PLAIN);
+    struct nc_buf b = NC_BUF_INIT;
+    struct nc_drain *d = nc_drain_new();
+
+    (void)state;
+    pod.is_replacement_first = true;
+    see(d, pod);
+    nc_drain_summarize(d, &view.drain_rules, NOW, &view.drain);
+    nc_auto_value struct nc_value *v = nc_drain_report_view(&view, d, NOW, NULL);
+    assert_int_equal(nc_value_path(v, "pods.waiting")->integer, 1);
+    assert_json(nc_value_get(v, "blocked"),
+                "[{\"pod\":\"web/first\",\"budget\":null,\"message\":\"waits for its replacement\","
+                "\"forceDeleteAt\":null}]");
+    nc_drain_plan_text(d, &view.drain_rules, NOW, false, &b);
+    assert_non_null(strstr(b.data, "plain  web/first  wait for its replacement\n"));
+    nc_buf_done(&b);
     nc_drain_free(d);
 }
 
@@ -366,6 +394,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_report_of_a_drain),
         cmocka_unit_test(test_kept_is_named),
         cmocka_unit_test(test_order_is_named),
+        cmocka_unit_test(test_waiting_is_named),
         cmocka_unit_test(test_at_most_twenty_blocked),
         cmocka_unit_test(test_report_of_a_lifecycle),
         cmocka_unit_test(test_plan_with_a_deadline),

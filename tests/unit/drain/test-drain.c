@@ -48,6 +48,38 @@ static void test_excluded(void **state) {
     CHECK(rows);
 }
 
+/* Replacement first: not evicted before replaced_by, nor held beyond its force-delete time. */
+static void test_replacement_first(void **state) {
+    static const struct script_row rows[] = {
+        {"not before its limit, which is foretold; the others of its tier are",
+         "rules replaced=600\nsee a waits\nsee b\nat 0\nsum\nlines\nnext\nat 599.999999\nat "
+         "600\nsum\nlines",
+         "0: evict b\nsum total=2 remaining=2 waiting=1\na waiting, b\nnext 600\n599.999999:\n600: "
+         "evict a\nsum total=2 remaining=2\na, b\n"},
+        {"where it is replaced, its owner deletes it, and the next tier has its turn",
+         "rules replaced=600\nsee a waits\nsee b tier=2\nat 0\nsee a waits del=40/30\nat "
+         "10\nsum\ngone a\nat 12",
+         "0:\n10:\nsum total=2 remaining=2 leaving=1 progress=0\n12: evict b\n"},
+        {"without a limit it is as any other", "rules\nsee a waits\nat 0", "0: evict a\n"},
+        {"at its force-delete time nobody waits",
+         "rules t=1000 replaced=990\nsee a waits\nat 0\nat 968.999999\nat 969\nat 970",
+         "0:\n968.999999:\n969: evict a\n970: mark a\n"},
+        {"under a deadline it does not hold up the tiers behind it",
+         "rules t=1000 replaced=600\nsee a waits\nsee b tier=2\nat 0", "0: evict b\n"},
+        {"a limit that is withdrawn ends the wait at once",
+         "rules replaced=600\nsee a waits\nat 0\nrules t=100\nnext\nat 1",
+         "0:\nnext now\n1: evict a\n"},
+        {"kept is kept beyond it",
+         "rules replaced=600\nsee a waits keep=700\nat 0\nsum\nat 600\nat 700",
+         "0:\nsum total=1 remaining=1 kept=1\n600:\n700: evict a\n"},
+        {"where others drain, it does not wait for us",
+         "rules watch replaced=600\nsee a waits\nat 0\nsum", "0:\nsum total=1 remaining=1\n"},
+    };
+
+    (void)state;
+    CHECK(rows);
+}
+
 /* Graceful: the tier's turn, not terminating, not kept, no pause, fewer than max in flight. */
 static void test_tiers(void **state) {
     static const struct script_row rows[] = {
@@ -487,6 +519,7 @@ static void test_counts(void **state) {
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_excluded),
+        cmocka_unit_test(test_replacement_first),
         cmocka_unit_test(test_tiers),
         cmocka_unit_test(test_graceful),
         cmocka_unit_test(test_fresh),

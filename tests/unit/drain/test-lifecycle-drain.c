@@ -689,8 +689,135 @@ static void test_a_line_for_each_pod(void **state) {
     life_world_done(&w);
 }
 
+/* ---- replacement first */
+
+static void life_begin_waiting(struct life_world *w, const char *notice) {
+    life_world_init(w);
+    (void)life_do(w, 0, "rules replacement=600");
+    (void)life_do(w, 0, "begin");
+    (void)life_do(w, 1000, notice);
+    (void)life_do(w, 1010, "ok");
+    (void)life_do(w, 1020, "ok");
+    (void)life_do(w, 1030, "first a:30");
+}
+
+/* It says so, and who it is; what it waits for is that somebody else deletes the pod. */
+static void test_waits_for_a_replacement(void **state) {
+    static const struct life_row story[] = {
+        {1040, "synced", "SAY WaitingForReplacement @evicting"},
+        {2030, "tick", "WRITE progress[Evicting] @evicting"},
+        {2040, "ok", "@evicting"},
+        {4000, "tick", NULL},
+        {90000, "leaving a:30", "WRITE progress[Evicting] @evicting"},
+        {90010, "ok", "@evicting"},
+        {93000, "lost a", "LOOK; WRITE progress[VolumeWait] @volume-wait"},
+    };
+    struct life_world w;
+
+    (void)state;
+    life_begin_waiting(&w, "notice operator drain");
+    life_play(&w, story, 2);
+    assert_non_null(strstr(w.last_status, "\"blocked\":[\"ns/a\"],\"waiting\":1,"
+                                          "\"waitingSince\":\"2026-01-02T03:04:06"));
+    life_play(&w, story + 2, 3);
+    assert_null(strstr(w.last_status, "waiting"));
+    life_play(&w, story + 5, 2);
+    life_world_done(&w);
+}
+
+static void test_evicts_without_a_replacement(void **state) {
+    static const struct life_row story[] = {
+        {1040, "synced", "SAY WaitingForReplacement @evicting"},
+        {2030, "tick", "WRITE progress[Evicting] @evicting"},
+        {2040, "ok", "@evicting"},
+        {601019, "tick", "@evicting"},
+        {601020, "tick", "SAY ReplacementNotReady; WRITE progress[Evicting]; evict a @evicting"},
+        {601030, "ok", "@evicting"},
+        {601040, "yes a", "@evicting"},
+    };
+    struct life_world w;
+
+    (void)state;
+    life_begin_waiting(&w, "notice operator drain");
+    life_play(&w, story, NC_ARRAY_SIZE(story));
+    life_world_done(&w);
+}
+
+/* A near deadline: as ever, and not a word of it. One that is far away, or comes in between. */
+static void test_no_wait_under_a_deadline(void **state) {
+    static const struct life_row far[] = {
+        {1040, "synced", "SAY WaitingForReplacement @evicting"},
+        {2030, "tick", "WRITE progress[Evicting] @evicting"},
+        {2040, "ok", "@evicting"},
+        {9000, "notice spot +120",
+         "SAY SpotInterruption; SAY ReplacementNotReady; "
+         "WRITE signal[Evicting pending]; evict a @evicting"},
+    };
+    struct life_world w;
+
+    (void)state;
+    life_begin_waiting(&w, "notice spot +120");
+    assert_string_equal(life_do(&w, 1040, "synced"), "evict a @evicting");
+    assert_null(strstr(w.last_status, "waiting"));
+    life_world_done(&w);
+    life_begin_waiting(&w, "notice operator drain +616");
+    assert_string_equal(life_do(&w, 1040, "synced"), "evict a @evicting");
+    life_world_done(&w);
+    life_begin_waiting(&w, "notice operator drain +3600");
+    life_play(&w, far, NC_ARRAY_SIZE(far));
+    life_world_done(&w);
+}
+
+/* By default of these rules (0) the annotation is none; and without a Node nobody would know. */
+static void test_no_wait_where_nobody_replaces(void **state) {
+    static const struct life_row off[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice operator drain", NULL},
+        {1010, "ok", NULL},
+        {1020, "ok", NULL},
+        {1030, "first a:30", "@evicting"},
+        {1040, "synced", "evict a @evicting"},
+    };
+    (void)state;
+    LIFE_STORY(off);
+    struct life_world w;
+    life_begin_waiting(&w, "notice operator drain");
+    (void)life_do(&w, 1040, "synced");
+    assert_non_null(strstr(life_do(&w, 5000, "gone"), "evict a"));
+    life_world_done(&w);
+}
+
+/* The wait counts from when this drain began to evict, also after a restart; a later drain has its
+ * own. */
+static void test_wait_survives_a_restart(void **state) {
+    static const struct life_row story[] = {
+        {1040, "synced", "SAY WaitingForReplacement @evicting"},
+        {2030, "tick", NULL},
+        {2040, "ok", NULL},
+        {300000, "restart", "@evicting"},
+        {300010, "node", NULL},
+        {300020, "first a:30", NULL},
+        {300030, "synced", NULL},
+        {300040, "ok", NULL},
+        {601019, "tick", "WRITE progress[Evicting] @evicting"},
+        {601019, "ok", "@evicting"},
+        {601020, "tick", "SAY ReplacementNotReady; evict a @evicting"},
+    };
+    struct life_world w;
+
+    (void)state;
+    life_begin_waiting(&w, "notice operator drain");
+    life_play(&w, story, NC_ARRAY_SIZE(story));
+    life_world_done(&w);
+}
+
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_waits_for_a_replacement),
+        cmocka_unit_test(test_evicts_without_a_replacement),
+        cmocka_unit_test(test_no_wait_under_a_deadline),
+        cmocka_unit_test(test_no_wait_where_nobody_replaces),
+        cmocka_unit_test(test_wait_survives_a_restart),
         cmocka_unit_test(test_shutdown_waits_for_the_drain),
         cmocka_unit_test(test_shutdown_goes_on_when_time_is_over),
         cmocka_unit_test(test_shutdown_by_policy_report),

@@ -207,7 +207,8 @@ static void test_rules_from(void **state) {
                           .drain_mode = NC_DRAIN_OBSERVE,
                           .drain_margin_usec = 3,
                           .drain_linger_usec = 4,
-                          .drain_hook_timeout_usec = 5};
+                          .drain_hook_timeout_usec = 5,
+                          .drain_replacement_usec = 6};
     struct nc_life_rules r;
 
     (void)state;
@@ -219,6 +220,7 @@ static void test_rules_from(void **state) {
     assert_int_equal(r.margin_usec, 3);
     assert_int_equal(r.linger_usec, 4);
     assert_int_equal(r.hook_timeout_usec, 5);
+    assert_int_equal(r.replacement_usec, 6);
     assert_int_equal(r.max_in_flight, NC_DRAIN_MAX_IN_FLIGHT);
     assert_int_equal(r.seed, 9);
 }

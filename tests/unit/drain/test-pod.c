@@ -42,7 +42,8 @@ static char *describe(const struct nc_pod *p) {
                  {p->never_disrupt, "never"},
                  {p->order == NC_POD_ORDER_FIRST, "first"},
                  {p->order == NC_POD_ORDER_LAST, "last"},
-                 {p->order == NC_POD_ORDER_UNKNOWN, "odd"}};
+                 {p->order == NC_POD_ORDER_UNKNOWN, "odd"},
+                 {p->is_replacement_first, "replacement"}};
     const struct {
         uint64_t n, usual;
         const char *word;
@@ -72,6 +73,7 @@ static char *describe(const struct nc_pod *p) {
 #define CONTROLLER ",\"controller\":true"
 #define ANNOTATION(key, value) ",\"annotations\":{\"" key "\":\"" value "\"}"
 #define KEEP(value) ANNOTATION("karpenter.sh/do-not-disrupt", value)
+#define FIRST(value) ANNOTATION("nodeclaimd.io/replacement-first", value)
 #define TOLERATIONS(inside) ",\"tolerations\":[" inside "]"
 #define VOLUMES(inside) ",\"volumes\":[" inside "]"
 #define STARTED ",\"startTime\":\"1970-01-01T00:01:40Z\""
@@ -170,6 +172,10 @@ static const struct {
      TOLERATIONS("{\"key\":\"karpenter.sh/disrupted\",\"operator\":\"Gt\"}"), NULL, ""},
     {"tolerations are no list", NULL, ",\"tolerations\":{\"operator\":\"Exists\"}", NULL, ""},
 
+    {"its replacement first", FIRST("true"), NULL, NULL, "replacement"},
+    {"its replacement first, garbage", FIRST("True"), NULL, NULL, ""},
+    {"its replacement first, no text",
+     ",\"annotations\":{\"nodeclaimd.io/replacement-first\":true}", NULL, NULL, ""},
     {"not to be disrupted", KEEP("true"), NULL, NULL, "never"},
     {"for a while from its start", KEEP("5m"), NULL, STARTED, "keep=400000000"},
     {"for a while, not started yet", KEEP("5m"), NULL, NULL, "never"},

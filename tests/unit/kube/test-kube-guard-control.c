@@ -5,6 +5,7 @@
 #include "groups.h"
 #include "kube-script.h"
 
+#include "nc/kube-control.h"
 #include "wire.h"
 
 #define NODE "/api/v1/nodes/a"
@@ -164,6 +165,103 @@ static struct nc_kube_call call_of(size_t i, const struct nc_value *body) {
                                  .timeout_usec = 1000000};
 }
 
+#define WEB "/api/v1/namespaces/web"
+#define APPS "/apis/apps/v1/namespaces/web"
+#define OF_A "?fieldSelector=spec.nodeName%3Da"
+#define RESTARTED "'annotations':{'nodeclaimd.io/restarted-at':'2026-11-22T02:00:00Z'}"
+#define VERSION "'metadata':{'uid':'u','resourceVersion':'7'}"
+#define RESTART(own, inner) "{" own ",'spec':{'template':{'metadata':{" inner "}}}}"
+#define POD_EVENT(space, about)                                                                    \
+    "{'apiVersion':'v1','kind':'Event','metadata':{'name':'e','namespace':'" space                 \
+    "'},'involvedObject':{" about "},'reason':'X'}"
+#define ABOUT_POD "'kind':'Pod','namespace':'web','name':'a'"
+
+/* With --replacement-first; without it none of these. */
+static const struct {
+    const char *method, *path, *body;
+    enum nc_kube_patch patch;
+    const char *refused;
+} replacing[] = {
+    {"GET", WEB "/pods" OF_A "%2Cstatus.phase%21%3DFailed&limit=250", NULL, 0, NULL},
+    {"GET", WEB "/pods", NULL, 0, "more than one node"},
+    {"GET", WEB "/pods?limit=250", NULL, 0, "more than one node"},
+    {"GET", WEB "/pods?fieldSelector=spec.nodeName%3D", NULL, 0, "more than one node"},
+    {"GET", WEB "/pods?fieldSelector=spec.nodeName%3D%2Cx%3Dy", NULL, 0, "more than one node"},
+    {"GET", WEB "/pods" OF_A "&watch=true", NULL, 0, "more than one node"},
+    {"GET", WEB "/pods" OF_A, "{}", 0, "with a body"},
+    {"GET", "/api/v1/pods" OF_A, NULL, 0, NO_BUSINESS},
+    {"GET", WEB "/pods/a", NULL, 0, NO_BUSINESS},
+    {"GET", WEB "/pods/a/log", NULL, 0, NO_BUSINESS},
+    {"GET", WEB "/secrets", NULL, 0, NO_BUSINESS},
+    {"GET", APPS "/replicasets/a", NULL, 0, NULL},
+    {"GET", APPS "/replicasets", NULL, 0, NO_BUSINESS},
+    {"GET", APPS "/deployments/a", NULL, 0, NULL},
+    {"GET", APPS "/deployments/a?x=y", NULL, 0, "with a query"},
+    {"GET", APPS "/statefulsets/a", NULL, 0, NO_BUSINESS},
+    {"PATCH", APPS "/deployments/a", RESTART(VERSION, RESTARTED), MERGE, NULL},
+    {"PATCH", APPS "/deployments/a", RESTART(VERSION, RESTARTED), STRATEGIC, "a merge patch"},
+    {"PATCH", APPS "/deployments/a?dryRun=All", RESTART(VERSION, RESTARTED), MERGE, "merge patch"},
+    {"PATCH", APPS "/deployments/a/scale", RESTART(VERSION, RESTARTED), MERGE, NO_BUSINESS},
+    {"PATCH", APPS "/replicasets/a", RESTART(VERSION, RESTARTED), MERGE, NO_BUSINESS},
+    {"PATCH", APPS "/deployments/a", RESTART("'metadata':{'uid':'u'}", RESTARTED), MERGE,
+     "without its uid and resourceVersion"},
+    {"PATCH", APPS "/deployments/a", RESTART("'metadata':{'resourceVersion':'7'}", RESTARTED),
+     MERGE, "without its uid and resourceVersion"},
+    {"PATCH", APPS "/deployments/a",
+     RESTART("'metadata':{'uid':'u','resourceVersion':'7','labels':{}}", RESTARTED), MERGE,
+     "only when it was restarted"},
+    {"PATCH", APPS "/deployments/a", RESTART(VERSION, "'annotations':{'x':'y'}"), MERGE,
+     "only when it was restarted"},
+    {"PATCH", APPS "/deployments/a",
+     RESTART(VERSION, "'annotations':{'nodeclaimd.io/restarted-at':null}"), MERGE,
+     "only when it was restarted"},
+    {"PATCH", APPS "/deployments/a", RESTART(VERSION, RESTARTED ",'labels':{}"), MERGE,
+     "only when it was restarted"},
+    {"PATCH", APPS "/deployments/a", "{" VERSION ",'spec':{'replicas':0}}", MERGE,
+     "only when it was restarted"},
+    {"PATCH", APPS "/deployments/a", NULL, MERGE, "only when it was restarted"},
+    {"POST", WEB "/events", POD_EVENT("web", ABOUT_POD), 0, NULL},
+    {"POST", WEB "/events", POD_EVENT("web", "'kind':'Pod','namespace':'b','name':'a'"), 0,
+     "something else than a pod there"},
+    {"POST", WEB "/events", POD_EVENT("b", ABOUT_POD), 0, "something else than a pod there"},
+    {"POST", WEB "/events", POD_EVENT("web", "'kind':'Secret','namespace':'web','name':'a'"), 0,
+     "something else than a pod there"},
+    {"POST", WEB "/events", POD_EVENT("web", "'kind':'Node','name':'a'"), 0, NO_BUSINESS},
+    {"DELETE", WEB "/pods/a", "{'preconditions':{'uid':'u'}}", 0, NO_BUSINESS},
+};
+
+static void test_replacing(void **state) {
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(replacing); i++) {
+        nc_auto_value struct nc_value *body = replacing[i].body ? js(replacing[i].body) : NULL;
+        const struct nc_kube_call c = {.what = "test",
+                                       .method = replacing[i].method,
+                                       .path = replacing[i].path,
+                                       .body = body,
+                                       .patch = replacing[i].patch,
+                                       .timeout_usec = 1000000};
+        struct nc_err err = NC_ERR_INIT;
+        const int r = nc_kube_as_replacing_controller.guard(&c, &err);
+        print_message("# row %zu: %s %s\n", i, c.method, c.path);
+        assert_int_equal(r < 0, replacing[i].refused != NULL);
+        if (r < 0 && !strstr(err.msg, replacing[i].refused))
+            fail_msg("%s", err.msg);
+        assert_true(nc_kube_guard_control(&c, &err) < 0);
+    }
+}
+
+/* What any controller may do, it may do too, and no more of that. */
+static void test_replacing_is_a_controller(void **state) {
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rules); i++) {
+        nc_auto_value struct nc_value *body = rules[i].body ? js(rules[i].body) : NULL;
+        const struct nc_kube_call c = call_of(i, body);
+        print_message("# row %zu: %s %s\n", i, rules[i].method, rules[i].path);
+        assert_int_equal(nc_kube_as_replacing_controller.guard(&c, NULL) < 0,
+                         rules[i].refused != NULL);
+    }
+}
+
 static void test_rules(void **state) {
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(rules); i++) {
@@ -236,8 +334,8 @@ static void test_remedy(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_role),
+        cmocka_unit_test(test_replacing), cmocka_unit_test(test_replacing_is_a_controller),
+        cmocka_unit_test(test_rules),     cmocka_unit_test(test_role),
         cmocka_unit_test(test_remedy),
     };
 

@@ -1,6 +1,6 @@
-// Command controllers runs two controllers of kube-controller-manager by themselves: disruption, which keeps the status of
-// PodDisruptionBudgets, and job, which decides what a pod's end means. Nothing else of it is wanted: who deletes, taints or
-// signs in a test is the test.
+// Command controllers runs some controllers of kube-controller-manager by themselves: disruption, which keeps the status of
+// PodDisruptionBudgets, job, which decides what a pod's end means, and deployment and replicaset, which replace pods. Nothing
+// else of it is wanted: who deletes, taints or signs in a test is the test.
 package main
 
 import (
@@ -19,8 +19,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/scale"
+	"k8s.io/kubernetes/pkg/controller/deployment"
 	"k8s.io/kubernetes/pkg/controller/disruption"
 	"k8s.io/kubernetes/pkg/controller/job"
+	"k8s.io/kubernetes/pkg/controller/replicaset"
 )
 
 func main() {
@@ -54,8 +56,16 @@ func run(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
+	deployments, err := deployment.NewDeploymentController(ctx, shared.Apps().V1().Deployments(), shared.Apps().V1().ReplicaSets(),
+		shared.Core().V1().Pods(), client)
+	if err != nil {
+		return err
+	}
+	sets := replicaset.NewReplicaSetController(ctx, shared.Apps().V1().ReplicaSets(), shared.Core().V1().Pods(), client, replicaset.BurstReplicas)
 	shared.Start(ctx.Done())
 	go budgets.Run(ctx)
+	go deployments.Run(ctx, 2)
+	go sets.Run(ctx, 2)
 	jobs.Run(ctx, 2)
 	return nil
 }
