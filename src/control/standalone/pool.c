@@ -175,8 +175,8 @@ static size_t gather(struct nc_control *c, struct control_pool *pool, uint64_t n
 }
 
 /* Of the claims that the budgets have room for, those of one zone may go. */
-static void take_turns(struct nc_control *c, const struct control_pool *pool, struct candidate *v,
-                       size_t n, uint64_t *next_usec) {
+static void evaluate_turns(struct nc_control *c, const struct control_pool *pool,
+                           struct candidate *v, size_t n, uint64_t *next_usec) {
     if (!c->rules.zone_turn_usec)
         return;
     for (size_t i = 0; i < n; i++)
@@ -192,7 +192,7 @@ void nc_standalone_pool(struct nc_control *c, struct control_pool *pool, uint64_
     *next_usec = UINT64_MAX;
     nc_auto_free struct candidate *v = nc_calloc(pool->n_claims + 1, sizeof(*v));
     const size_t n = gather(c, pool, now_usec, v, next_usec);
-    take_turns(c, pool, v, n, next_usec);
+    evaluate_turns(c, pool, v, n, next_usec);
     if (n == 0 || !may_disrupt(pool))
         return;
     qsort(v, n, sizeof(*v), compare);
