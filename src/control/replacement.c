@@ -57,9 +57,11 @@ static bool read_pod(const struct nc_value *pod, const char *namespace,
     const struct nc_value *deletion = nc_value_get(metadata, "deletionTimestamp");
     const char *name = nc_value_get_string(metadata, "name");
     const char *uid = nc_value_get_string(metadata, "uid");
+    const char *phase = nc_value_string(nc_value_path(pod, "status.phase"));
     const char *set = NULL, *set_uid = NULL;
 
     if (!nc_streq(nc_value_get_string(annotations, NC_ANNOTATION_REPLACEMENT_FIRST), "true")
+        || nc_streq(phase, "Succeeded") || nc_streq(phase, "Failed")
         || (deletion && deletion->type != NC_VALUE_NULL)
         || !nc_streq(nc_value_get_string(metadata, "namespace"), namespace)
         || !is_name(name, NAME_MAX_BYTES) || !is_name(uid, UID_MAX_BYTES))
@@ -142,9 +144,14 @@ static const char *why_not(const struct nc_value *spec) {
     const struct nc_value *replicas = nc_value_get(spec, "replicas");
     const struct nc_value *strategy = nc_value_get(spec, "strategy");
     const struct nc_value *rolling = nc_value_get(strategy, "rollingUpdate");
+    const struct nc_value *wanted = nc_value_path(spec, "template.metadata.annotations");
     const int surge = of_one(nc_value_get(rolling, "maxSurge"), true);
     const int unavailable = of_one(nc_value_get(rolling, "maxUnavailable"), false);
 
+    /* Who may annotate a pod need not be who may decide about its Deployment. */
+    if (!nc_streq(nc_value_get_string(wanted, NC_ANNOTATION_REPLACEMENT_FIRST), "true"))
+        return "the pod template of its Deployment does not have the "
+               "annotation " NC_ANNOTATION_REPLACEMENT_FIRST ": \"true\"";
     if (!replicas || replicas->type != NC_VALUE_INT || replicas->integer != 1)
         return "its Deployment does not have exactly one replica";
     if (is_true(nc_value_get(spec, "paused")))

@@ -38,7 +38,9 @@ class Replacement(ControlTest):
         **spec: Any,
     ) -> dict[str, Any]:
         """A Deployment, its ReplicaSet and its pod on that node."""
-        whole = {"replicas": 1, "strategy": ROLLING, "template": {"metadata": {"labels": {"app": name}}}, **spec}
+        notes = {FIRST_KEY: "true"} if annotations is None else annotations
+        template = {"metadata": {"labels": {"app": name}, "annotations": dict(notes)}}
+        whole = {"replicas": 1, "strategy": ROLLING, "template": template, **spec}
         made = world.api.put("deployments", {"metadata": {"name": name}, "spec": whole}, namespace)
         owned = {"name": f"{name}-1", "ownerReferences": owner(kind, made)}
         small = world.api.put("replicasets", {"metadata": owned, "spec": {"replicas": 1}}, namespace)

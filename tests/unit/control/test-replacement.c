@@ -60,6 +60,15 @@ static void test_pods(void **state) {
         {"{'metadata':{'namespace':'other','name':'a','uid':'u-a'," FIRST "," BY_SET "}}", NULL},
         {"{'metadata':{'namespace':'web','name':'a/b','uid':'u-a'," FIRST "," BY_SET "}}", NULL},
         {"{'metadata':{'namespace':'web','name':'a'," FIRST "," BY_SET "}}", NULL},
+        {"{'metadata':{'namespace':'web','name':'a','uid':'u-a'," FIRST "," BY_SET
+         "},'status':{'phase':'Running'}}",
+         "web-1 u-set"},
+        {"{'metadata':{'namespace':'web','name':'a','uid':'u-a'," FIRST "," BY_SET
+         "},'status':{'phase':'Failed'}}",
+         NULL},
+        {"{'metadata':{'namespace':'web','name':'a','uid':'u-a'," FIRST "," BY_SET
+         "},'status':{'phase':'Succeeded'}}",
+         NULL},
         {"{'metadata':7}", NULL},
         {"7", NULL},
     };
@@ -132,8 +141,11 @@ static void test_owner(void **state) {
 #define ROLLING(surge, unavailable)                                                                \
     "'strategy':{'type':'RollingUpdate','rollingUpdate':{'maxSurge':" surge                        \
     ",'maxUnavailable':" unavailable "}}"
-#define AGO(time) ",'template':{'metadata':{'annotations':{'nodeclaimd.io/restarted-at':" time "}}}"
+#define TEMPLATE(more) ",'template':{'metadata':{" FIRST_AND(more) "}}"
+#define FIRST_AND(more) "'annotations':{'nodeclaimd.io/replacement-first':'true'" more "}"
+#define AGO(time) TEMPLATE(",'nodeclaimd.io/restarted-at':" time)
 #define USUAL "'replicas':1," ROLLING("'25%'", "'25%'")
+#define USUAL_TEMPLATE USUAL TEMPLATE("")
 
 static void test_judge(void **state) {
     static const struct {
@@ -142,7 +154,13 @@ static void test_judge(void **state) {
         const char *why; /* a part of it */
     } rows[] = {
         {USUAL, NC_REPLACEMENT_RESTART, NULL},
-        {USUAL ",'template':{'metadata':{'annotations':{'a':'b'}}}", NC_REPLACEMENT_RESTART, NULL},
+        {USUAL TEMPLATE(",'a':'b'"), NC_REPLACEMENT_RESTART, NULL},
+        /* a pod alone that was annotated decides nothing about its Deployment */
+        {USUAL ",'template':{'metadata':{'annotations':{'a':'b'}}}", NC_REPLACEMENT_IMPOSSIBLE,
+         "pod template"},
+        {USUAL ",'template':{'metadata':{'annotations':{'nodeclaimd.io/replacement-first':true}}}",
+         NC_REPLACEMENT_IMPOSSIBLE, "pod template"},
+        {USUAL ",'template':{}", NC_REPLACEMENT_IMPOSSIBLE, "pod template"},
         {USUAL ",'paused':false", NC_REPLACEMENT_RESTART, NULL},
         {"'replicas':1," ROLLING("1", "0"), NC_REPLACEMENT_RESTART, NULL},
         {"'replicas':1," ROLLING("'1%'", "'99%'"), NC_REPLACEMENT_RESTART, NULL},
@@ -176,8 +194,9 @@ static void test_judge(void **state) {
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
-        nc_auto_free char *text = nc_asprintf(
-            "{'metadata':{'uid':'u-web','resourceVersion':'7'},'spec':{%s}}", rows[i].spec);
+        nc_auto_free char *text =
+            nc_asprintf("{'metadata':{'uid':'u-web','resourceVersion':'7'},'spec':{%s%s}}",
+                        rows[i].spec, strstr(rows[i].spec, "'template'") ? "" : TEMPLATE(""));
         nc_auto_value struct nc_value *v = js(text), *patch = NULL;
         const struct nc_replacement_case c = {v, "u-web", SINCE, NOW};
         const char *why = NULL;
@@ -193,7 +212,7 @@ static void test_judge(void **state) {
 /* Where it was changed meanwhile the patch is refused, and it is another one by its uid. */
 static void test_patch(void **state) {
     nc_auto_value struct nc_value *v =
-        js("{'metadata':{'uid':'u-web','resourceVersion':'7'},'spec':{" USUAL "}}");
+        js("{'metadata':{'uid':'u-web','resourceVersion':'7'},'spec':{" USUAL_TEMPLATE "}}");
     nc_auto_value struct nc_value *patch = NULL;
     const struct nc_replacement_case c = {v, "u-web", SINCE, NOW};
     struct nc_buf b = NC_BUF_INIT;
