@@ -69,8 +69,6 @@ static void enter(struct nc_life *l, enum nc_life_phase phase) {
     l->phase = phase;
     l->since_usec = l->now_usec;
     l->drained_usec = phase == NC_LIFE_DRAINED ? l->now_usec : 0;
-    if (phase == NC_LIFE_EVICTING && !l->evicting_usec)
-        l->evicting_usec = l->now_usec;
     if (phase != NC_LIFE_DRAINED)
         l->is_drained_done = false;
 }
@@ -199,6 +197,11 @@ static void reconcile(struct nc_life *l, struct nc_life_actions *out) {
     nc_life_limit_hooks(l, out);
     enter(l, nc_life_wanted_phase(l));
     nc_life_start_hooks(l, out);
+    if (l->phase == NC_LIFE_EVICTING && !l->evicting_usec
+        && nc_life_is_hook_over(l, NC_HOOK_PRE_DRAIN)) {
+        l->evicting_usec = l->now_usec;
+        l->is_counted = false; /* pods may wait for their replacement from now on */
+    }
     l->is_failed = nc_life_is_failed(l);
     nc_life_announce(l, out);
     nc_life_refresh_node(l, out);

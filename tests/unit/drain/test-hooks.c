@@ -33,6 +33,28 @@ static void test_before_the_first_eviction(void **state) {
 }
 
 /* Who has none loses no time: the answer comes in the same turn. */
+/* A pod waits for its replacement from when it could be evicted, not from when the hook began. */
+static void test_replacement_is_waited_for_after_it(void **state) {
+    static const struct life_row story[] = {
+        {0, "rules replacement=20", "@idle"},
+        CORDONED(""),
+        {1020, "ok", "SAY NodeCordoned; START preDrain; OPEN @evicting"},
+        {1020, "hook preDrain running", "@evicting"},
+        {1030, "first a:30", "@evicting"},
+        {1040, "synced", "@evicting"},
+        {3000, "tick", "WRITE progress[Evicting] @evicting"},
+        {3010, "ok", "@evicting"},
+        {25000, "hook preDrain done",
+         "SAY DrainStarted; SAY WaitingForReplacement; WRITE progress[Evicting] @evicting"},
+        {25010, "ok", "@evicting"},
+        {44999, "tick", "@evicting"},
+        {45000, "tick", "SAY ReplacementNotReady; WRITE progress[Evicting]; evict a @evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
 static void test_none(void **state) {
     static const struct life_row story[] = {
         CORDONED(""),
@@ -348,6 +370,7 @@ static void test_saved_without_hooks(void **state) {
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_before_the_first_eviction),
+        cmocka_unit_test(test_replacement_is_waited_for_after_it),
         cmocka_unit_test(test_none),
         cmocka_unit_test(test_off),
         cmocka_unit_test(test_failed),
