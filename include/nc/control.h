@@ -62,6 +62,20 @@
  *    deleted: off a claim at once; off a Node that Karpenter's finalizer holds too at once, off
  *    another one once its drain status is Drained or Failed, or five minutes after the deletion
  * where it reports nothing. Without that a claim that Karpenter has ended would never go.
+ *  - Out of service (rules.out_of_service; every mode, and without NodeClaims too). The instance of
+ * a Node whose condition Ready is Unknown is asked for at EC2 (INSTANCE_STATE), by spec.providerID:
+ *    "terminated", and nothing else, gives the Node the taint node.kubernetes.io/out-of-service,
+ *    value nodeclaimd, effect NoExecute, while it is Unknown and the answer is at most
+ *    NC_CONTROL_STATE_FRESH_USEC old. Another state is asked for again after 15 s doubling to 5
+ *    minutes. That EC2 does not know the instance says nothing: it forgets instances, and another
+ *    region or account looks the same (EMIT_EVENT InstanceUnknown, once; asked again in 5 minutes).
+ *    A node chooses its providerID. So a NodeClaim that names the Node must have the same one; a
+ *    Node that is called by an instance id must be called by this one; otherwise the private DNS
+ * name must be the Node's, where EC2 still has one. Else nothing is done (InstanceMismatch, once).
+ * The taint is taken off, where its value is ours, once the Node is Ready again or EC2 states that
+ * the instance is in another state. At most NC_CONTROL_STATES_MAX such questions are in flight;
+ * where EC2 denies one, all of them pause for 5 minutes, and where it throttles, for the pause of a
+ * write.
  *  - Who is trusted. A `mode` that was only found out must be borne out by NodeClaims, which no
  *    node and no right in a namespace can write: nothing is transferred where no NodeClaim has
  *    Karpenter's finalizer, and nothing is done in standalone mode where one has that another
@@ -83,8 +97,10 @@
 #define NC_CONTROL_RELAY_PAST_USEC (600ull * 1000000)
 #define NC_CONTROL_WATCH_WAIT_USEC (5ull * 1000000)
 #define NC_CONTROL_LAST_WORD_USEC (300ull * 1000000) /* a deleted Node's word is waited for */
-#define NC_CONTROL_RATE_BURST 20u                    /* writes of one object at once */
-#define NC_CONTROL_RATE_PER_MINUTE 12u               /* and then */
+#define NC_CONTROL_STATE_FRESH_USEC (30ull * 1000000)
+#define NC_CONTROL_STATES_MAX 4u
+#define NC_CONTROL_RATE_BURST 20u      /* writes of one object at once */
+#define NC_CONTROL_RATE_PER_MINUTE 12u /* and then */
 
 enum nc_control_order { NC_CONTROL_BOTH = 1, NC_CONTROL_DELETE_FIRST };
 enum nc_control_mode {
@@ -110,6 +126,7 @@ struct nc_control_rules {
     bool rebalances;               /* standalone: a rebalance is a reason to disrupt */
     enum nc_control_identity identity;
     uint64_t ceiling_usec; /* standalone: an end without a time, and no agent answers; 0 = none */
+    bool out_of_service;   /* Nodes whose instance is gone get the taint */
     uint64_t seed;         /* of pauses */
 };
 extern const struct nc_control_rules nc_control_defaults;
@@ -124,8 +141,10 @@ enum nc_control_kind {
 const char *nc_control_kind_name(enum nc_control_kind k); /* "Node", "NodeClaim", … */
 
 /* What is kept of an object, as dotted paths (nc/json-filter.h): the watches request no more.
- * Static, NULL-terminated. `mode` decides: beside Karpenter of Nodes the metadata is enough. */
-const char *const *nc_control_keep(enum nc_control_kind k, enum nc_control_mode mode);
+ * Static, NULL-terminated. `mode` decides: beside Karpenter of Nodes the metadata is enough, unless
+ * the rules are out_of_service. */
+const char *const *nc_control_keep(enum nc_control_kind k, enum nc_control_mode mode,
+                                   const struct nc_control_rules *rules);
 
 enum nc_control_event_kind {
     NC_CONTROL_RULES = 0, /* `rules`; the first event */
@@ -155,10 +174,13 @@ struct nc_control_event {
     /* of WHO: the API version in which NodeClaims are served, "karpenter.sh/v1beta1"; copied; NULL
      * = karpenter.sh/v1 */
     const char *claims_version;
+    bool has_no_claims; /* of WHO: NodeClaims are not installed */
     bool leads;
     enum nc_control_kind what;
     const struct nc_value *object; /* borrowed */
-    const char *name, *uid; /* of an ANSWER to DESCRIBE_INSTANCE, name: the private DNS name */
+    /* of an ANSWER to DESCRIBE_INSTANCE or INSTANCE_STATE, name: the private DNS name, or NULL */
+    const char *name, *uid;
+    const char *instance_state; /* of an ANSWER to INSTANCE_STATE: static, as EC2 writes it */
     uint64_t id;
     enum nc_control_answer answer;
     uint64_t retry_after_usec;
@@ -173,6 +195,7 @@ enum nc_control_verb {
     NC_CONTROL_DELETE_NODE,       /* DELETE nodes/NAME, precondition uid */
     NC_CONTROL_END_INSTANCE,      /* EC2 TerminateInstances: `provider_id` */
     NC_CONTROL_DESCRIBE_INSTANCE, /* EC2 DescribeInstances: `provider_id` */
+    NC_CONTROL_INSTANCE_STATE,    /* EC2 DescribeInstances: `provider_id`, of a Node */
     NC_CONTROL_EMIT_EVENT,        /* an Event on the object, and a line of the log */
     _NC_CONTROL_VERB_MAX
 };
@@ -238,7 +261,8 @@ void nc_control_count(const struct nc_control *c, uint64_t now_usec, struct nc_c
 /* Every node: {node, claim, pool, phase, source, policy, deadline, remaining, blocked,
  * claimDeletion, state}, by name; `policy` is "report" where the drain status only reports, else
  * null; `state` is a word for what we do about it: "", relaying, relayed, disrupting, draining,
- * WaitingForAgent, WaitingForAnotherRequest, ending. Owned; times as RFC 3339 or null. */
+ * WaitingForAgent, WaitingForAnotherRequest, ending, InstanceGone. Owned; times as RFC 3339 or
+ * null. */
 struct nc_value *nc_control_report(const struct nc_control *c, uint64_t now_usec);
 /* The same as a table for people, from a report that was read back (hostile: bounded, no control
  * characters). Where it is wider than `room` columns, 0 = there is room for all, a node has a brief

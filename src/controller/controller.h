@@ -60,7 +60,7 @@ struct nc_controller {
     struct nc_pending_write *pending_writes;
     struct nc_refused *refused; /* actions that could not be sent: answered after the step */
     size_t n_refused;
-    struct nc_instances *instances;           /* of standalone.c */
+    struct nc_instances *instances;           /* of ec2.c */
     uint64_t event_rate_usec;                 /* the share of Events as one moment */
     uint64_t api_boot_usec;                   /* nc_kube_boot_usec() of the last way that knew it */
     struct nc_control_actions waiting_events; /* Events that wait for those in flight */
@@ -97,15 +97,12 @@ void nc_controller_drop_writes(struct nc_controller *c); /* without an answer */
 /* Has the step been wanting to run for long? */
 bool nc_controller_is_late(struct nc_controller *c);
 
-/* standalone.c: see nc/standalone.h */
-struct nc_standalone_mode {
-    const struct nc_standalone *step;
-    /* END_INSTANCE, DESCRIBE_INSTANCE; the answer is posted. Never before it returns; negative:
-     * there will be none. */
-    int (*call_ec2)(struct nc_controller *c, const struct nc_control_action *a, struct nc_err *err);
-    void (*drop)(struct nc_controller *c); /* what was asked, without an answer */
-    void (*end)(struct nc_controller *c);
-};
+/* ec2.c: END_INSTANCE, DESCRIBE_INSTANCE, INSTANCE_STATE; the answer is posted. Never before it
+ * returns; negative: there will be none. */
+int nc_controller_call_ec2(struct nc_controller *c, const struct nc_control_action *a,
+                           struct nc_err *err);
+void nc_controller_drop_ec2(struct nc_controller *c); /* what was asked, without an answer */
+void nc_controller_end_ec2(struct nc_controller *c);
 
 /* publish.c */
 void nc_controller_failed(struct nc_controller *c, enum nc_trouble where, const struct nc_err *err);

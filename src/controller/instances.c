@@ -24,7 +24,8 @@ struct order {
     struct order *next;
     uint64_t id;
     char instance[64], region[64];
-    bool is_sent, is_question;
+    bool is_sent;
+    enum nc_control_verb verb;
     struct nc_ec2_call call;
 };
 
@@ -49,15 +50,18 @@ static void forget(struct nc_instances *i, struct order *o) {
     free(o);
 }
 
-static enum nc_control_answer answer_of(const struct nc_err *err) {
+/* What EC2 says against the request for a state is said of this one instance: a node chose its id,
+ * and must not hold up the questions about others. */
+static enum nc_control_answer answer_of(const struct order *o, const struct nc_err *err) {
     switch (err->class) {
     case NC_ERR_NONE:
-        return NC_CONTROL_DONE;
+        return o->call.is_unknown ? NC_CONTROL_MISSING : NC_CONTROL_DONE;
     case NC_ERR_TRANSIENT:
     case NC_ERR_HOST:
     case NC_ERR_PROTOCOL:
         return NC_CONTROL_UNAVAILABLE;
     case NC_ERR_CONFIG:
+        return o->verb == NC_CONTROL_INSTANCE_STATE ? NC_CONTROL_MISSING : NC_CONTROL_REFUSED;
     case NC_ERR_AUTH:
     case NC_ERR_BUG:
     case _NC_ERR_CLASS_MAX:
@@ -68,12 +72,16 @@ static enum nc_control_answer answer_of(const struct nc_err *err) {
 
 /* May be the last thing that happens to `i`. */
 static void answer(struct nc_instances *i, struct order *o, const struct nc_err *err) {
-    const uint64_t id = o->id;
-    const bool is_unknown = err->class == NC_ERR_NONE && o->call.is_unknown;
-    const char *name = o->call.private_dns_name; /* not the order's */
+    const struct nc_instances_answer a = {
+        .id = o->id,
+        .answer = answer_of(o, err),
+        .name = o->call.private_dns_name, /* not the order's */
+        .state = o->verb == NC_CONTROL_INSTANCE_STATE ? nc_ec2_state_name(o->call.state) : NULL,
+        .err = err,
+    };
 
     forget(i, o);
-    i->o.done(i->o.userdata, id, is_unknown ? NC_CONTROL_MISSING : answer_of(err), name, err);
+    i->o.done(i->o.userdata, &a);
 }
 
 static void wake(struct nc_instances *i) {
@@ -102,8 +110,11 @@ static int send_order(struct nc_instances *i, struct order *o, struct nc_err *er
 
     o->call.done = on_answer;
     o->call.userdata = o;
-    return o->is_question ? nc_ec2_describe_start(&e, o->instance, &o->call, err)
-                          : nc_ec2_end_start(&e, o->instance, &o->call, err);
+    if (o->verb == NC_CONTROL_END_INSTANCE)
+        return nc_ec2_end_start(&e, o->instance, &o->call, err);
+    return o->verb == NC_CONTROL_INSTANCE_STATE
+               ? nc_ec2_state_start(&e, o->instance, &o->call, err)
+               : nc_ec2_describe_start(&e, o->instance, &o->call, err);
 }
 
 /* All that wait fail alike where there are no credentials. Their answers may request new orders:
@@ -188,20 +199,22 @@ static int check_region(const struct nc_instances *i, const struct order *o, str
     if (!i->o.settings->region || nc_streq(i->o.settings->region, o->region))
         return 0;
     nc_err_set(err, NC_ERR_CONFIG, EINVAL, "%s is in %s, not in %s: it is not %s", o->instance,
-               o->region, i->o.settings->region, o->is_question ? "asked for" : "ended");
+               o->region, i->o.settings->region,
+               o->verb == NC_CONTROL_END_INSTANCE ? "ended" : "asked for");
     nc_err_remedy(err, "correct or leave out --region (AWS_REGION)");
     return -EINVAL;
 }
 
-static int add_order(struct nc_instances *i, uint64_t id, const char *provider_id, bool is_question,
-                     struct nc_err *err) {
+int nc_instances_start(struct nc_instances *i, const struct nc_control_action *a,
+                       struct nc_err *err) {
+    const char *provider_id = a->provider_id;
     struct order *o = nc_calloc(1, sizeof(*o));
     struct order **at = &i->orders;
     nc_auto_free char *quoted =
         nc_quote(provider_id ? provider_id : "", provider_id ? strlen(provider_id) : 0);
     int r = 0;
 
-    o->is_question = is_question;
+    o->verb = a->verb;
     if (i->n >= MAX_WAITING)
         r = nc_err_set(err, NC_ERR_PROTOCOL, EINVAL, "too many instances wait for EC2: %s", quoted);
     else if (read_provider_id(provider_id, o) < 0)
@@ -213,23 +226,13 @@ static int add_order(struct nc_instances *i, uint64_t id, const char *provider_i
         return r;
     }
     o->all = i;
-    o->id = id;
+    o->id = a->id;
     while (*at)
         at = &(*at)->next;
     *at = o;
     i->n++;
     wake(i);
     return 0;
-}
-
-int nc_instances_end(struct nc_instances *i, uint64_t id, const char *provider_id,
-                     struct nc_err *err) {
-    return add_order(i, id, provider_id, false, err);
-}
-
-int nc_instances_describe(struct nc_instances *i, uint64_t id, const char *provider_id,
-                          struct nc_err *err) {
-    return add_order(i, id, provider_id, true, err);
 }
 
 int nc_instances_new(sd_event *event, const struct nc_instances_options *o,

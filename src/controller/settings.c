@@ -47,6 +47,7 @@ enum option_id {
     OPT_TERMINATE,
     OPT_NODE_IDENTITY,
     OPT_ENDING_CEILING,
+    OPT_OUT_OF_SERVICE,
     OPT_REGION,
     OPT_EC2_ENDPOINT,
     OPT_STS_ENDPOINT,
@@ -84,6 +85,9 @@ static const struct nc_flag flags[] = {
      "standalone: what proves which Node is a NodeClaim's: EC2, or an admission policy; ec2"},
     {"ending-ceiling", "DURATION", OPT_ENDING_CEILING, ACCEPTS_RUN,
      "standalone: a drain without a deadline that no agent answers is over then; 0 = never; 24h"},
+    {"out-of-service-taint", NULL, OPT_OUT_OF_SERVICE, ACCEPTS_RUN,
+     "sets the taint node.kubernetes.io/out-of-service where EC2 reports that the instance of an "
+     "unreachable node is terminated"},
     {"region", "REGION", OPT_REGION, ACCEPTS_RUN,
      "of EC2; default $AWS_REGION, else that of the instance's zone"},
     {"ec2-endpoint", "URL", OPT_EC2_ENDPOINT, ACCEPTS_RUN, "instead of the region's own"},
@@ -226,6 +230,9 @@ static const char *parse_lease_option(struct nc_settings *s, int id, const char 
 
 static const char *parse_aws_option(struct nc_settings *s, int id, const char *value) {
     switch (id) {
+    case OPT_OUT_OF_SERVICE:
+        s->rules.out_of_service = true;
+        return NULL;
     case OPT_REGION:
         return parse_name_option(&s->region, value, false,
                                  "--region is a region such as us-west-2, not");
@@ -281,6 +288,7 @@ static const char *parse_option(void *userdata, int id, const char *value) {
     case OPT_ENDING_CEILING:
         return parse_duration_option(value, 0, 8760ull * 3600, &s->rules.ceiling_usec,
                                      "--ending-ceiling is a duration of at most 8760h, not");
+    case OPT_OUT_OF_SERVICE:
     case OPT_REGION:
     case OPT_EC2_ENDPOINT:
     case OPT_STS_ENDPOINT:
@@ -321,6 +329,9 @@ static const char *judge(const struct nc_settings *s) {
     if (s->rules.terminates && s->mode == NC_CONTROL_KARPENTER)
         return "--terminate has no meaning with --mode karpenter: Karpenter ends its instances "
                "itself";
+    if (s->rules.out_of_service && !s->region)
+        return "--out-of-service-taint needs --region or AWS_REGION: a node chooses the region in "
+               "its provider ID";
     if (nc_streq(s->command, "status") && !s->metrics_address)
         return "status reads from the metrics address of the controller: it cannot be off";
     return NULL;
@@ -349,7 +360,7 @@ static bool is_help(const char *name) {
     return nc_streq(name, "--help") || nc_streq(name, "-h") || nc_streq(name, "help");
 }
 
-int nc_settings_read(int argc, char **argv, const struct nc_standalone_mode *standalone,
+int nc_settings_read(int argc, char **argv, const struct nc_standalone *standalone,
                      struct nc_settings *ret, int *ret_code) {
     const bool has_command = argc > 1 && argv[1][0] != '-';
     struct nc_command_line line = {.table = &table, .on_option = parse_option, .userdata = ret};

@@ -150,13 +150,20 @@ static void send_event(struct nc_controller *c, struct nc_control_action *a) {
 }
 
 static void call_ec2(struct nc_controller *c, const struct nc_control_action *a) {
+    const bool is_node = a->what == NC_CONTROL_NODE;
     struct nc_err err = NC_ERR_INIT;
 
-    if (c->settings->standalone->call_ec2(c, a, &err) >= 0)
+    if (nc_controller_call_ec2(c, a, &err) >= 0)
         return;
-    nc_log(NC_LOG_ERROR, &(struct nc_log_fields){.nodeclaim = a->name}, "%s%s%s", err.msg,
-           *err.remedy ? ": " : "", err.remedy);
-    refuse(c, a->id, NC_CONTROL_REFUSED);
+    nc_log(is_node ? NC_LOG_WARNING : NC_LOG_ERROR,
+           &(struct nc_log_fields){.node = is_node ? a->name : NULL,
+                                   .nodeclaim = is_node ? NULL : a->name},
+           "%s%s%s", err.msg, *err.remedy ? ": " : "", err.remedy);
+    /* What a node says of itself is no failure of EC2. */
+    refuse(c, a->id,
+           !is_node                   ? NC_CONTROL_REFUSED
+           : err.class == NC_ERR_HOST ? NC_CONTROL_UNAVAILABLE
+                                      : NC_CONTROL_MISSING);
 }
 
 static void carry_out(struct nc_controller *c, struct nc_control_action *a) {
@@ -166,6 +173,7 @@ static void carry_out(struct nc_controller *c, struct nc_control_action *a) {
         return;
     case NC_CONTROL_END_INSTANCE:
     case NC_CONTROL_DESCRIBE_INSTANCE:
+    case NC_CONTROL_INSTANCE_STATE:
         call_ec2(c, a);
         return;
     case NC_CONTROL_SET_TIMESTAMP:
@@ -263,7 +271,8 @@ void nc_controller_post_mode(struct nc_controller *c) {
     struct nc_control_event e = {.kind = NC_CONTROL_MODE,
                                  .mode = c->mode,
                                  .is_guess = c->settings->mode == NC_CONTROL_MODE_UNKNOWN,
-                                 .claims_version = version};
+                                 .claims_version = version,
+                                 .has_no_claims = !c->paths[NC_CONTROL_CLAIM]};
 
     nc_controller_post(c, &e);
 }
@@ -273,7 +282,7 @@ void nc_controller_begin(struct nc_controller *c) {
     struct nc_control_event rules = {.kind = NC_CONTROL_RULES, .rules = &with_seed};
     struct nc_control_event lead = {.kind = NC_CONTROL_LEAD, .leads = c->leads};
 
-    c->control = nc_control_new(c->settings->standalone ? c->settings->standalone->step : NULL);
+    c->control = nc_control_new(c->settings->standalone);
     nc_controller_post(c, &rules);
     nc_controller_post_mode(c);
     nc_controller_post(c, &lead);
@@ -286,14 +295,12 @@ void nc_controller_drop_writes(struct nc_controller *c) {
         forget(c->pending_writes);
     }
     nc_control_actions_done(&c->waiting_events);
-    if (c->settings->standalone)
-        c->settings->standalone->drop(c);
+    nc_controller_drop_ec2(c);
 }
 
 void nc_controller_end(struct nc_controller *c) {
     nc_controller_drop_writes(c);
-    if (c->settings->standalone)
-        c->settings->standalone->end(c);
+    nc_controller_end_ec2(c);
     c->control = nc_control_free(c->control);
     c->timer = sd_event_source_disable_unref(c->timer);
     free(c->refused);

@@ -43,8 +43,11 @@ static void check_shown(const struct nc_value *report) {
 
 static void see(uint8_t how, const struct nc_value *object) {
     const enum nc_control_kind kind = (enum nc_control_kind)(how % _NC_CONTROL_KIND_MAX);
-    const struct nc_control_rules rules = {
-        .margin_usec = 15000000, .order = NC_CONTROL_BOTH, .max_in_flight = 4, .terminates = true};
+    const struct nc_control_rules rules = {.margin_usec = 15000000,
+                                           .order = NC_CONTROL_BOTH,
+                                           .max_in_flight = 4,
+                                           .terminates = true,
+                                           .out_of_service = how & 0x80};
     struct nc_control *c = nc_control_new(&nc_standalone);
     nc_auto_value struct nc_value *report = NULL;
     nc_cleanup(nc_buf_done) struct nc_buf metrics = NC_BUF_INIT;

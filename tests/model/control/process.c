@@ -129,7 +129,8 @@ static void read_list(struct world *w, const struct due *due) {
 static void show(struct world *w, unsigned p, enum nc_control_kind k, const struct nc_value *v,
                  bool is_gone) {
     const char *uid = text_at(v, "metadata.uid");
-    nc_auto_value struct nc_value *object = thin(v, nc_control_keep(k, mode_is(w, &w->procs[p])));
+    nc_auto_value struct nc_value *object =
+        thin(v, nc_control_keep(k, mode_is(w, &w->procs[p]), &w->rules));
     struct nc_control_event e = {.kind = NC_CONTROL_SEEN, .what = k, .object = object};
 
     if (is_gone)

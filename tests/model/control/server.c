@@ -216,6 +216,7 @@ enum nc_control_answer server_serve(struct world *w, const struct nc_control_act
         return delete (w, o, a->body);
     case NC_CONTROL_END_INSTANCE:
     case NC_CONTROL_DESCRIBE_INSTANCE:
+    case NC_CONTROL_INSTANCE_STATE:
     case NC_CONTROL_EMIT_EVENT:
     case _NC_CONTROL_VERB_MAX:
         break;

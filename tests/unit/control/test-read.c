@@ -314,7 +314,9 @@ static void test_labels_that_are_no_pool(void **state) {
 /* The reader must find in what nc_control_keep requests all that it reads: a path too few, and an
  * object would be another one than the cluster's. */
 static bool keeps(enum nc_control_kind k, enum nc_control_mode mode, const char *path) {
-    for (const char *const *p = nc_control_keep(k, mode); *p; p++)
+    const struct nc_control_rules *rules = &nc_control_defaults;
+
+    for (const char *const *p = nc_control_keep(k, mode, rules); *p; p++)
         if (nc_streq(*p, path))
             return true;
     return false;
@@ -340,10 +342,13 @@ static void test_keep(void **state) {
     assert_true(keeps(NC_CONTROL_CLAIM, NC_CONTROL_KARPENTER,
                       "metadata.annotations.karpenter\\.sh/nodeclaim-termination-timestamp"));
     assert_false(keeps(NC_CONTROL_CLAIM, NC_CONTROL_KARPENTER, "spec.taints"));
-    assert_ptr_equal(nc_control_keep(NC_CONTROL_NODE, NC_CONTROL_MODE_UNKNOWN),
-                     nc_control_keep(NC_CONTROL_NODE, NC_CONTROL_KARPENTER));
+    assert_ptr_equal(
+        nc_control_keep(NC_CONTROL_NODE, NC_CONTROL_MODE_UNKNOWN, &nc_control_defaults),
+        nc_control_keep(NC_CONTROL_NODE, NC_CONTROL_KARPENTER, &nc_control_defaults));
     /* Beside Karpenter all of a Node is metadata: its watch may request no more. */
-    for (const char *const *p = nc_control_keep(NC_CONTROL_NODE, NC_CONTROL_KARPENTER); *p; p++)
+    for (const char *const *p =
+             nc_control_keep(NC_CONTROL_NODE, NC_CONTROL_KARPENTER, &nc_control_defaults);
+         *p; p++)
         assert_true(nc_starts_with(*p, "metadata."));
 }
 

@@ -51,6 +51,7 @@ struct world {
     uint64_t id;
     struct nc_err err;
     char token[64], name[64];
+    const char *state;
 };
 
 static bool give_keys(struct world *w, struct loopback_conn *c, const struct loopback_request *r) {
@@ -80,15 +81,23 @@ static bool serve(void *userdata, struct loopback_conn *c, const struct loopback
     return loopback_answer(c, w->status, "", w->body);
 }
 
-static void on_done(void *userdata, uint64_t id, enum nc_control_answer answer, const char *name,
-                    const struct nc_err *err) {
+static void on_done(void *userdata, const struct nc_instances_answer *a) {
     struct world *w = userdata;
 
     w->answers++;
-    w->id = id;
-    (void)snprintf(w->name, sizeof(w->name), "%s", name ? name : "");
-    w->answer = answer;
-    w->err = *err;
+    w->id = a->id;
+    (void)snprintf(w->name, sizeof(w->name), "%s", a->name ? a->name : "");
+    w->answer = a->answer;
+    w->state = a->state;
+    w->err = *a->err;
+}
+
+static int start(struct world *w, enum nc_control_verb verb, const char *provider_id,
+                 struct nc_err *err) {
+    nc_auto_free char *owned = nc_strdup(provider_id);
+    const struct nc_control_action a = {.verb = verb, .id = 7, .provider_id = owned};
+
+    return nc_instances_start(w->instances, &a, err);
 }
 
 static int open_instances(struct world *w) {
@@ -151,7 +160,7 @@ static enum nc_control_answer end(struct world *w, const char *provider_id) {
     const unsigned before = w->answers;
     struct nc_err err = NC_ERR_INIT;
 
-    if (nc_instances_end(w->instances, 7, provider_id, &err) < 0)
+    if (start(w, NC_CONTROL_END_INSTANCE, provider_id, &err) < 0)
         fail_msg("%s", err.msg);
     assert_int_equal(w->answers, before); /* never inside of the call */
     while (w->answers == before && nc_mono_usec() < until)
@@ -195,16 +204,56 @@ static void test_describes(void **state) {
     w->body = "<DescribeInstancesResponse><reservationSet><item><instancesSet><item><instanceId>" ID
               "</instanceId><privateDnsName>ip-10-0-0-1.ec2.internal</privateDnsName></item>"
               "</instancesSet></item></reservationSet></DescribeInstancesResponse>";
-    assert_int_equal(nc_instances_describe(w->instances, 9, PROVIDER, NULL), 0);
+    assert_int_equal(start(w, NC_CONTROL_DESCRIBE_INSTANCE, PROVIDER, NULL), 0);
     while (w->answers == 0 && nc_mono_usec() < until)
         assert_true(sd_event_run(w->event, 100000) >= 0);
     assert_string_equal(w->sent, "Action=DescribeInstances&InstanceId.1=" ID "&Version=2016-11-15");
     assert_int_equal(w->answer, NC_CONTROL_DONE);
-    assert_int_equal(w->id, 9);
+    assert_int_equal(w->id, 7);
     assert_string_equal(w->name, "ip-10-0-0-1.ec2.internal");
     w->body = ENDED;
     assert_int_equal(end(w, PROVIDER), NC_CONTROL_DONE);
     assert_string_equal(w->name, "");
+}
+
+#define REFUSAL(code) "<Response><Errors><Error><Code>" code "</Code></Error></Errors></Response>"
+#define STATE(state)                                                                               \
+    "<DescribeInstancesResponse><reservationSet><item><instancesSet><item><instanceId>" ID         \
+    "</instanceId><instanceState>" state "</instanceState><privateDnsName/></item>"                \
+    "</instancesSet></item></reservationSet></DescribeInstancesResponse>"
+
+static void test_states(void **state) {
+    static const struct {
+        int status;
+        const char *body;
+        enum nc_control_answer answer;
+        const char *state;
+    } rows[] = {
+        {200, STATE("<code>48</code><name>terminated</name>"), NC_CONTROL_DONE, "terminated"},
+        {200, STATE("<code>16</code><name>running</name>"), NC_CONTROL_DONE, "running"},
+        {200, STATE("<code>16</code><name>terminated</name>"), NC_CONTROL_UNAVAILABLE, NULL},
+        {400, REFUSAL("InvalidInstanceID.NotFound"), NC_CONTROL_MISSING, NULL},
+        {400, REFUSAL("InvalidInstanceID.Malformed"), NC_CONTROL_MISSING, NULL}, /* its own harm */
+        {403, REFUSAL("UnauthorizedOperation"), NC_CONTROL_REFUSED, NULL},
+        {503, REFUSAL("RequestLimitExceeded"), NC_CONTROL_UNAVAILABLE, NULL},
+    };
+    struct world *w = *state;
+
+    open_with_keys(w);
+    for (size_t k = 0; k < NC_ARRAY_SIZE(rows); k++) {
+        const uint64_t until = nc_mono_usec() + PATIENCE_USEC;
+        w->answers = 0;
+        w->status = rows[k].status;
+        w->body = rows[k].body;
+        assert_int_equal(start(w, NC_CONTROL_INSTANCE_STATE, PROVIDER, NULL), 0);
+        while (w->answers == 0 && nc_mono_usec() < until)
+            assert_true(sd_event_run(w->event, 100000) >= 0);
+        assert_int_equal(w->answer, rows[k].answer);
+        if (rows[k].state)
+            assert_string_equal(w->state, rows[k].state);
+        assert_null(strstr(w->err.remedy, "AgentConfig"));
+    }
+    assert_string_equal(w->sent, "Action=DescribeInstances&InstanceId.1=" ID "&Version=2016-11-15");
 }
 
 /* Another region would say that it knows no such instance, and a claim would be released whose
@@ -217,7 +266,7 @@ static void test_another_region(void **state) {
     w->settings.region = "us-west-2";
     assert_int_equal(end(w, PROVIDER), NC_CONTROL_DONE);
     w->settings.region = "eu-west-1";
-    assert_true(nc_instances_end(w->instances, 8, PROVIDER, &err) < 0);
+    assert_true(start(w, NC_CONTROL_END_INSTANCE, PROVIDER, &err) < 0);
     assert_int_equal(err.class, NC_ERR_CONFIG);
     assert_non_null(strstr(err.msg, ID " is in us-west-2, not in eu-west-1"));
     assert_non_null(strstr(err.remedy, "--region"));
@@ -270,7 +319,7 @@ static void test_no_instance(void **state) {
 
     open_with_keys(w);
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++)
-        if (nc_instances_end(w->instances, 1, rows[i], NULL) >= 0)
+        if (start(w, NC_CONTROL_END_INSTANCE, rows[i], NULL) >= 0)
             fail_msg("row %zu was taken", i);
     assert_int_equal(atomic_load(&w->orders), 0);
 }
@@ -282,7 +331,7 @@ static void test_crowd_with_the_instance_role(void **state) {
 
     assert_int_equal(open_instances(w), 0);
     for (uint64_t k = 0; k < 100; k++)
-        assert_int_equal(nc_instances_end(w->instances, k, PROVIDER, NULL), 0);
+        assert_int_equal(start(w, NC_CONTROL_END_INSTANCE, PROVIDER, NULL), 0);
     while (w->answers < 100 && nc_mono_usec() < until)
         assert_true(sd_event_run(w->event, 100000) >= 0);
     assert_int_equal(w->answers, 100);
@@ -405,6 +454,7 @@ TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         world_test(test_ends),
         world_test(test_describes),
+        world_test(test_states),
         world_test(test_regions),
         world_test(test_another_region),
         world_test(test_no_instance),

@@ -56,11 +56,11 @@ static int take_item(void *userdata, const char *data, size_t n) {
 /* What the watch shows of it. */
 static struct nc_value *thin(const struct world *w, const struct world_object *o) {
     struct nc_value *v = NULL;
-    struct nc_json_filter_options options = {.keep =
-                                                 nc_control_keep(o->kind, NC_CONTROL_STANDALONE),
-                                             .max_item_bytes = (size_t)1 << 20,
-                                             .item = take_item,
-                                             .userdata = &v};
+    struct nc_json_filter_options options = {
+        .keep = nc_control_keep(o->kind, NC_CONTROL_STANDALONE, &w->rules),
+        .max_item_bytes = (size_t)1 << 20,
+        .item = take_item,
+        .userdata = &v};
     struct nc_json_filter *f = NULL;
     struct nc_buf b = NC_BUF_INIT;
 
