@@ -43,6 +43,8 @@ enum sabotage {
     SABOTAGE_CHANGES_SPEC,
     SABOTAGE_TRUSTS_NODES,
     SABOTAGE_TRUSTS_LEASES,
+    SABOTAGE_TAINTS_RUNNING,
+    SABOTAGE_TAINTS_NOTHING,
     _SABOTAGE_MAX
 };
 const char *sabotage_rule(enum sabotage s); /* the rule that it breaks */
