@@ -18,6 +18,9 @@
 {{- else if or .Values.standalone.terminate (ne .Values.standalone.nodeIdentity "ec2") }}
 {{- fail "standalone.terminate and standalone.nodeIdentity need mode: standalone or mode: auto" }}
 {{- end }}
+{{- if .Values.outOfServiceTaint }}
+- --out-of-service-taint
+{{- end }}
 {{- range $name, $value := .Values.options }}
 - {{ printf "--%s=%v" $name $value | quote }}
 {{- end }}
