@@ -37,11 +37,12 @@ var (
 
 // Values that people set, each of which the API server must accept.
 var chartValues = map[string][]string{
-	"defaults":   nil,
-	"standalone": inStandalone,
-	"auto":       {"--set", "mode=auto,karpenterNamespaces={karpenter,team-karpenter},options.margin=30s,options.max-in-flight=128"},
-	"guards":     {"--set", "nodes.readNodeClaims=true,nodes.guards=true,nodes.identityGuard=true"},
-	"operator":   {"--set", "metrics.rules=true,metrics.scrape=serviceMonitor,metrics.labels.release=prometheus"},
+	"defaults":     nil,
+	"standalone":   inStandalone,
+	"auto":         {"--set", "mode=auto,karpenterNamespaces={karpenter,team-karpenter},options.margin=30s,options.max-in-flight=128"},
+	"guards":       {"--set", "nodes.readNodeClaims=true,nodes.guards=true,nodes.identityGuard=true"},
+	"outOfService": {"--set", "outOfServiceTaint=true,options.region=us-west-2"},
+	"operator":     {"--set", "metrics.rules=true,metrics.scrape=serviceMonitor,metrics.labels.release=prometheus"},
 	"placement": {"--set", "allowManagedNodes=true,nodeSelector.disk=ssd,tolerations=null,replicas=1,priorityClassName=,networkPolicy.enabled=false",
 		"--set-string", "podLabels.team=a,podAnnotations.example\\.com/n=1,serviceAccount.annotations.eks\\.amazonaws\\.com/role-arn=arn:aws:iam::1:role/r"},
 	"image": {"--set", "image.repository=registry.example.com:5000/a/nodeclaim-controller,image.digest=sha256:" +
@@ -214,6 +215,7 @@ func TestChartRefusesValues(t *testing.T) {
 		{"metrics.address=:8080", "':8080' does not match pattern"},
 		{"image.digest=0123", "'0123' does not match pattern"},
 		{"nodes.guards=maybe", "got string, want boolean"},
+		{"outOfServiceTaint=maybe", "got string, want boolean"},
 		{"podLabels.app\\.kubernetes\\.io/name=other", "/podLabels/app.kubernetes.io~1name"},
 		{"standalone.terminate=true", "need mode: standalone or mode: auto"},
 		{"standalone.nodeIdentity=admission", "need mode: standalone or mode: auto"},
