@@ -78,6 +78,20 @@
  *    NC_CONTROL_STALLED_USEC. Once it is Drained or Failed COMPLETE_ACTION, once. MISSING: somebody
  *    else has completed it. REFUSED: again in NC_CONTROL_REFUSED_USEC, said once. None of that
  *    delays what else is written of the Node, or is delayed by its pauses.
+ *  - Out of service (rules.out_of_service; every mode, and without NodeClaims too). The instance of
+ * a Node whose condition Ready is Unknown is asked for at EC2 (INSTANCE_STATE), by spec.providerID:
+ *    "terminated", and nothing else, gives the Node the taint node.kubernetes.io/out-of-service,
+ *    value nodeclaimd, effect NoExecute, while it is Unknown and the answer is at most
+ *    NC_CONTROL_STATE_FRESH_USEC old. Another state is asked for again after 15 s doubling to 5
+ *    minutes. That EC2 does not know the instance says nothing: it forgets instances, and another
+ *    region or account looks the same (EMIT_EVENT InstanceUnknown, once; asked again in 5 minutes).
+ *    A node chooses its providerID. So a NodeClaim that names the Node must have the same one; a
+ *    Node that is called by an instance id must be called by this one; otherwise the private DNS
+ * name must be the Node's, where EC2 still has one. Else nothing is done (InstanceMismatch, once).
+ * The taint is taken off, where its value is ours, once the Node is Ready again or EC2 states that
+ * the instance is in another state. At most NC_CONTROL_STATES_MAX such questions are in flight;
+ * where EC2 denies one, all of them pause for 5 minutes, and where it throttles, for the pause of a
+ * write.
  *  - Who is trusted. A `mode` that was only found out must be borne out by NodeClaims, which no
  *    node and no right in a namespace can write: nothing is transferred where no NodeClaim has
  *    Karpenter's finalizer, and nothing is done in standalone mode where one has that another
@@ -104,8 +118,10 @@
 #define NC_CONTROL_HEARTBEATS_MAX_USEC (7200ull * 1000000) /* of a drain without a deadline */
 #define NC_CONTROL_STALLED_USEC (1800ull * 1000000)        /* no pod has left: no more heartbeats */
 #define NC_CONTROL_REFUSED_USEC (300ull * 1000000) /* of a lifecycle action: not before again */
-#define NC_CONTROL_RATE_BURST 20u                  /* writes of one object at once */
-#define NC_CONTROL_RATE_PER_MINUTE 12u             /* and then */
+#define NC_CONTROL_STATE_FRESH_USEC (30ull * 1000000)
+#define NC_CONTROL_STATES_MAX 4u
+#define NC_CONTROL_RATE_BURST 20u      /* writes of one object at once */
+#define NC_CONTROL_RATE_PER_MINUTE 12u /* and then */
 
 enum nc_control_order { NC_CONTROL_BOTH = 1, NC_CONTROL_DELETE_FIRST };
 enum nc_control_mode {
@@ -134,6 +150,7 @@ struct nc_control_rules {
     enum nc_control_identity identity;
     uint64_t ceiling_usec;   /* standalone: an end without a time, and no agent answers; 0 = none */
     uint64_t zone_turn_usec; /* standalone: one zone at a time, so long at most; 0 = all at once */
+    bool out_of_service;     /* Nodes whose instance is gone get the taint */
     uint64_t seed;           /* of pauses */
 };
 extern const struct nc_control_rules nc_control_defaults;
@@ -193,10 +210,13 @@ struct nc_control_event {
     /* of WHO: the API version in which NodeClaims are served, "karpenter.sh/v1beta1"; copied; NULL
      * = karpenter.sh/v1 */
     const char *claims_version;
+    bool has_no_claims; /* of WHO: NodeClaims are not installed */
     bool leads;
     enum nc_control_kind what;
     const struct nc_value *object; /* borrowed */
-    const char *name, *uid; /* of an ANSWER to DESCRIBE_INSTANCE, name: the private DNS name */
+    /* of an ANSWER to DESCRIBE_INSTANCE or INSTANCE_STATE, name: the private DNS name, or NULL */
+    const char *name, *uid;
+    const char *instance_state; /* of an ANSWER to INSTANCE_STATE: static, as EC2 writes it */
     uint64_t id;
     enum nc_control_answer answer;
     enum nc_control_refusal refusal;
@@ -217,6 +237,7 @@ enum nc_control_verb {
     NC_CONTROL_DESCRIBE_LIFECYCLE, /* DescribeAutoScalingInstances */
     NC_CONTROL_RECORD_HEARTBEAT,   /* RecordLifecycleActionHeartbeat: `group` */
     NC_CONTROL_COMPLETE_ACTION,    /* CompleteLifecycleAction: `group` */
+    NC_CONTROL_INSTANCE_STATE,     /* EC2 DescribeInstances: `provider_id`, of a Node */
     NC_CONTROL_EMIT_EVENT,         /* an Event on the object, and a line of the log */
     NC_CONTROL_REPLACE_PODS,       /* pods of the Node wait, since `since_usec`: see to them */
     _NC_CONTROL_VERB_MAX
@@ -290,8 +311,9 @@ void nc_control_count(const struct nc_control *c, uint64_t now_usec, struct nc_c
 /* Every node: {node, claim, pool, phase, source, policy, deadline, remaining, blocked,
  * claimDeletion, state, lifecycleAction}, by name; `policy` is "report" where the drain status only
  * reports, else null; `state` is a word for what we do about it: "", relaying, relayed, disrupting,
- * draining, WaitingForZone, WaitingForAgent, WaitingForAnotherRequest, ending; `lifecycleAction`
- * null, pending, waiting, completed, none, failed or mismatch. Owned; times as RFC 3339 or null. */
+ * draining, WaitingForZone, WaitingForAgent, WaitingForAnotherRequest, ending, InstanceGone;
+ * `lifecycleAction` null, pending, waiting, completed, none, failed or mismatch. Owned; times as
+ * RFC 3339 or null. */
 struct nc_value *nc_control_report(const struct nc_control *c, uint64_t now_usec);
 /* The same as a table for people, from a report that was read back (hostile: bounded, no control
  * characters). Where it is wider than `room` columns, 0 = there is room for all, a node has a brief

@@ -1,8 +1,8 @@
 /*
- * The two questions that EC2 itself must answer, and only where configuration requests them: the
- * private DNS name of an instance (custom DHCP domains; the controller: whose Node is it?) and what
- * an instance type is that the table does not know. And the one order that the controller gives
- * in standalone mode: to end an instance.
+ * The questions that EC2 itself must answer, and only where configuration requests them: the
+ * private DNS name of an instance (custom DHCP domains; the controller: whose Node is it?), its
+ * state (the controller: is the machine gone?), and what an instance type is that the table does
+ * not know. And the one order that the controller gives in standalone mode: to end an instance.
  */
 #ifndef NC_EC2_H
 #define NC_EC2_H
@@ -28,6 +28,18 @@ int nc_ec2_private_dns_name(const struct nc_ec2 *e, const char *instance_id, cha
 int nc_ec2_instance_type(const struct nc_ec2 *e, const char *type, struct nc_instance_type *ret,
                          struct nc_err *err);
 
+enum nc_ec2_state {
+    NC_EC2_NO_STATE = 0, /* not known */
+    NC_EC2_PENDING,
+    NC_EC2_RUNNING,
+    NC_EC2_SHUTTING_DOWN,
+    NC_EC2_TERMINATED,
+    NC_EC2_STOPPING,
+    NC_EC2_STOPPED,
+    _NC_EC2_STATE_MAX
+};
+const char *nc_ec2_state_name(enum nc_ec2_state s); /* "running", …; EC2's own words */
+
 /* About one instance, asynchronous. That there is none such (any more, or yet) is a success, with
  * is_unknown. One try; `done` is called once unless this fails or it is cancelled. The handle is
  * the caller's, and must stay where it is until then. */
@@ -37,6 +49,7 @@ struct nc_ec2_call {
     void *userdata;
     bool is_unknown;
     const char *private_dns_name; /* of DescribeInstances, during `done`; NULL = none */
+    enum nc_ec2_state state;      /* of nc_ec2_state_start */
     struct nc_http_req *req;
 };
 /* TerminateInstances. */
@@ -45,6 +58,10 @@ int nc_ec2_end_start(const struct nc_ec2 *e, const char *instance_id, struct nc_
 /* DescribeInstances: the name. */
 int nc_ec2_describe_start(const struct nc_ec2 *e, const char *instance_id, struct nc_ec2_call *call,
                           struct nc_err *err);
+/* DescribeInstances: the state, and the name where there still is one. An answer without the
+ * instance is is_unknown, too. */
+int nc_ec2_state_start(const struct nc_ec2 *e, const char *instance_id, struct nc_ec2_call *call,
+                       struct nc_err *err);
 void nc_ec2_call_cancel(struct nc_ec2_call *call);
 
 #endif

@@ -29,6 +29,7 @@
 #define NC_LABEL_INITIALIZED "karpenter.sh/initialized"
 #define NC_LABEL_DO_NOT_SYNC "karpenter.sh/do-not-sync-taints"
 #define NC_TAINT_UNREGISTERED "karpenter.sh/unregistered"
+#define NC_TAINT_OUT_OF_SERVICE "node.kubernetes.io/out-of-service"
 #define NC_TAINT_DISRUPTED "karpenter.sh/disrupted"
 #define NC_ANNOTATION_DO_NOT_DISRUPT "karpenter.sh/do-not-disrupt" /* of pods and Nodes */
 #define NC_ANNOTATION_NODE_POOL_HASH "karpenter.sh/nodepool-hash"

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "ec2-priv.h"
+#include "nc/str.h"
 
 static const char terminate[] = "TerminateInstances", describe[] = "DescribeInstances";
 
@@ -45,9 +46,31 @@ static void on_described(void *userdata, const struct nc_http_result *result) {
     call->done(call, &err);
 }
 
-static int start(const struct nc_ec2 *e, bool ends, const char *instance_id,
+static void on_state(void *userdata, const struct nc_http_result *result) {
+    struct nc_ec2_call *call = userdata;
+    struct nc_err err = NC_ERR_INIT;
+    struct nc_ec2_state_answer a = {0};
+
+    if (read_end_status(call, result, describe, &err) >= 0) {
+        if (nc_ec2_read_state(result->body, result->n, call->instance_id, &a, &err) < 0)
+            nc_err_wrap(&err, "ec2: %s", describe);
+        call->is_unknown = err.class == NC_ERR_NONE && a.state == NC_EC2_NO_STATE;
+    } else if (nc_starts_with(err.remedy, "allow ")) { /* not a node's, which has a configuration */
+        nc_err_remedy(&err, "allow ec2:%s to the role", describe);
+    }
+    call->private_dns_name = a.private_dns_name;
+    call->state = a.state;
+    call->done(call, &err);
+    free(a.private_dns_name);
+}
+
+enum question { END = 0, NAME, STATE };
+
+static int start(const struct nc_ec2 *e, enum question what, const char *instance_id,
                  struct nc_ec2_call *call, struct nc_err *err) {
-    const char *action = ends ? terminate : describe;
+    static const nc_http_done_fn answers[] = {
+        [END] = on_ended, [NAME] = on_described, [STATE] = on_state};
+    const char *action = what == END ? terminate : describe;
     nc_cleanup(nc_ec2_request_done) struct nc_ec2_request q = {0};
     int r;
 
@@ -55,23 +78,29 @@ static int start(const struct nc_ec2 *e, bool ends, const char *instance_id,
         return nc_err_set(err, NC_ERR_BUG, EINVAL, "ec2: %s: not an instance id", action);
     call->is_unknown = false;
     call->private_dns_name = NULL;
+    call->state = NC_EC2_NO_STATE;
     (void)snprintf(call->instance_id, sizeof(call->instance_id), "%s", instance_id);
     r = nc_ec2_request_make(e, action, nc_ec2_form(action, "InstanceId.1", instance_id), &q, err);
     if (r < 0)
         return r;
-    q.options.on_done = ends ? on_ended : on_described;
+    q.options.on_done = answers[what];
     q.options.userdata = call;
     return nc_http_start(e->http, &q.options, &call->req, err);
 }
 
 int nc_ec2_end_start(const struct nc_ec2 *e, const char *instance_id, struct nc_ec2_call *call,
                      struct nc_err *err) {
-    return start(e, true, instance_id, call, err);
+    return start(e, END, instance_id, call, err);
 }
 
 int nc_ec2_describe_start(const struct nc_ec2 *e, const char *instance_id, struct nc_ec2_call *call,
                           struct nc_err *err) {
-    return start(e, false, instance_id, call, err);
+    return start(e, NAME, instance_id, call, err);
+}
+
+int nc_ec2_state_start(const struct nc_ec2 *e, const char *instance_id, struct nc_ec2_call *call,
+                       struct nc_err *err) {
+    return start(e, STATE, instance_id, call, err);
 }
 
 void nc_ec2_call_cancel(struct nc_ec2_call *call) {

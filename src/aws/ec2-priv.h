@@ -14,6 +14,15 @@
  * or has no name yet, is transient. */
 int nc_ec2_read_instance(const char *data, size_t n, const char *instance_id, char **ret,
                          struct nc_err *err);
+/* DescribeInstances: the state of exactly this instance, with NC_EC2_NO_STATE where the answer has
+ * none. The name is NULL where there is none (any more). An answer that contradicts itself is
+ * NC_ERR_PROTOCOL. */
+struct nc_ec2_state_answer {
+    enum nc_ec2_state state;
+    char *private_dns_name; /* owned */
+};
+int nc_ec2_read_state(const char *data, size_t n, const char *instance_id,
+                      struct nc_ec2_state_answer *ret, struct nc_err *err);
 /* DescribeInstanceTypes: exactly this type; interfaces are those of the default network card. */
 int nc_ec2_read_type(const char *data, size_t n, const char *type, struct nc_instance_type *ret,
                      struct nc_err *err);

@@ -69,6 +69,8 @@ const char *nc_control_strings_get(const struct control_strings *t, size_t width
 #define CONTROL_CONDITION_WIDTH 7
 extern const char *const nc_control_condition_keys[CONTROL_CONDITION_WIDTH];
 
+/* Appends a taint as it was read: key, value, effect, timeAdded. */
+void nc_control_push_taint(struct nc_value *list, const char *const strings[4]);
 /* A list of single texts without one of them; owned. */
 struct nc_value *nc_control_strings_without(const struct control_strings *t, const char *text);
 
@@ -207,6 +209,9 @@ struct control_node {
     uint64_t replace_usec;        /* its pods' replacements are not requested before again */
     struct control_node_more *more;
     struct control_lifecycle *lifecycle; /* NULL = nothing to do with a group */
+    struct control_outage *outage;       /* NULL = nothing is known of one */
+    uint64_t outage_answered_usec;       /* EC2 was requested its instance's state then */
+    bool was_unknown_reported, was_mismatch_reported; /* of its instance */
     struct control_strings *left; /* beside Karpenter, while it is being deleted: its finalizers
                                    where ours is one of them; NULL = is not */
 };
@@ -270,6 +275,7 @@ struct control_claim {
     uint64_t created_usec, deletion_usec; /* 0 = not */
     uint64_t timestamp_usec;              /* the timestamp; 0 = none, or garbage */
     char *node_name;                      /* status.nodeName; NULL = not registered */
+    char *provider_id; /* beside Karpenter, where rules.out_of_service; NULL = none */
     struct control_link by_node;
     struct control_pool *pool; /* NULL = has no such label */
     struct control_claim *pool_next, **pool_at;
@@ -330,6 +336,7 @@ struct nc_control {
     enum nc_control_mode mode;
     bool is_guess;
     char *claims_version; /* NULL = karpenter.sh/v1 */
+    bool has_no_claims;   /* NodeClaims are not installed */
     bool leads;
     bool is_synced[_NC_CONTROL_KIND_MAX]; /* since this `mode` */
     bool is_relay_synced[2];              /* Nodes, NodeClaims: ever */
@@ -343,9 +350,10 @@ struct nc_control {
     size_t n_pools_there, n_classes_there;
     size_t n_karpenter_claims; /* with Karpenter's finalizer, without another controller's mark */
 
-    struct control_queue dirty, relays, others, ends; /* the latter wait for a place; ends: what
-                                                         EC2 is asked, which is slow */
-    struct control_object **heap;                     /* by wake_usec */
+    struct control_queue dirty, relays, others, ends, states; /* the latter wait for a place;
+                                                                 ends, states: what EC2 is asked,
+                                                                 which is slow */
+    struct control_object **heap;                             /* by wake_usec */
     size_t n_heap, heap_room;
 
     struct control_pending { /* by id */
@@ -353,8 +361,12 @@ struct nc_control {
         struct control_object *object; /* NULL: is gone */
         enum nc_control_verb verb;
         bool is_relay;
+        uint8_t outage; /* enum control_outage_step */
     } * in_flight;
-    size_t n_in_flight, n_relays_in_flight, n_ends_in_flight, in_flight_room;
+    size_t n_in_flight, n_relays_in_flight, in_flight_room;
+    size_t n_ends_in_flight, n_states_in_flight; /* the latter are among the former */
+    uint64_t states_pause_usec;                  /* no state is requested before then */
+    unsigned states_failures;                    /* in a row */
     uint64_t last_id;
 
     struct nc_control_counts counts; /* what only grows */
@@ -380,6 +392,10 @@ struct control_claim *nc_control_claim_of(const struct nc_control *c,
 /* How many Nodes have this providerID, counted up to 2 (standalone only), and the first of them. */
 unsigned nc_control_nodes_with(const struct nc_control *c, const char *provider_id,
                                struct control_node **ret_first);
+/* Of the claims that name it in status.nodeName: the one that owns it; where nobody owns it, the
+ * only one; NULL where it cannot be told. */
+struct control_claim *nc_control_naming(const struct nc_control *c, const struct control_node *node,
+                                        bool *ret_any);
 /* What EC2 states that the claim's instance is called. */
 void nc_control_set_dns_name(struct control_claim *claim, const char *name);
 /* Standalone only; empty lists once it is Initialized. */
@@ -544,9 +560,13 @@ void nc_control_report_lifecycle(struct nc_control *c, struct control_node *node
 const char *nc_control_lifecycle_name(const struct control_node *node); /* or NULL */
 
 /* write.c */
-bool nc_control_may_complete(const struct nc_control *c);           /* lifecycle actions */
-bool nc_control_may_relay(const struct nc_control *c);              /* the relay */
-bool nc_control_may_manage(const struct nc_control *c);             /* everything else */
+bool nc_control_may_complete(const struct nc_control *c); /* lifecycle actions */
+bool nc_control_may_relay(const struct nc_control *c);    /* the relay */
+bool nc_control_may_manage(const struct nc_control *c);   /* everything else */
+bool nc_control_may_taint(const struct nc_control *c);    /* out of service */
+/* Is that moment still to come? One that is further away than it can be is of a clock that was set
+ * back since. */
+bool nc_control_is_ahead(uint64_t usec, uint64_t now_usec, uint64_t most_usec);
 void nc_control_reconcile(struct nc_control *c, uint64_t now_usec); /* the end of each step */
 void nc_control_seen(struct nc_control *c, struct control_object *o);
 void nc_control_answered(struct nc_control *c, const struct nc_control_event *e);

@@ -51,6 +51,7 @@ const char *nc_control_verb_name(enum nc_control_verb v) {
         [NC_CONTROL_DESCRIBE_LIFECYCLE] = "describe-lifecycle",
         [NC_CONTROL_RECORD_HEARTBEAT] = "record-heartbeat",
         [NC_CONTROL_COMPLETE_ACTION] = "complete-action",
+        [NC_CONTROL_INSTANCE_STATE] = "instance-state",
         [NC_CONTROL_EMIT_EVENT] = "event",
         [NC_CONTROL_REPLACE_PODS] = "replace-pods",
     };
@@ -63,35 +64,35 @@ const char *nc_control_verb_name(enum nc_control_verb v) {
         "metadata.deletionTimestamp"
 #define STATUS_PATH "metadata.annotations.nodeclaimd\\.io/drain-status"
 
-#define NODE_PATHS                                                                                 \
-    HEAD_PATHS, STATUS_PATH, "metadata.finalizers", "metadata.ownerReferences",                    \
-        "metadata.labels.karpenter\\.sh/nodepool"
+#define NODE_PATHS HEAD_PATHS, STATUS_PATH, "metadata.finalizers", "metadata.ownerReferences"
+#define NODE_PATHS_STANDALONE                                                                      \
+    HEAD_PATHS, STATUS_PATH, "metadata.annotations.nodeclaimd\\.io/drain-request",                 \
+        "metadata.annotations.nodeclaimd\\.io/disrupted",                                          \
+        "metadata.annotations.karpenter\\.sh/do-not-disrupt", "metadata.ownerReferences",          \
+        "metadata.labels", "metadata.finalizers", "spec.providerID", "spec.taints",                \
+        "status.allocatable", "status.conditions.type", "status.conditions.status"
+#define CLAIM_PATHS                                                                                \
+    HEAD_PATHS, "metadata.finalizers", "metadata.labels.karpenter\\.sh/nodepool",                  \
+        "metadata.annotations.karpenter\\.sh/nodeclaim-termination-timestamp",                     \
+        "metadata.annotations.nodeclaimd\\.io/stamped", "status.nodeName"
+#define POOL_LABEL_PATH "metadata.labels.karpenter\\.sh/nodepool"
+#define SINCE_PATH "status.conditions.lastTransitionTime"
 
-static const char *const keep_node[] = {NODE_PATHS, NULL};
-static const char *const keep_node_of_group[] = {NODE_PATHS, "spec.providerID", NULL};
-static const char *const keep_node_standalone[] = {
-    HEAD_PATHS,
-    STATUS_PATH,
-    "metadata.annotations.nodeclaimd\\.io/drain-request",
-    "metadata.annotations.nodeclaimd\\.io/disrupted",
-    "metadata.annotations.karpenter\\.sh/do-not-disrupt",
-    "metadata.ownerReferences",
-    "metadata.labels",
-    "metadata.finalizers",
-    "spec.providerID",
-    "spec.taints",
-    "status.allocatable",
-    "status.conditions.type",
-    "status.conditions.status",
-    NULL};
-static const char *const keep_claim[] = {
-    HEAD_PATHS,
-    "metadata.finalizers",
-    "metadata.labels.karpenter\\.sh/nodepool",
-    "metadata.annotations.karpenter\\.sh/nodeclaim-termination-timestamp",
-    "metadata.annotations.nodeclaimd\\.io/stamped",
-    "status.nodeName",
-    NULL};
+static const char *const keep_node[] = {NODE_PATHS, POOL_LABEL_PATH, NULL};
+static const char *const keep_node_of_group[] = {NODE_PATHS, POOL_LABEL_PATH, "spec.providerID",
+                                                 NULL};
+static const char *const keep_node_outage[] = {NODE_PATHS,
+                                               POOL_LABEL_PATH,
+                                               "spec.providerID",
+                                               "spec.taints",
+                                               "status.conditions.type",
+                                               "status.conditions.status",
+                                               SINCE_PATH,
+                                               NULL};
+static const char *const keep_node_standalone[] = {NODE_PATHS_STANDALONE, NULL};
+static const char *const keep_node_standalone_outage[] = {NODE_PATHS_STANDALONE, SINCE_PATH, NULL};
+static const char *const keep_claim[] = {CLAIM_PATHS, NULL};
+static const char *const keep_claim_outage[] = {CLAIM_PATHS, "status.providerID", NULL};
 static const char *const keep_claim_standalone[] = {
     HEAD_PATHS,          "metadata.finalizers",
     "metadata.labels",   "metadata.annotations",
@@ -109,13 +110,19 @@ static const char *const keep_class[] = {
 
 const char *const *nc_control_keep(enum nc_control_kind k, enum nc_control_mode mode,
                                    const struct nc_control_rules *rules) {
+    static const char *const *const nodes[2][2] = {
+        {keep_node, keep_node_outage}, {keep_node_standalone, keep_node_standalone_outage}};
+    static const char *const *const claims[2][2] = {{keep_claim, keep_claim_outage},
+                                                    {keep_claim_standalone, keep_claim_standalone}};
+    const bool is_standalone = mode == NC_CONTROL_STANDALONE;
+
     switch (k) {
     case NC_CONTROL_NODE:
-        return mode == NC_CONTROL_STANDALONE ? keep_node_standalone
-               : rules->completes_actions    ? keep_node_of_group
-                                             : keep_node;
+        if (rules->completes_actions && !rules->out_of_service && !is_standalone)
+            return keep_node_of_group;
+        return nodes[is_standalone][rules->out_of_service];
     case NC_CONTROL_CLAIM:
-        return mode == NC_CONTROL_STANDALONE ? keep_claim_standalone : keep_claim;
+        return claims[is_standalone][rules->out_of_service];
     case NC_CONTROL_POOL:
         return keep_pool;
     case NC_CONTROL_CLASS:
@@ -176,6 +183,7 @@ static void apply_mode(struct nc_control *c, const struct nc_control_event *e) {
 
     free(c->claims_version);
     c->claims_version = e->claims_version ? nc_strdup(e->claims_version) : NULL;
+    c->has_no_claims = e->has_no_claims;
     if (mode == c->mode && e->is_guess == c->is_guess)
         return;
     c->is_guess = e->is_guess;

@@ -4,6 +4,7 @@
 #include "control-priv.h"
 #include "nc/names.h"
 #include "nc/str.h"
+#include "out-of-service.h"
 
 static size_t size_of(enum nc_control_kind k) {
     switch (k) {
@@ -185,6 +186,7 @@ static void done_node(struct nc_control *c, struct control_node *n) {
     n->drain_status = nc_control_drain_status_free(n->drain_status);
     n->left = nc_control_left_free(n->left);
     n->lifecycle = nc_control_lifecycle_free(n->lifecycle);
+    n->outage = nc_control_outage_free(n->outage);
     free(n->owner_uid);
     free(n->pool);
 }
@@ -211,6 +213,7 @@ static void done_claim(struct nc_control *c, struct control_claim *claim) {
     claim->left = nc_control_left_free(claim->left);
     nc_control_count_karpenter(c, claim, false);
     free(claim->node_name);
+    free(claim->provider_id);
 }
 
 static void done(struct nc_control *c, struct control_object *o) {

@@ -6,6 +6,7 @@
 
 #include "nc/names.h"
 #include "nc/str.h"
+#include "out-of-service.h"
 #include "parse.h"
 
 struct head {
@@ -105,6 +106,19 @@ static void set_text(char **at, const char *text) {
     *at = nc_strdup(text);
 }
 
+/* What cannot be read of it is no reason to do anything; the rest of the Node counts all the same.
+ */
+static void apply_outage(struct nc_control *c, struct control_node *node,
+                         const struct nc_value *object) {
+    struct control_outage *outage = NULL;
+
+    if (!c->rules.out_of_service)
+        return;
+    if (nc_control_outage_read(object, &outage) < 0)
+        c->counts.unreadable[NC_CONTROL_NODE]++;
+    nc_control_outage_set(node, outage);
+}
+
 static int read_node(struct nc_control *c, struct control_node *node, const struct nc_value *object,
                      const struct head *h) {
     struct control_node_more *more = NULL;
@@ -125,6 +139,7 @@ static int read_node(struct nc_control *c, struct control_node *node, const stru
     node->left = left;
     node->created_usec = h->created_usec;
     node->deletion_usec = h->deletion_usec;
+    apply_outage(c, node, object);
     set_text(&node->owner_uid, owner_of(object));
     set_text(&node->pool, pool_of(object));
     apply_drain_status(c, node, object);
@@ -209,6 +224,19 @@ static void set_node_name(struct nc_control *c, struct control_claim *claim, con
         nc_control_link(c, &c->claims_by_node, &claim->by_node, claim->node_name);
 }
 
+/* One that cannot be read is none: no Node has that. */
+static void set_provider_id(struct nc_control *c, struct control_claim *claim,
+                            const struct nc_value *object) {
+    char *id = NULL;
+
+    if (!c->rules.out_of_service || c->mode == NC_CONTROL_STANDALONE)
+        return;
+    (void)nc_control_parse_token(nc_control_at(object, "status.providerID", NULL),
+                                 CONTROL_PROVIDER_MAX, &id);
+    free(claim->provider_id);
+    claim->provider_id = id;
+}
+
 static void class_ref_done(struct control_class_ref *r) {
     free(r->group);
     free(r->kind);
@@ -250,6 +278,7 @@ static int read_claim(struct nc_control *c, struct control_claim *claim,
     claim->has_our_finalizer = nc_control_has_text(finalizers, NC_FINALIZER);
     claim->has_karpenter_finalizer = nc_control_has_text(finalizers, NC_FINALIZER_KARPENTER);
     set_node_name(c, claim, node && node->text[0] ? node->text : NULL);
+    set_provider_id(c, claim, object);
     nc_control_set_pool(c, claim, pool_of(object));
     nc_control_set_class(c, claim, class_of(&class));
     set_claim_more(c, claim, more);

@@ -4,6 +4,7 @@
  */
 #include "control-priv.h"
 #include "nc/str.h"
+#include "out-of-service.h"
 
 static void *object_of(struct control_link *l) {
     return (char *)l - offsetof(struct control_object, by_name);
@@ -23,6 +24,8 @@ static const char *state_of(const struct nc_control *c, const struct control_nod
                             const struct control_claim *claim, uint64_t now_usec) {
     struct control_relay r;
 
+    if (nc_control_is_instance_gone(node))
+        return "InstanceGone";
     if (!claim)
         return node->deletion_usec ? "ending" : "";
     if (nc_control_has_relay(c, claim, now_usec, &r))
@@ -75,7 +78,7 @@ void nc_control_count(const struct nc_control *c, uint64_t now_usec,
     ret->objects[NC_CONTROL_CLASS] = c->n_classes_there;
     ret->relaying = count_relaying(c, now_usec);
     ret->draining = count_draining(c);
-    ret->waiting = c->relays.n + c->others.n + c->ends.n;
+    ret->waiting = c->relays.n + c->others.n + c->ends.n + c->states.n;
     ret->in_flight = c->n_in_flight;
 }
 

@@ -243,9 +243,8 @@ unsigned nc_control_nodes_with(const struct nc_control *c, const char *provider_
     return nc_control_same(l) ? 2 : 1;
 }
 
-/* Of the claims that name it: the one that owns it; where nobody owns it, the only one. */
-static struct control_claim *naming(const struct nc_control *c, const struct control_node *node,
-                                    bool *ret_any) {
+struct control_claim *nc_control_naming(const struct nc_control *c, const struct control_node *node,
+                                        bool *ret_any) {
     struct control_link *l = nc_control_find(c, &c->claims_by_node, node->o.name);
 
     *ret_any = l != NULL;
@@ -284,7 +283,7 @@ static struct control_node *bound_node(const struct nc_control *c,
 struct control_claim *nc_control_claim_of(const struct nc_control *c,
                                           const struct control_node *node) {
     bool is_named = false;
-    struct control_claim *claim = naming(c, node, &is_named);
+    struct control_claim *claim = nc_control_naming(c, node, &is_named);
 
     if (claim && is_another_machine(node, claim))
         return NULL;

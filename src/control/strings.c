@@ -67,6 +67,16 @@ const char *nc_control_strings_get(const struct control_strings *t, size_t width
     return NULL;
 }
 
+void nc_control_push_taint(struct nc_value *list, const char *const strings[4]) {
+    static const char *const keys[] = {"key", "value", "effect", "timeAdded"};
+    struct nc_value *taint = nc_value_new(NC_VALUE_MAP);
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(keys); i++)
+        if (*strings[i])
+            nc_value_set_string(taint, keys[i], strings[i]);
+    nc_value_push(list, taint);
+}
+
 struct nc_value *nc_control_strings_without(const struct control_strings *t, const char *text) {
     struct nc_value *list = nc_value_new(NC_VALUE_LIST);
     const char *at = NULL, *one[1];

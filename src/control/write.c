@@ -12,6 +12,7 @@
 #include "nc/backoff.h"
 #include "nc/names.h"
 #include "nc/str.h"
+#include "out-of-service.h"
 
 #define POOL_PAUSE_USEC 1000000ull                   /* between two checks the same pool */
 #define RETRY_AFTER_MAX_USEC (300ull * 1000000)      /* more is not trusted */
@@ -26,7 +27,8 @@ static const struct nc_backoff pauses = {.first_usec = 200000, .max_usec = 30000
 struct want {
     bool is_wanted, is_relay;
     struct control_relay relay;
-    struct nc_control_action action; /* of the standalone half */
+    enum control_outage_step outage;
+    struct nc_control_action action; /* of the standalone half, or about an outage */
     uint64_t next_usec;
 };
 
@@ -37,6 +39,12 @@ bool nc_control_may_relay(const struct nc_control *c) {
 /* Without NodeClaims, too: a cluster of groups need not have any. */
 bool nc_control_may_complete(const struct nc_control *c) {
     return c->leads && c->is_relay_synced[NC_CONTROL_NODE] && c->rules.completes_actions;
+}
+
+/* Whose Node it is counts: NodeClaims must be known, where there are any. */
+bool nc_control_may_taint(const struct nc_control *c) {
+    return c->rules.out_of_service && c->leads && c->is_relay_synced[NC_CONTROL_NODE]
+           && (c->is_relay_synced[NC_CONTROL_CLAIM] || c->has_no_claims);
 }
 
 bool nc_control_may_manage(const struct nc_control *c) {
@@ -83,18 +91,16 @@ struct nc_value *nc_control_delete_options(const struct control_object *o) {
 
 /* ---- what is wanted */
 
-/* Is that moment still to come? One that is further away than it can be is of a clock that was set
- * back since. */
-static bool is_ahead(uint64_t usec, uint64_t now_usec, uint64_t most_usec) {
+bool nc_control_is_ahead(uint64_t usec, uint64_t now_usec, uint64_t most_usec) {
     return usec > now_usec && usec - now_usec <= most_usec;
 }
 
 static bool is_paused(const struct control_object *o, uint64_t now_usec) {
-    return is_ahead(o->write.pause_usec, now_usec, RETRY_AFTER_MAX_USEC);
+    return nc_control_is_ahead(o->write.pause_usec, now_usec, RETRY_AFTER_MAX_USEC);
 }
 
 static bool is_awaiting_watch(const struct control_object *o, uint64_t now_usec) {
-    return is_ahead(o->write.watch_wait_usec, now_usec, NC_CONTROL_WATCH_WAIT_USEC);
+    return nc_control_is_ahead(o->write.watch_wait_usec, now_usec, NC_CONTROL_WATCH_WAIT_USEC);
 }
 
 static void sooner(uint64_t *next, uint64_t usec) {
@@ -169,14 +175,32 @@ static void want_lifecycle(const struct nc_control *c, const struct control_obje
     sooner(&w->next_usec, next_usec);
 }
 
+static void want_for_outage(struct nc_control *c, struct control_object *o, uint64_t now_usec,
+                            struct want *w) {
+    uint64_t next_usec = UINT64_MAX;
+
+    if (is_paused(o, now_usec) || is_awaiting_watch(o, now_usec)) {
+        sooner(&w->next_usec,
+               is_paused(o, now_usec) ? o->write.pause_usec : o->write.watch_wait_usec);
+        return;
+    }
+    w->outage = nc_control_outage(c, nc_control_as_node(o), now_usec, &w->action, &next_usec);
+    w->is_wanted = w->outage != CONTROL_OUTAGE_NONE;
+    sooner(&w->next_usec, next_usec);
+}
+
 static struct want want(struct nc_control *c, struct control_object *o, uint64_t now_usec) {
     struct want w = {.next_usec = UINT64_MAX, .relay.next_usec = UINT64_MAX};
     const bool may_relay = nc_control_may_relay(c);
 
     if (o->write.id || !c->leads)
         return w;
+    if (o->kind == NC_CONTROL_NODE && nc_control_may_taint(c))
+        want_for_outage(c, o, now_usec, &w);
+    if (w.is_wanted)
+        return w;
     if (may_relay && is_awaiting_watch(o, now_usec))
-        w.next_usec = o->write.watch_wait_usec;
+        sooner(&w.next_usec, o->write.watch_wait_usec);
     if (may_relay && o->kind == NC_CONTROL_CLAIM)
         want_relay(c, nc_control_as_claim(o), now_usec, &w);
     if (may_relay && !w.is_relay
@@ -237,7 +261,7 @@ static void join_queue(struct nc_control *c, struct control_queue *q, struct con
 static bool is_for_ec2(enum nc_control_verb verb) {
     return verb == NC_CONTROL_END_INSTANCE || verb == NC_CONTROL_DESCRIBE_INSTANCE
            || verb == NC_CONTROL_DESCRIBE_LIFECYCLE || verb == NC_CONTROL_RECORD_HEARTBEAT
-           || verb == NC_CONTROL_COMPLETE_ACTION;
+           || verb == NC_CONTROL_COMPLETE_ACTION || verb == NC_CONTROL_INSTANCE_STATE;
 }
 
 /* Of a Node AWS is asked about its lifecycle action only. */
@@ -248,22 +272,27 @@ static bool is_of_lifecycle(const struct control_object *o, enum nc_control_verb
 }
 
 static void start_write(struct nc_control *c, struct control_object *o, enum nc_control_verb verb,
-                        bool is_relay) {
+                        const struct want *w) {
+    const bool is_relay = w->is_relay;
+
     if (c->n_in_flight == c->in_flight_room) {
         c->in_flight_room = CONCURRENCY_MAX;
         c->in_flight = nc_realloc_array(c->in_flight, c->in_flight_room, sizeof(*c->in_flight));
     }
     c->last_id++;
-    c->in_flight[c->n_in_flight++] =
-        (struct control_pending){.id = c->last_id, .object = o, .verb = verb, .is_relay = is_relay};
+    c->in_flight[c->n_in_flight++] = (struct control_pending){
+        .id = c->last_id, .object = o, .verb = verb, .is_relay = is_relay, .outage = w->outage};
     c->n_relays_in_flight += is_relay;
     c->n_ends_in_flight += is_for_ec2(verb);
+    c->n_states_in_flight += verb == NC_CONTROL_INSTANCE_STATE;
     o->write.id = c->last_id;
     o->write.is_held = false;
     if (is_of_lifecycle(o, verb)) {
         nc_control_as_node(o)->lifecycle->request_id = c->last_id;
         return;
     }
+    if (verb == NC_CONTROL_INSTANCE_STATE) /* no write: it has pauses of its own */
+        return;
     if (o->write.verb != verb || o->write.is_relay != is_relay)
         o->write.attempts = 0;
     o->write.verb = (uint8_t)verb;
@@ -286,7 +315,7 @@ static void send(struct nc_control *c, struct control_object *o, struct want *w,
         *a = w->action;
         w->action = (struct nc_control_action){0};
     }
-    start_write(c, o, a->verb, w->is_relay);
+    start_write(c, o, a->verb, w);
     count(c, o);
     nc_control_rate_spend(o, now_usec);
     o->write.sent_rv = o->rv;
@@ -301,7 +330,11 @@ static void send(struct nc_control *c, struct control_object *o, struct want *w,
 }
 
 static struct control_queue *queue_of(struct nc_control *c, const struct want *w) {
-    return w->is_relay ? &c->relays : is_for_ec2(w->action.verb) ? &c->ends : &c->others;
+    if (w->is_relay)
+        return &c->relays;
+    if (w->action.verb == NC_CONTROL_INSTANCE_STATE)
+        return &c->states;
+    return is_for_ec2(w->action.verb) ? &c->ends : &c->others;
 }
 
 /* The first of a queue is asked once more. */
@@ -310,8 +343,8 @@ static void serve(struct nc_control *c, struct control_queue *q, uint64_t now_us
     struct want w = want(c, o, now_usec);
 
     leave_queue(o);
-    if (w.is_wanted && q == &c->others && queue_of(c, &w) == &c->ends)
-        join_queue(c, &c->ends, o);
+    if (w.is_wanted && q == &c->others && is_for_ec2(w.action.verb))
+        join_queue(c, queue_of(c, &w), o);
     else if (!w.is_wanted || is_held(c, o, now_usec, &w))
         nc_control_wake_at(c, o, w.next_usec);
     else
@@ -329,6 +362,9 @@ static void serve_all(struct nc_control *c, uint64_t now_usec) {
     while (c->ends.n > 0 && c->n_in_flight < n && c->n_in_flight - c->n_relays_in_flight < others
            && c->n_ends_in_flight < ends)
         serve(c, &c->ends, now_usec);
+    while (c->states.n > 0 && c->n_in_flight < n && c->n_in_flight - c->n_relays_in_flight < others
+           && c->n_ends_in_flight < ends && c->n_states_in_flight < NC_CONTROL_STATES_MAX)
+        serve(c, &c->states, now_usec);
 }
 
 /* ---- each object that changed */
@@ -339,7 +375,7 @@ static void report_invalid_status(struct nc_control *c, struct control_node *nod
     if (!node->is_invalid_status_unreported || !nc_control_may_relay(c))
         return;
     if (!node->invalid_status
-        || is_ahead(node->invalid_status_usec, c->now_usec, INVALID_STATUS_EVENT_USEC))
+        || nc_control_is_ahead(node->invalid_status_usec, c->now_usec, INVALID_STATUS_EVENT_USEC))
         node->is_invalid_status_unreported = false;
     else if (nc_control_emit(c, &node->o, "InvalidDrainStatus", true,
                              "invalid annotation " NC_ANNOTATION_STATUS
@@ -358,7 +394,7 @@ static void request_replacements(struct nc_control *c, struct control_node *node
     if (!c->rules.replaces || !c->is_relay_synced[NC_CONTROL_NODE] || !s || s->waiting <= 0
         || !s->waiting_since_usec)
         return;
-    if (!is_ahead(node->replace_usec, now_usec, NC_CONTROL_REPLACE_USEC)) {
+    if (!nc_control_is_ahead(node->replace_usec, now_usec, NC_CONTROL_REPLACE_USEC)) {
         struct nc_control_action *a = nc_append(&c->out->v, &c->out->n);
         *a = (struct nc_control_action){.verb = NC_CONTROL_REPLACE_PODS,
                                         .what = NC_CONTROL_NODE,
@@ -402,6 +438,7 @@ static void reconcile_object(struct nc_control *c, struct control_object *o, uin
         report_invalid_status(c, nc_control_as_node(o), &w);
         nc_control_report_lifecycle(c, nc_control_as_node(o), &w.next_usec);
         request_replacements(c, nc_control_as_node(o), now_usec, &w);
+        nc_control_outage_report(c, nc_control_as_node(o));
     }
     wake_later(c, o, w.next_usec, now_usec);
     action_done(&w.action);
@@ -500,6 +537,24 @@ static void failed(struct nc_control *c, struct control_object *o,
     o->write.waits_for_watch = e->answer == NC_CONTROL_MISSING || e->answer == NC_CONTROL_CONFLICT;
 }
 
+static void apply_answer(struct nc_control *c, const struct control_pending *f,
+                         const struct nc_control_event *e) {
+    struct control_object *o = f->object;
+
+    if (f->verb == NC_CONTROL_DESCRIBE_INSTANCE && e->answer == NC_CONTROL_DONE)
+        nc_control_set_dns_name(nc_control_as_claim(o), e->name);
+    if (f->verb != NC_CONTROL_INSTANCE_STATE && e->answer == NC_CONTROL_DONE)
+        accepted(o, e);
+    else if (f->verb != NC_CONTROL_INSTANCE_STATE)
+        failed(c, o, e);
+    if (f->outage)
+        nc_control_outage_answered(c, nc_control_as_node(o), f->outage, e);
+    else if (f->is_relay)
+        nc_control_relay_answered(c, nc_control_as_claim(o), f->verb, e->answer, e->now_usec);
+    else if (c->standalone)
+        c->standalone->answered(c, o, f->verb, e->answer, e->now_usec);
+}
+
 void nc_control_answered(struct nc_control *c, const struct nc_control_event *e) {
     struct control_pending f = {0};
     size_t i = 0;
@@ -512,7 +567,10 @@ void nc_control_answered(struct nc_control *c, const struct nc_control_event *e)
     c->in_flight[i] = c->in_flight[--c->n_in_flight];
     c->n_relays_in_flight -= f.is_relay;
     c->n_ends_in_flight -= is_for_ec2(f.verb);
+    c->n_states_in_flight -= f.verb == NC_CONTROL_INSTANCE_STATE;
     c->counts.answered[f.verb][e->answer]++;
+    if (f.verb == NC_CONTROL_INSTANCE_STATE)
+        nc_control_outage_pause(c, e);
     if (!f.object)
         return;
     f.object->write.id = 0;
@@ -521,19 +579,9 @@ void nc_control_answered(struct nc_control *c, const struct nc_control_event *e)
         nc_control_touch(c, f.object);
         return;
     }
-    if (f.verb == NC_CONTROL_DESCRIBE_INSTANCE && e->answer == NC_CONTROL_DONE)
-        nc_control_set_dns_name(nc_control_as_claim(f.object), e->name);
-    if (e->answer == NC_CONTROL_DONE)
-        accepted(f.object, e);
-    else
-        failed(c, f.object, e);
-    if (f.is_relay)
-        nc_control_relay_answered(c, nc_control_as_claim(f.object), f.verb, e->answer, e->now_usec);
-    else if (c->standalone)
-        c->standalone->answered(c, f.object, f.verb, e->answer, e->now_usec);
+    apply_answer(c, &f, e);
     nc_control_touch_around(c, f.object);
 }
-
 /* Whoever leads now finds what was accepted on the objects. */
 void nc_control_forget_in_flight(struct nc_control *c) {
     for (size_t i = 0; i < c->n_in_flight; i++)
@@ -542,10 +590,13 @@ void nc_control_forget_in_flight(struct nc_control *c) {
     c->n_in_flight = 0;
     c->n_relays_in_flight = 0;
     c->n_ends_in_flight = 0;
+    c->n_states_in_flight = 0;
     while (c->relays.first)
         leave_queue(c->relays.first);
     while (c->others.first)
         leave_queue(c->others.first);
     while (c->ends.first)
         leave_queue(c->ends.first);
+    while (c->states.first)
+        leave_queue(c->states.first);
 }

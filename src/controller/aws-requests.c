@@ -20,6 +20,7 @@ static void on_answer(void *userdata, const struct nc_instances_answer *a,
                                                      .answer = a->answer,
                                                      .refusal = a->refusal,
                                                      .name = a->name,
+                                                     .instance_state = a->instance_state,
                                                      .group = a->group,
                                                      .lifecycle_state = a->state});
 }

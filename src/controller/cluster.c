@@ -90,7 +90,8 @@ static void open_watch(struct nc_controller *c, enum nc_control_kind kind) {
         .keep = nc_control_keep(kind, c->mode, &c->settings->rules),
         .max_value_bytes = kind == NC_CONTROL_NODE ? NODE_VALUE_MAX_BYTES : 0,
         .metadata_only = kind == NC_CONTROL_NODE && c->mode != NC_CONTROL_STANDALONE
-                         && !c->settings->rules.completes_actions,
+                         && !c->settings->rules.completes_actions
+                         && !c->settings->rules.out_of_service,
         .reports_once = true,
         .event = callbacks[kind],
         .failed = on_watch_failed,
@@ -126,8 +127,10 @@ static void open_watches(struct nc_controller *c) {
 /* --- who is there */
 
 /* Would the watches request the same? */
-static bool keeps_the_same(const struct nc_control_rules *rules, enum nc_control_mode a,
+static bool keeps_the_same(const struct nc_controller *c, enum nc_control_mode a,
                            enum nc_control_mode b) {
+    const struct nc_control_rules *rules = &c->settings->rules;
+
     if ((a == NC_CONTROL_STANDALONE) != (b == NC_CONTROL_STANDALONE))
         return false;
     for (int k = 0; k < _NC_CONTROL_KIND_MAX; k++)
@@ -189,8 +192,7 @@ static void on_found(void *userdata, const struct nc_karpenter_found *f) {
     const enum nc_control_mode mode =
         c->settings->mode != NC_CONTROL_MODE_UNKNOWN ? c->settings->mode : found;
     const bool is_other_mode = !c->was_scanned || mode != c->mode;
-    const bool is_anew =
-        apply_paths(c, f) || !c->was_scanned || !keeps_the_same(&c->settings->rules, mode, c->mode);
+    const bool is_anew = apply_paths(c, f) || !c->was_scanned || !keeps_the_same(c, mode, c->mode);
 
     c->was_scanned = true;
     c->mode = mode;
@@ -288,7 +290,8 @@ void nc_controller_close(struct nc_controller *c) {
 const char *nc_controller_waits_for(const struct nc_controller *c) {
     if (!c->was_scanned)
         return "waits for the API server";
-    if (!c->paths[NC_CONTROL_CLAIM] && !c->settings->rules.completes_actions)
+    if (!c->paths[NC_CONTROL_CLAIM] && !c->settings->rules.completes_actions
+        && !c->settings->rules.out_of_service)
         return "waits for NodeClaims to be installed";
     for (int k = 0; k < _NC_CONTROL_KIND_MAX; k++)
         if (c->paths[k] && !c->is_synced[k] && (c->watches[k] || c->mode == NC_CONTROL_STANDALONE))

@@ -109,11 +109,6 @@ bool nc_controller_is_late(struct nc_controller *c);
 void nc_controller_replace(struct nc_controller *c, const char *node, uint64_t since_usec);
 void nc_controller_drop_replacements(struct nc_controller *c); /* without an answer */
 
-/* standalone.c: see nc/standalone.h */
-struct nc_standalone_mode {
-    const struct nc_standalone *step;
-};
-
 /* aws-requests.c. An action whose verb is one of AWS; the answer is posted. Never before it
  * returns; negative: there will be none. */
 int nc_controller_call_aws(struct nc_controller *c, const struct nc_control_action *a,

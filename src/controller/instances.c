@@ -54,15 +54,19 @@ static void forget(struct nc_instances *i, struct order *o) {
     free(o);
 }
 
-static enum nc_control_answer answer_of(const struct nc_err *err) {
+/* What EC2 says against the request for a state is said of this one instance: a node chose its id,
+ * and must not hold up the questions about others. */
+static enum nc_control_answer answer_of(const struct order *o, const struct nc_err *err) {
     switch (err->class) {
     case NC_ERR_NONE:
-        return NC_CONTROL_DONE;
+        return o->call.is_unknown || o->group_call.is_unknown ? NC_CONTROL_MISSING
+                                                              : NC_CONTROL_DONE;
     case NC_ERR_TRANSIENT:
     case NC_ERR_HOST:
     case NC_ERR_PROTOCOL:
         return NC_CONTROL_UNAVAILABLE;
     case NC_ERR_CONFIG:
+        return o->verb == NC_CONTROL_INSTANCE_STATE ? NC_CONTROL_MISSING : NC_CONTROL_REFUSED;
     case NC_ERR_AUTH:
     case NC_ERR_BUG:
     case _NC_ERR_CLASS_MAX:
@@ -74,15 +78,15 @@ static enum nc_control_answer answer_of(const struct nc_err *err) {
 /* May be the last thing that happens to `i`. What the texts of an answer point to is not the
  * order's. */
 static void answer(struct nc_instances *i, struct order *o, const struct nc_err *err) {
-    const bool is_unknown =
-        err->class == NC_ERR_NONE && (o->call.is_unknown || o->group_call.is_unknown);
     const struct nc_instances_answer a = {
         .id = o->id,
-        .answer = is_unknown ? NC_CONTROL_MISSING : answer_of(err),
+        .answer = answer_of(o, err),
         .refusal = o->group_call.is_refused    ? NC_CONTROL_REFUSAL_HOOK
                    : err->class == NC_ERR_AUTH ? NC_CONTROL_REFUSAL_DENIED
                                                : NC_CONTROL_REFUSAL_OTHER,
         .name = o->call.private_dns_name,
+        .instance_state =
+            o->verb == NC_CONTROL_INSTANCE_STATE ? nc_ec2_state_name(o->call.state) : NULL,
         .group = o->group_call.group,
         .state = o->group_call.state,
     };
@@ -149,9 +153,11 @@ static int send_order(struct nc_instances *i, struct order *o, struct nc_err *er
         return send_to_group(i, o, &e, err);
     o->call.done = on_answer;
     o->call.userdata = o;
-    return o->verb == NC_CONTROL_DESCRIBE_INSTANCE
-               ? nc_ec2_describe_start(&e, o->instance.id, &o->call, err)
-               : nc_ec2_end_start(&e, o->instance.id, &o->call, err);
+    if (o->verb == NC_CONTROL_END_INSTANCE)
+        return nc_ec2_end_start(&e, o->instance.id, &o->call, err);
+    return o->verb == NC_CONTROL_INSTANCE_STATE
+               ? nc_ec2_state_start(&e, o->instance.id, &o->call, err)
+               : nc_ec2_describe_start(&e, o->instance.id, &o->call, err);
 }
 
 /* All that wait fail alike where there are no credentials. Their answers may request new orders:

@@ -6,6 +6,7 @@
 #include "config.h"
 #include "controller.h"
 #include "nc/http.h"
+#include "nc/standalone.h"
 #include "nc/str.h"
 #include "process.h"
 
@@ -17,9 +18,9 @@ static void keep_memory_small(void) {
 }
 
 #ifdef NC_STANDALONE
-static const struct nc_standalone_mode *const standalone = &nc_standalone_mode;
+static const struct nc_standalone *const standalone = &nc_standalone;
 #else
-static const struct nc_standalone_mode *const standalone = NULL;
+static const struct nc_standalone *const standalone = NULL;
 #endif
 
 int main(int argc, char **argv) {

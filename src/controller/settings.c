@@ -52,6 +52,7 @@ enum option_id {
     OPT_ZONE_TURN,
     OPT_COMPLETE_LIFECYCLE_ACTIONS,
     OPT_LIFECYCLE_HOOK,
+    OPT_OUT_OF_SERVICE,
     OPT_REGION,
     OPT_EC2_ENDPOINT,
     OPT_AUTOSCALING_ENDPOINT,
@@ -99,6 +100,9 @@ static const struct nc_flag flags[] = {
      "completes the lifecycle action of an Auto Scaling group once the node is drained"},
     {"lifecycle-hook", "NAME", OPT_LIFECYCLE_HOOK, ACCEPTS_RUN,
      "the terminating hook of these groups; default " NC_LIFECYCLE_HOOK},
+    {"out-of-service-taint", NULL, OPT_OUT_OF_SERVICE, ACCEPTS_RUN,
+     "sets the taint node.kubernetes.io/out-of-service where EC2 reports that the instance of an "
+     "unreachable node is terminated"},
     {"region", "REGION", OPT_REGION, ACCEPTS_RUN,
      "of EC2; default $AWS_REGION, else that of the instance's zone"},
     {"ec2-endpoint", "URL", OPT_EC2_ENDPOINT, ACCEPTS_RUN, "instead of the region's own"},
@@ -264,6 +268,9 @@ static const char *parse_hook(struct nc_settings *s, const char *value) {
 
 static const char *parse_aws_option(struct nc_settings *s, int id, const char *value) {
     switch (id) {
+    case OPT_OUT_OF_SERVICE:
+        s->rules.out_of_service = true;
+        return NULL;
     case OPT_REGION:
         return parse_name_option(&s->region, value, false,
                                  "--region is a region such as us-west-2, not");
@@ -332,6 +339,7 @@ static const char *parse_option(void *userdata, int id, const char *value) {
         s->rules.completes_actions = true;
         return NULL;
     case OPT_LIFECYCLE_HOOK:
+    case OPT_OUT_OF_SERVICE:
     case OPT_REGION:
     case OPT_EC2_ENDPOINT:
     case OPT_AUTOSCALING_ENDPOINT:
@@ -379,6 +387,9 @@ static const char *judge(const struct nc_settings *s) {
     if (s->rules.completes_actions && !s->region) /* a node could name another one */
         return "--complete-lifecycle-actions needs the region of the groups: --region or "
                "$AWS_REGION";
+    if (s->rules.out_of_service && !s->region)
+        return "--out-of-service-taint needs --region or AWS_REGION: a node chooses the region in "
+               "its provider ID";
     if (nc_streq(s->command, "status") && !s->metrics_address)
         return "status reads from the metrics address of the controller: it cannot be off";
     return NULL;
@@ -408,7 +419,7 @@ static bool is_help(const char *name) {
     return nc_streq(name, "--help") || nc_streq(name, "-h") || nc_streq(name, "help");
 }
 
-int nc_settings_read(int argc, char **argv, const struct nc_standalone_mode *standalone,
+int nc_settings_read(int argc, char **argv, const struct nc_standalone *standalone,
                      struct nc_settings *ret, int *ret_code) {
     const bool has_command = argc > 1 && argv[1][0] != '-';
     struct nc_command_line line = {.table = &table, .on_option = parse_option, .userdata = ret};

@@ -17,15 +17,12 @@
 #define NC_LEASE_NAMESPACE "kube-system"
 #define NC_LIFECYCLE_HOOK "nodeclaimd"
 
-/* standalone.c; only main.c refers to it, unless --disable-standalone. */
-extern const struct nc_standalone_mode nc_standalone_mode;
-
 /* Strings are borrowed from argv and the environment. */
 struct nc_settings {
     const char *command;
-    const char *kubeconfig;                      /* NULL: in a pod the pod's, else $KUBECONFIG */
-    enum nc_control_mode mode;                   /* UNKNOWN: to be found out */
-    const struct nc_standalone_mode *standalone; /* NULL: this build has none */
+    const char *kubeconfig;                 /* NULL: in a pod the pod's, else $KUBECONFIG */
+    enum nc_control_mode mode;              /* UNKNOWN: to be found out */
+    const struct nc_standalone *standalone; /* NULL: this build has none */
     const char *karpenter_namespaces[NC_KARPENTER_NAMESPACES_MAX + 1]; /* none: the usual ones */
     const char *replacement_namespaces[NC_REPLACEMENT_NAMESPACES_MAX + 1]; /* none: off */
     struct nc_control_rules rules;
@@ -40,10 +37,10 @@ struct nc_settings {
     bool json, metrics;
 };
 
-/* argv as main has it, and the mode without Karpenter, NULL where it is not built; without a
- * command it is `run`. 0: go on with ret; else the process is to end with *ret_code, and what had
- * to be reported was reported. */
-int nc_settings_read(int argc, char **argv, const struct nc_standalone_mode *standalone,
+/* argv as main has it, and the half of the step without Karpenter (nc/standalone.h), NULL where it
+ * is not built; without a command it is `run`. 0: go on with ret; else the process is to end with
+ * *ret_code, and what had to be reported was reported. */
+int nc_settings_read(int argc, char **argv, const struct nc_standalone *standalone,
                      struct nc_settings *ret, int *ret_code);
 
 #endif

@@ -155,11 +155,15 @@ static void call_aws(struct nc_controller *c, const struct nc_control_action *a)
 
     if (nc_controller_call_aws(c, a, &err) >= 0)
         return;
-    nc_log(NC_LOG_ERROR,
+    nc_log(a->verb == NC_CONTROL_INSTANCE_STATE ? NC_LOG_WARNING : NC_LOG_ERROR,
            &(struct nc_log_fields){.node = is_node ? a->name : NULL,
                                    .nodeclaim = is_node ? NULL : a->name},
            "%s%s%s", err.msg, *err.remedy ? ": " : "", err.remedy);
-    refuse(c, a->id, NC_CONTROL_REFUSED);
+    /* What a node says of itself is no failure of EC2. */
+    refuse(c, a->id,
+           a->verb != NC_CONTROL_INSTANCE_STATE ? NC_CONTROL_REFUSED
+           : err.class == NC_ERR_HOST           ? NC_CONTROL_UNAVAILABLE
+                                                : NC_CONTROL_MISSING);
 }
 
 static void carry_out(struct nc_controller *c, struct nc_control_action *a) {
@@ -169,6 +173,7 @@ static void carry_out(struct nc_controller *c, struct nc_control_action *a) {
         return;
     case NC_CONTROL_END_INSTANCE:
     case NC_CONTROL_DESCRIBE_INSTANCE:
+    case NC_CONTROL_INSTANCE_STATE:
     case NC_CONTROL_DESCRIBE_LIFECYCLE:
     case NC_CONTROL_RECORD_HEARTBEAT:
     case NC_CONTROL_COMPLETE_ACTION:
@@ -273,7 +278,8 @@ void nc_controller_post_mode(struct nc_controller *c) {
     struct nc_control_event e = {.kind = NC_CONTROL_MODE,
                                  .mode = c->mode,
                                  .is_guess = c->settings->mode == NC_CONTROL_MODE_UNKNOWN,
-                                 .claims_version = version};
+                                 .claims_version = version,
+                                 .has_no_claims = !c->paths[NC_CONTROL_CLAIM]};
 
     nc_controller_post(c, &e);
 }
@@ -283,7 +289,7 @@ void nc_controller_begin(struct nc_controller *c) {
     struct nc_control_event rules = {.kind = NC_CONTROL_RULES, .rules = &with_seed};
     struct nc_control_event lead = {.kind = NC_CONTROL_LEAD, .leads = c->leads};
 
-    c->control = nc_control_new(c->settings->standalone ? c->settings->standalone->step : NULL);
+    c->control = nc_control_new(c->settings->standalone);
     nc_controller_post(c, &rules);
     nc_controller_post_mode(c);
     nc_controller_post(c, &lead);

@@ -44,6 +44,7 @@ var chartValues = map[string][]string{
 	"replacing":  {"--set", "replacementFirst={default,kube-system}"},
 	"guards":     {"--set", "nodes.readNodeClaims=true,nodes.guards=true,nodes.identityGuard=true"},
 	"operator":   {"--set", "metrics.rules=true,metrics.scrape=serviceMonitor,metrics.labels.release=prometheus"},
+	"outOfService": {"--set", "outOfServiceTaint=true,options.region=us-west-2"},
 	"placement": {"--set", "allowManagedNodes=true,nodeSelector.disk=ssd,tolerations=null,replicas=1,priorityClassName=,networkPolicy.enabled=false",
 		"--set-string", "podLabels.team=a,podAnnotations.example\\.com/n=1,serviceAccount.annotations.eks\\.amazonaws\\.com/role-arn=arn:aws:iam::1:role/r"},
 	"image": {"--set", "image.repository=registry.example.com:5000/a/nodeclaim-controller,image.digest=sha256:" +
@@ -216,6 +217,7 @@ func TestChartRefusesValues(t *testing.T) {
 		{"metrics.address=:8080", "':8080' does not match pattern"},
 		{"image.digest=0123", "'0123' does not match pattern"},
 		{"nodes.guards=maybe", "got string, want boolean"},
+		{"outOfServiceTaint=maybe", "got string, want boolean"},
 		{"podLabels.app\\.kubernetes\\.io/name=other", "/podLabels/app.kubernetes.io~1name"},
 		{"lifecycleHook=a", "needs completeLifecycleActions: true"},
 		{"lifecycleHook=a.b", "'a.b' does not match pattern"},

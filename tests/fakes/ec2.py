@@ -19,7 +19,7 @@ import sigv4
 from requestlog import Log
 from wire import Request, Response, WireServer
 
-CODES = {"running": 16, "shutting-down": 32, "terminated": 48}
+CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
 NS = "http://ec2.amazonaws.com/doc/2016-11-15/"
 
 
@@ -37,7 +37,8 @@ def failure(status: int, code: str, message: str) -> Response:
 
 class Ec2:
     """`denied`: the role lacks the permission. `types`: name -> (vcpus, memory MiB, interfaces, addresses per interface).
-    `states`: of each machine that may be ended, by id: running, shutting-down, terminated. `is_protected`: against that.
+    `states`: of each machine that may be ended, by id: running, shutting-down, terminated, … `is_protected`: against that.
+    A terminated machine has no name any more.
     """
 
     def __init__(self, inst: instances.Instance, region: Optional[str] = None) -> None:
@@ -139,14 +140,18 @@ class Ec2:
 
     def _instances(self, given: dict[str, str]) -> Response:
         asked = given.get("InstanceId.1", "")
-        name = self.names.get(asked) or (self.inst.private_dns if asked == self.inst.id else None)
-        if name is None:
+        name = self.names.get(asked) or (self.inst.private_dns if asked == self.inst.id else "")
+        state = self.states.get(asked, "running" if name else "")
+        if not re.fullmatch(r"i-[0-9a-f]{8}([0-9a-f]{9})?", asked):
+            return failure(400, "InvalidInstanceID.Malformed", f'Invalid id: "{asked}"')
+        if not state:
             return failure(
                 400, "InvalidInstanceID.NotFound", f"The instance ID '{given.get('InstanceId.1')}' does not exist"
             )
         return xml(
             200,
             f"""<DescribeInstancesResponse xmlns="{NS}"><requestId>r</requestId><reservationSet><item><instancesSet><item>
-  <instanceId>{asked}</instanceId><privateDnsName>{name}</privateDnsName>
+  <instanceId>{asked}</instanceId><instanceState><code>{CODES[state]}</code><name>{state}</name></instanceState>
+  <privateDnsName>{name if state != "terminated" else ""}</privateDnsName>
   <privateIpAddress>{self.inst.ip}</privateIpAddress></item></instancesSet></item></reservationSet></DescribeInstancesResponse>""",
         )

@@ -49,7 +49,8 @@ static void see(uint8_t how, const struct nc_value *object) {
                                            .order = NC_CONTROL_BOTH,
                                            .max_in_flight = 4,
                                            .terminates = true,
-                                           .completes_actions = true};
+                                           .completes_actions = true,
+                                           .out_of_service = how & 0x80};
     struct nc_control *c = nc_control_new(&nc_standalone);
     nc_auto_value struct nc_value *report = NULL;
     nc_cleanup(nc_buf_done) struct nc_buf metrics = NC_BUF_INIT;

@@ -59,6 +59,7 @@ static void read_group(const char *data, size_t n) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     const struct nc_http_result refusal = {
         .outcome = NC_HTTP_ANSWERED, .status = 400, .body = (const char *)data, .n = n};
+    struct nc_ec2_state_answer state = {0};
     struct nc_instance_type type;
     struct nc_err err = NC_ERR_INIT;
     char *name = NULL;
@@ -67,6 +68,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     if (nc_ec2_read_instance((const char *)data, n, ID, &name, &err) == 0 && !*name)
         abort();
     free(name);
+    if (nc_ec2_read_state((const char *)data, n, ID, &state, &err) < 0
+            ? state.state != NC_EC2_NO_STATE || state.private_dns_name
+            : state.private_dns_name && !*state.private_dns_name)
+        abort();
+    free(state.private_dns_name);
     if (nc_ec2_read_type((const char *)data, n, "m5.large", &type, &err) == 0
         && (!nc_streq(type.name, "m5.large") || type.enis <= 0))
         abort();

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "nc/mem.h"
+#include "nc/standalone.h"
 
 #include "options.h"
 #include "process.h"
@@ -26,7 +27,7 @@ static int read_quietly(int argc, char **argv, struct nc_settings *ret, int *ret
     if (!nowhere && !(nowhere = fopen("/dev/null", "we")))
         abort();
     stdout = stderr = nowhere;
-    r = nc_settings_read(argc, argv, &nc_standalone_mode, ret, ret_code);
+    r = nc_settings_read(argc, argv, &nc_standalone, ret, ret_code);
     stdout = out;
     stderr = error;
     return r;

@@ -29,6 +29,9 @@
 {{- else if ne .Values.lifecycleHook "nodeclaimd" }}
 {{- fail "lifecycleHook needs completeLifecycleActions: true" }}
 {{- end }}
+{{- if .Values.outOfServiceTaint }}
+- --out-of-service-taint
+{{- end }}
 {{- range $name, $value := .Values.options }}
 - {{ printf "--%s=%v" $name $value | quote }}
 {{- end }}

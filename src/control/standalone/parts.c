@@ -40,16 +40,6 @@ bool nc_standalone_has_taint(const struct control_strings *t, size_t width, cons
     return false;
 }
 
-void nc_standalone_push_taint(struct nc_value *list, const char *const strings[4]) {
-    static const char *const keys[] = {"key", "value", "effect", "timeAdded"};
-    struct nc_value *taint = nc_value_new(NC_VALUE_MAP);
-
-    for (size_t i = 0; i < NC_ARRAY_SIZE(keys); i++)
-        if (*strings[i])
-            nc_value_set_string(taint, keys[i], strings[i]);
-    nc_value_push(list, taint);
-}
-
 /* --- conditions */
 
 #define N_REQUIRED 4 /* type, status, reason, message: the API server wants them, if empty */

@@ -118,7 +118,7 @@ static void add_taints(struct nc_value *list, const struct control_strings *add,
     while ((at = nc_control_strings_next(add, at, 3, t))) {
         t[3] = "";
         if (!nc_standalone_has_taint(have, 4, t[0], t[2]))
-            nc_standalone_push_taint(list, t);
+            nc_control_push_taint(list, t);
     }
 }
 
@@ -131,7 +131,7 @@ static struct nc_value *registered_taints(const struct control_claim *claim,
 
     while ((at = nc_control_strings_next(have, at, 4, t)))
         if (!nc_streq(t[0], NC_TAINT_UNREGISTERED) || !nc_streq(t[2], "NoExecute"))
-            nc_standalone_push_taint(list, t);
+            nc_control_push_taint(list, t);
     if (!node->more->do_not_sync_taints && !nc_standalone_is(claim, CONTROL_COND_REGISTERED)) {
         add_taints(list, &nc_control_early(claim)->taints, have);
         add_taints(list, &nc_control_early(claim)->startup_taints, have);

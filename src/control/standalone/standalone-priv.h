@@ -50,7 +50,6 @@ struct nc_value *nc_standalone_texts_with(const struct control_strings *t, const
 void nc_standalone_merge_texts(struct nc_value *map, const struct control_strings *pairs);
 bool nc_standalone_has_taint(const struct control_strings *t, size_t width, const char *key,
                              const char *effect);
-void nc_standalone_push_taint(struct nc_value *list, const char *const strings[4]);
 
 /* status.conditions while they are being changed. */
 struct standalone_conditions {

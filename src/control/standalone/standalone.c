@@ -168,9 +168,9 @@ static void write_taint(const struct control_node *node, bool is_wanted, struct 
 
     while ((at = nc_control_strings_next(have, at, 4, t)))
         if (!nc_streq(t[0], NC_TAINT_DISRUPTED) || !nc_streq(t[2], "NoSchedule"))
-            nc_standalone_push_taint(list, t);
+            nc_control_push_taint(list, t);
     if (is_wanted)
-        nc_standalone_push_taint(list, (const char *[4]){NC_TAINT_DISRUPTED, "", "NoSchedule", ""});
+        nc_control_push_taint(list, (const char *[4]){NC_TAINT_DISRUPTED, "", "NoSchedule", ""});
     nc_value_set(nc_standalone_child(patch, "spec"), "taints", list);
     nc_value_set(annotations, NC_ANNOTATION_OUR_TAINT,
                  is_wanted ? nc_value_new_string("true") : nc_value_new(NC_VALUE_NULL));

@@ -166,7 +166,14 @@ func (c *Cluster) startAPIServer() error {
 
 // StartControllers runs the disruption, job, deployment and replicaset controllers of kube-controller-manager until the process is stopped.
 func (c *Cluster) StartControllers(dir string) (*Proc, error) {
-	return Start(dir, "controllers", nil, filepath.Join(c.binDir, "controllers"), "--server="+c.Endpoint,
+	return c.startHelper(dir, "controllers")
+}
+
+// StartVolumes runs its attach-detach controller and its garbage collection of pods.
+func (c *Cluster) StartVolumes(dir string) (*Proc, error) { return c.startHelper(dir, "volumes") }
+
+func (c *Cluster) startHelper(dir, name string) (*Proc, error) {
+	return Start(dir, name, nil, filepath.Join(c.binDir, name), "--server="+c.Endpoint,
 		"--ca="+c.path("ca.crt"), "--cert="+c.path("admin.crt"), "--key="+c.path("admin.key"))
 }
 

@@ -54,8 +54,9 @@ type Moto struct {
 	front  *httptest.Server
 	admin  Credentials
 
-	mu   sync.Mutex
-	ends []End
+	mu        sync.Mutex
+	ends      []End
+	described map[string]int
 }
 
 // StartMoto runs moto's server with this interpreter on loopback; nobody has to sign yet.
@@ -64,7 +65,7 @@ func StartMoto(ctx context.Context, dir, python string) (*Moto, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Moto{direct: "http://127.0.0.1:" + ports[0], admin: Credentials{AccessKeyID: "AKIAUNKNOWN", SecretAccessKey: "unknown"}}
+	m := &Moto{described: map[string]int{}, direct: "http://127.0.0.1:" + ports[0], admin: Credentials{AccessKeyID: "AKIAUNKNOWN", SecretAccessKey: "unknown"}}
 	m.proc, err = Start(dir, "moto", []string{"MOTO_EC2_LOAD_DEFAULT_AMIS=false", "PYTHONUNBUFFERED=1"}, python, "-m", "moto.server", "-H", "127.0.0.1", "-p", ports[0])
 	if err != nil {
 		return nil, err
@@ -103,11 +104,16 @@ func (w *statusWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// witness hands a request on as it is and writes down what would end an instance.
+// witness hands a request on as it is and writes down what would end an instance, and of which one is asked.
 func (m *Moto) witness(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 		r.Body = io.NopCloser(bytes.NewReader(body))
+		if found := instanceOf.FindSubmatch(body); found != nil && bytes.Contains(body, []byte("Action=DescribeInstances&")) {
+			m.mu.Lock()
+			m.described[string(found[1])]++
+			m.mu.Unlock()
+		}
 		if !bytes.Contains(body, []byte("Action=TerminateInstances&")) {
 			next.ServeHTTP(w, r)
 			return
@@ -140,6 +146,13 @@ func (m *Moto) Ends(id string) []End {
 		}
 	}
 	return list
+}
+
+// Described gives how often DescribeInstances was asked about this instance.
+func (m *Moto) Described(id string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.described[id]
 }
 
 func (m *Moto) post(ctx context.Context, path, body string) ([]byte, error) {

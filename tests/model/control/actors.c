@@ -102,12 +102,26 @@ static void ready(struct world *w, unsigned i) {
                   "{\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}],"
                   "\"allocatable\":{\"cpu\":\"1900m\",\"memory\":\"7Gi\"}}}");
     drop_taint(w, node, "node.kubernetes.io/not-ready");
+    if (w->rules.out_of_service && !w->is_quiet && world_chance(w, 30))
+        world_post(w, world_between(w, SEC, 200 * SEC), THING_SILENT, i, 0, NULL);
+}
+
+/* Its kubelet is not heard for a while; the machine runs. */
+static void silent(struct world *w, unsigned i) {
+    struct machine *m = &w->machines[i];
+
+    if (!node_of(w, m) || m->is_over)
+        return;
+    server_mergef(w, node_of(w, m),
+                  "{\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"Unknown\"}]}}");
+    world_post(w, world_between(w, SEC, 100 * SEC), THING_READY, i, 0, NULL);
 }
 
 static void over(struct world *w, unsigned i) {
     struct machine *m = &w->machines[i];
 
     m->is_over = true;
+    m->over_usec = w->now_usec;
     server_mergef(w, node_of(w, m),
                   "{\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"Unknown\"}]}}");
 }
@@ -117,6 +131,14 @@ const char *actors_name_of(const struct world *w, const char *provider_id) {
         if (w->machines[i].is_there && w->machines[i].claim != UINT32_MAX
             && nc_streq(w->machines[i].provider, provider_id))
             return w->machines[i].node;
+    return NULL;
+}
+
+const char *actors_state_of(const struct world *w, const char *provider_id) {
+    for (unsigned i = 0; i < w->n_machines; i++)
+        if (w->machines[i].is_there && w->machines[i].claim != UINT32_MAX
+            && nc_streq(w->machines[i].provider, provider_id))
+            return w->machines[i].is_over ? "terminated" : "running";
     return NULL;
 }
 
@@ -417,6 +439,9 @@ void actors_happen(struct world *w, const struct due *due) {
         break;
     case THING_HOSTILE:
         hostile(w, due->a);
+        break;
+    case THING_SILENT:
+        silent(w, due->a);
         break;
     case THING_OVER:
         over(w, due->a);

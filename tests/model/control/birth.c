@@ -100,7 +100,7 @@ static void make_machine(struct world *w, unsigned i, const struct object *claim
 
     *m = (struct machine){.claim = claim ? (unsigned)(claim - w->objects) : UINT32_MAX};
     (void)snprintf(m->node, sizeof(m->node), "node-%u", i);
-    (void)snprintf(m->provider, sizeof(m->provider), "aws:///eu-west-1a/i-%04u", i);
+    (void)snprintf(m->provider, sizeof(m->provider), "aws:///eu-west-1a/i-%08u", i);
     m->is_hostile = world_chance(w, 12);
     m->is_mute = world_chance(w, 10);
     m->drain_duration_usec = world_between(w, 3 * SEC, world_chance(w, 20) ? 900 * SEC : 60 * SEC);

@@ -31,8 +31,9 @@ static bool is_one_of(const char *key, const char *const *keys) {
 
 static void judge_taints(struct world *w, const struct object *o, const struct nc_value *was) {
     static const char *const may_close[] = {"karpenter.sh/unregistered", "karpenter.sh/disrupted",
-                                            NULL};
-    static const char *const may_come[] = {"karpenter.sh/disrupted", "startup", NULL};
+                                            NC_TAINT_OUT_OF_SERVICE, NULL};
+    static const char *const may_come[] = {"karpenter.sh/disrupted", "startup",
+                                           NC_TAINT_OUT_OF_SERVICE, NULL};
     const struct nc_value *before = nc_value_path(was, "spec.taints"),
                           *after = nc_value_path(o->v, "spec.taints");
 
@@ -274,8 +275,25 @@ static void post_all(const struct world *w) {
     }
 }
 
+/* Its machine is gone for long, and everybody agrees whose it was. */
+static void end_outage(struct world *w, const struct machine *m) {
+    const struct object *node = server_find(w, NC_CONTROL_NODE, m->node),
+                        *claim = m->claim != UINT32_MAX ? &w->objects[m->claim] : NULL;
+
+    if (!w->rules.out_of_service || !node || !claim || !claim->v || !m->is_over
+        || m->over_usec + 900 * SEC > w->now_usec || w->good_usec + 900 * SEC > w->now_usec
+        || !nc_streq(text_at(claim->v, "status.nodeName"), m->node)
+        || !nc_streq(text_at(node->v, "spec.providerID"), text_at(claim->v, "status.providerID")))
+        return;
+    if (!judge_has_outage(node->v))
+        judge_break(w, "out-of-service-set", "%s is gone for %llu s", m->node,
+                    (unsigned long long)((w->now_usec - m->over_usec) / SEC));
+}
+
 void judge_end(struct world *w) {
     post_all(w);
+    for (unsigned i = 0; i < w->n_machines && !w->judge->broken[0]; i++)
+        end_outage(w, &w->machines[i]);
     if (!w->is_standalone || w->judge->broken[0])
         return;
     for (unsigned i = 0; i < w->n_objects; i++) {

@@ -113,7 +113,8 @@ static void take_lead(struct view *v, bool leads) {
 /* --- answers */
 
 static bool is_of_ec2(enum nc_control_verb verb) {
-    return verb == NC_CONTROL_END_INSTANCE || verb == NC_CONTROL_DESCRIBE_INSTANCE;
+    return verb == NC_CONTROL_END_INSTANCE || verb == NC_CONTROL_DESCRIBE_INSTANCE
+           || verb == NC_CONTROL_INSTANCE_STATE;
 }
 
 static void handle_done(struct world *w, struct shown *s, const struct pending *f) {
@@ -144,6 +145,8 @@ static void take_answer(struct world *w, struct view *v, const struct nc_control
         v->in_flight[i] = v->in_flight[--v->n_in_flight];
         s->flight_id = 0;
         s->is_delete_sent = false;
+        if (f.verb == NC_CONTROL_INSTANCE_STATE) /* no write: it says nothing about the next one */
+            return;
         if (e->answer == NC_CONTROL_DONE)
             handle_done(w, s, &f);
         else
@@ -192,14 +195,15 @@ void judge_event(struct world *w, unsigned p, const struct nc_control_event *e) 
 
 /* --- every write */
 
-static void judge_when(struct world *w, const struct view *v, const struct nc_control_action *a) {
+static void judge_when(struct world *w, const struct view *v, const struct nc_control_action *a,
+                       bool is_outage) {
     size_t others = 0;
 
     if (!v->leads)
         judge_break(w, "leads", "%s %s while not leading", nc_control_verb_name(a->verb), a->name);
     if (!v->is_relay_synced[0] || !v->is_relay_synced[1])
         judge_break(w, "synced", "%s %s before both lists", nc_control_verb_name(a->verb), a->name);
-    if (!a->is_relay && v->mode == NC_CONTROL_STANDALONE
+    if (!a->is_relay && !is_outage && v->mode == NC_CONTROL_STANDALONE
         && (!v->is_synced[NC_CONTROL_NODE] || !v->is_synced[NC_CONTROL_CLAIM]
             || !v->is_synced[NC_CONTROL_POOL]))
         judge_break(w, "synced", "%s %s before all lists", nc_control_verb_name(a->verb), a->name);
@@ -233,6 +237,10 @@ static void judge_turn(struct world *w, struct shown *s, const struct nc_control
     if (s->flight_id)
         judge_break(w, "one-at-a-time", "%s %s: another write of it is under way",
                     nc_control_verb_name(a->verb), a->name);
+    if (a->verb == NC_CONTROL_INSTANCE_STATE) {
+        share_of(w, s);
+        return;
+    }
     if (is_paused(w, s, a))
         judge_break(w, "pause", "%s %s %.3f s before its pause is over",
                     nc_control_verb_name(a->verb), a->name,
@@ -269,14 +277,15 @@ static void judge_body(struct world *w, const struct shown *s, const struct nc_c
 void judge_action(struct world *w, unsigned p, const struct nc_control_action *a) {
     struct view *v = &w->judge->views[p];
     struct shown *s = judge_find(v, a->what, a->name);
+    const bool is_outage = s && judge_is_outage(s, a);
 
     if (a->verb == NC_CONTROL_EMIT_EVENT) {
         if (!v->leads)
             judge_break(w, "leads", "an Event while not leading");
         return;
     }
-    w->judge->writes++;
-    judge_when(w, v, a);
+    w->judge->writes += a->verb != NC_CONTROL_INSTANCE_STATE;
+    judge_when(w, v, a, is_outage);
     if (!s) {
         judge_break(w, "target", "%s %s: there is none", nc_control_verb_name(a->verb), a->name);
         return;
@@ -287,6 +296,8 @@ void judge_action(struct world *w, unsigned p, const struct nc_control_action *a
     judge_turn(w, s, a);
     if (a->is_relay)
         judge_relay(w, v, s, a);
+    else if (is_outage)
+        judge_outage(w, v, s, a);
     else
         judge_standalone(w, v, s, a);
     if (v->n_in_flight < MAX_IN_FLIGHT)

@@ -86,6 +86,11 @@ bool is_foreign(const struct nc_value *claim);
 
 struct shown *judge_find(struct view *v, enum nc_control_kind k, const char *name);
 struct shown *judge_node_of(struct world *w, struct view *v, const struct shown *claim);
+/* judge-outage.c: is it about a Node out of service; what may be done about one. */
+bool judge_has_outage(const struct nc_value *node);
+bool judge_is_outage(const struct shown *s, const struct nc_control_action *a);
+void judge_outage(struct world *w, const struct view *v, const struct shown *s,
+                  const struct nc_control_action *a);
 void judge_relay(struct world *w, struct view *v, struct shown *s,
                  const struct nc_control_action *a);
 void judge_standalone(struct world *w, struct view *v, struct shown *s,

@@ -130,7 +130,7 @@ static void show(struct world *w, unsigned p, enum nc_control_kind k, const stru
                  bool is_gone) {
     const char *uid = text_at(v, "metadata.uid");
     nc_auto_value struct nc_value *object =
-        thin(v, nc_control_keep(k, mode_is(w, &w->procs[p]), &nc_control_defaults));
+        thin(v, nc_control_keep(k, mode_is(w, &w->procs[p]), &w->rules));
     struct nc_control_event e = {.kind = NC_CONTROL_SEEN, .what = k, .object = object};
 
     if (is_gone)
@@ -323,6 +323,18 @@ static void kill_leader(struct world *w) {
 
 /* --- requests */
 
+/* A terminated instance has mostly no name any more. */
+static void ask_ec2(struct world *w, struct request *r) {
+    const bool is_state = r->action.verb == NC_CONTROL_INSTANCE_STATE;
+
+    r->name = actors_name_of(w, r->action.provider_id);
+    r->state = is_state ? actors_state_of(w, r->action.provider_id) : NULL;
+    if (is_state && w->sabotage == SABOTAGE_TAINTS_RUNNING)
+        r->state = "terminated";
+    if (is_state && nc_streq(r->state, "terminated") && world_chance(w, 70))
+        r->name = NULL;
+}
+
 static void arrive(struct world *w, const struct due *due) {
     struct request *r = due->data;
     uint64_t in_usec = world_between(w, MSEC, 40 * MSEC);
@@ -336,6 +348,7 @@ static void arrive(struct world *w, const struct due *due) {
         r->answer = NC_CONTROL_REFUSED;
     } else {
         r->answer = server_serve(w, &r->action);
+        ask_ec2(w, r);
     }
     if (r->is_lost) {
         r->answer = NC_CONTROL_UNAVAILABLE;
@@ -354,7 +367,8 @@ static void answer(struct world *w, const struct due *due) {
                      &(struct nc_control_event){.kind = NC_CONTROL_ANSWER,
                                                 .id = r->action.id,
                                                 .answer = r->answer,
-                                                .name = actors_name_of(w, r->action.provider_id),
+                                                .name = r->name,
+                                                .instance_state = r->state,
                                                 .retry_after_usec = r->retry_after_usec});
     action_done(&r->action);
     free(r);

@@ -48,6 +48,8 @@ static const char *const rules[_SABOTAGE_MAX] = {
     [SABOTAGE_TRUSTS_NODES] = "liar",
     [SABOTAGE_TRUSTS_LEASES] = "handover",
     [SABOTAGE_IGNORES_TURNS] = "turn",
+    [SABOTAGE_TAINTS_RUNNING] = "out-of-service",
+    [SABOTAGE_TAINTS_NOTHING] = "out-of-service-set",
 };
 
 const char *sabotage_rule(enum sabotage s) {
@@ -227,6 +229,8 @@ static bool is_swallowed(const struct world *w, const struct nc_control_action *
                && !has_finalizer(a->body, NC_FINALIZER);
     case SABOTAGE_REGISTERS_NOTHING:
         return nc_value_path(a->body, "status.nodeName");
+    case SABOTAGE_TAINTS_NOTHING:
+        return judge_has_outage(a->body);
     case SABOTAGE_DISRUPTS_NOTHING:
         return a->verb == NC_CONTROL_DELETE_CLAIM && !a->is_relay;
     default:

@@ -44,6 +44,8 @@ enum sabotage {
     SABOTAGE_TRUSTS_NODES,
     SABOTAGE_TRUSTS_LEASES,
     SABOTAGE_IGNORES_TURNS,
+    SABOTAGE_TAINTS_RUNNING,
+    SABOTAGE_TAINTS_NOTHING,
     _SABOTAGE_MAX
 };
 const char *sabotage_rule(enum sabotage s); /* the rule that it breaks */

@@ -202,6 +202,8 @@ enum nc_control_answer server_serve(struct world *w, const struct nc_control_act
         return end_instance(w, a->provider_id);
     if (a->verb == NC_CONTROL_DESCRIBE_INSTANCE)
         return actors_name_of(w, a->provider_id) ? NC_CONTROL_DONE : NC_CONTROL_MISSING;
+    if (a->verb == NC_CONTROL_INSTANCE_STATE)
+        return actors_state_of(w, a->provider_id) ? NC_CONTROL_DONE : NC_CONTROL_MISSING;
     if (!o)
         return NC_CONTROL_MISSING;
     switch (a->verb) {
@@ -219,6 +221,7 @@ enum nc_control_answer server_serve(struct world *w, const struct nc_control_act
     case NC_CONTROL_DESCRIBE_LIFECYCLE: /* not switched on here */
     case NC_CONTROL_RECORD_HEARTBEAT:
     case NC_CONTROL_COMPLETE_ACTION:
+    case NC_CONTROL_INSTANCE_STATE:
     case NC_CONTROL_EMIT_EVENT:
     case NC_CONTROL_REPLACE_PODS:
     case _NC_CONTROL_VERB_MAX:

@@ -145,6 +145,7 @@ void world_init(struct world *w, uint64_t seed, bool is_traced) {
         .max_in_flight = world_chance(w, 50) ? 64 : 4,
         .terminates = world_chance(w, 60),
         .rebalances = world_chance(w, 50),
+        .out_of_service = seed % 5 < 2,
         .identity = world_chance(w, 50) ? NC_CONTROL_IDENTITY_EC2 : NC_CONTROL_IDENTITY_ADMISSION,
         .zone_turn_usec = seed % 2 ? (60 + seed % 5 * 60) * SEC : 0,
         .seed = seed,

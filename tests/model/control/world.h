@@ -49,6 +49,7 @@ enum thing {
     THING_AGENT,     /* a = machine: its agent looks and speaks */
     THING_NOTICE,    /* a = machine, b = what is announced */
     THING_HOSTILE,   /* a = machine: it says anything */
+    THING_SILENT,    /* a = machine: its Node not Ready for a while, and it runs */
     THING_OVER,      /* a = machine: it is down, its Node not Ready */
     THING_KARPENTER, /* a = object: Karpenter ends a claim that is being deleted */
     THING_PERSON,    /* somebody meddles */
@@ -85,6 +86,7 @@ struct machine {
     bool is_there, has_joined, is_over, is_hostile, is_mute; /* mute: no agent ever speaks */
     unsigned claim;                                          /* object */
     char node[32], provider[48];
+    uint64_t over_usec; /* since when is_over */
     uint64_t spot_usec; /* deadline of what is announced; 0 = nothing is */
     uint64_t acts_usec; /* until then it only reports that */
     bool is_maintenance, is_rebalanced;
@@ -101,7 +103,8 @@ struct request {
     struct nc_control_action action; /* owned copy */
     enum nc_control_answer answer;
     uint64_t retry_after_usec;
-    bool is_lost; /* its answer does not come; or it does not even arrive */
+    const char *name, *state; /* of INSTANCE_STATE: what EC2 has answered */
+    bool is_lost;             /* its answer does not come; or it does not even arrive */
     bool is_dropped;
 };
 
@@ -204,6 +207,8 @@ void actors_instance_ended(struct world *w, const char *provider_id);
 /* What EC2 calls it: the Node of the machine that was launched for a claim; NULL = there is none.
  */
 const char *actors_name_of(const struct world *w, const char *provider_id);
+/* EC2's word for it; NULL: it does not know it. */
+const char *actors_state_of(const struct world *w, const char *provider_id);
 bool actors_has_instance(const struct world *w, const char *provider_id);
 
 /* thin.c: an object as a watch that keeps these paths has it. Owned. */

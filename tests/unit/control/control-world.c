@@ -22,8 +22,15 @@ static void render(struct world *w, const struct nc_control_action *a) {
     const struct nc_value *t = nc_value_get(nc_value_path(a->body, "metadata.annotations"),
                                             NC_ANNOTATION_TERMINATION_TIMESTAMP);
     const struct nc_value *uid = nc_value_path(a->body, "preconditions.uid");
-    struct nc_buf *b = &w->said;
+    struct nc_buf *b = &w->said, body = NC_BUF_INIT;
 
+    if (a->body) {
+        nc_json_write(&body, a->body, 0);
+        (void)snprintf(w->body, sizeof(w->body), "%s", body.data);
+    }
+    nc_buf_done(&body);
+    if (a->provider_id)
+        (void)snprintf(w->provider, sizeof(w->provider), "%s", a->provider_id);
     if (a->verb != NC_CONTROL_EMIT_EVENT && a->verb != NC_CONTROL_REPLACE_PODS) {
         assert_true(a->id > 0 && w->n_ids < NC_ARRAY_SIZE(w->ids));
         w->ids[w->n_ids++] = a->id;
@@ -61,6 +68,7 @@ static void render(struct world *w, const struct nc_control_action *a) {
     case NC_CONTROL_DESCRIBE_LIFECYCLE:
     case NC_CONTROL_RECORD_HEARTBEAT:
     case NC_CONTROL_COMPLETE_ACTION:
+    case NC_CONTROL_INSTANCE_STATE:
     case _NC_CONTROL_VERB_MAX:
         (void)nc_buf_printf(b, "%s\n", a->name);
         break;
@@ -182,6 +190,14 @@ const char *world_answer_with(struct world *w, uint64_t id, enum nc_control_answ
 
 const char *world_answer(struct world *w, uint64_t id, enum nc_control_answer a) {
     return world_answer_with(w, id, a, 0, NULL);
+}
+
+const char *world_answer_state(struct world *w, uint64_t id, const char *state, const char *name) {
+    return world_event(w, (struct nc_control_event){.kind = NC_CONTROL_ANSWER,
+                                                    .id = id,
+                                                    .answer = NC_CONTROL_DONE,
+                                                    .instance_state = state,
+                                                    .name = name});
 }
 
 const char *world_node(struct world *w, const char *name, const char *status) {

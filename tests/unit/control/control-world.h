@@ -20,6 +20,8 @@ struct world {
     size_t n_ids;
     struct nc_buf said; /* the actions of the last step */
     char told[256];     /* the message of the last SAY */
+    char body[4096];    /* of the last write that has one */
+    char provider[128]; /* ID of the last instance that EC2 is asked about */
 };
 
 /* Leads, beside Karpenter, both lists complete and empty. */
@@ -42,6 +44,9 @@ const char *world_pass(struct world *w, uint64_t usec); /* ticks as nc_control_n
 const char *world_answer(struct world *w, uint64_t id, enum nc_control_answer a);
 const char *world_answer_with(struct world *w, uint64_t id, enum nc_control_answer a,
                               uint64_t retry_after_usec, const char *json);
+
+/* EC2 has it in this state; name: its private DNS name, or NULL. */
+const char *world_answer_state(struct world *w, uint64_t id, const char *state, const char *name);
 
 /* A Node "nX" with uid "uid-nX" that says so (NULL: nothing). */
 const char *world_node(struct world *w, const char *name, const char *status);

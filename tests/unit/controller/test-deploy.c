@@ -8,6 +8,7 @@
 
 #include "guard.h"
 #include "nc/file.h"
+#include "nc/standalone.h"
 #include "nc/str.h"
 #include "nc/value.h"
 #include "options.h"
@@ -387,7 +388,7 @@ static void test_options_are_parsed(void **state) {
     args = nc_value_get(containers->items[0], "args");
     for (size_t i = 0; i < args->n && argc < 15; i++)
         argv[argc++] = args->items[i]->text;
-    assert_int_equal(nc_settings_read(argc, argv, &nc_standalone_mode, &s, &code), 0);
+    assert_int_equal(nc_settings_read(argc, argv, &nc_standalone, &s, &code), 0);
     assert_string_equal(s.metrics_address, "0.0.0.0:8080");
     assert_string_equal(s.lease_name, NC_CONTROLLER); /* the Role names it */
     assert_null(s.lease_namespace);
@@ -464,7 +465,7 @@ static void check_option(const struct nc_member *m) {
         fail_msg("options.%s has no example", m->key);
     option = nc_asprintf("--%s=%s", m->key, nc_value_scalar_text(examples->items[0], number));
     argv[2] = option;
-    if (nc_settings_read(3, argv, &nc_standalone_mode, &s, &code) != 0)
+    if (nc_settings_read(3, argv, &nc_standalone, &s, &code) != 0)
         fail_msg("the schema admits %s, the program does not", option);
 }
 

@@ -52,6 +52,7 @@ struct world {
     enum nc_control_refusal refusal;
     struct nc_err err;
     char token[64], name[64], group[64];
+    const char *state;
 };
 
 static bool give_keys(struct world *w, struct loopback_conn *c, const struct loopback_request *r) {
@@ -90,6 +91,7 @@ static void on_done(void *userdata, const struct nc_instances_answer *a, const s
     (void)snprintf(w->group, sizeof(w->group), "%s %s", a->group ? a->group : "-",
                    a->state ? a->state : "-");
     w->answer = a->answer;
+    w->state = a->instance_state;
     w->refusal = a->refusal;
     w->err = *err;
 }
@@ -209,12 +211,12 @@ static void test_describes(void **state) {
     w->body = "<DescribeInstancesResponse><reservationSet><item><instancesSet><item><instanceId>" ID
               "</instanceId><privateDnsName>ip-10-0-0-1.ec2.internal</privateDnsName></item>"
               "</instancesSet></item></reservationSet></DescribeInstancesResponse>";
-    assert_int_equal(call(w, NC_CONTROL_DESCRIBE_INSTANCE, 9, PROVIDER, NULL), 0);
+    assert_int_equal(call(w, NC_CONTROL_DESCRIBE_INSTANCE, 7, PROVIDER, NULL), 0);
     while (w->answers == 0 && nc_mono_usec() < until)
         assert_true(sd_event_run(w->event, 100000) >= 0);
     assert_string_equal(w->sent, "Action=DescribeInstances&InstanceId.1=" ID "&Version=2016-11-15");
     assert_int_equal(w->answer, NC_CONTROL_DONE);
-    assert_int_equal(w->id, 9);
+    assert_int_equal(w->id, 7);
     assert_string_equal(w->name, "ip-10-0-0-1.ec2.internal");
     w->body = ENDED;
     assert_int_equal(end(w, PROVIDER), NC_CONTROL_DONE);
@@ -264,6 +266,46 @@ static void test_groups(void **state) {
     w->body = "<ErrorResponse><Error><Code>AccessDenied</Code></Error></ErrorResponse>";
     assert_int_equal(ask_group(w, NC_CONTROL_RECORD_HEARTBEAT), NC_CONTROL_REFUSED);
     assert_int_equal(w->refusal, NC_CONTROL_REFUSAL_DENIED);
+}
+
+#define REFUSAL(code) "<Response><Errors><Error><Code>" code "</Code></Error></Errors></Response>"
+#define STATE(state)                                                                               \
+    "<DescribeInstancesResponse><reservationSet><item><instancesSet><item><instanceId>" ID         \
+    "</instanceId><instanceState>" state "</instanceState><privateDnsName/></item>"                \
+    "</instancesSet></item></reservationSet></DescribeInstancesResponse>"
+
+static void test_states(void **state) {
+    static const struct {
+        int status;
+        const char *body;
+        enum nc_control_answer answer;
+        const char *state;
+    } rows[] = {
+        {200, STATE("<code>48</code><name>terminated</name>"), NC_CONTROL_DONE, "terminated"},
+        {200, STATE("<code>16</code><name>running</name>"), NC_CONTROL_DONE, "running"},
+        {200, STATE("<code>16</code><name>terminated</name>"), NC_CONTROL_UNAVAILABLE, NULL},
+        {400, REFUSAL("InvalidInstanceID.NotFound"), NC_CONTROL_MISSING, NULL},
+        {400, REFUSAL("InvalidInstanceID.Malformed"), NC_CONTROL_MISSING, NULL}, /* its own harm */
+        {403, REFUSAL("UnauthorizedOperation"), NC_CONTROL_REFUSED, NULL},
+        {503, REFUSAL("RequestLimitExceeded"), NC_CONTROL_UNAVAILABLE, NULL},
+    };
+    struct world *w = *state;
+
+    open_with_keys(w);
+    for (size_t k = 0; k < NC_ARRAY_SIZE(rows); k++) {
+        const uint64_t until = nc_mono_usec() + PATIENCE_USEC;
+        w->answers = 0;
+        w->status = rows[k].status;
+        w->body = rows[k].body;
+        assert_int_equal(call(w, NC_CONTROL_INSTANCE_STATE, 7, PROVIDER, NULL), 0);
+        while (w->answers == 0 && nc_mono_usec() < until)
+            assert_true(sd_event_run(w->event, 100000) >= 0);
+        assert_int_equal(w->answer, rows[k].answer);
+        if (rows[k].state)
+            assert_string_equal(w->state, rows[k].state);
+        assert_null(strstr(w->err.remedy, "AgentConfig"));
+    }
+    assert_string_equal(w->sent, "Action=DescribeInstances&InstanceId.1=" ID "&Version=2016-11-15");
 }
 
 /* Another region would say that it knows no such instance, and a claim would be released whose
@@ -465,6 +507,7 @@ TEST_GROUP() {
         world_test(test_ends),
         world_test(test_describes),
         world_test(test_groups),
+        world_test(test_states),
         world_test(test_regions),
         world_test(test_another_region),
         world_test(test_no_instance),

@@ -6,13 +6,14 @@
 
 #include "log.h"
 #include "nc/mem.h"
+#include "nc/standalone.h"
 #include "options.h"
 #include "process.h"
 #include "settings.h"
 
 #define MAX_WORDS 16
 
-static const struct nc_standalone_mode *mode = &nc_standalone_mode;
+static const struct nc_standalone *mode = &nc_standalone;
 
 static int read_line(const char *line, struct nc_settings *ret, int *ret_code) {
     static char text[512]; /* settings borrow from it */
@@ -48,6 +49,7 @@ static void test_defaults(void **state) {
     assert_int_equal(s.rules.timestamp_after_usec, 5000000);
     assert_int_equal(s.rules.max_in_flight, 64);
     assert_false(s.rules.terminates || s.rules.rebalances || s.no_leader_election);
+    assert_false(s.rules.out_of_service);
     assert_string_equal(s.lease_name, "nodeclaim-controller");
     assert_null(s.lease_namespace);
     assert_null(s.kubeconfig);
@@ -126,6 +128,8 @@ static void test_all_options(void **state) {
     assert_int_equal(s.rules.zone_turn_usec, 24ull * 3600 * 1000000);
     assert_int_equal(read_line("--mode standalone --zone-turn 1m", &s, &code), 0);
     assert_int_equal(s.rules.zone_turn_usec, 60ull * 1000000);
+    assert_int_equal(read_line("--out-of-service-taint --region us-west-2", &s, &code), 0);
+    assert_true(s.rules.out_of_service);
     assert_int_equal(read_line("--version", &s, &code), 0);
     assert_string_equal(s.command, "version");
 }
@@ -173,7 +177,7 @@ static void test_no_standalone(void **state) {
         assert_int_equal(read_line(has[i], &s, &code), 0);
         assert_null(s.standalone);
     }
-    mode = &nc_standalone_mode;
+    mode = &nc_standalone;
 }
 
 static void test_refused(void **state) {

@@ -57,7 +57,7 @@ static int take_item(void *userdata, const char *data, size_t n) {
 static struct nc_value *thin(const struct world *w, const struct world_object *o) {
     struct nc_value *v = NULL;
     struct nc_json_filter_options options = {
-        .keep = nc_control_keep(o->kind, NC_CONTROL_STANDALONE, &nc_control_defaults),
+        .keep = nc_control_keep(o->kind, NC_CONTROL_STANDALONE, &w->rules),
         .max_item_bytes = (size_t)1 << 20,
         .item = take_item,
         .userdata = &v};
