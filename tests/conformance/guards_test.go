@@ -14,7 +14,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -152,10 +151,7 @@ var guardCases = []guardCase{
 
 func TestGuardPolicies(t *testing.T) {
 	ctx := within(t, 120*time.Second)
-	named := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "web"}} // by optional/replacement-role.yaml, as an example
-	if _, err := cluster.Client.CoreV1().Namespaces().Create(ctx, named, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
-		must(t, err)
-	}
+	makeNamespace(t, ctx, replacementSpace) // an optional manifest has a Role there
 	apply(t, ctx, optionalManifests)
 	makeGuarded(t, ctx)
 	unlocked := allowEverything(t, ctx)
