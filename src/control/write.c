@@ -582,6 +582,7 @@ void nc_control_answered(struct nc_control *c, const struct nc_control_event *e)
     apply_answer(c, &f, e);
     nc_control_touch_around(c, f.object);
 }
+
 /* Whoever leads now finds what was accepted on the objects. */
 void nc_control_forget_in_flight(struct nc_control *c) {
     for (size_t i = 0; i < c->n_in_flight; i++)
