@@ -3,8 +3,11 @@
  * drains, and goes on once that has ended. Rules: nc/control.h.
  *
  * What a node says of itself, its drain status and its providerID, moves its own instance only: its
- * name it cannot choose. All that is remembered can be found out again.
+ * name it cannot choose. All that is remembered can be found out again, but for when a drain began
+ * and last moved: the limits of its heartbeats begin anew with each leader.
  */
+#include "lifecycle-action.h"
+
 #include <strings.h>
 
 #include "nc/backoff.h"

@@ -2,6 +2,7 @@
  * Objects come and go: what they own, and what must be unlinked from them.
  */
 #include "control-priv.h"
+#include "lifecycle-action.h"
 #include "nc/names.h"
 #include "nc/str.h"
 #include "out-of-service.h"

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 
+#include "lifecycle-action.h"
 #include "nc/names.h"
 #include "nc/str.h"
 #include "out-of-service.h"

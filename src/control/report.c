@@ -3,6 +3,7 @@
  * walk all objects: they are for who asks, not for the step.
  */
 #include "control-priv.h"
+#include "lifecycle-action.h"
 #include "nc/str.h"
 #include "out-of-service.h"
 

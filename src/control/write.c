@@ -1,5 +1,5 @@
 /*
- * Writes: who wants one, who may have one of the places, what follows from the answers.
+ * Writes: who wants one, who may have one of the places.
  *
  * Each object that changed is asked what it wants; those that want something wait in one of two
  * queues, and as places become free the first of them is asked again and sent. So what is sent is
@@ -9,19 +9,16 @@
 #include <stdio.h>
 
 #include "control-priv.h"
-#include "nc/backoff.h"
+#include "lifecycle-action.h"
 #include "nc/names.h"
 #include "nc/str.h"
 #include "out-of-service.h"
 
 #define POOL_PAUSE_USEC 1000000ull                   /* between two checks the same pool */
-#define RETRY_AFTER_MAX_USEC (300ull * 1000000)      /* more is not trusted */
 #define INVALID_STATUS_EVENT_USEC (600ull * 1000000) /* said of one Node at most so often */
 #define RECHECK_USEC 1000000ull
 #define CONCURRENCY_MIN 4u
 #define CONCURRENCY_MAX 1024u
-
-static const struct nc_backoff pauses = {.first_usec = 200000, .max_usec = 30000000};
 
 /* What an object wants now. */
 struct want {
@@ -96,7 +93,7 @@ bool nc_control_is_ahead(uint64_t usec, uint64_t now_usec, uint64_t most_usec) {
 }
 
 static bool is_paused(const struct control_object *o, uint64_t now_usec) {
-    return nc_control_is_ahead(o->write.pause_usec, now_usec, RETRY_AFTER_MAX_USEC);
+    return nc_control_is_ahead(o->write.pause_usec, now_usec, CONTROL_RETRY_AFTER_MAX_USEC);
 }
 
 static bool is_awaiting_watch(const struct control_object *o, uint64_t now_usec) {
@@ -258,14 +255,14 @@ static void join_queue(struct nc_control *c, struct control_queue *q, struct con
 }
 
 /* EC2 is slow: it has places of its own. */
-static bool is_for_ec2(enum nc_control_verb verb) {
+bool nc_control_is_for_ec2(enum nc_control_verb verb) {
     return verb == NC_CONTROL_END_INSTANCE || verb == NC_CONTROL_DESCRIBE_INSTANCE
            || verb == NC_CONTROL_DESCRIBE_LIFECYCLE || verb == NC_CONTROL_RECORD_HEARTBEAT
            || verb == NC_CONTROL_COMPLETE_ACTION || verb == NC_CONTROL_INSTANCE_STATE;
 }
 
 /* Of a Node AWS is asked about its lifecycle action only. */
-static bool is_of_lifecycle(const struct control_object *o, enum nc_control_verb verb) {
+bool nc_control_is_of_lifecycle(const struct control_object *o, enum nc_control_verb verb) {
     return o->kind == NC_CONTROL_NODE
            && (verb == NC_CONTROL_DESCRIBE_INSTANCE || verb == NC_CONTROL_DESCRIBE_LIFECYCLE
                || verb == NC_CONTROL_RECORD_HEARTBEAT || verb == NC_CONTROL_COMPLETE_ACTION);
@@ -283,11 +280,11 @@ static void start_write(struct nc_control *c, struct control_object *o, enum nc_
     c->in_flight[c->n_in_flight++] = (struct control_pending){
         .id = c->last_id, .object = o, .verb = verb, .is_relay = is_relay, .outage = w->outage};
     c->n_relays_in_flight += is_relay;
-    c->n_ends_in_flight += is_for_ec2(verb);
+    c->n_ends_in_flight += nc_control_is_for_ec2(verb);
     c->n_states_in_flight += verb == NC_CONTROL_INSTANCE_STATE;
     o->write.id = c->last_id;
     o->write.is_held = false;
-    if (is_of_lifecycle(o, verb)) {
+    if (nc_control_is_of_lifecycle(o, verb)) {
         nc_control_as_node(o)->lifecycle->request_id = c->last_id;
         return;
     }
@@ -334,7 +331,7 @@ static struct control_queue *queue_of(struct nc_control *c, const struct want *w
         return &c->relays;
     if (w->action.verb == NC_CONTROL_INSTANCE_STATE)
         return &c->states;
-    return is_for_ec2(w->action.verb) ? &c->ends : &c->others;
+    return nc_control_is_for_ec2(w->action.verb) ? &c->ends : &c->others;
 }
 
 /* The first of a queue is asked once more. */
@@ -343,7 +340,7 @@ static void serve(struct nc_control *c, struct control_queue *q, uint64_t now_us
     struct want w = want(c, o, now_usec);
 
     leave_queue(o);
-    if (w.is_wanted && q == &c->others && is_for_ec2(w.action.verb))
+    if (w.is_wanted && q == &c->others && nc_control_is_for_ec2(w.action.verb))
         join_queue(c, queue_of(c, &w), o);
     else if (!w.is_wanted || is_held(c, o, now_usec, &w))
         nc_control_wake_at(c, o, w.next_usec);
@@ -495,92 +492,6 @@ void nc_control_seen(struct nc_control *c, struct control_object *o) {
         o->write.pause_usec = 0;
         o->write.waits_for_watch = false;
     }
-}
-
-static uint64_t version_of(const struct nc_value *object, const struct control_object *o) {
-    const struct nc_value *meta = nc_value_get(object, "metadata");
-    const char *text = nc_value_get_string(meta, "resourceVersion");
-    uint64_t rv = 0;
-
-    if (!text || !nc_streq(nc_value_get_string(meta, "uid"), o->uid) || nc_parse_u64(text, &rv) < 0)
-        return o->write.sent_rv + 1;
-    return rv;
-}
-
-static void accepted(struct control_object *o, const struct nc_control_event *e) {
-    /* Whichever half of us requested it: never another one, and budgets count it at once. */
-    if (o->write.verb == NC_CONTROL_DELETE_CLAIM)
-        nc_control_as_claim(o)->deleted_usec = e->now_usec ? e->now_usec : 1;
-    o->write.attempts = 0;
-    o->write.pause_usec = 0;
-    o->write.waits_for_watch = false;
-    o->write.awaited_rv = version_of(e->object, o);
-    /* The watch may have been faster than the answer; and none shows what EC2 did: that
-     * is known from its answer. */
-    o->write.watch_wait_usec =
-        o->rv >= o->write.awaited_rv || is_for_ec2((enum nc_control_verb)o->write.verb)
-            ? 0
-            : e->now_usec + NC_CONTROL_WATCH_WAIT_USEC;
-}
-
-static void failed(struct nc_control *c, struct control_object *o,
-                   const struct nc_control_event *e) {
-    uint64_t pause_usec = 0;
-
-    if (o->write.attempts < UINT16_MAX)
-        o->write.attempts++;
-    pause_usec = nc_backoff_pause(&pauses, o->write.attempts, c->rules.seed ^ o->by_name.hash);
-    if (e->retry_after_usec > pause_usec)
-        pause_usec =
-            e->retry_after_usec < RETRY_AFTER_MAX_USEC ? e->retry_after_usec : RETRY_AFTER_MAX_USEC;
-    o->write.pause_usec = e->now_usec + pause_usec;
-    o->write.waits_for_watch = e->answer == NC_CONTROL_MISSING || e->answer == NC_CONTROL_CONFLICT;
-}
-
-static void apply_answer(struct nc_control *c, const struct control_pending *f,
-                         const struct nc_control_event *e) {
-    struct control_object *o = f->object;
-
-    if (f->verb == NC_CONTROL_DESCRIBE_INSTANCE && e->answer == NC_CONTROL_DONE)
-        nc_control_set_dns_name(nc_control_as_claim(o), e->name);
-    if (f->verb != NC_CONTROL_INSTANCE_STATE && e->answer == NC_CONTROL_DONE)
-        accepted(o, e);
-    else if (f->verb != NC_CONTROL_INSTANCE_STATE)
-        failed(c, o, e);
-    if (f->outage)
-        nc_control_outage_answered(c, nc_control_as_node(o), f->outage, e);
-    else if (f->is_relay)
-        nc_control_relay_answered(c, nc_control_as_claim(o), f->verb, e->answer, e->now_usec);
-    else if (c->standalone)
-        c->standalone->answered(c, o, f->verb, e->answer, e->now_usec);
-}
-
-void nc_control_answered(struct nc_control *c, const struct nc_control_event *e) {
-    struct control_pending f = {0};
-    size_t i = 0;
-
-    while (i < c->n_in_flight && c->in_flight[i].id != e->id)
-        i++;
-    if (i == c->n_in_flight || e->answer < NC_CONTROL_DONE || e->answer > NC_CONTROL_UNAVAILABLE)
-        return;
-    f = c->in_flight[i];
-    c->in_flight[i] = c->in_flight[--c->n_in_flight];
-    c->n_relays_in_flight -= f.is_relay;
-    c->n_ends_in_flight -= is_for_ec2(f.verb);
-    c->n_states_in_flight -= f.verb == NC_CONTROL_INSTANCE_STATE;
-    c->counts.answered[f.verb][e->answer]++;
-    if (f.verb == NC_CONTROL_INSTANCE_STATE)
-        nc_control_outage_pause(c, e);
-    if (!f.object)
-        return;
-    f.object->write.id = 0;
-    if (is_of_lifecycle(f.object, f.verb)) {
-        nc_control_lifecycle_answered(c, nc_control_as_node(f.object), f.verb, e);
-        nc_control_touch(c, f.object);
-        return;
-    }
-    apply_answer(c, &f, e);
-    nc_control_touch_around(c, f.object);
 }
 
 /* Whoever leads now finds what was accepted on the objects. */

@@ -5,11 +5,6 @@ package main
 
 import (
 	"context"
-	"flag"
-	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -23,22 +18,11 @@ import (
 	"k8s.io/kubernetes/pkg/controller/disruption"
 	"k8s.io/kubernetes/pkg/controller/job"
 	"k8s.io/kubernetes/pkg/controller/replicaset"
+
+	"nodeclaimd.io/nodeclaimd/tests/conformance/components/program"
 )
 
-func main() {
-	config := &rest.Config{QPS: 200, Burst: 400, UserAgent: "controllers"}
-	flag.StringVar(&config.Host, "server", "", "URL of the API server")
-	flag.StringVar(&config.CAFile, "ca", "", "file with its authority")
-	flag.StringVar(&config.CertFile, "cert", "", "file with the client certificate")
-	flag.StringVar(&config.KeyFile, "key", "", "file with its key")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
-	if err := run(ctx, config); err != nil {
-		fmt.Fprintln(os.Stderr, "controllers:", err)
-		os.Exit(1)
-	}
-}
+func main() { program.Main("controllers", run) }
 
 func run(ctx context.Context, config *rest.Config) error {
 	client, err := kubernetes.NewForConfig(config)

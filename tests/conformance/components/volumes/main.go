@@ -5,11 +5,6 @@ package main
 
 import (
 	"context"
-	"flag"
-	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"k8s.io/client-go/informers"
@@ -19,22 +14,11 @@ import (
 	"k8s.io/kubernetes/pkg/controller/volume/attachdetach"
 	"k8s.io/kubernetes/pkg/volume"
 	"k8s.io/kubernetes/pkg/volume/csi"
+
+	"nodeclaimd.io/nodeclaimd/tests/conformance/components/program"
 )
 
-func main() {
-	config := &rest.Config{QPS: 200, Burst: 400, UserAgent: "volumes"}
-	flag.StringVar(&config.Host, "server", "", "URL of the API server")
-	flag.StringVar(&config.CAFile, "ca", "", "file with its authority")
-	flag.StringVar(&config.CertFile, "cert", "", "file with the client certificate")
-	flag.StringVar(&config.KeyFile, "key", "", "file with its key")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
-	if err := run(ctx, config); err != nil {
-		fmt.Fprintln(os.Stderr, "volumes:", err)
-		os.Exit(1)
-	}
-}
+func main() { program.Main("volumes", run) }
 
 func run(ctx context.Context, config *rest.Config) error {
 	client, err := kubernetes.NewForConfig(config)
