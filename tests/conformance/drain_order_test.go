@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -169,6 +170,23 @@ func TestPodsAreTold(t *testing.T) {
 			if mark := w.Life(p.UID).Mark; mark == nil || mark.Status != corev1.ConditionTrue || mark.Reason != reason {
 				t.Errorf("%s: condition %+v, and not %s", p.Name, mark, reason)
 			}
+		}
+		n.checkRefusals(t)
+	})
+	t.Run("without a deadline", func(t *testing.T) {
+		n := newPlainNode(t, 164)
+		pods := n.makePods(n.follow(takeSeconds(0.2)), "told-gracefully", 2, grace(20))
+		n.keep()
+		n.request(map[string]any{"id": "told", "reason": "test", "mode": "graceful"})
+		n.isDrained("Requested")
+		for _, p := range pods {
+			must(t, harness.Poll(n.ctx, p.Name+" is told", nil, func() error {
+				told, err := toldOf(n.ctx, p)
+				if err == nil && (len(told) != 1 || !strings.HasSuffix(told[0].Message, ", without a deadline)")) {
+					err = fmt.Errorf("%+v", told)
+				}
+				return err
+			}))
 		}
 		n.checkRefusals(t)
 	})

@@ -60,7 +60,7 @@ func (g *grouped) begin(args ...string) {
 }
 
 // ends is a node of a group that ends its instance, with the real daemon and pods; EC2 knows it by its name.
-func (g *grouped) ends(number int) *node {
+func (g *grouped) ends(number int, settings ...string) *node {
 	g.t.Helper()
 	id, err := g.moto.Run(g.ctx)
 	must(g.t, err)
@@ -74,6 +74,9 @@ func (g *grouped) ends(number int) *node {
 	w := n.follow(takeSeconds(4))
 	n.makePods(w, fmt.Sprintf("group-%d", number), 2, grace(30))
 	n.imds.Say(harness.TargetState, "InService") // it is asked for more often than where there is none
+	if len(settings) > 0 {
+		n.settings(settings...)
+	}
 	n.keep("--imds", n.imds.URL)
 	g.groups.Set(id, "workers", harness.TerminatingWait)
 	return n
@@ -183,5 +186,36 @@ func TestLifecycleActions(t *testing.T) {
 	if after := len(g.writes("nodeclaims", "")); after != relays || len(g.writes("nodes", "")) != 0 {
 		t.Errorf("%d writes of NodeClaims, %v of Nodes", after-relays, g.writes("nodes", ""))
 	}
+	g.checkManners()
+}
+
+// With a deadline the group goes on by then, though a budget never lets a pod leave.
+func TestLifecycleActionByADeadline(t *testing.T) {
+	ctx := within(t, 120*time.Second)
+	g := newGrouped(t, ctx)
+	makeBudget(t, ctx, "default", "grouped", "grouped", 0)
+	n := g.ends(573, "interruption:", "  autoscalingDeadline: 25s", "drain:", "  margin: 2s")
+	held := makePod(t, ctx, "default", "grouped-held", n.name, grace(3), labelled("app", "grouped"))
+	g.begin("--complete-lifecycle-actions")
+	n.imds.Say(harness.TargetState, "Terminated")
+	status, err := n.drainStatus(n.isDrained("AutoScalingTermination"))
+	must(t, err)
+	g.until("the action is completed", func() error {
+		if have := g.events(n.name); !slices.Equal(have, []string{"Normal LifecycleActionCompleted"}) {
+			return fmt.Errorf("%v %+v", have, g.groups.Calls("", ""))
+		}
+		return nil
+	})
+	ends, deleted := g.groups.Calls(completeGroup, n.instance.ID), accepted(n.requests("delete pods", held.Namespace, held.Name))
+	if len(ends) != 1 || len(deleted) != 1 {
+		t.Fatalf("completed %+v, deleted %v", ends, deleted)
+	}
+	if at := drainedAt(t, n); status.Deadline == nil || ends[0].At.Before(at) || ends[0].At.After(*status.Deadline) {
+		t.Errorf("Drained at %s, completed at %s, the deadline is %v", at, ends[0].At, status.Deadline)
+	}
+	if state := g.groups.State(n.instance.ID); state != "Terminating:Proceed" {
+		t.Errorf("the group is in %s", state)
+	}
+	n.checkRefusals(t)
 	g.checkManners()
 }
