@@ -296,5 +296,9 @@ struct nc_life_view {
 };
 void nc_life_get_view(const struct nc_life *l, uint64_t now_usec, struct nc_life_view *ret);
 const struct nc_drain *nc_life_drain(const struct nc_life *l);
+/* Single facts of it. The notice of an active source; NULL = it is not active. */
+const struct nc_notice *nc_life_notice(const struct nc_life *l, enum nc_source s);
+bool nc_life_is_orphaned(const struct nc_life *l);
+enum nc_hook_state nc_life_hook_state(const struct nc_life *l, enum nc_hook h);
 
 #endif

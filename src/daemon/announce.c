@@ -192,7 +192,7 @@ void nc_daemon_tell_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
             && (!d->gather.config.report_events || !d->gather.config.drain_pod_events)))
         return;
     nc_life_get_view(d->life, nc_daemon_now(d), &view);
-    nc_pod_events_add(&d->pod_events, n,
+    nc_pod_events_add(d, n,
                       view.leading < 0 ? "unknown" : nc_source_name((enum nc_source)view.leading),
                       view.deadline_usec);
 }
@@ -201,4 +201,14 @@ void nc_daemon_announce(struct nc_daemon *d, const struct nc_life_action *a) {
     announce_to_journal(d, a);
     announce_to_console(d, a);
     announce_as_event(d, a);
+}
+
+void nc_daemon_refuse_request(struct nc_daemon *d, const char *message, const char *series) {
+    const struct nc_life_action a = {.kind = NC_LIFE_ACTION_ANNOUNCE,
+                                     .reason = "DrainRequestRefused",
+                                     .is_warning = true,
+                                     .message = (char *)(uintptr_t)message,
+                                     .series = (char *)(uintptr_t)series};
+
+    nc_daemon_announce(d, &a);
 }

@@ -5,7 +5,7 @@
  * cluster's choice, and nothing depends on it but the deadline: the annotation by which whoever
  * deletes the claim says until when every pod must be gone.
  */
-#include "claim.h"
+#include "daemon.h"
 
 #include "log.h"
 #include "nc/names.h"
@@ -14,42 +14,42 @@
 #define CLAIM_PAUSE_USEC (10ull * 60 * 1000000) /* access may be granted later */
 #define FAILURES_MAX 5                          /* then the Node's own word must do */
 
-static void learn(struct nc_claim_watch *c) {
-    const bool is_news = !c->is_known;
+static void learn(struct nc_daemon *d) {
+    const bool is_news = !d->claim.is_known;
 
-    c->is_known = true;
+    d->claim.is_known = true;
     if (is_news)
-        c->o.changed(c->o.userdata);
+        nc_own_node_report_deletion(d);
 }
 
 static void on_claim(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
     const struct nc_value *metadata = nc_value_get(object, "metadata");
-    struct nc_claim_watch *c = userdata;
+    struct nc_daemon *d = userdata;
     const char *until;
 
-    nc_api_session_well(c->o.api);
+    nc_api_session_well(d);
     if (event == NC_WATCH_SYNCED) {
-        learn(c);
+        learn(d);
         return;
     }
-    if (event == NC_WATCH_DELETED || !nc_streq(nc_value_get_string(metadata, "uid"), c->uid))
+    if (event == NC_WATCH_DELETED || !nc_streq(nc_value_get_string(metadata, "uid"), d->claim.uid))
         return;
     until = nc_value_get_string(nc_value_get(metadata, "annotations"),
                                 NC_ANNOTATION_TERMINATION_TIMESTAMP);
-    c->t_usec = 0;
-    if (until && nc_time_parse(until, &c->t_usec) < 0) {
+    d->claim.t_usec = 0;
+    if (until && nc_time_parse(until, &d->claim.t_usec) < 0) {
         nc_auto_free char *quoted = nc_quote(until, strlen(until));
-        nc_log(NC_LOG_WARNING, NULL, "nodeclaim %s: %s: invalid time: %s, ignoring", c->name,
+        nc_log(NC_LOG_WARNING, NULL, "nodeclaim %s: %s: invalid time: %s, ignoring", d->claim.name,
                NC_ANNOTATION_TERMINATION_TIMESTAMP, quoted);
     }
-    c->is_deleting = nc_value_get_string(metadata, "deletionTimestamp") != NULL;
-    c->o.changed(c->o.userdata);
+    d->claim.is_deleting = nc_value_get_string(metadata, "deletionTimestamp") != NULL;
+    nc_own_node_report_deletion(d);
 }
 
 static void on_well(void *userdata) {
-    const struct nc_claim_watch *c = userdata;
+    struct nc_daemon *d = userdata;
 
-    nc_api_session_well(c->o.api);
+    nc_api_session_well(d);
 }
 
 static int on_claim_timer(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -57,40 +57,40 @@ static int on_claim_timer(sd_event_source *source, uint64_t usec, void *userdata
     return 0;
 }
 
-static void open_later(struct nc_claim_watch *c) {
-    c->after_usec = nc_mono_usec() + CLAIM_PAUSE_USEC;
-    nc_timer_set(c->o.event, &c->timer, CLAIM_PAUSE_USEC, on_claim_timer, c);
+static void open_later(struct nc_daemon *d) {
+    d->claim.after_usec = nc_mono_usec() + CLAIM_PAUSE_USEC;
+    nc_timer_set(d->app->event, &d->claim.timer, CLAIM_PAUSE_USEC, on_claim_timer, d);
 }
 
 /* Without access the Node's own deletion is all that is seen, and no deadline: said once, tried
  * again now and then. */
 static void on_claim_failed(void *userdata, const struct nc_kube_status *status,
                             const struct nc_err *err) {
-    struct nc_claim_watch *c = userdata;
+    struct nc_daemon *d = userdata;
 
-    c->o.counters->watch_restarts++;
+    d->counters.watch_restarts++;
     if (status->http != 403 && status->http != 404) {
-        nc_api_session_failed(c->o.api, err);
-        if (++c->failures >= FAILURES_MAX)
-            learn(c);
+        nc_api_session_failed(d, err);
+        if (++d->claim.failures >= FAILURES_MAX)
+            learn(d);
         return;
     }
-    nc_log(c->after_usec == 0 ? NC_LOG_INFO : NC_LOG_DEBUG, NULL,
-           "nodeclaim %s: %s, going on without", c->name, err->msg);
-    c->watch = nc_watch_free(c->watch);
-    open_later(c);
-    learn(c);
+    nc_log(d->claim.after_usec == 0 ? NC_LOG_INFO : NC_LOG_DEBUG, NULL,
+           "nodeclaim %s: %s, going on without", d->claim.name, err->msg);
+    d->claim.watch = nc_watch_free(d->claim.watch);
+    open_later(d);
+    learn(d);
 }
 
-void nc_claim_watch_open(struct nc_claim_watch *c) {
+void nc_claim_watch_open(struct nc_daemon *d) {
     nc_auto_free char *path = NULL, *selector = NULL;
     struct nc_err err = NC_ERR_INIT;
 
-    if (!nc_api_session_is_up(c->o.api) || c->watch || !c->name || !c->o.is_allowed(c->o.userdata)
-        || nc_mono_usec() < c->after_usec)
+    if (!nc_api_session_is_up(&d->api) || d->claim.watch || !d->claim.name
+        || !d->gather.config.claim_lookup || nc_mono_usec() < d->claim.after_usec)
         return;
-    path = nc_asprintf("/apis/%s/nodeclaims", c->api);
-    selector = nc_kube_node_selector(c->name);
+    path = nc_asprintf("/apis/%s/nodeclaims", d->claim.api);
+    selector = nc_kube_node_selector(d->claim.name);
     const struct nc_watch_options o = {
         .path = path,
         .selector = selector,
@@ -98,11 +98,11 @@ void nc_claim_watch_open(struct nc_claim_watch *c) {
         .event = on_claim,
         .failed = on_claim_failed,
         .well = on_well,
-        .userdata = c,
+        .userdata = d,
     };
-    if (nc_watch_new(c->o.api->connection.kube, c->o.event, &o, &c->watch, &err) < 0) {
-        nc_api_session_failed(c->o.api, &err);
-        open_later(c);
+    if (nc_watch_new(d->api.connection.kube, d->app->event, &o, &d->claim.watch, &err) < 0) {
+        nc_api_session_failed(d, &err);
+        open_later(d);
     }
 }
 
@@ -129,35 +129,35 @@ static void replace_text(char **to, const char *text) {
     *to = nc_strdup(text);
 }
 
-void nc_claim_watch_own(struct nc_claim_watch *c, const struct nc_value *metadata) {
+void nc_claim_watch_own(struct nc_daemon *d, const struct nc_value *metadata) {
     const struct nc_value *owner = find_owner(metadata);
     const char *api = nc_value_get_string(owner, "apiVersion");
 
     if (!owner || !api || !is_claim_api(api))
         return;
-    if (nc_streq(c->uid, nc_value_get_string(owner, "uid")))
+    if (nc_streq(d->claim.uid, nc_value_get_string(owner, "uid")))
         return;
-    c->watch = nc_watch_free(c->watch);
-    c->is_deleting = c->is_known = false;
-    c->t_usec = c->after_usec = 0;
-    c->failures = 0;
-    replace_text(&c->name, nc_value_get_string(owner, "name"));
-    replace_text(&c->uid, nc_value_get_string(owner, "uid"));
-    replace_text(&c->api, api);
-    nc_claim_watch_open(c);
+    d->claim.watch = nc_watch_free(d->claim.watch);
+    d->claim.is_deleting = d->claim.is_known = false;
+    d->claim.t_usec = d->claim.after_usec = 0;
+    d->claim.failures = 0;
+    replace_text(&d->claim.name, nc_value_get_string(owner, "name"));
+    replace_text(&d->claim.uid, nc_value_get_string(owner, "uid"));
+    replace_text(&d->claim.api, api);
+    nc_claim_watch_open(d);
 }
 
-bool nc_claim_watch_is_pending(const struct nc_claim_watch *c) {
-    return c->name && c->o.is_allowed(c->o.userdata) && !c->is_known;
+bool nc_claim_watch_is_pending(const struct nc_daemon *d) {
+    return d->claim.name && d->gather.config.claim_lookup && !d->claim.is_known;
 }
 
-void nc_claim_watch_close(struct nc_claim_watch *c) {
-    c->watch = nc_watch_free(c->watch);
-    c->timer = sd_event_source_disable_unref(c->timer);
+void nc_claim_watch_close(struct nc_daemon *d) {
+    d->claim.watch = nc_watch_free(d->claim.watch);
+    d->claim.timer = sd_event_source_disable_unref(d->claim.timer);
 }
 
-void nc_claim_watch_done(struct nc_claim_watch *c) {
-    replace_text(&c->name, NULL);
-    replace_text(&c->uid, NULL);
-    replace_text(&c->api, NULL);
+void nc_claim_watch_done(struct nc_daemon *d) {
+    replace_text(&d->claim.name, NULL);
+    replace_text(&d->claim.uid, NULL);
+    replace_text(&d->claim.api, NULL);
 }

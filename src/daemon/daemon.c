@@ -3,8 +3,7 @@
  * order.
  *
  * Knows the clock, the queue of what is posted while a step is carried out, and the one timer. Must
- * not know how an action is done: node.c, pods.c and say.c do. Nothing here
- * turns the loop.
+ * not know how an action is done: node.c, pods.c and announce.c do. Nothing here turns the loop.
  */
 #include "daemon.h"
 
@@ -69,6 +68,8 @@ static uint64_t event_time(struct nc_daemon *d) {
 bool nc_daemon_is_busy(const struct nc_daemon *d) {
     struct nc_life_view view;
 
+    if (!d->life)
+        return false;
     if (d->steps.phase != NC_LIFE_IDLE)
         return true;
     nc_life_get_view(d->life, nc_daemon_now(d), &view);
@@ -128,22 +129,22 @@ void nc_daemon_arm(struct nc_daemon *d) {
 static void carry_out(struct nc_daemon *d, const struct nc_life_action *a) {
     switch (a->kind) {
     case NC_LIFE_ACTION_WRITE:
-        nc_own_node_write(&d->node, &a->write);
+        nc_own_node_write(d, &a->write);
         break;
     case NC_LIFE_ACTION_POD:
         if (d->is_state_due) /* whoever comes after us must know that this drain began */
             nc_daemon_state_save(d);
-        nc_pod_evictor_send(&d->pods, &a->pod);
+        nc_pod_evictor_send(d, &a->pod);
         break;
     case NC_LIFE_ACTION_PODS_OPEN:
-        nc_pod_evictor_open(&d->pods);
+        nc_pod_evictor_open(d);
         break;
     case NC_LIFE_ACTION_PODS_CLOSE:
         d->pods.wants_watch = false;
-        nc_pod_evictor_unwatch(&d->pods);
+        nc_pod_evictor_unwatch(d);
         break;
     case NC_LIFE_ACTION_REFRESH_NODE:
-        nc_own_node_refresh(&d->node);
+        nc_own_node_refresh(d);
         break;
     case NC_LIFE_ACTION_ANNOUNCE:
         nc_daemon_announce(d, a);
@@ -153,11 +154,11 @@ static void carry_out(struct nc_daemon *d, const struct nc_life_action *a) {
         nc_daemon_tell_pod(d, &a->news);
         break;
     case NC_LIFE_ACTION_RELEASE_INHIBITOR:
-        nc_shutdown_release(&d->shutdown);
+        nc_shutdown_release(d);
         break;
     case NC_LIFE_ACTION_START_HOOK:
     case NC_LIFE_ACTION_FOLLOW_HOOK:
-        nc_hook_runner_start(&d->hooks, a->hook, a->kind == NC_LIFE_ACTION_FOLLOW_HOOK);
+        nc_hook_runner_start(d, a->hook, a->kind == NC_LIFE_ACTION_FOLLOW_HOOK);
         break;
     }
 }
@@ -201,23 +202,18 @@ static void check_after_step(struct nc_daemon *d, const struct nc_life_event *e,
         d->counters.notices[e->notice->source]++;
     if (view.phase != d->steps.phase) {
         d->steps.phase = view.phase;
-        nc_api_session_check_soon(&d->api);
+        nc_api_session_check_soon(d);
         d->is_state_due = d->is_status_due = true;
         add_history(d, &view);
         if (view.phase == NC_LIFE_VOLUME_WAIT)
-            nc_pod_evictor_query_volumes(&d->pods, nc_life_drain(d->life), &view.drain_rules);
+            nc_pod_evictor_query_volumes(d, nc_life_drain(d->life), &view.drain_rules);
     } else if (view.phase == NC_LIFE_VOLUME_WAIT && e->kind == NC_LIFE_TICK && !d->steps.is_after) {
-        nc_pod_evictor_query_volumes(&d->pods, nc_life_drain(d->life), &view.drain_rules);
+        nc_pod_evictor_query_volumes(d, nc_life_drain(d->life), &view.drain_rules);
     }
 }
 
 static bool is_active(const struct nc_daemon *d, const struct nc_life_event *e) {
-    struct nc_life_view view;
-
-    if (e->kind != NC_LIFE_NOTICE)
-        return false;
-    nc_life_get_view(d->life, e->now_usec, &view);
-    return view.is_active[e->notice->source];
+    return e->kind == NC_LIFE_NOTICE && nc_life_notice(d->life, e->notice->source) != NULL;
 }
 
 /* What is reported again and again (a poll that still observes nothing) wakes nobody. */
@@ -326,7 +322,7 @@ void nc_daemon_post(struct nc_daemon *d, struct nc_life_event *e) {
         free_posted(p);
     }
     d->steps.is_stepping = false;
-    nc_hook_runner_check(&d->hooks);
+    nc_hook_runner_check(d);
     nc_daemon_arm(d);
 }
 
@@ -340,6 +336,18 @@ void nc_daemon_post_cleared(struct nc_daemon *d, enum nc_source s) {
     struct nc_life_event e = {.kind = NC_LIFE_CLEARED, .source = s};
 
     nc_daemon_post(d, &e);
+}
+
+void nc_daemon_post_again(struct nc_daemon *d, enum nc_source s) {
+    const struct nc_notice *active = nc_life_notice(d->life, s);
+    struct nc_notice n;
+
+    if (!active) {
+        nc_daemon_post_cleared(d, s);
+        return;
+    }
+    n = *active; /* the step may write where it is kept */
+    nc_daemon_post_notice(d, &n);
 }
 
 void nc_daemon_done(struct nc_daemon *d) {

@@ -9,21 +9,11 @@
 #define NC_DAEMON_H
 
 #include "api-session.h"
-#include "claim.h"
+#include "cluster.h"
 #include "gather.h"
-#include "hooks.h"
-#include "imds-condition.h"
+#include "machine.h"
 #include "nc/daemon-metrics.h"
-#include "nc/drain-report.h"
-#include "nc/kube-drain.h"
 #include "nc/lifecycle.h"
-#include "node.h"
-#include "notice-poller.h"
-#include "pod-events.h"
-#include "pods.h"
-#include "requests.h"
-#include "shutdown.h"
-#include "status.h"
 
 #define NC_STATE_FILE "/var/lib/nodeclaimd/state.json"
 
@@ -48,6 +38,25 @@ struct nc_daemon_steps {
     bool is_after;          /* this step is that */
     struct nc_posted *queue, **queue_end;
     enum nc_life_phase phase; /* after the last step: each change is put into the history */
+};
+
+/* status.c */
+struct nc_daemon_status {
+    bool is_inhibitor_shown; /* as it was last written: nobody is told when it is held again */
+    uint64_t written_usec;   /* monotonic */
+    bool failed;             /* logged once */
+    uint64_t again_usec;     /* monotonic: what could not be written is tried again; 0 = all was */
+    unsigned idle_minutes;   /* written so often in a row for the counters alone */
+    sd_event_source *timer;  /* for what came too soon after the last time */
+};
+
+/* state.c */
+struct nc_daemon_state {
+    char *saved;            /* state.json as last written */
+    bool has_request;       /* an operator's, in state.json */
+    bool failed;            /* logged once */
+    uint64_t saved_usec;    /* monotonic */
+    sd_event_source *timer; /* for what came too soon after the last time */
 };
 
 struct nc_daemon {
@@ -102,6 +111,8 @@ struct nc_daemon {
     struct nc_daemon_state state;
 };
 
+/* --- what its parts call; whatever they show in status.json they announce by is_status_due */
+
 /* Now on EC2's clock: ours, set right by what IMDS' Date header says. */
 uint64_t nc_daemon_now(const struct nc_daemon *d);
 /* Takes over what IMDS has told of the difference of the clocks since. */
@@ -110,18 +121,41 @@ void nc_daemon_read_skew(struct nc_daemon *d);
 /* Steps the lifecycle with the event (its now_usec is filled in here) and carries out what it
  * requests. May be called from any callback of the loop. A pod's contents are taken over. */
 void nc_daemon_post(struct nc_daemon *d, struct nc_life_event *e);
-void nc_daemon_done(struct nc_daemon *d); /* daemon.c: what nc_daemon_post keeps */
-void nc_daemon_arm(struct nc_daemon *d);  /* the timer, by the clocks as they are now */
+void nc_daemon_post_notice(struct nc_daemon *d, const struct nc_notice *n);
+/* There is no notice of this source, or none any more. */
+void nc_daemon_post_cleared(struct nc_daemon *d, enum nc_source s);
+/* As it is: the notice that is active, or that there is none. */
+void nc_daemon_post_again(struct nc_daemon *d, enum nc_source s);
 /* Is something announced, or being undone? */
 bool nc_daemon_is_busy(const struct nc_daemon *d);
-void nc_daemon_post_notice(struct nc_daemon *d, const struct nc_notice *n);
-void nc_daemon_post_cleared(struct nc_daemon *d, enum nc_source s);
 
-/* wire.c. Before the life begins; what this machine announces; IMDS and the API server, once facts
- * were requested. */
-void nc_daemon_wire(struct nc_daemon *d);
-void nc_daemon_open_sources(struct nc_daemon *d);
-void nc_daemon_open_connections(struct nc_daemon *d);
+/* run.c. The kubeconfig to connect with; requests can be made; they can be made no more: all that
+ * is in flight is cancelled. */
+const char *nc_daemon_kubeconfig(const struct nc_daemon *d);
+void nc_daemon_connected(struct nc_daemon *d);
+void nc_daemon_disconnected(struct nc_daemon *d);
+
+/* announce.c. A request to drain cannot be used; series: as in struct nc_life_action. */
+void nc_daemon_refuse_request(struct nc_daemon *d, const char *message, const char *series);
+
+/* state.c. Loading returns 1 where the machine was not rebooted since, or has been cleaned
+ * up after it, else 0; a file that is broken, or another node's, is put aside and said. Saving
+ * writes only what differs from the last time. */
+int nc_daemon_state_load(struct nc_daemon *d, struct nc_err *err);
+void nc_daemon_state_save(struct nc_daemon *d);
+/* After each turn of the loop: saves where that is due, or will be. */
+void nc_daemon_state_keep(struct nc_daemon *d);
+#define NC_STATE_PAUSE_USEC 100000u
+#define NC_FAILED_PAUSE_USEC 5000000u /* what this machine refused is tried again after that */
+
+/* --- what it is made of */
+
+void nc_daemon_done(struct nc_daemon *d); /* daemon.c: what nc_daemon_post keeps */
+void nc_daemon_arm(struct nc_daemon *d);  /* the timer, by the clocks as they are now */
+
+/* status.c: status.json's `drain` and `daemon`, metrics.prom, STATUS=. Called after each turn of
+ * the loop; writes on change, at most ten times a second. */
+void nc_daemon_publish(struct nc_daemon *d);
 
 /* watchdog.c. WATCHDOG=1 at a third of WatchdogSec, for as long as nothing is stuck. Returns
  * what sd-event does. */
@@ -137,7 +171,7 @@ void nc_daemon_gathered(struct nc_daemon *d, const struct nc_err *err);
 /* The built-in policies, until there is a configuration. */
 void nc_daemon_defaults(struct nc_daemon *d);
 
-/* say.c: journal with its milestone, Event, console (NOTICED, DRAINED and FAILED only). */
+/* announce.c: journal with its milestone, Event, console (NOTICED, DRAINED and FAILED only). */
 void nc_daemon_announce(struct nc_daemon *d, const struct nc_life_action *a);
 void nc_daemon_log_pod(struct nc_daemon *d, const struct nc_pod_news *n);
 /* The pod's own Event, where it is the first that is reported of its end. */

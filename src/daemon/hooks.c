@@ -4,7 +4,7 @@
  * Where none is installed nothing is asked over D-Bus, and the lifecycle goes on in the same turn
  * of the loop.
  */
-#include "hooks.h"
+#include "daemon.h"
 
 #include <stdio.h>
 
@@ -12,61 +12,61 @@
 #include "nc/clock.h"
 #include "nc/str.h"
 
-static void post(struct nc_hook_runner *r, enum nc_hook h, enum nc_hook_state state,
+static void post(struct nc_daemon *d, enum nc_hook h, enum nc_hook_state state,
                  const char *message) {
     struct nc_life_event e = {
         .kind = NC_LIFE_HOOK, .hook = h, .hook_state = state, .message = message};
 
-    r->o.post(r->o.userdata, &e);
+    nc_daemon_post(d, &e);
 }
 
 static void on_done(void *userdata, const char *message) {
     struct nc_hook_of_runner *one = userdata;
-    struct nc_hook_runner *r = one->runner;
-    const enum nc_hook h = (enum nc_hook)(one - r->hooks);
+    struct nc_daemon *d = one->d;
+    const enum nc_hook h = (enum nc_hook)(one - d->hooks.hooks);
 
     one->target = nc_target_free(one->target);
     if (!message)
         nc_log(NC_LOG_INFO, NULL, "%s has ended after %.1f s", nc_hook_unit(h),
                (double)(nc_mono_usec() - one->begun_usec) / 1e6);
-    post(r, h, message ? NC_HOOK_FAILED : NC_HOOK_DONE, message);
+    post(d, h, message ? NC_HOOK_FAILED : NC_HOOK_DONE, message);
 }
 
-void nc_hook_runner_start(struct nc_hook_runner *r, enum nc_hook h, bool is_followed) {
-    struct nc_hook_of_runner *one = &r->hooks[h];
+void nc_hook_runner_start(struct nc_daemon *d, enum nc_hook h, bool is_followed) {
+    struct nc_hook_of_runner *one = &d->hooks.hooks[h];
     struct nc_target_call call = {
         .target = nc_hook_unit(h), .is_followed = is_followed, .done = on_done, .userdata = one};
 
-    one->runner = r;
+    one->d = d;
     one->target = nc_target_free(one->target);
-    if (!is_followed && !nc_target_is_used(r->o.root, nc_hook_unit(h))) {
+    if (!is_followed && !nc_target_is_used(d->app->opts.root, nc_hook_unit(h))) {
         one->begun_usec = 0;
-        post(r, h, NC_HOOK_NONE, NULL);
+        post(d, h, NC_HOOK_NONE, NULL);
         return;
     }
     if (is_followed && !one->begun_usec) {
-        post(r, h, NC_HOOK_FAILED, "nodeclaimd was restarted before it was started");
+        post(d, h, NC_HOOK_FAILED, "nodeclaimd was restarted before it was started");
         return;
     }
     if (!is_followed) {
         one->begun_usec = nc_mono_usec();
-        r->o.begun(r->o.userdata);
+        nc_daemon_state_save(d); /* whoever comes after us must know */
     }
     call.begun_usec = one->begun_usec;
     nc_log(NC_LOG_INFO, NULL, "%s %s", is_followed ? "waiting for" : "starting", nc_hook_unit(h));
-    one->target = nc_target_start(r->o.event, &call);
-    post(r, h, NC_HOOK_RUNNING, NULL);
+    one->target = nc_target_start(d->app->event, &call);
+    post(d, h, NC_HOOK_RUNNING, NULL);
 }
 
-void nc_hook_runner_check(struct nc_hook_runner *r) {
+void nc_hook_runner_check(struct nc_daemon *d) {
     for (enum nc_hook h = 0; h < _NC_HOOK_MAX; h++)
-        if (r->hooks[h].target && !r->o.is_awaited(r->o.userdata, h))
-            r->hooks[h].target = nc_target_free(r->hooks[h].target);
+        if (d->hooks.hooks[h].target && nc_life_hook_state(d->life, h) != NC_HOOK_RUNNING)
+            d->hooks.hooks[h].target = nc_target_free(d->hooks.hooks[h].target);
 }
 
-void nc_hook_runner_close(struct nc_hook_runner *r) {
+void nc_hook_runner_close(struct nc_daemon *d) {
     for (enum nc_hook h = 0; h < _NC_HOOK_MAX; h++)
-        r->hooks[h].target = nc_target_free(r->hooks[h].target);
+        d->hooks.hooks[h].target = nc_target_free(d->hooks.hooks[h].target);
 }
 
 /* --- what survives a restart: decimal texts, as in the lifecycle's own state */

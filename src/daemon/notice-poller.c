@@ -7,7 +7,7 @@
  * news". One question at a time uses the one connection that is kept alive, but the spot notice
  * never waits for another question.
  */
-#include "notice-poller.h"
+#include "daemon.h"
 
 #include <errno.h>
 #include <string.h>
@@ -39,7 +39,7 @@ struct poll {
 };
 
 struct nc_notice_poller {
-    struct nc_notice_poller_options o;
+    struct nc_daemon *d;
     uint64_t seed;
     sd_event_source *timer;
     struct poll polls[_NC_SOURCE_MAX]; /* the most severe first */
@@ -90,14 +90,14 @@ static void arm(struct poll *p) {
 /* --- what came */
 
 static void fail_poll(struct poll *p, const struct nc_err *err) {
-    const struct nc_notice_poller_options *o = &p->all->o;
+    struct nc_daemon *d = p->all->d;
 
-    o->counters->imds_errors[err->class]++;
+    d->counters.imds_errors[err->class]++;
     if (p->error.class != err->class || p->error.code != err->code) {
         nc_log(NC_LOG_WARNING,
                &(struct nc_log_fields){.error_class = nc_err_class_name(err->class)},
                "%s; %s notices are not observed meanwhile", err->msg, nc_source_name(p->source));
-        o->sink.changed(o->sink.userdata);
+        d->is_status_due = true;
     }
     if (p->failures++ == 0)
         p->failing_usec = nc_mono_usec();
@@ -105,25 +105,25 @@ static void fail_poll(struct poll *p, const struct nc_err *err) {
 }
 
 static void succeed_poll(struct poll *p) {
-    const struct nc_notice_poller_options *o = &p->all->o;
+    struct nc_daemon *d = p->all->d;
 
-    o->counters->imds_polls[p->source]++;
-    o->counters->imds_success_usec[p->source] = o->sink.now(o->sink.userdata);
+    d->counters.imds_polls[p->source]++;
+    d->counters.imds_success_usec[p->source] = nc_daemon_now(d);
     if (p->error.class != NC_ERR_NONE)
         nc_log(NC_LOG_INFO, NULL, "imds: %s answers again after %u failures", p->kind->path,
                p->failures);
     if (p->error.class != NC_ERR_NONE || !p->is_answered)
-        o->sink.changed(o->sink.userdata);
+        d->is_status_due = true;
     p->failures = 0;
     p->error = (struct nc_err)NC_ERR_INIT;
     p->is_answered = true;
 }
 
 static void apply_poll_body(struct poll *p, const struct nc_buf *body) {
-    const struct nc_notice_poller_options *o = &p->all->o;
+    struct nc_daemon *d = p->all->d;
     struct nc_err err = NC_ERR_INIT;
     struct nc_notice notice;
-    const int r = nc_notice_read(p->source, body, o->sink.now(o->sink.userdata), &notice, &err);
+    const int r = nc_notice_read(p->source, body, nc_daemon_now(d), &notice, &err);
 
     if (r < 0) {
         fail_poll(p, &err);
@@ -131,16 +131,16 @@ static void apply_poll_body(struct poll *p, const struct nc_buf *body) {
     }
     succeed_poll(p);
     if (r > 0)
-        o->sink.notice(o->sink.userdata, &notice);
+        nc_daemon_post_notice(d, &notice);
     else if (!p->is_quiet)
-        o->sink.cleared(o->sink.userdata, p->source);
+        nc_daemon_post_cleared(d, p->source);
     p->is_quiet = r == 0;
 }
 
 static void apply_poll_absence(struct poll *p) {
     succeed_poll(p);
     if (!p->is_quiet)
-        p->all->o.sink.cleared(p->all->o.sink.userdata, p->source);
+        nc_daemon_post_cleared(p->all->d, p->source);
     p->is_quiet = true;
 }
 
@@ -148,7 +148,7 @@ static void apply_poll_absence(struct poll *p) {
 
 static void start_poll(struct poll *p) {
     const struct nc_source_info *k = p->kind;
-    struct nc_imds *imds = p->all->o.imds;
+    struct nc_imds *imds = p->all->d->imds;
     const uint64_t limit_usec = is_urgent(p) ? 2 * SECOND : 5 * SECOND;
     const struct nc_imds_call call = {.path = k->path,
                                       .max_bytes = k->max_bytes,
@@ -183,12 +183,12 @@ static void request_postponed(struct nc_notice_poller *all) {
 
 static void on_answer(void *userdata, const struct nc_imds_answer *a) {
     struct poll *p = userdata;
-    const struct nc_notice_poller_options *o = &p->all->o;
+    struct nc_daemon *d = p->all->d;
 
     p->is_in_flight = false;
     if (!p->is_off) { /* else it turned out meanwhile that nobody needs to ask */
-        o->answered(o->sink.userdata);
-        nc_histogram_add(&o->counters->imds_latency, nc_mono_usec() - p->started_usec);
+        nc_daemon_read_skew(d);
+        nc_histogram_add(&d->counters.imds_latency, nc_mono_usec() - p->started_usec);
         p->is_absent = a->status == 404;
         if (a->status == 200)
             apply_poll_body(p, &a->body);
@@ -197,7 +197,7 @@ static void on_answer(void *userdata, const struct nc_imds_answer *a) {
         else
             fail_poll(p, &a->err);
         arm(p);
-        o->evaluated(o->sink.userdata);
+        nc_imds_condition_check(d);
     }
     request_postponed(p->all);
     set_timer(p->all);
@@ -219,8 +219,8 @@ static void turn_off(struct poll *p) {
     p->is_postponed = false;
     if (!p->is_in_flight)
         p->due_usec = UINT64_MAX;
-    p->all->o.sink.cleared(p->all->o.sink.userdata, p->source);
-    p->all->o.sink.changed(p->all->o.sink.userdata);
+    nc_daemon_post_cleared(p->all->d, p->source);
+    p->all->d->is_status_due = true;
 }
 
 static void apply_life_cycle(struct nc_notice_poller *all, enum nc_life_cycle life_cycle) {
@@ -249,13 +249,13 @@ static void request_life_cycle(struct nc_notice_poller *all) {
     const struct nc_imds_question *q = &nc_imds_questions[NC_IMDS_LIFE_CYCLE];
     const struct nc_imds_call call = {.path = q->path,
                                       .max_bytes = q->max,
-                                      .timeout_usec = nc_imds_timeout(all->o.imds, 5 * SECOND),
+                                      .timeout_usec = nc_imds_timeout(all->d->imds, 5 * SECOND),
                                       .done = on_life_cycle,
                                       .userdata = all};
     struct nc_imds_answer failed = {0};
 
     all->life_due_usec = UINT64_MAX;
-    if (nc_imds_get(all->o.imds, &call, &failed.err) < 0)
+    if (nc_imds_get(all->d->imds, &call, &failed.err) < 0)
         on_life_cycle(all, &failed);
 }
 
@@ -293,15 +293,14 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
 
 /* --- the handle */
 
-int nc_notice_poller_new(const struct nc_notice_poller_options *o, struct nc_notice_poller **ret,
-                         struct nc_err *err) {
+int nc_notice_poller_new(struct nc_daemon *d, struct nc_notice_poller **ret, struct nc_err *err) {
     struct nc_notice_poller *all = nc_calloc(1, sizeof(*all));
     int r;
 
-    all->o = *o;
-    all->seed = nc_backoff_seed(o->instance_id);
-    r = sd_event_add_time(o->event, &all->timer, CLOCK_MONOTONIC, 0, TIMER_ACCURACY_USEC, on_timer,
-                          all);
+    all->d = d;
+    all->seed = nc_backoff_seed(d->gather.facts.instance_id);
+    r = sd_event_add_time(d->app->event, &all->timer, CLOCK_MONOTONIC, 0, TIMER_ACCURACY_USEC,
+                          on_timer, all);
     if (r < 0) {
         nc_notice_poller_free(all);
         return nc_err_set(err, NC_ERR_HOST, r, "event loop: %s", strerror(-r));
@@ -310,9 +309,9 @@ int nc_notice_poller_new(const struct nc_notice_poller_options *o, struct nc_not
         if (nc_sources[s].path)
             all->polls[all->n_polls++] =
                 (struct poll){.kind = &nc_sources[s], .source = (enum nc_source)s, .all = all};
-    if (o->life_cycle != NC_LIFE_CYCLE_UNKNOWN) {
+    if (d->gather.facts.life_cycle != NC_LIFE_CYCLE_UNKNOWN) {
         all->life_due_usec = UINT64_MAX;
-        apply_life_cycle(all, o->life_cycle);
+        apply_life_cycle(all, d->gather.facts.life_cycle);
     }
     *ret = all;
     return 0;
@@ -366,7 +365,7 @@ bool nc_notice_poller_get_view(const struct nc_notice_poller *all, enum nc_sourc
                      : p->error.class != NC_ERR_NONE ? "failing"
                      : p->is_answered                ? "ok"
                                                      : "waiting";
-        ret->last_usec = all->o.counters->imds_success_usec[s];
+        ret->last_usec = all->d->counters.imds_success_usec[s];
         ret->error = p->error.msg;
         return true;
     }

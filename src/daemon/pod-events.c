@@ -5,7 +5,7 @@
  * from the pod's uid alone, so that one whose answer was lost, or that an earlier process has sent,
  * is not made twice.
  */
-#include "pod-events.h"
+#include "daemon.h"
 
 #include "log.h"
 #include "nc/backoff.h"
@@ -20,7 +20,7 @@
 #define TIMER_ACCURACY_USEC 1000u
 
 struct nc_pod_event {
-    struct nc_pod_events *p;
+    struct nc_daemon *d;
     struct nc_pod_event *next;
     struct nc_kube_req *req; /* NULL = it waits */
     char *namespace, *name, *uid, *message;
@@ -38,19 +38,19 @@ static void free_event(struct nc_pod_event *e) {
 }
 
 static void remove_event(struct nc_pod_event *e) {
-    struct nc_pod_events *p = e->p;
-    struct nc_pod_event **at = &p->queue;
+    struct nc_daemon *d = e->d;
+    struct nc_pod_event **at = &d->pod_events.queue;
 
     while (*at != e)
         at = &(*at)->next;
     *at = e->next;
-    p->n--;
+    d->pod_events.n--;
     free_event(e);
 }
 
 static void drop_event(struct nc_pod_event *e, const char *why) {
     nc_log(NC_LOG_DEBUG, NULL, "event of pod %s/%s dropped: %s", e->namespace, e->name, why);
-    e->p->o.counters->pod_events_dropped++;
+    e->d->counters.pod_events_dropped++;
     remove_event(e);
 }
 
@@ -60,18 +60,18 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
 }
 
 /* Behind whatever else the loop has to do. */
-static void arm(struct nc_pod_events *p, uint64_t at_usec) {
+static void arm(struct nc_daemon *d, uint64_t at_usec) {
     int r;
 
-    if (p->timer) {
-        r = sd_event_source_set_time(p->timer, at_usec);
+    if (d->pod_events.timer) {
+        r = sd_event_source_set_time(d->pod_events.timer, at_usec);
         if (r >= 0)
-            r = sd_event_source_set_enabled(p->timer, SD_EVENT_ONESHOT);
+            r = sd_event_source_set_enabled(d->pod_events.timer, SD_EVENT_ONESHOT);
     } else {
-        r = sd_event_add_time(p->o.event, &p->timer, CLOCK_MONOTONIC, at_usec, TIMER_ACCURACY_USEC,
-                              on_timer, p);
+        r = sd_event_add_time(d->app->event, &d->pod_events.timer, CLOCK_MONOTONIC, at_usec,
+                              TIMER_ACCURACY_USEC, on_timer, d);
         if (r >= 0)
-            r = sd_event_source_set_priority(p->timer, SD_EVENT_PRIORITY_IDLE);
+            r = sd_event_source_set_priority(d->pod_events.timer, SD_EVENT_PRIORITY_IDLE);
     }
     if (r < 0)
         nc_log(NC_LOG_ERROR, NULL, "event loop: timer of pod events: %s", strerror(-r));
@@ -83,35 +83,37 @@ static bool is_refused(const struct nc_kube_status *status) {
            && status->http != 429;
 }
 
-static void note_failure(struct nc_pod_events *p) {
+static void note_failure(struct nc_daemon *d) {
     const struct nc_backoff b = {RETRY_FIRST_USEC, RETRY_MAX_USEC};
 
-    p->failures++;
-    p->not_before_usec = nc_mono_usec() + nc_backoff_pause(&b, p->failures, 0);
+    d->pod_events.failures++;
+    d->pod_events.not_before_usec =
+        nc_mono_usec() + nc_backoff_pause(&b, d->pod_events.failures, 0);
 }
 
 static void on_sent(void *userdata, const struct nc_value *object,
                     const struct nc_kube_status *status, const struct nc_err *err) {
     struct nc_pod_event *e = userdata;
-    struct nc_pod_events *p = e->p;
+    struct nc_daemon *d = e->d;
 
     e->req = NULL;
-    p->in_flight--;
+    d->pod_events.in_flight--;
     if (err->class == NC_ERR_NONE || nc_event_exists(status)) {
-        p->failures = 0;
-        p->o.counters->pod_events_sent++;
+        d->pod_events.failures = 0;
+        d->counters.pod_events_sent++;
         remove_event(e);
     } else if (is_refused(status)) {
         drop_event(e, err->msg);
     } else {
-        note_failure(p);
+        note_failure(d);
     }
-    if (p->n > 0)
-        arm(p, p->not_before_usec > nc_mono_usec() ? p->not_before_usec : nc_mono_usec());
+    if (d->pod_events.n > 0)
+        arm(d, d->pod_events.not_before_usec > nc_mono_usec() ? d->pod_events.not_before_usec
+                                                              : nc_mono_usec());
 }
 
 static int start(struct nc_pod_event *e, struct nc_err *err) {
-    struct nc_pod_events *p = e->p;
+    struct nc_daemon *d = e->d;
     const struct nc_event event = {.kind = "Pod",
                                    .api_version = "v1",
                                    .namespace = e->namespace,
@@ -120,102 +122,103 @@ static int start(struct nc_pod_event *e, struct nc_err *err) {
                                    .is_once = true,
                                    .reason = REASON,
                                    .message = e->message,
-                                   .host = *p->o.node_name,
+                                   .host = d->node_name,
                                    .first_usec = e->at_usec,
                                    .last_usec = e->at_usec,
                                    .count = 1};
 
-    return nc_event_start(p->o.api->connection.kube, &event,
+    return nc_event_start(d->api.connection.kube, &event,
                           &(struct nc_event_receiver){.done = on_sent, .userdata = e}, &e->req,
                           err);
 }
 
-static void drop_expired(struct nc_pod_events *p) {
-    const uint64_t now = p->o.now(p->o.userdata);
+static void drop_expired(struct nc_daemon *d) {
+    const uint64_t now = nc_daemon_now(d);
     struct nc_pod_event *next;
 
-    for (struct nc_pod_event *e = p->queue; e; e = next) {
+    for (struct nc_pod_event *e = d->pod_events.queue; e; e = next) {
         next = e->next;
         if (!e->req && now >= e->until_usec)
             drop_event(e, "the API server did not take it in time");
     }
 }
 
-void nc_pod_events_send(struct nc_pod_events *p) {
+void nc_pod_events_send(struct nc_daemon *d) {
     const uint64_t mono = nc_mono_usec();
-    const bool is_evicting = p->o.is_evicting(p->o.userdata);
+    const bool is_evicting = d->pods.requests;
     struct nc_err err = NC_ERR_INIT;
 
-    drop_expired(p);
-    if (p->n == 0)
+    drop_expired(d);
+    if (d->pod_events.n == 0)
         return;
-    if (mono < p->not_before_usec || !nc_api_session_is_up(p->o.api)) {
-        arm(p, p->not_before_usec > mono ? p->not_before_usec : mono + RETRY_FIRST_USEC);
+    if (mono < d->pod_events.not_before_usec || !nc_api_session_is_up(&d->api)) {
+        arm(d, d->pod_events.not_before_usec > mono ? d->pod_events.not_before_usec
+                                                    : mono + RETRY_FIRST_USEC);
         return;
     }
-    for (struct nc_pod_event *e = p->queue; e; e = e->next) {
+    for (struct nc_pod_event *e = d->pod_events.queue; e; e = e->next) {
         if (e->req)
             continue;
-        if (p->in_flight >= (is_evicting ? 1 : IN_FLIGHT_MAX))
+        if (d->pod_events.in_flight >= (is_evicting ? 1 : IN_FLIGHT_MAX))
             break;
         if (start(e, &err) < 0) {
-            note_failure(p);
-            arm(p, p->not_before_usec);
+            note_failure(d);
+            arm(d, d->pod_events.not_before_usec);
             return;
         }
-        p->in_flight++;
+        d->pod_events.in_flight++;
     }
 }
 
-static char *new_message(const struct nc_pod_events *p, const struct nc_pod_news *n,
-                         const char *source, uint64_t deadline_usec) {
+static char *new_message(const struct nc_daemon *d, const struct nc_pod_news *n, const char *source,
+                         uint64_t deadline_usec) {
     const char *what = n->kind == NC_POD_NEWS_FORCED ? "Force-deleted" : "Evicted";
     char deadline[32];
 
     if (!deadline_usec)
         return nc_asprintf("%s: node %s is draining (source %s, without a deadline)", what,
-                           *p->o.node_name, source);
+                           d->node_name, source);
     nc_time_format(deadline_usec, deadline);
-    return nc_asprintf("%s: node %s is draining (source %s, deadline %s)", what, *p->o.node_name,
+    return nc_asprintf("%s: node %s is draining (source %s, deadline %s)", what, d->node_name,
                        source, deadline);
 }
 
-void nc_pod_events_add(struct nc_pod_events *p, const struct nc_pod_news *n, const char *source,
+void nc_pod_events_add(struct nc_daemon *d, const struct nc_pod_news *n, const char *source,
                        uint64_t deadline_usec) {
-    const uint64_t now = p->o.now(p->o.userdata);
-    struct nc_pod_event **end = &p->queue;
+    const uint64_t now = nc_daemon_now(d);
+    struct nc_pod_event **end = &d->pod_events.queue;
     struct nc_pod_event *e;
 
-    drop_expired(p);
-    if (p->n >= NC_POD_EVENTS_MAX) {
-        p->o.counters->pod_events_dropped++;
+    drop_expired(d);
+    if (d->pod_events.n >= NC_POD_EVENTS_MAX) {
+        d->counters.pod_events_dropped++;
         return;
     }
     e = nc_calloc(1, sizeof(*e));
-    *e = (struct nc_pod_event){.p = p,
+    *e = (struct nc_pod_event){.d = d,
                                .namespace = nc_strdup(n->namespace),
                                .name = nc_strdup(n->name),
                                .uid = nc_strdup(n->uid),
-                               .message = new_message(p, n, source, deadline_usec),
+                               .message = new_message(d, n, source, deadline_usec),
                                .at_usec = nc_now_usec(),
                                .until_usec = deadline_usec > now ? deadline_usec : now + KEEP_USEC};
     while (*end)
         end = &(*end)->next;
     *end = e;
-    p->n++;
-    if (p->in_flight == 0)
-        arm(p, nc_mono_usec());
+    d->pod_events.n++;
+    if (d->pod_events.in_flight == 0)
+        arm(d, nc_mono_usec());
 }
 
-void nc_pod_events_pause(struct nc_pod_events *p) {
-    for (struct nc_pod_event *e = p->queue; e; e = e->next)
+void nc_pod_events_pause(struct nc_daemon *d) {
+    for (struct nc_pod_event *e = d->pod_events.queue; e; e = e->next)
         e->req = nc_kube_cancel(e->req);
-    p->in_flight = 0;
+    d->pod_events.in_flight = 0;
 }
 
-void nc_pod_events_done(struct nc_pod_events *p) {
-    nc_pod_events_pause(p);
-    while (p->queue)
-        remove_event(p->queue);
-    p->timer = sd_event_source_disable_unref(p->timer);
+void nc_pod_events_done(struct nc_daemon *d) {
+    nc_pod_events_pause(d);
+    while (d->pod_events.queue)
+        remove_event(d->pod_events.queue);
+    d->pod_events.timer = sd_event_source_disable_unref(d->pod_events.timer);
 }

@@ -7,7 +7,7 @@
  * its pod by uid alone; it is answered exactly once, AWAY where it is cut off. Volumes and what a
  * shutdown left are best effort: a refusal there is no failure of a drain.
  */
-#include "pods.h"
+#include "daemon.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@
 #define CLEAN_UP_MAX 500     /* at one boot */
 
 struct nc_pod_request {
-    struct nc_pod_evictor *p;
+    struct nc_daemon *d;
     struct nc_pod_request *next;
     struct nc_kube_req *req;
     char *uid;
@@ -32,7 +32,7 @@ struct nc_pod_request {
 };
 
 struct nc_volume_request {
-    struct nc_pod_evictor *p;
+    struct nc_daemon *d;
     struct nc_volume_request *next;
     struct nc_kube_req *req;
     char *claim; /* "namespace/name" */
@@ -41,7 +41,7 @@ struct nc_volume_request {
 /* --- questions */
 
 static void unlink_pod_request(struct nc_pod_request *q) {
-    struct nc_pod_request **at = &q->p->requests;
+    struct nc_pod_request **at = &q->d->pods.requests;
 
     while (*at != q)
         at = &(*at)->next;
@@ -54,26 +54,26 @@ static void free_pod_request(struct nc_pod_request *q) {
     free(q);
 }
 
-static void post_answer(struct nc_pod_evictor *p, const char *uid, enum nc_drain_verb verb,
+static void post_answer(struct nc_daemon *d, const char *uid, enum nc_drain_verb verb,
                         const struct nc_pod_answer *answer) {
     struct nc_life_event e = {
         .kind = NC_LIFE_POD_ANSWER, .uid = uid, .verb = verb, .answer = answer};
 
-    p->o.counters->answers[verb][answer->kind]++;
-    p->o.post(p->o.userdata, &e);
+    d->counters.answers[verb][answer->kind]++;
+    nc_daemon_post(d, &e);
 }
 
-static void post_unavailable(struct nc_pod_evictor *p, const char *uid, enum nc_drain_verb verb,
+static void post_unavailable(struct nc_daemon *d, const char *uid, enum nc_drain_verb verb,
                              const char *why) {
     struct nc_pod_answer unavailable;
 
     nc_pod_answer_read(&(struct nc_pod_response){.message = why}, &unavailable);
-    post_answer(p, uid, verb, &unavailable);
+    post_answer(d, uid, verb, &unavailable);
 }
 
 /* Whether the API server is there and takes us for who we are: while a drain is held up nothing
  * else may be requested from it. */
-static void note_route(struct nc_pod_evictor *p, enum nc_drain_verb verb,
+static void note_route(struct nc_daemon *d, enum nc_drain_verb verb,
                        const struct nc_pod_result *a) {
     static const char *const verbs[] = {
         [NC_DRAIN_EVICT] = "evict", [NC_DRAIN_MARK] = "mark", [NC_DRAIN_DELETE] = "delete"};
@@ -81,55 +81,55 @@ static void note_route(struct nc_pod_evictor *p, enum nc_drain_verb verb,
 
     if (a->answer.kind == NC_ANSWER_UNAVAILABLE) {
         (void)nc_err_set(&err, a->class, a->code, "%s pod: %s", verbs[verb], a->answer.message);
-        nc_api_session_failed(p->o.api, &err);
+        nc_api_session_failed(d, &err);
     } else if (a->class == NC_ERR_NONE) {
-        nc_api_session_well(p->o.api);
+        nc_api_session_well(d);
     } else {
-        p->o.counters->api_errors[a->class]++;
+        d->counters.api_errors[a->class]++;
     }
 }
 
 /* Once nothing of it is in flight: what nobody answered to is not asked again in this life. */
-static void note_clean_up(struct nc_pod_evictor *p) {
-    if (!p->wants_clean_up || !p->is_left_listed)
+static void note_clean_up(struct nc_daemon *d) {
+    if (!d->pods.wants_clean_up || !d->pods.is_left_listed)
         return;
-    for (const struct nc_pod_request *q = p->requests; q; q = q->next)
+    for (const struct nc_pod_request *q = d->pods.requests; q; q = q->next)
         if (q->is_clean_up)
             return;
-    p->wants_clean_up = false;
-    p->o.cleaned_up(p->o.userdata);
+    d->pods.wants_clean_up = false;
+    d->is_state_due = true;
 }
 
 static void on_pod_answer(void *userdata, const struct nc_pod_result *a) {
     struct nc_pod_request *q = userdata;
-    struct nc_pod_evictor *p = q->p;
+    struct nc_daemon *d = q->d;
 
     unlink_pod_request(q);
     q->req = NULL;
-    nc_histogram_add(&p->o.counters->api_latency, a->duration_usec);
-    note_route(p, q->verb, a);
+    nc_histogram_add(&d->counters.api_latency, a->duration_usec);
+    note_route(d, q->verb, a);
     if (!q->is_clean_up)
-        post_answer(p, q->uid, q->verb, &a->answer);
+        post_answer(d, q->uid, q->verb, &a->answer);
     free_pod_request(q);
-    note_clean_up(p);
+    note_clean_up(d);
 }
 
-static int start_request(struct nc_pod_evictor *p, const struct nc_drain_action *a,
-                         bool is_clean_up, struct nc_err *err) {
+static int start_request(struct nc_daemon *d, const struct nc_drain_action *a, bool is_clean_up,
+                         struct nc_err *err) {
     struct nc_pod_request *q = nc_calloc(1, sizeof(*q));
     int r;
 
-    *q = (struct nc_pod_request){.p = p,
-                                 .next = p->requests,
+    *q = (struct nc_pod_request){.d = d,
+                                 .next = d->pods.requests,
                                  .uid = nc_strdup(a->pod->uid),
                                  .verb = a->verb,
                                  .is_clean_up = is_clean_up,
                                  .started_usec = nc_mono_usec()};
     q->timeout_usec = nc_pod_send_timeout(a->verb, a->attempt);
-    p->o.counters->api_requests++;
-    r = nc_pod_send(p->o.api->connection.kube,
+    d->counters.api_requests++;
+    r = nc_pod_send(d->api.connection.kube,
                     &(struct nc_pod_call){.action = a,
-                                          .now_usec = p->o.now(p->o.userdata),
+                                          .now_usec = nc_daemon_now(d),
                                           .timeout_usec = q->timeout_usec,
                                           .done = on_pod_answer,
                                           .userdata = q},
@@ -138,25 +138,25 @@ static int start_request(struct nc_pod_evictor *p, const struct nc_drain_action 
         free_pod_request(q);
         return r;
     }
-    p->requests = q;
+    d->pods.requests = q;
     return 0;
 }
 
-void nc_pod_evictor_send(struct nc_pod_evictor *p, const struct nc_drain_action *a) {
+void nc_pod_evictor_send(struct nc_daemon *d, const struct nc_drain_action *a) {
     struct nc_err err = NC_ERR_INIT;
 
-    if (!nc_api_session_is_up(p->o.api)) {
-        post_unavailable(p, a->pod->uid, a->verb, "not connected to the API server");
+    if (!nc_api_session_is_up(&d->api)) {
+        post_unavailable(d, a->pod->uid, a->verb, "not connected to the API server");
         return;
     }
-    if (start_request(p, a, false, &err) < 0) {
-        nc_api_session_failed(p->o.api, &err);
-        post_unavailable(p, a->pod->uid, a->verb, err.msg);
+    if (start_request(d, a, false, &err) < 0) {
+        nc_api_session_failed(d, &err);
+        post_unavailable(d, a->pod->uid, a->verb, err.msg);
     }
 }
 
-bool nc_pod_evictor_is_stuck(const struct nc_pod_evictor *p, uint64_t mono_usec) {
-    for (const struct nc_pod_request *q = p->requests; q; q = q->next)
+bool nc_pod_evictor_is_stuck(const struct nc_daemon *d, uint64_t mono_usec) {
+    for (const struct nc_pod_request *q = d->pods.requests; q; q = q->next)
         if (mono_usec > q->started_usec + 2 * q->timeout_usec)
             return true;
     return false;
@@ -165,7 +165,7 @@ bool nc_pod_evictor_is_stuck(const struct nc_pod_evictor *p, uint64_t mono_usec)
 /* --- volumes of pods that stay */
 
 static void unlink_volume_request(struct nc_volume_request *q) {
-    struct nc_volume_request **at = &q->p->volume_requests;
+    struct nc_volume_request **at = &q->d->pods.volume_requests;
 
     while (*at != q)
         at = &(*at)->next;
@@ -188,9 +188,9 @@ static int get(struct nc_volume_request *q, const char *what, const char *path,
                                       .done = done,
                                       .userdata = q};
     struct nc_err err = NC_ERR_INIT;
-    const int r = nc_kube_start(q->p->o.api->connection.kube, &call, &q->req, &err);
+    const int r = nc_kube_start(q->d->api.connection.kube, &call, &q->req, &err);
 
-    q->p->o.counters->api_requests++;
+    q->d->counters.api_requests++;
     if (r < 0)
         nc_log(NC_LOG_DEBUG, NULL, "volume of %s: %s, ignoring", q->claim, err.msg);
     return r;
@@ -202,7 +202,7 @@ static void give_up(struct nc_volume_request *q, const struct nc_kube_status *st
     if (err->class != NC_ERR_NONE)
         nc_log(NC_LOG_DEBUG, NULL, "volume of %s: %s, ignoring", q->claim, err->msg);
     if (status->http == 0 || status->http >= 429) {
-        struct nc_strv *result = &q->p->staying_claims;
+        struct nc_strv *result = &q->d->pods.staying_claims;
         for (size_t i = 0; i < result->n; i++)
             if (nc_streq(result->v[i], q->claim)) {
                 free(result->v[i]);
@@ -219,12 +219,12 @@ static void on_volume(void *userdata, const struct nc_value *object,
                       const struct nc_kube_status *status, const struct nc_err *err) {
     struct nc_volume_request *q = userdata;
     nc_auto_free char *name = nc_volume_read(object, q->claim);
-    struct nc_pod_evictor *p = q->p;
+    struct nc_daemon *d = q->d;
 
     q->req = NULL;
-    if (name && p->staying_volumes.n < VOLUMES_MAX) {
-        nc_strv_add(&p->staying_volumes, name);
-        p->o.volume_found(p->o.userdata);
+    if (name && d->pods.staying_volumes.n < VOLUMES_MAX) {
+        nc_strv_add(&d->pods.staying_volumes, name);
+        nc_own_node_refresh(d);
     }
     give_up(q, status, err);
 }
@@ -240,22 +240,23 @@ static void on_claim(void *userdata, const struct nc_value *object,
     give_up(q, status, err);
 }
 
-static void request_volume(struct nc_pod_evictor *p, const char *namespace, const char *name) {
+static void request_volume(struct nc_daemon *d, const char *namespace, const char *name) {
     nc_auto_free char *claim = nc_asprintf("%s/%s", namespace, name);
     nc_auto_free char *path = nc_volume_claim_path(namespace, name);
     struct nc_volume_request *q;
 
-    if (!path || p->staying_claims.n >= VOLUMES_MAX || nc_strv_contains(&p->staying_claims, claim))
+    if (!path || d->pods.staying_claims.n >= VOLUMES_MAX
+        || nc_strv_contains(&d->pods.staying_claims, claim))
         return;
     q = nc_calloc(1, sizeof(*q));
-    *q = (struct nc_volume_request){.p = p, .claim = nc_steal(&claim)};
+    *q = (struct nc_volume_request){.d = d, .claim = nc_steal(&claim)};
     if (get(q, "get volume claim", path, on_claim) < 0) {
         free_volume_request(q);
         return;
     }
-    nc_strv_add(&p->staying_claims, q->claim);
-    q->next = p->volume_requests;
-    p->volume_requests = q;
+    nc_strv_add(&d->pods.staying_claims, q->claim);
+    q->next = d->pods.volume_requests;
+    d->pods.volume_requests = q;
 }
 
 /* A pod that has ended keeps no volume; one that is eligible is waited for. */
@@ -263,20 +264,20 @@ static bool stays(enum nc_pod_excluded e) {
     return e != NC_POD_ELIGIBLE && e != NC_POD_TERMINAL;
 }
 
-void nc_pod_evictor_query_volumes(struct nc_pod_evictor *p, const struct nc_drain *drain,
+void nc_pod_evictor_query_volumes(struct nc_daemon *d, const struct nc_drain *drain,
                                   const struct nc_drain_rules *rules) {
     const size_t room = drain ? nc_drain_count(drain) : 0;
-    const uint64_t now = p->o.now(p->o.userdata);
+    const uint64_t now = nc_daemon_now(d);
     nc_auto_free struct nc_drain_line *lines = NULL;
     size_t n;
 
-    if (!nc_api_session_is_up(p->o.api) || room == 0 || room > LINES_MAX)
+    if (!nc_api_session_is_up(&d->api) || room == 0 || room > LINES_MAX)
         return;
     lines = nc_calloc(room, sizeof(*lines));
     n = nc_drain_lines(drain, rules, now, lines, room);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; stays(lines[i].excluded) && k < lines[i].pod->claims.n; k++)
-            request_volume(p, lines[i].pod->namespace, lines[i].pod->claims.v[k]);
+            request_volume(d, lines[i].pod->namespace, lines[i].pod->claims.v[k]);
 }
 
 /* --- the watch */
@@ -284,13 +285,13 @@ void nc_pod_evictor_query_volumes(struct nc_pod_evictor *p, const struct nc_drai
 /* When a pod's grace ends is counted on the API server's clock, what a drain waits for on EC2's.
  * Where the two disagree, a pod that has just begun to end would seem to be stuck, or to end too
  * late. What both keep to, and what an answer may be late by, is not touched. */
-static uint64_t by_ec2s_clock(struct nc_pod_evictor *p, uint64_t usec) {
-    const uint64_t reported = nc_kube_boot_usec(p->o.api->connection.kube);
-    const uint64_t theirs = reported ? reported : p->api_boot_usec;
-    const uint64_t ours = p->o.now(p->o.userdata) - nc_boot_usec();
+static uint64_t by_ec2s_clock(struct nc_daemon *d, uint64_t usec) {
+    const uint64_t reported = nc_kube_boot_usec(d->api.connection.kube);
+    const uint64_t theirs = reported ? reported : d->pods.api_boot_usec;
+    const uint64_t ours = nc_daemon_now(d) - nc_boot_usec();
     const uint64_t apart = theirs > ours ? theirs - ours : ours - theirs;
 
-    p->api_boot_usec = theirs;
+    d->pods.api_boot_usec = theirs;
     if (!usec || !theirs || apart <= NC_CLOCKS_AGREE_USEC)
         return usec;
     if (theirs < ours)
@@ -298,73 +299,73 @@ static uint64_t by_ec2s_clock(struct nc_pod_evictor *p, uint64_t usec) {
     return usec > apart ? usec - apart : 1;
 }
 
-static void handle_pod(struct nc_pod_evictor *p, const struct nc_value *object) {
+static void handle_pod(struct nc_daemon *d, const struct nc_value *object) {
     struct nc_pod pod = {0};
     struct nc_life_event e = {.kind = NC_LIFE_POD, .pod = &pod};
     struct nc_err err = NC_ERR_INIT;
 
     if (nc_pod_read(object, &pod, &err) < 0) {
-        nc_api_session_failed(p->o.api, &err);
+        nc_api_session_failed(d, &err);
         e.kind = NC_LIFE_POD_UNREADABLE;
     }
-    pod.deletion_usec = by_ec2s_clock(p, pod.deletion_usec);
-    pod.created_usec = by_ec2s_clock(p, pod.created_usec);
-    p->o.post(p->o.userdata, &e);
+    pod.deletion_usec = by_ec2s_clock(d, pod.deletion_usec);
+    pod.created_usec = by_ec2s_clock(d, pod.created_usec);
+    nc_daemon_post(d, &e);
 }
 
-static void handle_pod_absence(struct nc_pod_evictor *p, const struct nc_value *object) {
+static void handle_pod_absence(struct nc_daemon *d, const struct nc_value *object) {
     struct nc_life_event e = {.kind = NC_LIFE_POD_GONE};
 
     e.uid = nc_value_string(nc_value_path(object, "metadata.uid"));
     if (e.uid)
-        p->o.post(p->o.userdata, &e);
+        nc_daemon_post(d, &e);
 }
 
 /* A list or an event came: whatever else is refused, the pods are shown. */
-static void pods_are_well(struct nc_pod_evictor *p) {
-    nc_api_session_note_pods(p->o.api, NULL);
+static void pods_are_well(struct nc_daemon *d) {
+    nc_api_session_note_pods(d, NULL);
 }
 
 static void on_pod(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
     struct nc_life_event synced = {.kind = NC_LIFE_PODS_SYNCED};
-    struct nc_pod_evictor *p = userdata;
+    struct nc_daemon *d = userdata;
 
-    pods_are_well(p);
-    nc_api_session_well(p->o.api);
+    pods_are_well(d);
+    nc_api_session_well(d);
     switch (event) {
     case NC_WATCH_ADDED:
     case NC_WATCH_MODIFIED:
-        handle_pod(p, object);
+        handle_pod(d, object);
         break;
     case NC_WATCH_DELETED:
-        handle_pod_absence(p, object);
+        handle_pod_absence(d, object);
         break;
     case NC_WATCH_SYNCED:
-        p->o.post(p->o.userdata, &synced);
+        nc_daemon_post(d, &synced);
         break;
     }
 }
 
 static void on_failed(void *userdata, const struct nc_kube_status *status,
                       const struct nc_err *err) {
-    struct nc_pod_evictor *p = userdata;
+    struct nc_daemon *d = userdata;
 
-    p->o.counters->watch_restarts++;
-    nc_api_session_note_pods(p->o.api, err);
-    nc_api_session_failed(p->o.api, err);
+    d->counters.watch_restarts++;
+    nc_api_session_note_pods(d, err);
+    nc_api_session_failed(d, err);
 }
 
 static void on_well(void *userdata) {
-    struct nc_pod_evictor *p = userdata;
+    struct nc_daemon *d = userdata;
 
-    pods_are_well(p);
-    nc_api_session_well(p->o.api);
+    pods_are_well(d);
+    nc_api_session_well(d);
 }
 
-static int watch(struct nc_pod_evictor *p, const char *more, nc_watch_fn reported,
-                 struct nc_watch **ret, struct nc_err *err) {
+static int watch(struct nc_daemon *d, const char *more, nc_watch_fn reported, struct nc_watch **ret,
+                 struct nc_err *err) {
     nc_auto_free char *selector =
-        nc_asprintf("fieldSelector=spec.nodeName%%3D%s%s", *p->o.node_name, more);
+        nc_asprintf("fieldSelector=spec.nodeName%%3D%s%s", d->node_name, more);
     const struct nc_watch_options o = {
         .path = "/api/v1/pods",
         .selector = selector,
@@ -375,74 +376,74 @@ static int watch(struct nc_pod_evictor *p, const char *more, nc_watch_fn reporte
         .event = reported,
         .failed = on_failed,
         .well = on_well,
-        .userdata = p,
+        .userdata = d,
     };
 
-    return nc_watch_new(p->o.api->connection.kube, p->o.event, &o, ret, err);
+    return nc_watch_new(d->api.connection.kube, d->app->event, &o, ret, err);
 }
 
-void nc_pod_evictor_open(struct nc_pod_evictor *p) {
+void nc_pod_evictor_open(struct nc_daemon *d) {
     struct nc_err err = NC_ERR_INIT;
 
-    p->wants_watch = true;
-    if (!nc_api_session_is_up(p->o.api) || p->watch)
+    d->pods.wants_watch = true;
+    if (!nc_api_session_is_up(&d->api) || d->pods.watch)
         return;
-    if (watch(p, NC_POD_UNFINISHED, on_pod, &p->watch, &err) < 0)
-        nc_api_session_failed(p->o.api, &err);
+    if (watch(d, NC_POD_UNFINISHED, on_pod, &d->pods.watch, &err) < 0)
+        nc_api_session_failed(d, &err);
 }
 
-static void cancel_questions(struct nc_pod_evictor *p) {
-    struct nc_pod_request *all = p->requests;
+static void cancel_questions(struct nc_daemon *d) {
+    struct nc_pod_request *all = d->pods.requests;
 
-    p->requests = NULL;
+    d->pods.requests = NULL;
     while (all) {
         struct nc_pod_request *q = all;
         all = q->next;
         q->req = nc_kube_cancel(q->req);
         if (!q->is_clean_up)
-            post_unavailable(p, q->uid, q->verb, "the connection to the API server was given up");
+            post_unavailable(d, q->uid, q->verb, "the connection to the API server was given up");
         free_pod_request(q);
     }
 }
 
 /* A question that is in flight is answered: given up, an eviction may have used its budget up all
  * the same. */
-void nc_pod_evictor_unwatch(struct nc_pod_evictor *p) {
-    nc_api_session_note_pods(p->o.api, NULL);
-    p->watch = nc_watch_free(p->watch);
-    while (p->volume_requests) {
-        struct nc_volume_request *q = p->volume_requests;
-        p->volume_requests = q->next;
+void nc_pod_evictor_unwatch(struct nc_daemon *d) {
+    nc_api_session_note_pods(d, NULL);
+    d->pods.watch = nc_watch_free(d->pods.watch);
+    while (d->pods.volume_requests) {
+        struct nc_volume_request *q = d->pods.volume_requests;
+        d->pods.volume_requests = q->next;
         free_volume_request(q);
     }
-    nc_strv_done(&p->staying_claims);
-    p->staying_claims = (struct nc_strv)NC_STRV_INIT;
-    nc_strv_done(&p->staying_volumes);
-    p->staying_volumes = (struct nc_strv)NC_STRV_INIT;
+    nc_strv_done(&d->pods.staying_claims);
+    d->pods.staying_claims = (struct nc_strv)NC_STRV_INIT;
+    nc_strv_done(&d->pods.staying_volumes);
+    d->pods.staying_volumes = (struct nc_strv)NC_STRV_INIT;
 }
 
-void nc_pod_evictor_close(struct nc_pod_evictor *p) {
-    nc_pod_evictor_unwatch(p);
-    p->failed_watch = nc_watch_free(p->failed_watch);
-    p->is_left_listed = false;
-    cancel_questions(p);
+void nc_pod_evictor_close(struct nc_daemon *d) {
+    nc_pod_evictor_unwatch(d);
+    d->pods.failed_watch = nc_watch_free(d->pods.failed_watch);
+    d->pods.is_left_listed = false;
+    cancel_questions(d);
 }
 
 /* --- what a shutdown left */
 
-static void clean_up(struct nc_pod_evictor *p, const struct nc_value *object) {
+static void clean_up(struct nc_daemon *d, const struct nc_value *object) {
     struct nc_pod pod = {0};
     const struct nc_drain_action a = {
         .verb = NC_DRAIN_DELETE, .pod = &pod, .grace_sec = CLEAN_UP_GRACE_SEC, .attempt = 2};
     struct nc_err err = NC_ERR_INIT;
     size_t in_flight = 0;
 
-    for (const struct nc_pod_request *q = p->requests; q; q = q->next)
+    for (const struct nc_pod_request *q = d->pods.requests; q; q = q->next)
         in_flight++;
     if (in_flight >= CLEAN_UP_MAX || nc_pod_read(object, &pod, NULL) < 0)
         return;
     if (pod.is_shutdown_left && pod.has_controller && !pod.is_job) {
-        if (start_request(p, &a, true, &err) < 0)
+        if (start_request(d, &a, true, &err) < 0)
             nc_log(NC_LOG_DEBUG, NULL, "%s, ignoring", err.msg);
         else
             nc_log(NC_LOG_INFO, NULL, "pod %s/%s was left behind by a shutdown, deleting it",
@@ -452,24 +453,24 @@ static void clean_up(struct nc_pod_evictor *p, const struct nc_value *object) {
 }
 
 static void on_left(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
-    struct nc_pod_evictor *p = userdata;
+    struct nc_daemon *d = userdata;
 
-    on_well(p); /* the watch ends with its list: nobody else reports it */
+    on_well(d); /* the watch ends with its list: nobody else reports it */
     if (event == NC_WATCH_ADDED) {
-        clean_up(p, object);
+        clean_up(d, object);
     } else if (event == NC_WATCH_SYNCED) {
-        p->is_left_listed = true;
-        p->failed_watch = nc_watch_free(p->failed_watch);
-        note_clean_up(p);
+        d->pods.is_left_listed = true;
+        d->pods.failed_watch = nc_watch_free(d->pods.failed_watch);
+        note_clean_up(d);
     }
 }
 
-void nc_pod_evictor_clean_up(struct nc_pod_evictor *p) {
+void nc_pod_evictor_clean_up(struct nc_daemon *d) {
     struct nc_err err = NC_ERR_INIT;
 
-    if (!p->wants_clean_up || p->is_left_listed || !nc_api_session_is_up(p->o.api)
-        || p->failed_watch)
+    if (!d->pods.wants_clean_up || d->pods.is_left_listed || !nc_api_session_is_up(&d->api)
+        || d->pods.failed_watch)
         return;
-    if (watch(p, "%2Cstatus.phase%3DFailed", on_left, &p->failed_watch, &err) < 0)
-        nc_api_session_failed(p->o.api, &err);
+    if (watch(d, "%2Cstatus.phase%3DFailed", on_left, &d->pods.failed_watch, &err) < 0)
+        nc_api_session_failed(d, &err);
 }

@@ -4,7 +4,7 @@
  * What it requested is kept before it is removed: whoever ends us in between finds the one or the
  * other.
  */
-#include "requests.h"
+#include "daemon.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,20 +16,20 @@
 #include "log.h"
 #include "nc/file.h"
 #include "nc/str.h"
-#include "process.h"
 
 #define REQUEST_MAX_BYTES 4096
 #define RETRY_USEC 5000000u
 
-static void keep(const struct nc_requests *r) {
-    r->kept(r->sink.userdata);
-    r->sink.changed(r->sink.userdata);
+static void keep(struct nc_daemon *d) {
+    if (d->is_state_due) /* what was requested must survive us: its file is removed now */
+        nc_daemon_state_save(d);
+    d->is_status_due = true;
 }
 
-static void refuse(const struct nc_requests *r, const char *path, const struct nc_err *err) {
+static void refuse(struct nc_daemon *d, const char *path, const struct nc_err *err) {
     nc_auto_free char *message = nc_asprintf("%s: %s; ignored", path, err->msg);
 
-    r->refused(r->sink.userdata, message);
+    nc_daemon_refuse_request(d, message, NULL);
 }
 
 /* What another user may have written is not root's word, though root put it there. */
@@ -46,7 +46,7 @@ static int check_owner(const char *path, struct nc_err *err) {
         (unsigned)st.st_uid, (unsigned)st.st_mode & 07777);
 }
 
-static void apply_drain_file(const struct nc_requests *q, const char *path) {
+static void apply_drain_file(struct nc_daemon *d, const char *path) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     struct nc_notice notice;
     struct nc_err err = NC_ERR_INIT;
@@ -60,23 +60,23 @@ static void apply_drain_file(const struct nc_requests *q, const char *path) {
         r = nc_notice_read_request(text.data ? text.data : "", text.len, NC_SOURCE_OPERATOR,
                                    &notice, &err);
     if (r > 0)
-        r = nc_notice_check_deadline(&notice, q->sink.now(q->sink.userdata), &err);
+        r = nc_notice_check_deadline(&notice, nc_daemon_now(d), &err);
     if (r < 0)
-        refuse(q, path, &err);
+        refuse(d, path, &err);
     else
-        q->sink.notice(q->sink.userdata, &notice);
-    keep(q);
+        nc_daemon_post_notice(d, &notice);
+    keep(d);
     (void)unlink(path);
 }
 
-static void apply_undrain_file(const struct nc_requests *q, const char *path) {
+static void apply_undrain_file(struct nc_daemon *d, const char *path) {
     struct nc_err err = NC_ERR_INIT;
 
     if (check_owner(path, &err) == 0)
-        q->sink.cleared(q->sink.userdata, NC_SOURCE_OPERATOR);
+        nc_daemon_post_cleared(d, NC_SOURCE_OPERATOR);
     else
-        refuse(q, path, &err);
-    keep(q);
+        refuse(d, path, &err);
+    keep(d);
     (void)unlink(path);
 }
 
@@ -90,17 +90,17 @@ static uint64_t written_nsec(const char *path) {
 }
 
 /* Whatever is there, in the order in which it was written: precedence counts. */
-static void apply_request_files(const struct nc_requests *r) {
-    nc_auto_free char *drain = nc_asprintf("%s/" NC_REQUEST_DRAIN, r->folder);
-    nc_auto_free char *undrain = nc_asprintf("%s/" NC_REQUEST_UNDRAIN, r->folder);
+static void apply_request_files(struct nc_daemon *d) {
+    nc_auto_free char *drain = nc_asprintf("%s/" NC_REQUEST_DRAIN, d->requests.folder);
+    nc_auto_free char *undrain = nc_asprintf("%s/" NC_REQUEST_UNDRAIN, d->requests.folder);
     const uint64_t drain_nsec = written_nsec(drain), undrain_nsec = written_nsec(undrain);
 
     if (undrain_nsec > 0 && undrain_nsec < drain_nsec)
-        apply_undrain_file(r, undrain);
+        apply_undrain_file(d, undrain);
     if (drain_nsec > 0)
-        apply_drain_file(r, drain);
+        apply_drain_file(d, drain);
     if (undrain_nsec > 0 && undrain_nsec >= drain_nsec)
-        apply_undrain_file(r, undrain);
+        apply_undrain_file(d, undrain);
 }
 
 static int on_change(sd_event_source *source, const struct inotify_event *event, void *userdata) {
@@ -108,30 +108,24 @@ static int on_change(sd_event_source *source, const struct inotify_event *event,
     return 0;
 }
 
-/* A request that survived a restart is active still; else nobody on this machine requests anything.
- */
-static void log_existing_requests(const struct nc_requests *r) {
-    struct nc_notice notice;
+static int open_folder(struct nc_daemon *d, struct nc_err *err) {
+    int k;
 
-    if (r->sink.is_active(r->sink.userdata, NC_SOURCE_OPERATOR, &notice))
-        r->sink.notice(r->sink.userdata, &notice);
-    else
-        r->sink.cleared(r->sink.userdata, NC_SOURCE_OPERATOR);
-}
-
-static int open_folder(struct nc_requests *r, struct nc_err *err) {
-    int k = nc_mkdir_p(r->folder, err);
-
-    if (k == 0 && chmod(r->folder, 0700) < 0)
-        k = nc_file_fail(err, errno, "make private", r->folder);
+    if (!d->requests.folder)
+        d->requests.folder = nc_app_path(d->app, NC_REQUEST_DIR);
+    k = nc_mkdir_p(d->requests.folder, err);
+    if (k == 0 && chmod(d->requests.folder, 0700) < 0)
+        k = nc_file_fail(err, errno, "make private", d->requests.folder);
     if (k < 0)
         return k;
-    k = sd_event_add_inotify(r->event, &r->watch, r->folder,
-                             IN_MOVED_TO | IN_CLOSE_WRITE | IN_ONLYDIR, on_change, r);
+    k = sd_event_add_inotify(d->app->event, &d->requests.watch, d->requests.folder,
+                             IN_MOVED_TO | IN_CLOSE_WRITE | IN_ONLYDIR, on_change, d);
     if (k < 0)
-        k = nc_file_fail(err, -k, "watch", r->folder);
-    log_existing_requests(r);
-    apply_request_files(r); /* observed late, where it cannot be watched: with the next attempt */
+        k = nc_file_fail(err, -k, "watch", d->requests.folder);
+    /* One that survived a restart is active still; else nobody on this machine requests anything.
+     */
+    nc_daemon_post_again(d, NC_SOURCE_OPERATOR);
+    apply_request_files(d); /* observed late, where it cannot be watched: with the next attempt */
     return k < 0 ? k : 0;
 }
 
@@ -142,20 +136,20 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
 
 /* A failure is logged once, and tried again: a full disk is emptied, a limit of the machine's
  * watches raised. */
-void nc_requests_open(struct nc_requests *r) {
+void nc_requests_open(struct nc_daemon *d) {
     struct nc_err err = NC_ERR_INIT;
-    const int k = open_folder(r, &err);
+    const int k = open_folder(d, &err);
 
-    if (k < 0 && !r->failed)
+    if (k < 0 && !d->requests.failed)
         nc_log(NC_LOG_WARNING, NULL, "%s, going on without", err.msg);
-    r->failed = k < 0;
+    d->requests.failed = k < 0;
     if (k < 0)
-        nc_timer_set(r->event, &r->timer, RETRY_USEC, on_timer, r);
+        nc_timer_set(d->app->event, &d->requests.timer, RETRY_USEC, on_timer, d);
 }
 
-void nc_requests_close(struct nc_requests *r) {
-    r->timer = sd_event_source_disable_unref(r->timer);
-    r->watch = sd_event_source_disable_unref(r->watch);
-    free(r->folder);
-    r->folder = NULL;
+void nc_requests_close(struct nc_daemon *d) {
+    d->requests.timer = sd_event_source_disable_unref(d->requests.timer);
+    d->requests.watch = sd_event_source_disable_unref(d->requests.watch);
+    free(d->requests.folder);
+    d->requests.folder = NULL;
 }

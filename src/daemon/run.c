@@ -23,6 +23,38 @@
 
 static const struct nc_backoff gather_retries = {.first_usec = 200000, .max_usec = 5000000};
 
+/* --- the session with the API server */
+
+const char *nc_daemon_kubeconfig(const struct nc_daemon *d) {
+    const struct nc_config *c = &d->gather.config;
+
+    if (d->app->opts.kubeconfig)
+        return d->app->opts.kubeconfig;
+    return c->auth == NC_AUTH_KUBECONFIG && c->kubeconfig ? c->kubeconfig : NC_KUBECONFIG;
+}
+
+void nc_daemon_connected(struct nc_daemon *d) {
+    struct nc_err err = NC_ERR_INIT;
+
+    d->is_name_used = true;
+    if (nc_own_node_open(d, &err) < 0)
+        nc_api_session_failed(d, &err);
+    if (d->pods.wants_watch)
+        nc_pod_evictor_open(d);
+    nc_pod_events_send(d);
+    if (!d->node.is_foreign)
+        nc_pod_evictor_clean_up(d);
+    nc_log(NC_LOG_INFO, &(struct nc_log_fields){.node = d->node_name}, "node %s is watched at %s",
+           d->node_name, d->api.connection.kubeconfig.server);
+}
+
+void nc_daemon_disconnected(struct nc_daemon *d) {
+    nc_own_node_close(d);
+    nc_imds_condition_close(d);
+    nc_pod_evictor_close(d);
+    nc_pod_events_pause(d);
+}
+
 /* --- configuration */
 
 static void post_rules(struct nc_daemon *d) {
@@ -69,20 +101,29 @@ static void note_gathered(struct nc_daemon *d, const struct nc_err *err) {
                d->gather.has_config ? "known" : "built-in");
 }
 
+static void open_connections(struct nc_daemon *d) {
+    struct nc_err err = NC_ERR_INIT;
+
+    if (nc_notice_poller_new(d, &d->poller, &err) < 0)
+        nc_log(NC_LOG_ERROR, NULL, "%s", err.msg);
+    if (nc_api_session_open(d, &err) < 0)
+        nc_log(NC_LOG_ERROR, NULL, "%s", err.msg);
+}
+
 /* What the polls are to request depends on what instance this is: they begin after the first
  * attempt to learn that. */
 void nc_daemon_gathered(struct nc_daemon *d, const struct nc_err *err) {
     note_gathered(d, err);
     post_rules(d);
-    nc_claim_watch_open(&d->claim);
+    nc_claim_watch_open(d);
     if (d->is_reloading) {
         d->is_reloading = false;
-        nc_api_session_check_now(&d->api); /* the kubeconfig too may be another one */
+        nc_api_session_check_now(d); /* the kubeconfig too may be another one */
         nc_notify("READY=1");
     }
     if (!d->poller)
-        nc_daemon_open_connections(d);
-    nc_api_session_resume(&d->api);
+        open_connections(d);
+    nc_api_session_resume(d);
 }
 
 static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
@@ -154,6 +195,15 @@ static void begin_life(struct nc_daemon *d) {
     nc_daemon_post(d, &start);
 }
 
+/* Without the bus or the folder of requests the daemon does what it can. */
+static void open_sources(struct nc_daemon *d) {
+    struct nc_err err = NC_ERR_INIT;
+
+    if (nc_shutdown_open(d, &err) < 0)
+        nc_log(NC_LOG_WARNING, NULL, "%s, going on without", err.msg);
+    nc_requests_open(d);
+}
+
 /* Two would write the same Node and take each other's requests. */
 static int lock_instance(struct nc_daemon *d, struct nc_err *err) {
     struct nc_err own = NC_ERR_INIT;
@@ -186,9 +236,8 @@ static int set_up(struct nc_daemon *d, struct nc_err *err) {
     d->node_name = nc_strdup(d->app->opts.node_name);
     check_conflict(d);
     nc_daemon_defaults(d);
-    nc_daemon_wire(d);
     begin_life(d);
-    nc_daemon_open_sources(d);
+    open_sources(d);
     return 0;
 }
 
@@ -220,14 +269,14 @@ static void daemon_done(struct nc_daemon *d) {
     nc_daemon_done(d);
     nc_daemon_gather_cancel(d);
     d->gather_timer = sd_event_source_disable_unref(d->gather_timer);
-    nc_api_session_close(&d->api);
-    nc_own_node_done(&d->node);
-    nc_claim_watch_done(&d->claim);
+    nc_api_session_close(d);
+    nc_own_node_done(d);
+    nc_claim_watch_done(d);
     nc_daemon_announce_done(d);
-    nc_pod_events_done(&d->pod_events);
-    nc_requests_close(&d->requests);
-    nc_shutdown_close(&d->shutdown);
-    nc_hook_runner_close(&d->hooks);
+    nc_pod_events_done(d);
+    nc_requests_close(d);
+    nc_shutdown_close(d);
+    nc_hook_runner_close(d);
     d->poller = nc_notice_poller_free(d->poller);
     nc_imds_free(d->imds);
     if (d->lock_fd >= 0)

@@ -2,7 +2,7 @@
  * A shutdown of the machine as a source like any other: its deadline is the end of the window that
  * logind gives to whoever holds a delay inhibitor.
  */
-#include "shutdown.h"
+#include "daemon.h"
 
 #include <stdio.h>
 
@@ -12,64 +12,63 @@
 
 /* A daemon that was restarted in the window knows from its saved state when that ends. */
 static void on_shutdown(void *userdata, bool is_coming, uint64_t window_usec) {
-    const struct nc_shutdown *s = userdata;
-    const uint64_t now = s->sink.now(s->sink.userdata);
+    struct nc_daemon *d = userdata;
+    const uint64_t now = nc_daemon_now(d);
+    const struct nc_notice *before = nc_life_notice(d->life, NC_SOURCE_SHUTDOWN);
     struct nc_notice notice = {.source = NC_SOURCE_SHUTDOWN, .action = "shutdown"};
     char begun[32];
 
-    s->sink.changed(s->sink.userdata);
+    d->is_status_due = true;
     if (!is_coming) {
-        s->sink.cleared(s->sink.userdata, NC_SOURCE_SHUTDOWN);
+        nc_daemon_post_cleared(d, NC_SOURCE_SHUTDOWN);
         return;
     }
-    if (!s->sink.is_active(s->sink.userdata, NC_SOURCE_SHUTDOWN, &notice)) {
+    if (before) {
+        notice = *before;
+    } else {
         nc_time_format(now, begun);
         (void)snprintf(notice.id, sizeof(notice.id), "shutdown-%s", begun);
         notice.deadline_usec = now + window_usec;
     }
-    s->sink.notice(s->sink.userdata, &notice);
+    nc_daemon_post_notice(d, &notice);
 }
 
 /* Our drop-in requests a time; another file may have precedence. */
 static void on_delay(void *userdata, uint64_t delay_usec) {
-    struct nc_shutdown *s = userdata;
+    struct nc_daemon *d = userdata;
     struct nc_err err = NC_ERR_INIT;
-    const bool is_short = nc_logind_is_short(s->root, delay_usec, &err);
+    const bool is_short = nc_logind_is_short(d->app->opts.root, delay_usec, &err);
 
-    if (is_short == (s->short_delay != NULL))
+    if (is_short == (d->shutdown.short_delay != NULL))
         return;
-    free(s->short_delay);
-    s->short_delay = is_short ? nc_strdup(err.msg) : NULL;
-    s->sink.changed(s->sink.userdata);
+    free(d->shutdown.short_delay);
+    d->shutdown.short_delay = is_short ? nc_strdup(err.msg) : NULL;
+    d->is_status_due = true;
     if (is_short)
         nc_log(NC_LOG_WARNING, NULL, "%s; %s", err.msg, err.remedy);
 }
 
-int nc_shutdown_open(struct nc_shutdown *s, sd_event *event, const char *root,
-                     const struct nc_notice_sink *sink, struct nc_err *err) {
-    struct nc_notice notice;
-
-    s->sink = *sink;
-    s->root = root;
+int nc_shutdown_open(struct nc_daemon *d, struct nc_err *err) {
     /* Where there is no logind nobody will ever state that no shutdown is coming. */
-    if (!sink->is_active(sink->userdata, NC_SOURCE_SHUTDOWN, &notice))
-        sink->cleared(sink->userdata, NC_SOURCE_SHUTDOWN);
+    if (!nc_life_notice(d->life, NC_SOURCE_SHUTDOWN))
+        nc_daemon_post_cleared(d, NC_SOURCE_SHUTDOWN);
     return nc_login_new(
-        event, &(struct nc_login_options){.told = on_shutdown, .delay = on_delay, .userdata = s},
-        &s->login, err);
+        d->app->event,
+        &(struct nc_login_options){.told = on_shutdown, .delay = on_delay, .userdata = d},
+        &d->shutdown.login, err);
 }
 
-void nc_shutdown_close(struct nc_shutdown *s) {
-    s->login = nc_login_free(s->login);
-    free(s->short_delay);
-    s->short_delay = NULL;
+void nc_shutdown_close(struct nc_daemon *d) {
+    d->shutdown.login = nc_login_free(d->shutdown.login);
+    free(d->shutdown.short_delay);
+    d->shutdown.short_delay = NULL;
 }
 
-void nc_shutdown_release(struct nc_shutdown *s) {
-    if (!s->login)
+void nc_shutdown_release(struct nc_daemon *d) {
+    if (!d->shutdown.login)
         return;
-    if (nc_login_holds(s->login))
+    if (nc_login_holds(d->shutdown.login))
         nc_log(NC_LOG_INFO, NULL, "the shutdown may go on");
-    nc_login_release(s->login);
-    s->sink.changed(s->sink.userdata);
+    nc_login_release(d->shutdown.login);
+    d->is_status_due = true;
 }

@@ -104,10 +104,8 @@ static struct nc_value *state_of(const struct nc_daemon *d) {
 /* The end of a request is kept as surely as the request. */
 static bool is_to_be_synced(struct nc_daemon *d) {
     const bool before = d->state.has_request;
-    struct nc_life_view view;
 
-    nc_life_get_view(d->life, nc_daemon_now(d), &view);
-    d->state.has_request = view.is_active[NC_SOURCE_OPERATOR];
+    d->state.has_request = nc_life_notice(d->life, NC_SOURCE_OPERATOR) != NULL;
     return before || d->state.has_request;
 }
 

@@ -15,6 +15,7 @@
 
 #include "daemon.h"
 #include "log.h"
+#include "nc/drain-report.h"
 #include "nc/report.h"
 #include "nc/str.h"
 #include "status-file.h"

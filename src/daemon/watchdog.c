@@ -28,8 +28,7 @@ static bool is_overdue(struct nc_daemon *d) {
 static bool is_stuck(struct nc_daemon *d) {
     const uint64_t now = nc_mono_usec();
 
-    return is_overdue(d) || nc_own_node_is_stuck(&d->node, now)
-           || nc_pod_evictor_is_stuck(&d->pods, now);
+    return is_overdue(d) || nc_own_node_is_stuck(d, now) || nc_pod_evictor_is_stuck(d, now);
 }
 
 /* That the loop turns is shown by being here. */

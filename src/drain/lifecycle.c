@@ -328,3 +328,15 @@ void nc_life_get_view(const struct nc_life *l, uint64_t now_usec, struct nc_life
 const struct nc_drain *nc_life_drain(const struct nc_life *l) {
     return l->is_open ? l->drain : l->no_drain;
 }
+
+const struct nc_notice *nc_life_notice(const struct nc_life *l, enum nc_source s) {
+    return l->sources[s].is_active ? &l->notices[s] : NULL;
+}
+
+bool nc_life_is_orphaned(const struct nc_life *l) {
+    return l->orphaned_usec != 0;
+}
+
+enum nc_hook_state nc_life_hook_state(const struct nc_life *l, enum nc_hook h) {
+    return l->hooks[h].run.state;
+}

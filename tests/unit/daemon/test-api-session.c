@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "api-session.h"
+#include "daemon.h"
 #include "groups.h"
 #include "log.h"
 #include "nc/str.h"
@@ -99,38 +99,32 @@ void nc_kube_whoami_cancel(struct nc_identity_call *c) {
 
 struct world {
     struct nc_app app;
-    struct nc_api_session s;
-    struct nc_counters counters;
-    char *node_name;
+    struct nc_daemon d;
 };
 
-static const char *kubeconfig(void *userdata) {
-    (void)userdata;
+const char *nc_daemon_kubeconfig(const struct nc_daemon *d) {
+    (void)d;
     return "/none/kubeconfig";
 }
 
-static bool is_urgent(void *userdata) {
-    (void)userdata;
+bool nc_daemon_is_busy(const struct nc_daemon *d) {
+    (void)d;
     return false;
 }
 
-static void on_found(void *userdata) {
-    (void)userdata;
+void nc_daemon_gather_start(struct nc_daemon *d) {
+    (void)d;
     say("found");
 }
 
-static void on_up(void *userdata) {
-    (void)userdata;
+void nc_daemon_connected(struct nc_daemon *d) {
+    (void)d;
     say("UP");
 }
 
-static void on_down(void *userdata) {
-    (void)userdata;
+void nc_daemon_disconnected(struct nc_daemon *d) {
+    (void)d;
     say("DOWN");
-}
-
-static void on_changed(void *userdata) {
-    (void)userdata;
 }
 
 /* As long as something is due. */
@@ -141,20 +135,12 @@ static void turn(struct world *w) {
 
 static int set_up(void **state) {
     struct world *w = nc_calloc(1, sizeof(*w));
-    const struct nc_api_session_options o = {.app = &w->app,
-                                             .counters = &w->counters,
-                                             .node_name = &w->node_name,
-                                             .kubeconfig = kubeconfig,
-                                             .is_urgent = is_urgent,
-                                             .found = on_found,
-                                             .up = on_up,
-                                             .down = on_down,
-                                             .changed = on_changed};
 
     memset(&script, 0, sizeof(script));
     assert_int_equal(nc_log_set_level("error"), 0);
     assert_true(sd_event_new(&w->app.event) >= 0);
-    assert_int_equal(nc_api_session_open(&w->s, &o, NULL), 0);
+    w->d.app = &w->app;
+    assert_int_equal(nc_api_session_open(&w->d, NULL), 0);
     *state = w;
     return 0;
 }
@@ -162,10 +148,10 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
     struct world *w = *state;
 
-    nc_api_session_close(&w->s);
+    nc_api_session_close(&w->d);
     sd_event_unref(w->app.event);
     nc_buf_done(&script.trace);
-    free(w->node_name);
+    free(w->d.node_name);
     free(w);
     return 0;
 }
@@ -192,13 +178,13 @@ static const struct nc_err timeout = {
 static enum nc_api_state state_of(const struct world *w) {
     const struct nc_err *err;
 
-    return nc_api_session_state(&w->s, &err);
+    return nc_api_session_state(&w->d.api, &err);
 }
 
 /* As if so much time had passed. */
 static void pass(struct world *w) {
-    w->s.connect_after_usec = w->s.renew_after_usec = 0;
-    nc_api_session_check_soon(&w->s);
+    w->d.api.connect_after_usec = w->d.api.renew_after_usec = 0;
+    nc_api_session_check_soon(&w->d);
     turn(w);
 }
 
@@ -207,13 +193,13 @@ static void pass(struct world *w) {
 static void test_with_a_certificate(void **state) {
     struct world *w = *state;
 
-    w->node_name = nc_strdup("node-1");
+    w->d.node_name = nc_strdup("node-1");
     turn(w);
     expect("connect UP");
     assert_int_equal(state_of(w), NC_API_CONNECTING);
-    nc_api_session_well(&w->s);
+    nc_api_session_well(&w->d);
     assert_int_equal(state_of(w), NC_API_CONNECTED);
-    nc_api_session_close(&w->s);
+    nc_api_session_close(&w->d);
     expect("DOWN");
 }
 
@@ -227,14 +213,14 @@ static void test_token_and_identity(void **state) {
     expect("whoami");
     give_identity("system:node:node-1", &none);
     expect("UP");
-    assert_string_equal(w->node_name, "node-1");
+    assert_string_equal(w->d.node_name, "node-1");
 }
 
 /* What is waited for is looked for again; who wrote it may have written more. */
 static void test_kubeconfig_that_comes_later(void **state) {
     struct world *w = *state;
 
-    w->node_name = nc_strdup("node-1");
+    w->d.node_name = nc_strdup("node-1");
     script.found = NC_CREDENTIALS_NO_FILE;
     turn(w);
     assert_int_equal(state_of(w), NC_API_NO_KUBECONFIG);
@@ -247,10 +233,10 @@ static void test_kubeconfig_that_comes_later(void **state) {
     expect("found");
     pass(w);
     expect(""); /* it is held */
-    nc_api_session_resume(&w->s);
+    nc_api_session_resume(&w->d);
     turn(w);
     expect("connect UP");
-    nc_api_session_resume(&w->s); /* another reading of the configuration changes nothing */
+    nc_api_session_resume(&w->d); /* another reading of the configuration changes nothing */
     turn(w);
     expect("");
 }
@@ -274,10 +260,10 @@ static void test_each_step_may_fail(void **state) {
     expect("connect token whoami");
     give_identity("somebody", &none);
     assert_int_equal(state_of(w), NC_API_REFUSED);
-    assert_non_null(strstr(w->s.error.msg, "somebody"));
-    assert_null(w->node_name);
-    assert_int_equal(w->counters.api_errors[NC_ERR_TRANSIENT], 2);
-    assert_int_equal(w->counters.api_errors[NC_ERR_AUTH], 1);
+    assert_non_null(strstr(w->d.api.error.msg, "somebody"));
+    assert_null(w->d.node_name);
+    assert_int_equal(w->d.counters.api_errors[NC_ERR_TRANSIENT], 2);
+    assert_int_equal(w->d.counters.api_errors[NC_ERR_AUTH], 1);
 }
 
 /* A token is renewed one at a time, and a failure counts only where the old one is of no use. */
@@ -285,45 +271,45 @@ static void test_renewal(void **state) {
     struct world *w = *state;
 
     script.has_plugin = true;
-    w->node_name = nc_strdup("node-1");
+    w->d.node_name = nc_strdup("node-1");
     turn(w);
-    w->s.connection.token_renew_usec = UINT64_MAX;
+    w->d.api.connection.token_renew_usec = UINT64_MAX;
     give_token(&none);
     expect("connect token UP");
-    w->s.connection.wants_token = true;
-    w->s.connection.token_wanted(w->s.connection.userdata);
+    w->d.api.connection.wants_token = true;
+    w->d.api.connection.token_wanted(w->d.api.connection.userdata);
     turn(w);
-    w->s.connection.token_wanted(w->s.connection.userdata);
+    w->d.api.connection.token_wanted(w->d.api.connection.userdata);
     turn(w);
     expect("token");
     give_token(&timeout);
-    assert_int_equal(w->s.error.class, NC_ERR_TRANSIENT);
+    assert_int_equal(w->d.api.error.class, NC_ERR_TRANSIENT);
     turn(w);
     expect("");
     pass(w);
     expect("token");
-    w->s.error = none;
-    w->s.connection.wants_token = false;
+    w->d.api.error = none;
+    w->d.api.connection.wants_token = false;
     give_token(&timeout);
-    assert_int_equal(w->s.error.class, NC_ERR_NONE);
-    assert_true(nc_api_session_is_up(&w->s));
+    assert_int_equal(w->d.api.error.class, NC_ERR_NONE);
+    assert_true(nc_api_session_is_up(&w->d.api));
 }
 
 static void test_refused_again_and_again(void **state) {
     const struct nc_err refused = {.class = NC_ERR_AUTH, .code = 401, .msg = "HTTP 401"};
     struct world *w = *state;
 
-    w->node_name = nc_strdup("node-1");
+    w->d.node_name = nc_strdup("node-1");
     turn(w);
     expect("connect UP");
     for (unsigned k = 0; k < 2; k++)
-        nc_api_session_failed(&w->s, &refused);
-    nc_api_session_well(&w->s);
+        nc_api_session_failed(&w->d, &refused);
+    nc_api_session_well(&w->d);
     for (unsigned k = 0; k < 2; k++)
-        nc_api_session_failed(&w->s, &refused);
+        nc_api_session_failed(&w->d, &refused);
     turn(w);
     expect("");
-    nc_api_session_failed(&w->s, &refused);
+    nc_api_session_failed(&w->d, &refused);
     turn(w);
     expect(""); /* not more often than every ten seconds */
     pass(w);
@@ -336,7 +322,7 @@ static void test_closed_on_the_way(void **state) {
     script.has_plugin = true;
     turn(w);
     expect("connect token");
-    nc_api_session_close(&w->s);
+    nc_api_session_close(&w->d);
     expect("[token cancelled]");
 }
 

@@ -1,7 +1,8 @@
 /*
- * Our own Node and NodeClaim: what the watch and the looks show becomes events, and what is not
- * ours is not touched. The API is a script: watches, looks and writes are caught where they are
- * begun, and their answers are told by the tests; events are caught where they are posted.
+ * Our own Node and NodeClaim, where an answer and the watch overtake each other, and what no API
+ * server is made to say elsewhere (tests/integration/test_run_*.py show the rest). The API is a
+ * script: watches, looks and writes are caught where they are begun, and their answers are told by
+ * the tests; events are caught where they are posted.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,10 +14,10 @@
 
 #include <cmocka.h>
 
+#include "daemon.h"
 #include "groups.h"
 #include "log.h"
 #include "nc/str.h"
-#include "node.h"
 #include "virtual-clock.h"
 
 #define OURS "aws:///us-west-2a/i-1"
@@ -24,14 +25,15 @@
 /* --- the script */
 
 static struct {
-    struct nc_watch_options node, claim; /* of the watches that are open */
+    struct nc_watch_options node; /* of the watch that is open */
     bool has_node, has_claim;
-    char claim_path[128];
     unsigned looks, writes;
     nc_kube_done_fn looked;
     void (*written)(void *userdata, const struct nc_node_written *w);
     bool is_active[_NC_SOURCE_MAX];
     struct nc_notice notices[_NC_SOURCE_MAX];
+    bool is_busy;
+    uint64_t now_usec;
     struct nc_buf trace;
 } script;
 
@@ -66,9 +68,7 @@ int nc_watch_new(struct nc_kube *k, sd_event *event, const struct nc_watch_optio
     (void)event;
     (void)err;
     if (strstr(o->path, "nodeclaims")) {
-        script.claim = *o;
         script.has_claim = true;
-        (void)snprintf(script.claim_path, sizeof(script.claim_path), "%s?%s", o->path, o->selector);
         *ret = &claim_watch;
     } else {
         assert_string_equal(o->path, "/api/v1/nodes");
@@ -115,37 +115,30 @@ int nc_node_send(struct nc_kube *k, const struct nc_node_call *c, struct nc_kube
     return 0;
 }
 
-static bool is_active(void *userdata, enum nc_source s, struct nc_notice *ret) {
-    (void)userdata;
-    *ret = script.notices[s];
-    return script.is_active[s];
+/* --- in the place of the daemon */
+
+const struct nc_notice *nc_life_notice(const struct nc_life *l, enum nc_source s) {
+    (void)l;
+    return script.is_active[s] ? &script.notices[s] : NULL;
 }
 
-static bool is_busy;
-static uint64_t now_usec;
-
-static bool busy(void *userdata) {
-    (void)userdata;
-    return is_busy;
+bool nc_life_is_orphaned(const struct nc_life *l) {
+    (void)l;
+    return false;
 }
 
-static uint64_t now_of(void *userdata) {
-    (void)userdata;
-    return now_usec;
+bool nc_daemon_is_busy(const struct nc_daemon *d) {
+    (void)d;
+    return script.is_busy;
 }
 
-void nc_api_session_failed(struct nc_api_session *s, const struct nc_err *err) {
-    (void)s;
-    (void)err;
-    say("failed");
+uint64_t nc_daemon_now(const struct nc_daemon *d) {
+    (void)d;
+    return script.now_usec;
 }
 
-void nc_api_session_well(struct nc_api_session *s) {
-    (void)s;
-}
-
-static void post_event(void *userdata, struct nc_life_event *e) {
-    (void)userdata;
+void nc_daemon_post(struct nc_daemon *d, struct nc_life_event *e) {
+    (void)d;
     if (e->kind == NC_LIFE_NODE)
         say("NODE%s%s", e->node->is_complete ? "(whole)" : "",
             e->node->has_cordon_record ? "+cordon" : "");
@@ -159,60 +152,60 @@ static void post_event(void *userdata, struct nc_life_event *e) {
         fail();
 }
 
-static void on_refused(void *userdata, const char *message) {
-    (void)userdata;
-    (void)message;
-    say("say:DrainRequestRefused");
-}
-
-static void on_notice(void *userdata, const struct nc_notice *n) {
-    (void)userdata;
+void nc_daemon_post_notice(struct nc_daemon *d, const struct nc_notice *n) {
+    (void)d;
     script.is_active[n->source] = true;
     script.notices[n->source] = *n;
     say("+%s:%s%s", nc_source_name(n->source), n->id, n->is_force_delete_time ? "!" : "");
 }
 
-static void on_cleared(void *userdata, enum nc_source s) {
-    (void)userdata;
+void nc_daemon_post_cleared(struct nc_daemon *d, enum nc_source s) {
+    (void)d;
     script.is_active[s] = false;
     say("-%s", nc_source_name(s));
 }
 
-/* --- as run.c wires them */
-
-static bool yes(void *userdata) {
-    (void)userdata;
-    return true;
+void nc_daemon_post_again(struct nc_daemon *d, enum nc_source s) {
+    (void)d;
+    say("=%s", nc_source_name(s));
 }
 
-static bool no(void *userdata) {
-    (void)userdata;
-    return false;
+void nc_daemon_refuse_request(struct nc_daemon *d, const char *message, const char *series) {
+    (void)d;
+    (void)message;
+    (void)series;
+    say("refused");
 }
 
-static void ignore(void *userdata) {
-    (void)userdata;
+void nc_api_session_failed(struct nc_daemon *d, const struct nc_err *err) {
+    (void)d;
+    (void)err;
+    say("failed");
 }
 
-static void ignore_value(void *userdata, const struct nc_value *v) {
-    (void)userdata;
-    (void)v;
+void nc_api_session_well(struct nc_daemon *d) {
+    (void)d;
 }
 
-static void on_claim(void *userdata) {
-    nc_own_node_report_deletion(userdata);
+void nc_imds_condition_note_metadata(struct nc_daemon *d, const struct nc_value *metadata) {
+    (void)d;
+    (void)metadata;
+}
+
+void nc_imds_condition_note_node(struct nc_daemon *d, const struct nc_value *node) {
+    (void)d;
+    (void)node;
+}
+
+void nc_pod_evictor_clean_up(struct nc_daemon *d) {
+    (void)d;
 }
 
 /* --- the world */
 
 struct world {
-    sd_event *event;
-    struct nc_own_node node;
-    struct nc_claim_watch claim;
-    struct nc_api_session api;
-    struct nc_counters counters;
-    struct nc_strv staying_volumes;
-    char *node_name, *provider_id, *boot_id;
+    struct nc_app app;
+    struct nc_daemon d;
 };
 
 static int set_up(void **state) {
@@ -220,41 +213,14 @@ static int set_up(void **state) {
     struct nc_err err = NC_ERR_INIT;
 
     memset(&script, 0, sizeof(script));
-    is_busy = false;
-    now_usec = 0;
     assert_int_equal(nc_log_set_level("error"), 0);
-    assert_int_equal(sd_event_new(&w->event), 0);
-    w->api.step = NC_SESSION_UP;
-    w->claim.o = (struct nc_claim_watch_options){.api = &w->api,
-                                                 .event = w->event,
-                                                 .counters = &w->counters,
-                                                 .is_allowed = yes,
-                                                 .changed = on_claim,
-                                                 .userdata = &w->node};
-    w->node.o = (struct nc_own_node_options){.event = w->event,
-                                             .api = &w->api,
-                                             .counters = &w->counters,
-                                             .claim = &w->claim,
-                                             .node_name = &w->node_name,
-                                             .provider_id = &w->provider_id,
-                                             .boot_id = &w->boot_id,
-                                             .staying_volumes = &w->staying_volumes,
-                                             .sink = {.now = now_of,
-                                                      .is_active = is_active,
-                                                      .notice = on_notice,
-                                                      .cleared = on_cleared,
-                                                      .changed = ignore,
-                                                      .userdata = w},
-                                             .post = post_event,
-                                             .is_busy = busy,
-                                             .is_evicting = no,
-                                             .is_orphaned = no,
-                                             .request_refused = on_refused,
-                                             .seen = ignore_value,
-                                             .found = ignore_value};
-    w->node_name = nc_strdup("node-1");
-    w->provider_id = nc_strdup(OURS);
-    assert_int_equal(nc_own_node_open(&w->node, &err), 0);
+    assert_int_equal(sd_event_new(&w->app.event), 0);
+    w->d.app = &w->app;
+    w->d.api.step = NC_SESSION_UP;
+    w->d.gather.config.claim_lookup = true;
+    w->d.node_name = nc_strdup("node-1");
+    w->d.provider_id = nc_strdup(OURS);
+    assert_int_equal(nc_own_node_open(&w->d, &err), 0);
     *state = w;
     return 0;
 }
@@ -262,12 +228,12 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
     struct world *w = *state;
 
-    nc_own_node_close(&w->node);
-    nc_own_node_done(&w->node);
-    nc_claim_watch_done(&w->claim);
-    sd_event_unref(w->event);
-    free(w->node_name);
-    free(w->provider_id);
+    nc_own_node_close(&w->d);
+    nc_own_node_done(&w->d);
+    nc_claim_watch_done(&w->d);
+    sd_event_unref(w->app.event);
+    free(w->d.node_name);
+    free(w->d.provider_id);
     nc_buf_done(&script.trace);
     free(w);
     return 0;
@@ -290,13 +256,13 @@ static void watch(struct world *w, enum nc_watch_event event, const char *uid, u
                   const char *more) {
     nc_auto_value struct nc_value *v = node(uid, version, more, "");
 
-    script.node.event(&w->node, event, event == NC_WATCH_SYNCED ? NULL : v);
+    script.node.event(&w->d, event, event == NC_WATCH_SYNCED ? NULL : v);
 }
 
 /* Turns the loop until the look that is due was begun. */
 static void wait_for_refresh(struct world *w, unsigned looks) {
     while (script.looks < looks)
-        assert_true(clock_run(w->event, 5000000) > 0);
+        assert_true(clock_run(w->app.event, 5000000) > 0);
     assert_int_equal(script.looks, looks);
 }
 
@@ -308,7 +274,7 @@ static void look(struct world *w, const char *uid, unsigned version, const char 
         nc_asprintf(",\"spec\":{\"providerID\":\"%s\"},\"status\":{}", provider_id);
     nc_auto_value struct nc_value *v = node(uid, version, more, rest);
 
-    script.looked(&w->node, v, &ok, &none);
+    script.looked(&w->d, v, &ok, &none);
 }
 
 /* A Node that was seen whole. */
@@ -343,7 +309,7 @@ static void boot_view(struct world *w, const char *uid, unsigned version, const 
         ",\"spec\":{%s},\"status\":{\"nodeInfo\":{\"bootID\":\"%s\"}}", provider_id, boot_id);
     nc_auto_value struct nc_value *v = node(uid, version, "", rest);
 
-    script.looked(&w->node, v, &ok, &none);
+    script.looked(&w->d, v, &ok, &none);
 }
 
 /* Made anew without a providerID: it is ours where our own kubelet reports it. */
@@ -351,7 +317,7 @@ static void test_whose_it_is_without_a_provider_id(void **state) {
     struct nc_node_write write = {.kind = NC_WRITE_SIGNAL};
     struct world *w = *state;
 
-    w->boot_id = nc_strdup("boot-1");
+    w->d.boot_id = nc_strdup("boot-1");
     meet(w);
     watch(w, NC_WATCH_DELETED, "u1", 11, "");
     expect("GONE -request -deletion");
@@ -359,71 +325,15 @@ static void test_whose_it_is_without_a_provider_id(void **state) {
     wait_for_refresh(w, 2);
     boot_view(w, "u2", 20, "boot-2", "");
     expect("GONE");
-    assert_true(w->node.is_doubted && !w->node.is_known && !w->node.is_foreign);
+    assert_true(w->d.node.is_doubted && !w->d.node.is_known && !w->d.node.is_foreign);
     watch(w, NC_WATCH_MODIFIED, "u2", 21, ""); /* what becomes of it is checked */
     wait_for_refresh(w, 3);
     boot_view(w, "u2", 21, "boot-1", "");
     expect("NODE(whole) -request -deletion");
-    assert_false(w->node.is_doubted);
-    nc_own_node_write(&w->node, &write);
+    assert_false(w->d.node.is_doubted);
+    nc_own_node_write(&w->d, &write);
     assert_int_equal(script.writes, 1);
-    free(nc_steal(&w->boot_id));
-}
-
-static void test_none_there(void **state) {
-    struct world *w = *state;
-
-    watch(w, NC_WATCH_SYNCED, "", 0, "");
-    expect("GONE -request -deletion");
-}
-
-static void test_another_instances(void **state) {
-    struct nc_node_write write = {.kind = NC_WRITE_SIGNAL};
-    struct world *w = *state;
-
-    watch(w, NC_WATCH_ADDED, "u1", 10, "");
-    wait_for_refresh(w, 1);
-    look(w, "u1", 10, "", "aws:///us-west-2a/i-2");
-    expect("GONE");
-    assert_true(w->node.is_foreign);
-    nc_own_node_write(&w->node, &write);
-    expect("AWAY");
-    assert_int_equal(script.writes, 0);
-    watch(w, NC_WATCH_MODIFIED, "u1", 11, ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"");
-    expect("");
-    /* It is deleted, and ours comes under the name. */
-    watch(w, NC_WATCH_DELETED, "u1", 12, "");
-    expect("GONE -request -deletion");
-    watch(w, NC_WATCH_ADDED, "u2", 13, "");
-    wait_for_refresh(w, 2);
-    look(w, "u2", 13, "", OURS);
-    expect("NODE(whole) -request -deletion");
-}
-
-/* Metadata tells nothing of the spec; only a version that was seen whole is told as whole. */
-static void test_only_metadata(void **state) {
-    struct world *w = *state;
-
-    meet(w);
-    watch(w, NC_WATCH_MODIFIED, "u1", 11, ",\"labels\":{\"a\":\"b\"}");
-    expect("NODE -request -deletion");
-    watch(w, NC_WATCH_MODIFIED, "u1", 10, "");
-    expect("NODE(whole) -request -deletion");
-    assert_int_equal(script.looks, 1); /* nothing goes on: nobody looks */
-}
-
-static void test_refreshes_while_something_goes_on(void **state) {
-    struct world *w = *state;
-
-    meet(w);
-    is_busy = true;
-    watch(w, NC_WATCH_MODIFIED, "u1", 11, "");
-    watch(w, NC_WATCH_MODIFIED, "u1", 12, "");
-    assert_int_equal(script.looks, 1);
-    wait_for_refresh(w, 2); /* one for both, a second after the last */
-    look(w, "u1", 12, "", OURS);
-    assert_int_equal(clock_run(w->event, 1200000), 0);
-    assert_int_equal(script.looks, 2);
+    free(nc_steal(&w->d.boot_id));
 }
 
 /* The answer of a write brings the Node; what the watch tells of before it must not undo that. */
@@ -435,29 +345,17 @@ static void test_the_answer_overtakes_the_watch(void **state) {
     const struct nc_node_written answer = {.outcome = NC_WRITTEN, .node = after};
 
     meet(w);
-    is_busy = true;
-    nc_own_node_write(&w->node, &write);
+    script.is_busy = true;
+    nc_own_node_write(&w->d, &write);
     assert_int_equal(script.writes, 1);
-    script.written(&w->node, &answer);
+    script.written(&w->d, &answer);
     expect("NODE(whole)+cordon -request -deletion WRITTEN");
     watch(w, NC_WATCH_MODIFIED, "u1", 11, "");
     expect("");
     watch(w, NC_WATCH_MODIFIED, "u1", 12, cordon);
     expect("NODE(whole)+cordon -request -deletion");
-    assert_int_equal(clock_run(w->event, 1200000), 0);
+    assert_int_equal(clock_run(w->app.event, 1200000), 0);
     assert_int_equal(script.looks, 1); /* it is known already */
-}
-
-static void test_a_refresh_that_fails_is_repeated(void **state) {
-    const struct nc_kube_status away = {.http = 503};
-    const struct nc_err err = {.class = NC_ERR_TRANSIENT, .code = 503};
-    struct world *w = *state;
-
-    watch(w, NC_WATCH_ADDED, "u1", 10, "");
-    wait_for_refresh(w, 1);
-    script.looked(&w->node, NULL, &away, &err);
-    expect("failed");
-    wait_for_refresh(w, 2);
 }
 
 /* Answered after the watch has shown a newer one: of before, and checked again. */
@@ -466,7 +364,7 @@ static void test_a_refresh_that_is_late_is_repeated(void **state) {
     struct world *w = *state;
 
     meet(w);
-    is_busy = true;
+    script.is_busy = true;
     watch(w, NC_WATCH_MODIFIED, "u1", 11, "");
     wait_for_refresh(w, 2);
     watch(w, NC_WATCH_MODIFIED, "u1", 12, deleting);
@@ -474,70 +372,19 @@ static void test_a_refresh_that_is_late_is_repeated(void **state) {
     look(w, "u1", 11, "", OURS);
     expect("");
     wait_for_refresh(w, 3);
-    assert_true(w->node.view.is_deleting);
-}
-
-static void test_requests(void **state) {
-    static const char good[] = ",\"annotations\":{\"nodeclaimd.io/drain-request\":"
-                               "\"{\\\"id\\\":\\\"r1\\\",\\\"mode\\\":\\\"graceful\\\"}\"}";
-    static const char garbage[] =
-        ",\"annotations\":{\"nodeclaimd.io/drain-request\":\"drain, please\"}";
-    struct world *w = *state;
-
-    meet(w);
-    watch(w, NC_WATCH_MODIFIED, "u1", 11, garbage); /* nothing was in force: taken as none */
-    expect("NODE say:DrainRequestRefused -request -deletion");
-    assert_non_null(w->node.request_refused);
-    watch(w, NC_WATCH_MODIFIED, "u1", 12, good);
-    expect("NODE +request:r1 -deletion");
-    assert_null(w->node.request_refused);
-    watch(w, NC_WATCH_MODIFIED, "u1", 13, good); /* the same again */
-    expect("NODE -deletion");
-    watch(w, NC_WATCH_MODIFIED, "u1", 14, garbage); /* lifts nothing, and was said just now */
-    expect("NODE +request:r1 -deletion");
-    assert_non_null(w->node.request_refused);
-    watch(w, NC_WATCH_MODIFIED, "u1", 15, "");
-    expect("NODE -request -deletion");
-    assert_null(w->node.request_refused);
+    assert_true(w->d.node.view.is_deleting);
 }
 
 #define REQUEST_UNTIL(id, until)                                                                   \
     ",\"annotations\":{\"nodeclaimd.io/drain-request\":\"{\\\"id\\\":\\\"" id                      \
     "\\\",\\\"mode\\\":\\\"deadline\\\",\\\"deadline\\\":\\\"" until "\\\"}\"}"
 
-/* A deadline in another time zone is hours past: nobody is to be deleted for that. */
-static void test_a_request_whose_deadline_has_passed(void **state) {
-    static const char two_hours[] = REQUEST_UNTIL("r1", "2026-01-02T01:04:05Z");
-    static const char a_minute[] = REQUEST_UNTIL("r2", "2026-01-02T03:03:05Z");
-    static const char longer[] = REQUEST_UNTIL("r3", "2026-01-02T03:03:04Z");
-    static const char ahead[] = REQUEST_UNTIL("r4", "2026-01-02T03:05:05Z");
-    static const char again[] = REQUEST_UNTIL("r4", "2026-01-02T01:05:05Z");
-    struct world *w = *state;
-
-    assert_int_equal(nc_time_parse("2026-01-02T03:04:05Z", &now_usec), 0);
-    meet(w);
-    watch(w, NC_WATCH_MODIFIED, "u1", 11, two_hours);
-    expect("NODE say:DrainRequestRefused -request -deletion");
-    assert_non_null(strstr(w->node.request_refused, "deadline 2026-01-02T01:04:05Z had passed"));
-    watch(w, NC_WATCH_MODIFIED, "u1", 12, a_minute); /* what was in flight may be so late */
-    expect("NODE +request:r2 -deletion");
-    assert_null(w->node.request_refused);
-    watch(w, NC_WATCH_MODIFIED, "u1", 13, longer); /* the one before stays */
-    expect("NODE +request:r2 -deletion");
-    assert_non_null(w->node.request_refused);
-    watch(w, NC_WATCH_MODIFIED, "u1", 14, ahead);
-    expect("NODE +request:r4 -deletion");
-    watch(w, NC_WATCH_MODIFIED, "u1", 15, again); /* of the same id, but another deadline */
-    expect("NODE +request:r4 -deletion");
-    assert_non_null(w->node.request_refused);
-}
-
 /* What a process before us had accepted stays in force however late it is. */
 static void test_a_request_in_force_stays_so(void **state) {
     static const char late[] = REQUEST_UNTIL("r1", "2026-01-02T01:04:05Z");
     struct world *w = *state;
 
-    assert_int_equal(nc_time_parse("2026-01-02T03:04:05Z", &now_usec), 0);
+    assert_int_equal(nc_time_parse("2026-01-02T03:04:05Z", &script.now_usec), 0);
     script.is_active[NC_SOURCE_REQUEST] = true;
     (void)strcpy(script.notices[NC_SOURCE_REQUEST].id, "r1");
     assert_int_equal(
@@ -546,18 +393,7 @@ static void test_a_request_in_force_stays_so(void **state) {
     wait_for_refresh(w, 1);
     look(w, "u1", 10, late, OURS);
     expect("NODE(whole) +request:r1 -deletion");
-    assert_null(w->node.request_refused);
-}
-
-static void test_deletion(void **state) {
-    struct world *w = *state;
-
-    meet(w);
-    watch(w, NC_WATCH_MODIFIED, "u1", 11, ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"");
-    expect("NODE -request +deletion:deletion-u1");
-    assert_int_equal(script.notices[NC_SOURCE_DELETION].deadline_usec, 0);
-    watch(w, NC_WATCH_DELETED, "u1", 12, ""); /* what it announced stays announced */
-    expect("GONE -request");
+    assert_null(w->d.node.request_refused);
 }
 
 /* --- the NodeClaim */
@@ -574,76 +410,17 @@ static void meet_owned(struct world *w) {
     assert_true(script.has_claim);
 }
 
-static void claim(struct world *w, const char *uid, const char *more) {
-    nc_auto_value struct nc_value *v = node(uid, 20, more, "");
-
-    script.claim.event(&w->claim, NC_WATCH_MODIFIED, v);
-}
-
 /* The time of a claim's end may rightly pass while its node observes nothing. */
 static void test_the_controllers_request_may_be_late(void **state) {
     struct world *w = *state;
 
     meet_owned(w);
-    assert_int_equal(nc_time_parse("2026-01-02T03:04:05Z", &now_usec), 0);
+    assert_int_equal(nc_time_parse("2026-01-02T03:04:05Z", &script.now_usec), 0);
     watch(w, NC_WATCH_MODIFIED, "u1", 12, OWNER REQUEST_UNTIL("claim-c1", "2026-01-02T01:04:05Z"));
     expect("NODE +request:claim-c1");
     watch(w, NC_WATCH_MODIFIED, "u1", 13, OWNER REQUEST_UNTIL("claim-c2", "2026-01-02T01:04:05Z"));
-    expect("NODE say:DrainRequestRefused +request:claim-c1");
-    assert_non_null(w->node.request_refused);
-}
-
-static void test_claim_deleted_with_its_time(void **state) {
-    struct world *w = *state;
-
-    meet_owned(w);
-    assert_string_equal(script.claim_path,
-                        "/apis/karpenter.sh/v1/nodeclaims?fieldSelector=metadata.name%3Dclaim-1");
-    claim(w, "c1", "");
-    expect("");
-    script.claim.event(&w->claim, NC_WATCH_SYNCED, NULL);
-    expect("-deletion");
-    claim(w, "another", ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"");
-    expect("");
-    claim(w, "c1",
-          ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\",\"annotations\":{"
-          "\"karpenter.sh/nodeclaim-termination-timestamp\":\"2026-01-01T00:02:00Z\"}");
-    expect("+deletion:deletion-u1!");
-    assert_int_equal(script.notices[NC_SOURCE_DELETION].deadline_usec, 1767225720000000);
-    /* That the Node is deleted too is the same ending. */
-    watch(w, NC_WATCH_MODIFIED, "u1", 12, OWNER ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"");
-    expect("NODE -request +deletion:deletion-u1!");
-}
-
-static void test_claim_whose_time_is_none(void **state) {
-    struct world *w = *state;
-
-    meet_owned(w);
-    claim(w, "c1",
-          ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\",\"annotations\":{"
-          "\"karpenter.sh/nodeclaim-termination-timestamp\":\"soon\"}");
-    expect("+deletion:deletion-u1");
-    assert_int_equal(script.notices[NC_SOURCE_DELETION].deadline_usec, 0);
-}
-
-/* No access is no failure, and is not requested again and again. */
-static void test_claim_that_may_not_be_read(void **state) {
-    const struct nc_kube_status forbidden = {.http = 403}, away = {.http = 503};
-    const struct nc_err err = {.class = NC_ERR_AUTH, .code = 403};
-    struct world *w = *state;
-
-    meet_owned(w);
-    script.claim.failed(&w->claim, &away, &err);
-    expect("failed");
-    assert_true(script.has_claim);
-    script.claim.failed(&w->claim, &forbidden, &err);
-    expect("-deletion");
-    assert_false(script.has_claim);
-    nc_claim_watch_open(&w->claim);
-    assert_false(script.has_claim);
-    w->claim.after_usec = 1; /* ten minutes later */
-    nc_claim_watch_open(&w->claim);
-    assert_true(script.has_claim);
+    expect("NODE refused =request");
+    assert_non_null(w->d.node.request_refused);
 }
 
 static void test_owners_that_are_no_claim(void **state) {
@@ -661,7 +438,7 @@ static void test_owners_that_are_no_claim(void **state) {
     meet(w);
     for (unsigned i = 0; i < NC_ARRAY_SIZE(owners); i++) {
         watch(w, NC_WATCH_MODIFIED, "u1", 11 + i, owners[i]);
-        assert_null(w->claim.name);
+        assert_null(w->d.claim.name);
         assert_false(script.has_claim);
     }
 }
@@ -674,16 +451,16 @@ static void test_closing_answers_what_is_in_flight(void **state) {
     struct world *w = *state;
 
     meet(w);
-    nc_own_node_write(&w->node, &write);
-    w->api.step = NC_SESSION_DOWN;
-    nc_own_node_close(&w->node);
+    nc_own_node_write(&w->d, &write);
+    w->d.api.step = NC_SESSION_DOWN;
+    nc_own_node_close(&w->d);
     expect("AWAY");
     assert_false(script.has_node);
-    nc_own_node_write(&w->node, &write);
+    nc_own_node_write(&w->d, &write);
     expect("AWAY");
     assert_int_equal(script.writes, 1);
-    w->api.step = NC_SESSION_UP;
-    assert_int_equal(nc_own_node_open(&w->node, &err), 0);
+    w->d.api.step = NC_SESSION_UP;
+    assert_int_equal(nc_own_node_open(&w->d, &err), 0);
     watch(w, NC_WATCH_ADDED, "u1", 10, "");
     expect("NODE(whole) -request -deletion"); /* it is known still */
 }
@@ -693,21 +470,10 @@ TEST_GROUP() {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
         TEST(test_first_sight),
         TEST(test_whose_it_is_without_a_provider_id),
-        TEST(test_none_there),
-        TEST(test_another_instances),
-        TEST(test_only_metadata),
-        TEST(test_refreshes_while_something_goes_on),
         TEST(test_the_answer_overtakes_the_watch),
-        TEST(test_a_refresh_that_fails_is_repeated),
         TEST(test_a_refresh_that_is_late_is_repeated),
-        TEST(test_requests),
-        TEST(test_a_request_whose_deadline_has_passed),
         TEST(test_a_request_in_force_stays_so),
         TEST(test_the_controllers_request_may_be_late),
-        TEST(test_deletion),
-        TEST(test_claim_deleted_with_its_time),
-        TEST(test_claim_whose_time_is_none),
-        TEST(test_claim_that_may_not_be_read),
         TEST(test_owners_that_are_no_claim),
         TEST(test_closing_answers_what_is_in_flight),
     };

@@ -7,10 +7,9 @@
 
 #include <errno.h>
 
+#include "daemon.h"
 #include "log.h"
-#include "nc/kube-drain.h"
 #include "nc/str.h"
-#include "pod-events.h"
 
 #define MAX_REQS 600
 #define SEC 1000000ull
@@ -25,7 +24,7 @@ struct nc_kube_req {
 static struct {
     struct nc_kube_req reqs[MAX_REQS];
     size_t n;
-    bool refuses, is_evicting;
+    bool refuses;
     uint64_t now_usec;
 } script;
 
@@ -70,22 +69,14 @@ int nc_kube_perform(struct nc_kube *k, const struct nc_kube_call *c, struct nc_v
     return nc_err_set(err, NC_ERR_BUG, EINVAL, "nothing waits here");
 }
 
-static uint64_t now_of(void *userdata) {
-    (void)userdata;
+uint64_t nc_daemon_now(const struct nc_daemon *d) {
+    (void)d;
     return script.now_usec;
 }
 
-static bool is_evicting(void *userdata) {
-    (void)userdata;
-    return script.is_evicting;
-}
-
 struct world {
-    struct nc_pod_events p;
-    struct nc_api_session api;
-    struct nc_counters counters;
-    char *node_name;
-    sd_event *event;
+    struct nc_app app;
+    struct nc_daemon d;
 };
 
 static int set_up(void **state) {
@@ -94,15 +85,10 @@ static int set_up(void **state) {
     memset(&script, 0, sizeof(script));
     script.now_usec = 1000 * SEC;
     assert_int_equal(nc_log_set_level("error"), 0);
-    assert_int_equal(sd_event_new(&w->event), 0);
-    w->api.step = NC_SESSION_UP;
-    w->node_name = nc_strdup("node-1");
-    w->p.o = (struct nc_pod_events_options){.event = w->event,
-                                            .api = &w->api,
-                                            .counters = &w->counters,
-                                            .node_name = &w->node_name,
-                                            .now = now_of,
-                                            .is_evicting = is_evicting};
+    assert_int_equal(sd_event_new(&w->app.event), 0);
+    w->d.app = &w->app;
+    w->d.api.step = NC_SESSION_UP;
+    w->d.node_name = nc_strdup("node-1");
     *state = w;
     return 0;
 }
@@ -110,11 +96,11 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
     struct world *w = *state;
 
-    nc_pod_events_done(&w->p);
+    nc_pod_events_done(&w->d);
     for (size_t i = 0; i < script.n; i++)
         assert_false(script.reqs[i].is_open);
-    sd_event_unref(w->event);
-    free(w->node_name);
+    sd_event_unref(w->app.event);
+    free(w->d.node_name);
     free(w);
     return 0;
 }
@@ -129,7 +115,7 @@ static void add(struct world *w, unsigned i, uint64_t deadline_usec) {
 
     (void)snprintf(name, sizeof(name), "pod-%u", i);
     (void)snprintf(uid, sizeof(uid), "uid-%u", i);
-    nc_pod_events_add(&w->p, &n, "spot", deadline_usec);
+    nc_pod_events_add(&w->d, &n, "spot", deadline_usec);
 }
 
 static void got(size_t i, int http) {
@@ -144,9 +130,9 @@ static void got(size_t i, int http) {
 
 /* Lets the pause after a failure pass. */
 static void retry(struct world *w) {
-    assert_true(w->p.not_before_usec > 0);
-    w->p.not_before_usec = 0;
-    nc_pod_events_send(&w->p);
+    assert_true(w->d.pod_events.not_before_usec > 0);
+    w->d.pod_events.not_before_usec = 0;
+    nc_pod_events_send(&w->d);
 }
 
 static void test_what_is_said(void **state) {
@@ -155,7 +141,7 @@ static void test_what_is_said(void **state) {
 
     add(w, 1, 1600 * SEC);
     assert_int_equal(script.n, 0); /* not before what else is to be done */
-    assert_true(sd_event_run(w->event, 1000000) > 0);
+    assert_true(sd_event_run(w->app.event, 1000000) > 0);
     assert_int_equal(script.n, 1);
     assert_string_equal(script.reqs[0].path, "/api/v1/namespaces/team-a/events");
     assert_string_equal(
@@ -163,16 +149,16 @@ static void test_what_is_said(void **state) {
         "Evicted: node node-1 is draining (source spot, deadline 1970-01-01T00:26:40Z)");
     (void)snprintf(first, sizeof(first), "%s", script.reqs[0].name);
     got(0, 201);
-    assert_int_equal(w->counters.pod_events_sent, 1);
-    assert_int_equal(w->p.n, 0);
+    assert_int_equal(w->d.counters.pod_events_sent, 1);
+    assert_int_equal(w->d.pod_events.n, 0);
     add(w, 1, 0); /* another process, later: the same name, and the API server has it already */
-    nc_pod_events_send(&w->p);
+    nc_pod_events_send(&w->d);
     assert_string_equal(script.reqs[1].message,
                         "Evicted: node node-1 is draining (source spot, without a deadline)");
     assert_string_equal(script.reqs[1].name, first);
     got(1, 409);
-    assert_int_equal(w->counters.pod_events_sent, 2);
-    assert_int_equal(w->p.n, 0);
+    assert_int_equal(w->d.counters.pod_events_sent, 2);
+    assert_int_equal(w->d.pod_events.n, 0);
 }
 
 static void test_behind_evictions(void **state) {
@@ -180,16 +166,16 @@ static void test_behind_evictions(void **state) {
 
     for (unsigned i = 0; i < 9; i++)
         add(w, i, 0);
-    script.is_evicting = true;
-    nc_pod_events_send(&w->p);
+    w->d.pods.requests = (struct nc_pod_request *)w; /* nobody looks into it */
+    nc_pod_events_send(&w->d);
     assert_int_equal(script.n, 1);
-    nc_pod_events_send(&w->p);
+    nc_pod_events_send(&w->d);
     assert_int_equal(script.n, 1);
-    script.is_evicting = false;
-    nc_pod_events_send(&w->p);
+    w->d.pods.requests = NULL;
+    nc_pod_events_send(&w->d);
     assert_int_equal(script.n, 4);
     got(2, 201);
-    nc_pod_events_send(&w->p);
+    nc_pod_events_send(&w->d);
     assert_int_equal(script.n, 5);
 }
 
@@ -198,13 +184,13 @@ static void test_bounded(void **state) {
 
     for (unsigned i = 0; i < NC_POD_EVENTS_MAX + 3; i++)
         add(w, i, 0);
-    assert_int_equal(w->p.n, NC_POD_EVENTS_MAX);
-    assert_int_equal(w->counters.pod_events_dropped, 3);
+    assert_int_equal(w->d.pod_events.n, NC_POD_EVENTS_MAX);
+    assert_int_equal(w->d.counters.pod_events_dropped, 3);
     for (size_t i = 0; i < NC_POD_EVENTS_MAX; i++) {
-        nc_pod_events_send(&w->p);
+        nc_pod_events_send(&w->d);
         got(i, 201);
     }
-    assert_int_equal(w->counters.pod_events_sent, NC_POD_EVENTS_MAX);
+    assert_int_equal(w->d.counters.pod_events_sent, NC_POD_EVENTS_MAX);
 }
 
 static void test_unavailable(void **state) {
@@ -212,27 +198,27 @@ static void test_unavailable(void **state) {
 
     add(w, 1, 1060 * SEC);
     add(w, 2, 0);
-    nc_pod_events_send(&w->p);
+    nc_pod_events_send(&w->d);
     got(0, 503);
     got(1, 0);
-    assert_int_equal(w->p.n, 2);
-    nc_pod_events_send(&w->p); /* a pause */
+    assert_int_equal(w->d.pod_events.n, 2);
+    nc_pod_events_send(&w->d); /* a pause */
     assert_int_equal(script.n, 2);
     retry(w);
     assert_int_equal(script.n, 4);
-    w->api.step = NC_SESSION_UP + 1;
-    nc_pod_events_pause(&w->p); /* the connection goes with what is in flight */
+    w->d.api.step = NC_SESSION_UP + 1;
+    nc_pod_events_pause(&w->d); /* the connection goes with what is in flight */
     assert_false(script.reqs[2].is_open);
-    nc_pod_events_send(&w->p);
+    nc_pod_events_send(&w->d);
     assert_int_equal(script.n, 4);
     script.now_usec = 1060 * SEC; /* the deadline of one */
-    nc_pod_events_send(&w->p);
-    assert_int_equal(w->p.n, 1);
-    assert_int_equal(w->counters.pod_events_dropped, 1);
+    nc_pod_events_send(&w->d);
+    assert_int_equal(w->d.pod_events.n, 1);
+    assert_int_equal(w->d.counters.pod_events_dropped, 1);
     script.now_usec = 1600 * SEC; /* ten minutes of the other */
-    nc_pod_events_send(&w->p);
-    assert_int_equal(w->p.n, 0);
-    assert_int_equal(w->counters.pod_events_dropped, 2);
+    nc_pod_events_send(&w->d);
+    assert_int_equal(w->d.pod_events.n, 0);
+    assert_int_equal(w->d.counters.pod_events_dropped, 2);
 }
 
 static void test_refused(void **state) {
@@ -240,19 +226,19 @@ static void test_refused(void **state) {
 
     add(w, 1, 0);
     add(w, 2, 0);
-    nc_pod_events_send(&w->p);
+    nc_pod_events_send(&w->d);
     got(0, 403); /* the namespace is terminating */
     got(1, 429);
-    assert_int_equal(w->p.n, 1);
-    assert_int_equal(w->counters.pod_events_dropped, 1);
+    assert_int_equal(w->d.pod_events.n, 1);
+    assert_int_equal(w->d.counters.pod_events_dropped, 1);
     script.refuses = true;
     retry(w);
-    assert_int_equal(w->p.n, 1);
+    assert_int_equal(w->d.pod_events.n, 1);
     assert_int_equal(script.n, 2);
     script.refuses = false;
     retry(w);
     got(2, 201);
-    assert_int_equal(w->p.n, 0);
+    assert_int_equal(w->d.pod_events.n, 0);
 }
 
 TEST_GROUP() {

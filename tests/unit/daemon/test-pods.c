@@ -1,7 +1,7 @@
 /*
- * The pods of our Node: what the watch shows becomes events, each question is answered exactly
- * once, the volumes of pods that stay are found, and what a shutdown left is deleted. The API is a
- * script; pods and their reading are the real ones.
+ * The pods of our Node: each question is answered exactly once, and no volume is trusted that does
+ * not name its claim (tests/integration/test_run_*.py show the rest). The API is a script; pods and
+ * their reading are the real ones.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -14,15 +14,14 @@
 
 #include <cmocka.h>
 
+#include "daemon.h"
 #include "groups.h"
 #include "log.h"
 #include "nc/str.h"
-#include "pods.h"
 
 /* --- the script */
 
 struct nc_watch {
-    struct nc_watch_options o;
     bool is_open;
 };
 
@@ -35,16 +34,12 @@ struct nc_kube_req {
 };
 
 static struct {
-    struct nc_watch watches[2]; /* all pods; the failed ones */
+    struct nc_watch watch;
     struct nc_kube_req reqs[16];
     size_t n_reqs;
     bool refuses; /* nothing can be sent: there is no token */
     struct nc_drain *drain;
-    bool is_cleaned_up;
     struct nc_buf trace;
-    bool is_dated;
-    int64_t ahead_usec;     /* the API server's clock, of EC2's */
-    uint64_t deletion_usec; /* of the last pod that was posted */
 } script;
 
 static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -65,22 +60,13 @@ static void expect(const char *trace) {
 
 int nc_watch_new(struct nc_kube *k, sd_event *event, const struct nc_watch_options *o,
                  struct nc_watch **ret, struct nc_err *err) {
-    struct nc_watch *w = &script.watches[strstr(o->selector, "phase%3DFailed") ? 1 : 0];
-
     (void)k;
     (void)event;
+    (void)o;
     (void)err;
-    assert_string_equal(o->path, "/api/v1/pods");
-    assert_string_equal(o->selector, w == &script.watches[0]
-                                         ? "fieldSelector=spec.nodeName%3Dnode-1%2Cstatus.phase%21"
-                                           "%3DSucceeded%2Cstatus.phase%21%3DFailed"
-                                         : "fieldSelector=spec.nodeName%3Dnode-1%2Cstatus.phase%3D"
-                                           "Failed");
-    assert_ptr_equal(o->keep, nc_pod_paths);
-    assert_false(w->is_open);
-    w->o = *o;
-    w->is_open = true;
-    *ret = w;
+    assert_false(script.watch.is_open);
+    script.watch.is_open = true;
+    *ret = &script.watch;
     return 0;
 }
 
@@ -142,58 +128,44 @@ uint64_t nc_pod_send_timeout(enum nc_drain_verb verb, unsigned attempt) {
     return attempt * 1000000u;
 }
 
-static uint64_t now_of(void *userdata) {
-    (void)userdata;
-    return 1767323045000000;
+/* --- in the place of the daemon */
+
+#define NOW 1767323045000000
+
+uint64_t nc_daemon_now(const struct nc_daemon *d) {
+    (void)d;
+    return NOW;
 }
 
 uint64_t nc_kube_boot_usec(const struct nc_kube *k) {
     (void)k;
-    return script.is_dated ? now_of(NULL) - nc_boot_usec() + (uint64_t)script.ahead_usec : 0;
+    return 0;
 }
 
-void nc_api_session_failed(struct nc_api_session *s, const struct nc_err *err) {
-    (void)s;
+void nc_api_session_failed(struct nc_daemon *d, const struct nc_err *err) {
+    (void)d;
     (void)err;
     say("failed");
 }
 
-void nc_api_session_well(struct nc_api_session *s) {
-    (void)s;
+void nc_api_session_well(struct nc_daemon *d) {
+    (void)d;
 }
 
-void nc_api_session_note_pods(struct nc_api_session *s, const struct nc_err *err) {
-    (void)s;
+void nc_api_session_note_pods(struct nc_daemon *d, const struct nc_err *err) {
+    (void)d;
     (void)err;
 }
 
-static void on_volume_found(void *userdata) {
-    (void)userdata;
+void nc_own_node_refresh(struct nc_daemon *d) {
+    (void)d;
     say("look");
 }
 
-static void on_cleaned_up(void *userdata) {
-    (void)userdata;
-    script.is_cleaned_up = true;
-}
-
-static void post_event(void *userdata, struct nc_life_event *e) {
-    (void)userdata;
-    if (e->kind == NC_LIFE_POD) {
-        script.deletion_usec = e->pod->deletion_usec;
-        say("POD:%s", e->pod->uid);
-        nc_pod_done(e->pod);
-    } else if (e->kind == NC_LIFE_POD_GONE) {
-        say("GONE:%s", e->uid);
-    } else if (e->kind == NC_LIFE_POD_UNREADABLE) {
-        say("UNREADABLE");
-    } else if (e->kind == NC_LIFE_PODS_SYNCED) {
-        say("SYNCED");
-    } else if (e->kind == NC_LIFE_POD_ANSWER) {
-        say("%s:%s", nc_pod_answer_name(e->answer->kind), e->uid);
-    } else {
-        fail();
-    }
+void nc_daemon_post(struct nc_daemon *d, struct nc_life_event *e) {
+    (void)d;
+    assert_int_equal(e->kind, NC_LIFE_POD_ANSWER);
+    say("%s:%s", nc_pod_answer_name(e->answer->kind), e->uid);
 }
 
 /* --- the world */
@@ -201,26 +173,18 @@ static void post_event(void *userdata, struct nc_life_event *e) {
 static const struct nc_drain_rules rules = {.leaves_tolerating = true, .max_in_flight = 1};
 
 struct world {
-    struct nc_pod_evictor p;
-    struct nc_api_session api;
-    struct nc_counters counters;
-    char *node_name;
+    struct nc_daemon d;
 };
 
 static int set_up(void **state) {
     struct world *w = nc_calloc(1, sizeof(*w));
+    static struct nc_app app;
 
     memset(&script, 0, sizeof(script));
     assert_int_equal(nc_log_set_level("error"), 0);
-    w->api.step = NC_SESSION_UP;
-    w->p.o = (struct nc_pod_evictor_options){.api = &w->api,
-                                             .counters = &w->counters,
-                                             .node_name = &w->node_name,
-                                             .now = now_of,
-                                             .post = post_event,
-                                             .volume_found = on_volume_found,
-                                             .cleaned_up = on_cleaned_up};
-    w->node_name = nc_strdup("node-1");
+    w->d.app = &app;
+    w->d.api.step = NC_SESSION_UP;
+    w->d.node_name = nc_strdup("node-1");
     *state = w;
     return 0;
 }
@@ -228,12 +192,12 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
     struct world *w = *state;
 
-    nc_pod_evictor_close(&w->p);
+    nc_pod_evictor_close(&w->d);
     for (size_t i = 0; i < script.n_reqs; i++)
         assert_false(script.reqs[i].is_open);
     nc_drain_free(script.drain);
     nc_buf_done(&script.trace);
-    free(w->node_name);
+    free(w->d.node_name);
     free(w);
     return 0;
 }
@@ -257,13 +221,6 @@ static struct nc_value *pod(const char *name, const char *more, const char *rest
     return json(text);
 }
 
-static void show(struct world *w, unsigned watch, enum nc_watch_event event, const char *name,
-                 const char *more, const char *rest) {
-    nc_auto_value struct nc_value *v = pod(name, more, rest);
-
-    script.watches[watch].o.event(&w->p, event, event == NC_WATCH_SYNCED ? NULL : v);
-}
-
 static void ask(struct world *w, enum nc_drain_verb verb, const char *name) {
     char uid[32], own[32];
     struct nc_pod p = {.namespace = uid, .name = own, .uid = uid};
@@ -271,7 +228,7 @@ static void ask(struct world *w, enum nc_drain_verb verb, const char *name) {
 
     (void)snprintf(uid, sizeof(uid), "uid-%s", name);
     (void)snprintf(own, sizeof(own), "%s", name);
-    nc_pod_evictor_send(&w->p, &a);
+    nc_pod_evictor_send(&w->d, &a);
     memset(uid, 'x', sizeof(uid) - 1); /* the pod is only lent */
 }
 
@@ -293,63 +250,6 @@ static void got(size_t i, int http, const char *text) {
 
 /* --- the tests */
 
-static void test_watch(void **state) {
-    const struct nc_kube_status away = {.http = 503};
-    const struct nc_err err = {.class = NC_ERR_TRANSIENT};
-    struct world *w = *state;
-    nc_auto_value struct nc_value *nameless = json("{\"metadata\":{\"name\":\"x\"}}");
-
-    nc_pod_evictor_open(&w->p);
-    nc_pod_evictor_open(&w->p); /* once is enough */
-    show(w, 0, NC_WATCH_ADDED, "a", "", "");
-    show(w, 0, NC_WATCH_SYNCED, "", "", "");
-    show(w, 0, NC_WATCH_MODIFIED, "a", "", "");
-    show(w, 0, NC_WATCH_DELETED, "a", "", "");
-    script.watches[0].o.event(&w->p, NC_WATCH_ADDED, nameless);
-    script.watches[0].o.failed(&w->p, &away, &err);
-    expect("POD:uid-a SYNCED POD:uid-a GONE:uid-a failed UNREADABLE failed");
-    assert_int_equal(w->counters.watch_restarts, 1);
-}
-
-static int64_t moved(struct world *w, int64_t ahead_usec) {
-    static const char ends[] = ",\"deletionTimestamp\":\"2026-01-02T03:04:35Z\"";
-
-    script.ahead_usec = ahead_usec;
-    show(w, 0, NC_WATCH_ADDED, "a", ends, "");
-    return (int64_t)script.deletion_usec - 1767323075000000;
-}
-
-/* The API server's clock is not EC2's: the end of a grace period is counted on EC2's, but for what
- * an answer may be late by. */
-static void test_clocks_that_disagree(void **state) {
-    struct world *w = *state;
-
-    nc_pod_evictor_open(&w->p);
-    assert_int_equal(moved(w, 95000000), 0); /* nothing is known of it yet */
-    script.is_dated = true;
-    assert_in_range(moved(w, 95000000) + 95500000, 0, 1000000);
-    assert_in_range(moved(w, -95000000) - 94500000, 0, 1000000);
-    assert_int_equal(moved(w, 9000000), 0);
-    assert_int_equal(moved(w, -9000000), 0);
-    script.ahead_usec = -95000000;
-    show(w, 0, NC_WATCH_ADDED, "b", "", ""); /* it does not end */
-    assert_int_equal(script.deletion_usec, 0);
-    assert_in_range(moved(w, -95000000) - 94500000, 0, 1000000);
-    script.is_dated = false; /* a new connection has not observed it yet */
-    assert_in_range(moved(w, 0) - 94500000, 0, 1000000);
-    nc_buf_clear(&script.trace);
-}
-
-/* Wanted while there is no connection: opened with it, by who connects. */
-static void test_wanted_without_a_connection(void **state) {
-    struct world *w = *state;
-
-    w->api.step = NC_SESSION_DOWN;
-    nc_pod_evictor_open(&w->p);
-    assert_true(w->p.wants_watch);
-    assert_null(w->p.watch);
-}
-
 static void test_each_question_is_answered_once(void **state) {
     struct world *w = *state;
 
@@ -361,31 +261,31 @@ static void test_each_question_is_answered_once(void **state) {
     answer(0, NC_ANSWER_ACCEPTED);
     answer(2, NC_ANSWER_GONE);
     expect("budget:uid-b accepted:uid-a gone:uid-c");
-    assert_null(w->p.requests);
-    assert_int_equal(w->counters.answers[NC_DRAIN_EVICT][NC_ANSWER_BUDGET], 1);
-    assert_int_equal(w->counters.answers[NC_DRAIN_DELETE][NC_ANSWER_GONE], 1);
+    assert_null(w->d.pods.requests);
+    assert_int_equal(w->d.counters.answers[NC_DRAIN_EVICT][NC_ANSWER_BUDGET], 1);
+    assert_int_equal(w->d.counters.answers[NC_DRAIN_DELETE][NC_ANSWER_GONE], 1);
 }
 
 static void test_what_cannot_be_sent_is_unavailable(void **state) {
     struct world *w = *state;
 
-    w->api.step = NC_SESSION_DOWN;
+    w->d.api.step = NC_SESSION_DOWN;
     ask(w, NC_DRAIN_EVICT, "a");
-    w->api.step = NC_SESSION_UP;
+    w->d.api.step = NC_SESSION_UP;
     script.refuses = true;
     ask(w, NC_DRAIN_EVICT, "b");
     expect("away:uid-a failed away:uid-b");
-    assert_null(w->p.requests);
+    assert_null(w->d.pods.requests);
 }
 
 static void test_questions_outlast_the_watch(void **state) {
     struct world *w = *state;
 
-    nc_pod_evictor_open(&w->p);
+    nc_pod_evictor_open(&w->d);
     ask(w, NC_DRAIN_EVICT, "a");
-    nc_pod_evictor_unwatch(&w->p);
-    assert_false(script.watches[0].is_open);
-    nc_pod_evictor_open(&w->p);
+    nc_pod_evictor_unwatch(&w->d);
+    assert_false(script.watch.is_open);
+    nc_pod_evictor_open(&w->d);
     answer(0, NC_ANSWER_ACCEPTED);
     expect("EVICT:a accepted:uid-a");
 }
@@ -393,13 +293,13 @@ static void test_questions_outlast_the_watch(void **state) {
 static void test_closing_answers_what_is_in_flight(void **state) {
     struct world *w = *state;
 
-    nc_pod_evictor_open(&w->p);
+    nc_pod_evictor_open(&w->d);
     ask(w, NC_DRAIN_EVICT, "a");
     ask(w, NC_DRAIN_DELETE, "b");
     expect("EVICT:a DELETE:b");
-    nc_pod_evictor_close(&w->p);
+    nc_pod_evictor_close(&w->d);
     expect("cancel:b away:uid-b cancel:a away:uid-a");
-    assert_false(script.watches[0].is_open);
+    assert_false(script.watch.is_open);
 }
 
 static void test_stuck(void **state) {
@@ -407,10 +307,10 @@ static void test_stuck(void **state) {
     const uint64_t now = nc_mono_usec();
 
     ask(w, NC_DRAIN_EVICT, "a");
-    assert_false(nc_pod_evictor_is_stuck(&w->p, now + 2000000));
-    assert_true(nc_pod_evictor_is_stuck(&w->p, nc_mono_usec() + 2000001));
+    assert_false(nc_pod_evictor_is_stuck(&w->d, now + 2000000));
+    assert_true(nc_pod_evictor_is_stuck(&w->d, nc_mono_usec() + 2000001));
     answer(0, NC_ANSWER_UNAVAILABLE);
-    assert_false(nc_pod_evictor_is_stuck(&w->p, UINT64_MAX));
+    assert_false(nc_pod_evictor_is_stuck(&w->d, UINT64_MAX));
 }
 
 /* --- volumes */
@@ -427,29 +327,7 @@ static void put(const char *name, const char *rest) {
     if (!script.drain)
         script.drain = nc_drain_new();
     assert_int_equal(nc_pod_read(v, &p, &err), 0);
-    assert_int_equal(nc_drain_see(script.drain, &p, now_of(NULL)), 0);
-}
-
-static void test_volumes_of_pods_that_stay(void **state) {
-    struct world *w = *state;
-
-    put("leaves", CLAIM("data-1") "}");
-    put("stays", CLAIM("data-2") TOLERATES "}");
-    put("ended", CLAIM("data-3") TOLERATES "},\"status\":{\"phase\":\"Succeeded\"}");
-    nc_pod_evictor_query_volumes(&w->p, script.drain, &rules);
-    nc_pod_evictor_query_volumes(&w->p, script.drain, &rules); /* asked once */
-    expect("GET:data-2");
-    assert_string_equal(script.reqs[0].path,
-                        "/api/v1/namespaces/default/persistentvolumeclaims/data-2");
-    got(0, 200, "{\"spec\":{\"volumeName\":\"pv-2\"}}");
-    expect("GET:pv-2");
-    got(1, 200,
-        "{\"spec\":{\"claimRef\":{\"namespace\":\"default\",\"name\":\"data-2\"},"
-        "\"csi\":{\"driver\":\"ebs.csi.aws.com\",\"volumeHandle\":\"vol-2\"}}}");
-    expect("look");
-    assert_int_equal(w->p.staying_volumes.n, 1);
-    assert_string_equal(w->p.staying_volumes.v[0], "kubernetes.io/csi/ebs.csi.aws.com^vol-2");
-    assert_null(w->p.volume_requests);
+    assert_int_equal(nc_drain_see(script.drain, &p, NOW), 0);
 }
 
 /* Any claim may name any volume: only that is trusted which names the claim, too. */
@@ -457,14 +335,14 @@ static void test_volume_of_another_claim(void **state) {
     struct world *w = *state;
 
     put("stays", CLAIM("data-2") TOLERATES "}");
-    nc_pod_evictor_query_volumes(&w->p, script.drain, &rules);
+    nc_pod_evictor_query_volumes(&w->d, script.drain, &rules);
     got(0, 200, "{\"spec\":{\"volumeName\":\"pv-9\"}}");
     got(1, 200,
         "{\"spec\":{\"claimRef\":{\"namespace\":\"default\",\"name\":\"data-9\"},"
         "\"csi\":{\"driver\":\"ebs.csi.aws.com\",\"volumeHandle\":\"vol-9\"}}}");
     expect("GET:data-2 GET:pv-9");
-    assert_int_equal(w->p.staying_volumes.n, 0);
-    assert_null(w->p.volume_requests);
+    assert_int_equal(w->d.pods.staying_volumes.n, 0);
+    assert_null(w->d.pods.volume_requests);
 }
 
 /* A refusal is tolerated and final; what may pass is requested again. */
@@ -472,88 +350,30 @@ static void test_volumes_that_cannot_be_read(void **state) {
     struct world *w = *state;
 
     put("one", CLAIM("data-1") TOLERATES "}");
-    nc_pod_evictor_query_volumes(&w->p, script.drain, &rules);
+    nc_pod_evictor_query_volumes(&w->d, script.drain, &rules);
     got(0, 403, NULL);
-    nc_pod_evictor_query_volumes(&w->p, script.drain, &rules);
+    nc_pod_evictor_query_volumes(&w->d, script.drain, &rules);
     expect("GET:data-1");
     put("two", CLAIM("data-2") TOLERATES "}");
-    nc_pod_evictor_query_volumes(&w->p, script.drain, &rules);
+    nc_pod_evictor_query_volumes(&w->d, script.drain, &rules);
     got(1, 503, NULL);
-    nc_pod_evictor_query_volumes(&w->p, script.drain, &rules);
+    nc_pod_evictor_query_volumes(&w->d, script.drain, &rules);
     expect("GET:data-2 GET:data-2");
     got(2, 200, "{\"spec\":{\"volumeName\":\"../../secrets/x\"}}");
     expect("");
-    assert_int_equal(w->p.staying_volumes.n, 0);
-}
-
-/* --- what a shutdown left */
-
-#define LEFT                                                                                       \
-    ",\"status\":{\"phase\":\"Failed\",\"reason\":\"Terminated\",\"message\":\"Pod was "           \
-    "terminated in "                                                                               \
-    "response to imminent node shutdown.\"}"
-#define OWNED(api, kind)                                                                           \
-    ",\"ownerReferences\":[{\"apiVersion\":\"" api "\",\"kind\":\"" kind                           \
-    "\",\"name\":\"o\",\"uid\":\"u\",\"controller\":true}]"
-
-static void test_clean_up(void **state) {
-    struct world *w = *state;
-
-    nc_pod_evictor_clean_up(&w->p);
-    assert_false(script.watches[1].is_open); /* nobody rebooted */
-    w->p.wants_clean_up = true;
-    nc_pod_evictor_clean_up(&w->p);
-    nc_pod_evictor_clean_up(&w->p);
-    assert_true(script.watches[1].is_open);
-    show(w, 1, NC_WATCH_ADDED, "left", OWNED("apps/v1", "ReplicaSet"), LEFT);
-    show(w, 1, NC_WATCH_ADDED, "job", OWNED("batch/v1", "Job"), LEFT);
-    show(w, 1, NC_WATCH_ADDED, "bare", "", LEFT);
-    show(w, 1, NC_WATCH_ADDED, "failed", OWNED("apps/v1", "ReplicaSet"),
-         ",\"status\":{\"phase\":\"Failed\",\"reason\":\"Evicted\"}");
-    expect("DELETE:left");
-    show(w, 1, NC_WATCH_SYNCED, "", "", "");
-    assert_false(script.watches[1].is_open);
-    nc_pod_evictor_clean_up(&w->p);
-    assert_false(script.watches[1].is_open);
-    assert_true(w->p.wants_clean_up); /* who dies now has not done it */
-    answer(0, NC_ANSWER_ACCEPTED);
-    expect(""); /* the lifecycle knows nothing of it */
-    assert_false(w->p.wants_clean_up);
-    assert_true(script.is_cleaned_up);
-    nc_pod_evictor_clean_up(&w->p);
-    assert_false(script.watches[1].is_open);
-}
-
-static void test_clean_up_begins_again_on_another_connection(void **state) {
-    struct world *w = *state;
-
-    w->p.wants_clean_up = true;
-    nc_pod_evictor_clean_up(&w->p);
-    show(w, 1, NC_WATCH_ADDED, "left", OWNED("apps/v1", "ReplicaSet"), LEFT);
-    show(w, 1, NC_WATCH_SYNCED, "", "", "");
-    expect("DELETE:left");
-    nc_pod_evictor_close(&w->p);
-    assert_true(w->p.wants_clean_up);
-    nc_pod_evictor_clean_up(&w->p);
-    assert_true(script.watches[1].is_open);
+    assert_int_equal(w->d.pods.staying_volumes.n, 0);
 }
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-        TEST(test_watch),
-        TEST(test_clocks_that_disagree),
-        TEST(test_wanted_without_a_connection),
         TEST(test_each_question_is_answered_once),
         TEST(test_what_cannot_be_sent_is_unavailable),
         TEST(test_questions_outlast_the_watch),
         TEST(test_closing_answers_what_is_in_flight),
         TEST(test_stuck),
-        TEST(test_volumes_of_pods_that_stay),
         TEST(test_volume_of_another_claim),
         TEST(test_volumes_that_cannot_be_read),
-        TEST(test_clean_up),
-        TEST(test_clean_up_begins_again_on_another_connection),
     };
 
     return run_group(tests, NULL, NULL);

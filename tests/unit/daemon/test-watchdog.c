@@ -42,14 +42,14 @@ void nc_daemon_arm(struct nc_daemon *d) {
     script.armed++;
 }
 
-bool nc_own_node_is_stuck(const struct nc_own_node *n, uint64_t mono_usec) {
-    (void)n;
+bool nc_own_node_is_stuck(const struct nc_daemon *d, uint64_t mono_usec) {
+    (void)d;
     (void)mono_usec;
     return script.node_is_stuck;
 }
 
-bool nc_pod_evictor_is_stuck(const struct nc_pod_evictor *p, uint64_t mono_usec) {
-    (void)p;
+bool nc_pod_evictor_is_stuck(const struct nc_daemon *d, uint64_t mono_usec) {
+    (void)d;
     (void)mono_usec;
     return script.pods_are_stuck;
 }

@@ -1,0 +1,150 @@
+/*
+ * What the daemon has in the cluster: its NodeClaim, its Node, a condition on that, the pods of the
+ * Node, and their Events. Each is a part of struct nc_daemon, and its functions take the daemon.
+ */
+#ifndef NC_DAEMON_CLUSTER_H
+#define NC_DAEMON_CLUSTER_H
+
+#include <systemd/sd-event.h>
+
+#include "nc/kube-drain.h"
+#include "nc/lifecycle.h"
+
+struct nc_daemon;
+struct nc_watch;
+
+/* claim.c. Our own NodeClaim: its name in the Node's ownerReferences, its watch, what it states of
+ * its end. */
+struct nc_claim_watch {
+    struct nc_watch *watch;
+    sd_event_source *timer; /* access may be granted later */
+    uint64_t after_usec;    /* monotonic: not opened before */
+    char *name, *uid;       /* of the Node's ownerReference; NULL = none */
+    char *api;              /* "karpenter.sh/v1" */
+    uint64_t t_usec;        /* its termination timestamp; 0 = none */
+    bool is_deleting;
+    bool is_known; /* it was requested, whatever the answer */
+    unsigned failures;
+};
+
+/* Reads the owner in the Node's metadata. */
+void nc_claim_watch_own(struct nc_daemon *d, const struct nc_value *metadata);
+/* Opens the watch, where the name is known and it may be read. */
+void nc_claim_watch_open(struct nc_daemon *d);
+/* Is there one that is to be read, and was not yet? */
+bool nc_claim_watch_is_pending(const struct nc_daemon *d);
+void nc_claim_watch_close(struct nc_daemon *d);
+void nc_claim_watch_done(struct nc_daemon *d); /* forgets which it was */
+
+/* node.c. Our own Node: its watch, what is known of it, the request in flight. Gives the events
+ * NODE and NODE_GONE and the sources REQUEST (the annotation) and DELETION (with the NodeClaim). */
+struct nc_own_node {
+    struct nc_watch *watch;
+    struct nc_node_view view;
+    struct nc_kube_req *write, *refresh;
+    uint64_t write_usec, refresh_usec; /* monotonic: begun */
+    unsigned unanswered;               /* of those in a row, at most 2: how patient the next is */
+    enum nc_node_write_kind write_kind;
+    sd_event_source *refresh_timer;
+    bool is_synced;  /* the watch has shown what there is */
+    bool is_listed;  /* and our Node was there */
+    bool is_known;   /* a complete object was seen of this uid: it is ours, or it is foreign */
+    bool is_foreign; /* the Node of our name belongs to another instance */
+    bool is_doubted; /* it does not state whose it is, and another machine may have made it */
+    bool is_refresh_wanted; /* by the lifecycle: not only because something changed */
+    char *version;          /* resourceVersion of the last complete object */
+    char *watch_version;    /* … and as the watch last had it */
+    char *request;          /* the drain-request annotation as last read; NULL = none */
+    char *request_refused;  /* why it is not taken; NULL = it is, or there is none */
+    uint64_t refused_usec;  /* monotonic: said last */
+};
+
+/* Opens the watch (and the NodeClaim's where its name is known). What is in flight is answered AWAY
+ * by _close; _done forgets what is known. */
+int nc_own_node_open(struct nc_daemon *d, struct nc_err *err);
+void nc_own_node_close(struct nc_daemon *d);
+void nc_own_node_done(struct nc_daemon *d);
+void nc_own_node_write(struct nc_daemon *d, const struct nc_node_write *w);
+/* GETs the Node, now or as soon as a second has passed since the last time. */
+void nc_own_node_refresh(struct nc_daemon *d);
+/* DELETION, by what is known of the Node and its claim. */
+void nc_own_node_report_deletion(struct nc_daemon *d);
+/* Has a request been in flight for longer than twice its time limit? */
+bool nc_own_node_is_stuck(const struct nc_daemon *d, uint64_t mono_usec);
+
+/* imds-condition.c. The condition of the Node that notices are not received. */
+#define NC_CONDITION_NOTICES "InterruptionNoticesUnavailable"
+
+struct nc_imds_condition {
+    struct nc_kube_req *write;
+    bool is_true, is_writing_true; /* on the Node as it was read last; in the write */
+    bool is_registered;            /* by Karpenter */
+    uint64_t after_usec;           /* monotonic: not written before */
+};
+
+/* What the complete Node, and what its metadata say. */
+void nc_imds_condition_note_node(struct nc_daemon *d, const struct nc_value *node);
+void nc_imds_condition_note_metadata(struct nc_daemon *d, const struct nc_value *metadata);
+/* Writes it where it has changed; after each poll. */
+void nc_imds_condition_check(struct nc_daemon *d);
+void nc_imds_condition_close(struct nc_daemon *d);
+
+/* pods.c. The pods of our Node: watched while the lifecycle wants them, one request in flight for
+ * each, the volumes of those that stay, and what a shutdown left behind. */
+struct nc_pod_request;
+struct nc_volume_request;
+
+struct nc_pod_evictor {
+    struct nc_watch *watch, *failed_watch;
+    bool wants_watch;    /* the lifecycle requested it: opened as soon as we are connected */
+    bool wants_clean_up; /* the machine was rebooted: pods that the shutdown left are removed */
+    bool is_left_listed; /* all of them were found: it is over with the last answer */
+    struct nc_pod_request *requests; /* in flight */
+    struct nc_volume_request *volume_requests;
+    struct nc_strv staying_claims;  /* "namespace/claim" requested already */
+    struct nc_strv staying_volumes; /* as in volumesAttached: not waited for */
+    uint64_t api_boot_usec;         /* nc_kube_boot_usec() of the last connection that knew it */
+};
+
+/* _unwatch ends what _open began, and lets requests go on; what is in flight is cancelled by
+ * _close, and answered AWAY. */
+void nc_pod_evictor_open(struct nc_daemon *d);
+void nc_pod_evictor_unwatch(struct nc_daemon *d);
+void nc_pod_evictor_close(struct nc_daemon *d);
+void nc_pod_evictor_send(struct nc_daemon *d, const struct nc_drain_action *a);
+/* Has a request been in flight for longer than twice its time limit? */
+bool nc_pod_evictor_is_stuck(const struct nc_daemon *d, uint64_t mono_usec);
+/* The volumes of pods that stay are looked up, and no longer waited for. */
+void nc_pod_evictor_query_volumes(struct nc_daemon *d, const struct nc_drain *drain,
+                                  const struct nc_drain_rules *rules);
+/* Where that is wanted: deletes, by uid, what a shutdown left Failed and whose controller has
+ * replaced it. */
+void nc_pod_evictor_clean_up(struct nc_daemon *d);
+
+/* pod-events.c. The Events of pods that the drain ends: each is told once why it goes, and by when.
+ *
+ * Queued behind the evictions, never in their way: at most one Event is in flight while one of them
+ * is. What is not taken is sent again until the deadline, or for ten minutes where there is none.
+ */
+struct nc_pod_event;
+
+struct nc_pod_events {
+    struct nc_pod_event *queue; /* oldest first; those in flight stay in it */
+    size_t n, in_flight;
+    unsigned failures;        /* in a row */
+    uint64_t not_before_usec; /* monotonic: the pause after a failure */
+    sd_event_source *timer;
+};
+
+/* At most so many wait: what comes then is dropped, and counted. */
+#define NC_POD_EVENTS_MAX ((size_t)250)
+/* deadline_usec: 0 = there is none. */
+void nc_pod_events_add(struct nc_daemon *d, const struct nc_pod_news *n, const char *source,
+                       uint64_t deadline_usec);
+/* What may be sent now is. */
+void nc_pod_events_send(struct nc_daemon *d);
+/* The connection goes: what is in flight is sent again on the next. */
+void nc_pod_events_pause(struct nc_daemon *d);
+void nc_pod_events_done(struct nc_daemon *d);
+
+#endif
