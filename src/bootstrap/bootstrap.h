@@ -27,7 +27,7 @@ struct nc_cloud_init {
     bool is_forced; /* by spec.bootstrap.waitForCloudInit */
 };
 
-/* Our own Node and the watch of it: node.c's. Times are monotonic. */
+/* Our own Node and the watch of it: registration.c's. Times are monotonic. */
 struct nc_node_watch {
     struct nc_watch *watch;
     struct nc_value *object; /* as last seen; NULL = there is none */
@@ -127,7 +127,7 @@ uint64_t nc_kubelet_since(const struct nc_kubelet_run *k);
 /* "; its last lines: …", owned; "" where there are none. */
 char *nc_kubelet_last_lines(struct nc_bootstrap *b);
 
-/* node.c: the Node appears; the Node is initialized. */
+/* registration.c: the Node appears; the Node is initialized. */
 /* Negative where the Node of our name is another instance's, by its providerID. */
 int nc_check_node_is_ours(const struct nc_bootstrap *b, const struct nc_value *node,
                           struct nc_err *err);

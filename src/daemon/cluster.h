@@ -13,8 +13,8 @@
 struct nc_daemon;
 struct nc_watch;
 
-/* claim.c. Our own NodeClaim: its name in the Node's ownerReferences, its watch, what it states of
- * its end. */
+/* own-claim.c. Our own NodeClaim: its name in the Node's ownerReferences, its watch, what it states
+ * of its end. */
 struct nc_claim_watch {
     struct nc_watch *watch;
     sd_event_source *timer; /* access may be granted later */
@@ -36,7 +36,7 @@ bool nc_claim_watch_is_pending(const struct nc_daemon *d);
 void nc_claim_watch_close(struct nc_daemon *d);
 void nc_claim_watch_done(struct nc_daemon *d); /* forgets which it was */
 
-/* node.c. Our own Node: its watch, what is known of it, the request in flight. Gives the events
+/* own-node.c. Our own Node: its watch, what is known of it, the request in flight. Gives the events
  * NODE and NODE_GONE and the sources REQUEST (the annotation) and DELETION (with the NodeClaim). */
 struct nc_own_node {
     struct nc_watch *watch;

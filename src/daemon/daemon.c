@@ -3,7 +3,8 @@
  * order.
  *
  * Knows the clock, the queue of what is posted while a step is carried out, and the one timer. Must
- * not know how an action is done: node.c, pods.c and announce.c do. Nothing here turns the loop.
+ * not know how an action is done: own-node.c, pods.c and announce.c do. Nothing here turns the
+ * loop.
  */
 #include "daemon.h"
 

@@ -3,7 +3,7 @@
  *
  * One thread, one loop. A watcher decodes what it observes and posts an event; nc_daemon_post steps
  * the lifecycle and carries its actions out; each result is posted as the next event. Nothing waits
- * inside of the loop: gather.c and api-session.c are step machines.
+ * inside of the loop: instance.c and api-session.c are step machines.
  */
 #ifndef NC_DAEMON_H
 #define NC_DAEMON_H
@@ -17,7 +17,7 @@
 
 #define NC_STATE_FILE "/var/lib/nodeclaimd/state.json"
 
-struct nc_daemon_gathering; /* gather.c */
+struct nc_daemon_gathering; /* instance.c */
 struct nc_posted;           /* daemon.c */
 
 /* An Event that is counted. */
@@ -40,7 +40,7 @@ struct nc_daemon_steps {
     enum nc_life_phase phase; /* after the last step: each change is put into the history */
 };
 
-/* status.c */
+/* daemon-status.c */
 struct nc_daemon_status {
     bool is_inhibitor_shown; /* as it was last written: nobody is told when it is held again */
     uint64_t written_usec;   /* monotonic */
@@ -81,11 +81,11 @@ struct nc_daemon {
     sd_event_source *watchdog;
     unsigned overdue; /* how often in a row the lifecycle was found late */
 
-    /* run.c. Times are CLOCK_MONOTONIC. */
+    /* command-run.c. Times are CLOCK_MONOTONIC. */
     bool has_facts;    /* IMDS has stated what this instance is: the polls are armed */
     bool is_name_used; /* node_name is the Node's: it stays */
     bool is_reloading; /* SIGHUP: until facts and configuration were read */
-    struct nc_daemon_gathering *gathering; /* gather.c: in progress; NULL = not */
+    struct nc_daemon_gathering *gathering; /* instance.c: in progress; NULL = not */
     sd_event_source *gather_timer;         /* the next attempt */
     unsigned gather_attempts;
     uint64_t started_mono_usec;
@@ -129,8 +129,8 @@ void nc_daemon_post_again(struct nc_daemon *d, enum nc_source s);
 /* Is something announced, or being undone? */
 bool nc_daemon_is_busy(const struct nc_daemon *d);
 
-/* run.c. The kubeconfig to connect with; requests can be made; they can be made no more: all that
- * is in flight is cancelled. */
+/* command-run.c. The kubeconfig to connect with; requests can be made; they can be made no more:
+ * all that is in flight is cancelled. */
 const char *nc_daemon_kubeconfig(const struct nc_daemon *d);
 void nc_daemon_connected(struct nc_daemon *d);
 void nc_daemon_disconnected(struct nc_daemon *d);
@@ -153,17 +153,17 @@ void nc_daemon_state_keep(struct nc_daemon *d);
 void nc_daemon_done(struct nc_daemon *d); /* daemon.c: what nc_daemon_post keeps */
 void nc_daemon_arm(struct nc_daemon *d);  /* the timer, by the clocks as they are now */
 
-/* status.c: status.json's `drain` and `daemon`, metrics.prom, STATUS=. Called after each turn of
- * the loop; writes on change, at most ten times a second. */
+/* daemon-status.c: status.json's `drain` and `daemon`, metrics.prom, STATUS=. Called after each
+ * turn of the loop; writes on change, at most ten times a second. */
 void nc_daemon_publish(struct nc_daemon *d);
 
 /* watchdog.c. WATCHDOG=1 at a third of WatchdogSec, for as long as nothing is stuck. Returns
  * what sd-event does. */
 int nc_daemon_watchdog_open(struct nc_daemon *d);
 
-/* gather.c. Begins to read facts, configuration and name, as far as they can be had, anew where it
- * was in flight; at the end tells nc_daemon_gathered (run.c), maybe before this returns. What is
- * only needed to get there is freed. A configuration that cannot be used is logged, and the
+/* instance.c. Begins to read facts, configuration and name, as far as they can be had, anew where
+ * it was in flight; at the end tells nc_daemon_gathered (command-run.c), maybe before this returns.
+ * What is only needed to get there is freed. A configuration that cannot be used is logged, and the
  * defaults stand. err (transient) where it is worth trying again. */
 void nc_daemon_gather_start(struct nc_daemon *d);
 void nc_daemon_gather_cancel(struct nc_daemon *d);

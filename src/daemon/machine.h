@@ -66,8 +66,8 @@ struct nc_requests {
 void nc_requests_open(struct nc_daemon *d);
 void nc_requests_close(struct nc_daemon *d);
 
-/* hooks.c. The hooks before and after a drain, carried out: units of this machine that are started
- * over D-Bus. */
+/* hook-runner.c. The hooks before and after a drain, carried out: units of this machine that are
+ * started over D-Bus. */
 struct nc_hook_runner {
     struct nc_hook_of_runner {
         struct nc_daemon *d;

@@ -1,6 +1,6 @@
 /*
  * A report as text: status.json, the console's line, the annotation, metrics. What is reported is
- * decided in report.c.
+ * decided in phases.c.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -16,10 +16,10 @@
 #include "app.h"
 #include "commands.h"
 #include "daemon-lock.h"
+#include "machine.h"
 #include "nc/file.h"
 #include "nc/report.h"
 #include "nc/str.h"
-#include "machine.h"
 #include "status-file.h"
 
 #define ACCEPT_USEC 5000000u
