@@ -33,9 +33,11 @@ is "what passed is not shown, what failed is" "$shown" $'== golden\nnot ok 2 - b
     ends $'  MISSED  a limit\n4 passed, 1 failed' 1 cost
     ends 'Segmentation fault' 139 crash
     ends 'not run: is a word, too' 0 silent
+    ends $'3 not run: a program is missing\n0 passed, 0 failed' 77 part
     ends $'flaky: test_x.C.test_a\n2 passed, 0 failed' 0 integration
 } >/dev/null
 is "the last lines" "$(finish | sed -E 's/, [0-9]+ s$//')" "2 not run: CAP_SYS_ADMIN is missing (mounts)
+1 not run: a program is missing
 1 not run: is a word, too
 1 not run: no network
 flaky: integration: test_x.C.test_a
@@ -51,6 +53,9 @@ is "its exit code" $? 1
 passed=0 failed=0 failures=() not_run=() flaky=()
 finish >/dev/null
 is "nothing that passed is no success" $? 1
+ends 'not run: a program is missing' 77 part >/dev/null
+finish >/dev/null
+is "nothing that could be run is neither" $? 77
 ends '3 passed, 0 failed' 0 good >/dev/null
 is "all passed" "$(finish | tail -n 1)" "3 passed, 0 failed"
 
