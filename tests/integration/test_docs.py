@@ -45,6 +45,26 @@ class Docs(unittest.TestCase):
                     self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
                     self.assertRegex(done.stdout, "would accept")
 
+    def test_figures_are_made_by_commands_that_exist(self) -> None:
+        usage = subprocess.run([TOP / "dev", "help"], capture_output=True, text=True, timeout=60, check=True).stdout
+        known = set(re.findall(r"^  ([a-z]+) ", usage, re.M)) | set(re.findall(r"--[a-z]+", usage))
+        for row in (TOP / "docs/figures.md").read_text(encoding="utf-8").splitlines():
+            if not row.startswith("|"):
+                continue
+            cells = [cell.strip() for cell in row.strip("|").split("|")]
+            if "made by" in cells:
+                column, command = cells.index("made by"), ""
+            elif not row.startswith("|---"):
+                with self.subTest(row):
+                    command = "".join(re.findall(r"`(?:\w+=\S+ )*((?:\./dev|python3) [^`]*)`", cells[column])) or command
+                    self.assertRegex(cells[column], "`|^the same")
+                    self.assertTrue(command)
+                    first, *words = command.split()
+                    if first == "./dev":
+                        self.assertLessEqual({words[0], *re.findall(r"--[a-z]+", command.split("'")[0])}, known)
+                    else:
+                        self.assertTrue((TOP / words[0]).is_file())
+
     def test_links_lead_to_headings(self) -> None:
         for page in PAGES:
             for path, anchor in re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", page.read_text(encoding="utf-8")):
