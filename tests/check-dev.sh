@@ -59,6 +59,27 @@ is "nothing that could be run is neither" $? 77
 ends '3 passed, 0 failed' 0 good >/dev/null
 is "all passed" "$(finish | tail -n 1)" "3 passed, 0 failed"
 
+# Units: one test fails beside the others, and passes once it runs alone. What `make check` writes is as automake has it.
+mkdir -p "$BUILD/busy/tests"
+cat >"$BUILD/busy/Makefile" <<'MAKE'
+check:
+	@[ '$(TESTS)' != all ] || { printf 'ok 1 - room: test_a\nPASS: tests/room 1 - room: test_a\nnot ok 2 - room: test_b\nFAIL: tests/room 2 - room: test_b\n# 3 != 4\n# test-room.c:5: error: Failure!\n' >tests/room.log; \
+	printf 'PASS: tests/room 1 - room: test_a\nFAIL: tests/room 2 - room: test_b\n# PASS:  1\n# FAIL:  1\n# ERROR: 0\n'; exit 1; }
+recheck:
+	@printf '# PASS:  2\n# FAIL:  0\n# ERROR: 0\n'; exit $(AGAIN)
+MAKE
+passed=0 failed=0 failures=() not_run=() flaky=()
+unit_tests busy 10 TESTS=all AGAIN=0 >"$BUILD/said"
+is "a unit that failed once shows what failed, and that it runs again" "$(sed 's/, [0-9]* s$//' "$BUILD/said")" "== units (busy)
+   failed beside the others:
+   tests/room:
+     not ok 2 - room: test_b
+     # 3 != 4
+     # test-room.c:5: error: Failure!
+   these run once more, one by one
+   2 passed, 0 failed"
+is "and is flaky" "${flaky[*]}" "units (busy): tests/room 2 - room: test_b"
+
 # One program that fails twice, and one beside it.
 cp tests/integration/run.py "$BUILD/run.py"
 cat >"$BUILD/bad" <<'PY'
@@ -86,6 +107,7 @@ cp "$BUILD/bad" "$BUILD/test_bad.py"
 sed -e s/Bad/Fine/ -e '/self.fail/s/fail/assertTrue/' "$BUILD/bad" >"$BUILD/test_fine.py"
 "$PYTHON" "$BUILD/run.py" --agent /bin/true >"$BUILD/said"
 is "a test that failed shows what failed, each time" "$(grep -c "^FAIL: test_bad" "$BUILD/said") $(grep -c test_good "$BUILD/said")" "4 0"
+is "and that it runs again" "$(grep -c "test_bad: runs once more" "$BUILD/said")" 1
 is "its last lines" "$(grep 'not run' "$BUILD/said" | sort; tail -n 2 "$BUILD/said")" "  test_bad: not run: CAP_SYS_ADMIN is missing (mounts)
   test_fine: not run: CAP_SYS_ADMIN is missing (mounts)
 failed: test_bad.Bad.test_bad

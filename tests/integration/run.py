@@ -218,6 +218,7 @@ def main() -> int:
         times[test.id()] = out.seconds
         if out.bad and len(tests) > 1:
             again.append(test)
+            print(f"  {test.id()}: runs once more, by itself, when the others have ended")
         else:
             report.count(test, out)
     for test in again:
