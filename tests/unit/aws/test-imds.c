@@ -21,6 +21,7 @@
 #include "nc/str.h"
 
 #define SECOND 1000000ull
+#define PATIENCE (20 * SECOND) /* where an answer comes, however busy the machine is */
 #define ALL_ROUND_1 ((1u << NC_IMDS_IPV6S) - 1)
 #define PAGE "<?xml version=\"1.0\"?><html><body>401</body></html>"
 
@@ -87,6 +88,13 @@ static bool serve_token(struct script *s, struct loopback_conn *c,
 static void wait_for_the_others(struct script *s) {
     for (int k = 0; k < 5000 && atomic_load(&s->gets) < s->together; k++)
         usleep(1000);
+}
+
+/* A number that the server's threads make: a time limit may be over before they had their turn. */
+static void wait_until(const atomic_uint *number, unsigned wanted) {
+    for (int k = 0; k < 5000 && atomic_load(number) != wanted; k++)
+        usleep(1000);
+    assert_int_equal(atomic_load(number), wanted);
 }
 
 static void wait_for_the_second_token(struct script *s) {
@@ -260,7 +268,7 @@ static void test_token_failures(void **state) {
         w->script.put = cases[k].fault;
         w->script.put_status = cases[k].status;
         w->script.put_body = cases[k].body;
-        const uint64_t patience = cases[k].fault == FAULT_SILENT ? SECOND / 5 : 20 * SECOND;
+        const uint64_t patience = cases[k].fault == FAULT_SILENT ? SECOND / 5 : PATIENCE;
         const int r = fetch_within(w, ALL_ROUND_1, NULL, patience);
         if (r >= 0 || w->err.class != cases[k].class || w->err.code != cases[k].code
             || !strstr(w->err.msg, cases[k].msg)
@@ -268,7 +276,7 @@ static void test_token_failures(void **state) {
             || !strstr(w->err.remedy, cases[k].remedy))
             fail_msg("case %zu: class %d, code %d: %s (%s)", k, w->err.class, w->err.code,
                      w->err.msg, w->err.remedy);
-        assert_int_equal(w->script.puts, 1); /* one try, however many wait for it */
+        wait_until(&w->script.puts, 1);      /* one try, however many wait for it */
         assert_int_equal(w->script.gets, 0); /* and never a question without a token */
         tear_down(&fresh);
     }
@@ -301,7 +309,7 @@ static void test_nobody_there(void **state) {
             "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.invalid",
             &imds, &err),
         0);
-    assert_true(nc_imds_fetch(imds, mac_within(20 * SECOND, answers), &err) < 0);
+    assert_true(nc_imds_fetch(imds, mac_within(PATIENCE, answers), &err) < 0);
     assert_int_equal(err.class, NC_ERR_TRANSIENT);
     assert_non_null(strstr(err.remedy, "should be an address"));
     nc_imds_free(imds);
@@ -344,7 +352,7 @@ static void test_answer_failures(void **state) {
         w->script.get_status = cases[k].status;
         w->script.get_body = cases[k].body;
         w->script.get_path = "/latest/meta-data/local-ipv4";
-        const uint64_t patience = cases[k].fault == FAULT_SILENT ? 2 * SECOND : 20 * SECOND;
+        const uint64_t patience = cases[k].fault == FAULT_SILENT ? 2 * SECOND : PATIENCE;
         const int r = fetch_within(w, ALL_ROUND_1, NULL, patience);
         if (r >= 0 || w->err.class != cases[k].class || !strstr(w->err.msg, cases[k].msg)
             || strncmp(w->err.msg, "imds: /latest/meta-data/local-ipv4: ", 36) != 0
@@ -453,7 +461,7 @@ static void turn_until(struct world *w, const unsigned *number, unsigned wanted)
 
 static void ask(struct world *w, const char *path, nc_imds_done_fn done, struct asked *a) {
     const struct nc_imds_call call = {
-        .path = path, .max_bytes = 64, .timeout_usec = SECOND, .done = done, .userdata = a};
+        .path = path, .max_bytes = 64, .timeout_usec = PATIENCE, .done = done, .userdata = a};
 
     if (nc_imds_get(w->imds, &call, &w->err) < 0)
         fail_msg("%s", w->err.msg);
@@ -494,7 +502,7 @@ static void test_get(void **state) {
     struct world *w = *state;
     struct asked a = {0};
     struct nc_imds_call call = {
-        .max_bytes = 64, .timeout_usec = SECOND, .done = on_pod_answer, .userdata = &a};
+        .max_bytes = 64, .timeout_usec = PATIENCE, .done = on_pod_answer, .userdata = &a};
 
     ask(w, "/latest/meta-data/mac", on_pod_answer, &a);
     ask(w, "/latest/user-data", on_pod_answer, &a);
@@ -532,6 +540,7 @@ static void poll_until(struct world *w, struct asked *a, uint64_t timeout_usec, 
 static void test_pace(void **state) {
     struct world *w = *state;
     struct asked a = {0};
+    struct nc_imds *fresh = NULL;
     const struct nc_imds_call silent = {.path = "/latest/meta-data/mac",
                                         .max_bytes = 64,
                                         .timeout_usec = SECOND / 5,
@@ -539,8 +548,11 @@ static void test_pace(void **state) {
                                         .userdata = &a};
 
     assert_int_equal(nc_imds_timeout(w->imds, SECOND), SECOND);
-    ask(w, "/latest/meta-data/mac", on_pod_answer, &a);
+    ask(w, "/latest/meta-data/mac", on_pod_answer, &a); /* the token is there from now on */
     turn_until(w, &a.done, 1);
+    assert_int_equal(nc_imds_new(w->event, NULL, &fresh, NULL), 0);
+    nc_imds_set_pace(w->imds, fresh); /* however long that took */
+    nc_imds_free(fresh);
     w->script.get = FAULT_SILENT;
     atomic_store(&w->script.faults_left, 3);
     for (unsigned k = 0; k < 2; k++)
@@ -552,6 +564,7 @@ static void test_pace(void **state) {
     assert_int_equal(nc_imds_timeout(w->imds, SECOND), 4 * SECOND);
     assert_int_equal(nc_imds_timeout(w->imds, 3 * SECOND), 8 * SECOND);
     assert_int_equal(nc_imds_timeout(w->imds, 9 * SECOND), 9 * SECOND);
+    wait_until(&w->script.faults_left, 0); /* none is left for what comes now */
     ask(w, "/latest/meta-data/mac", on_pod_answer, &a);
     turn_until(w, &a.done, 5);
     assert_int_equal(nc_imds_timeout(w->imds, 5 * SECOND), 5 * SECOND);
@@ -564,25 +577,25 @@ static void test_poll(void **state) {
     struct asked a = {0};
 
     for (unsigned n = 1; n <= 3; n++)
-        poll_until(w, &a, SECOND, n);
+        poll_until(w, &a, PATIENCE, n);
     assert_int_equal(a.status, 404);
     assert_int_equal(loopback_connections(w->server), 1);
     w->script.refuse_below = 2;
-    poll_until(w, &a, SECOND, 4);
+    poll_until(w, &a, PATIENCE, 4);
     assert_int_equal(a.failed, 0);
     assert_int_equal(w->script.unauthorized, 1);
     w->script.get = FAULT_STATUS;
     w->script.get_status = 503;
     w->script.faults_left = 1;
-    poll_until(w, &a, SECOND, 5);
+    poll_until(w, &a, PATIENCE, 5);
     assert_int_equal(a.failed, 1);
-    poll_until(w, &a, SECOND, 6); /* and nothing of that is left */
+    poll_until(w, &a, PATIENCE, 6); /* and nothing of that is left */
     assert_int_equal(a.failed, 1);
     assert_int_equal(a.status, 404);
     assert_int_equal(loopback_connections(w->server), 1);
     w->script.get = FAULT_PARTIAL;
     w->script.faults_left = 1;
-    poll_until(w, &a, SECOND, 7);
+    poll_until(w, &a, PATIENCE, 7);
     assert_int_equal(a.failed, 2);
     w->script.get = FAULT_SILENT;
     w->script.faults_left = 1;
@@ -590,7 +603,8 @@ static void test_poll(void **state) {
     assert_int_equal(a.failed, 3);
     assert_int_equal(a.err.code, -ETIMEDOUT);
     assert_non_null(strstr(a.err.msg, "within 200ms"));
-    poll_until(w, &a, SECOND, 9);
+    wait_until(&w->script.faults_left, 0);
+    poll_until(w, &a, PATIENCE, 9);
     assert_int_equal(a.failed, 3);
     assert_int_equal(a.status, 404);
 }

@@ -16,6 +16,8 @@
 #include "http-world.h"
 #include "nc/str.h"
 
+#define PATIENCE (20 * SECOND)
+
 static void never(void *userdata, const struct nc_http_result *result) {
     (void)userdata;
     fail_msg("called: %s", result->message);
@@ -290,6 +292,7 @@ static void start_stream(struct stream *s, const char *path, uint64_t timeout_us
                                       .url = url,
                                       .timeout_usec = timeout_usec,
                                       .idle_timeout_usec = idle_usec,
+                                      .head_timeout_usec = PATIENCE,
                                       .on_data = on_stream,
                                       .on_done = on_stream_done,
                                       .userdata = s};
@@ -336,8 +339,9 @@ static void test_stream_deadlines(void **state) {
     world_done(&w);
 }
 
-/* Patient for `idle_usec` between two events, for a fifth of a second before the first byte. */
-static void assert_silent(enum play play, const char *path, uint64_t idle_usec, const char *said) {
+/* Patient for `idle_usec` between two events, for `head_usec` before the first byte. */
+static void assert_silent(enum play play, const char *path, uint64_t idle_usec,
+                          uint64_t head_usec) {
     struct world w = world_new(play, 0);
     struct stream s = {.w = &w};
     world_start(&w);
@@ -346,14 +350,14 @@ static void assert_silent(enum play play, const char *path, uint64_t idle_usec, 
     const struct nc_http_options o = {.name = "watch",
                                       .url = url,
                                       .idle_timeout_usec = idle_usec,
-                                      .head_timeout_usec = SECOND / 5,
+                                      .head_timeout_usec = head_usec,
                                       .on_data = on_stream,
                                       .on_done = on_stream_done,
                                       .userdata = &s};
     assert_int_equal(nc_http_start(w.http, &o, &s.self, NULL), 0);
     world_turn_until(&w, &s.done, 1);
     assert_int_equal(s.result.outcome, NC_HTTP_TIMEOUT);
-    assert_non_null(strstr(s.result.message, said));
+    assert_non_null(strstr(s.result.message, "was silent for 200ms"));
     nc_buf_done(&s.data);
     world_done(&w);
 }
@@ -361,13 +365,13 @@ static void assert_silent(enum play play, const char *path, uint64_t idle_usec, 
 /* Before the first byte less patience may be had than between two events. */
 static void test_stream_that_never_begins(void **state) {
     (void)state;
-    assert_silent(PLAY_HANG, "/silent", 30 * SECOND, "was silent for 200ms");
+    assert_silent(PLAY_HANG, "/silent", PATIENCE, SECOND / 5);
 }
 
 /* Once it has begun, the other patience counts. */
 static void test_stream_that_began(void **state) {
     (void)state;
-    assert_silent(PLAY_STREAM, "/open", SECOND, "was silent for 1s");
+    assert_silent(PLAY_STREAM, "/open", SECOND / 5, PATIENCE);
 }
 
 static void test_stream_refused_by_its_reader(void **state) {

@@ -511,6 +511,7 @@ static void test_http2_silent_connection(void **state) {
         assert_true(sd_event_run(w->event, 5 * SECOND) > 0);
     assert_int_equal(first, NC_HTTP_TIMEOUT);
     assert_int_equal(stream, NC_HTTP_BROKEN);
+    o.timeout_usec = 20 * SECOND;
     o.on_done = count_done;
     o.userdata = &c;
     assert_int_equal(nc_http_start(w->http, &o, NULL, NULL), 0);
