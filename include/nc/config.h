@@ -13,10 +13,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "nc/drain-settings.h"
 #include "nc/err.h"
 #include "nc/host-config.h"
 #include "nc/mem.h"
-#include "nc/sources.h"
 #include "nc/str.h"
 #include "nc/value.h"
 
@@ -208,12 +208,7 @@ struct nc_config {
     bool has_shutdown; /* shutdown.* was given */
     uint64_t shutdown_usec, shutdown_critical_usec;
 
-    enum nc_policy policy[_NC_SOURCE_MAX]; /* spec.interruption */
-    uint64_t autoscaling_deadline_usec;    /* after the target state was seen; 0 = none */
-    enum nc_drain_mode drain_mode;
-    uint64_t drain_margin_usec, drain_linger_usec, drain_hook_timeout_usec, drain_replacement_usec;
-    bool drain_pod_events;      /* an Event on each pod that is evicted or force-deleted */
-    bool drain_tolerating_last; /* pods that a drain would leave are drained last */
+    struct nc_drain_settings drain; /* spec.interruption, spec.drain */
     bool report_console, report_events, report_node;
     enum nc_ec2_use ec2;
     char *ec2_endpoint, *sts_endpoint, *domain; /* overrides, NULL = from facts */

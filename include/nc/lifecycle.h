@@ -43,8 +43,8 @@
  * a question), and the volumes are detached or T has passed. A pod that is bound later is drained
  *    too: the phase goes back.
  *  - A pod that wants its replacement first (nc/drain.h) waits for it so long
- *    (rules.replacement_usec) from when the drain first evicted; not at all where T is no later
- * than that, nor where the Node, which states that it waits, is gone.
+ *    (rules.drain.replacement_usec) from when the drain first evicted; not at all where T is no
+ * later than that, nor where the Node, which states that it waits, is gone.
  *  - Without a Node before registration, or where another machine's Node has our name, notices are
  *    kept and announced, and acted on once a Node is seen.
  *  - A Node that is deleted under us takes its pods along to nobody: a drain goes on without it
@@ -68,7 +68,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "nc/config.h"
+#include "nc/drain-settings.h"
 #include "nc/drain.h"
 #include "nc/hooks.h"
 #include "nc/mem.h"
@@ -114,19 +114,11 @@ struct nc_node_view {
 };
 
 struct nc_life_rules {
-    enum nc_policy policy[_NC_SOURCE_MAX]; /* REQUEST and OPERATOR: the notice's own counts instead;
-                                              DELETION: drain */
-    enum nc_drain_mode mode;
-    uint64_t autoscaling_usec; /* a deadline so much after its NOTICE, which has none; 0 = none */
-    uint64_t margin_usec, linger_usec;
-    uint64_t hook_timeout_usec; /* 0 = hooks are not started */
-    bool tolerating_last;       /* pods that a drain would leave are drained last */
-    uint64_t replacement_usec;  /* so long a pod waits for its replacement; 0 = it does not */
+    struct nc_drain_settings drain;
     unsigned max_in_flight;
     uint64_t seed;   /* of the instance id */
     size_t max_pods; /* that are kept; 0 = NC_DRAIN_MAX_PODS. For tests */
 };
-void nc_life_rules_from(const struct nc_config *c, uint64_t seed, struct nc_life_rules *ret);
 
 /* A write of our own Node, complete. */
 enum nc_node_write_kind {

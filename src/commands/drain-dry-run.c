@@ -29,7 +29,7 @@ struct plan {
     size_t unread; /* pods that were dropped: no pod, or too many */
     bool is_listed;
     bool has_replaced; /* a pod that wants its replacement first */
-    uint64_t margin_usec, replacement_usec;
+    struct nc_drain_settings settings;
     struct nc_err failure; /* class NONE while the list goes well */
 };
 
@@ -141,9 +141,8 @@ static void read_settings(struct plan *p) {
                       err.msg, NC_MARGIN_USEC / 1000000);
         c = &nc_config_defaults;
     }
-    p->margin_usec = c->drain_margin_usec;
-    p->replacement_usec = c->drain_replacement_usec;
-    p->rules.tolerating_last = c->drain_tolerating_last;
+    p->settings = c->drain;
+    p->rules.tolerating_last = c->drain.tolerating_last;
 }
 
 static int read_rules(struct plan *p, const struct nc_value *request, struct nc_err *err) {
@@ -161,7 +160,7 @@ static int read_rules(struct plan *p, const struct nc_value *request, struct nc_
     read_settings(p);
     if (notice.deadline_usec == 0)
         return 0;
-    margin = notice.is_force_delete_time ? 0 : p->margin_usec;
+    margin = notice.is_force_delete_time ? 0 : p->settings.margin_usec;
     p->rules.t_usec = notice.deadline_usec > margin ? notice.deadline_usec - margin : 1;
     return 0;
 }
@@ -172,8 +171,9 @@ static void wait_for_replacements(struct plan *p) {
 
     if (!p->has_replaced)
         return;
-    until_usec = p->replacement_usec < UINT64_MAX - p->now_usec ? p->now_usec + p->replacement_usec
-                                                                : UINT64_MAX;
+    until_usec = p->settings.replacement_usec < UINT64_MAX - p->now_usec
+                     ? p->now_usec + p->settings.replacement_usec
+                     : UINT64_MAX;
     if (!p->rules.t_usec || p->rules.t_usec > until_usec)
         p->rules.replaced_by_usec = until_usec;
 }

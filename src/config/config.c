@@ -16,16 +16,11 @@
 #include "shapes.h"
 
 #define SECOND ((uint64_t)1000000)
-#define HOOK_TIMEOUT_MAX_USEC (600 * SECOND)
 
 const struct nc_config nc_config_defaults = {
 #define POLICY(id, name, by_default, ...) [NC_SOURCE_##id] = NC_POLICY_##by_default,
-    .policy = {NC_SOURCES(POLICY, POLICY)},
-    .drain_mode = NC_DRAIN_AUTO,
-    .drain_margin_usec = NC_MARGIN_USEC,
-    .drain_hook_timeout_usec = 30 * SECOND,
-    .drain_pod_events = true,
-    .drain_replacement_usec = 600 * SECOND,
+#define DEFAULT(type, member, name, by_default, ...) .member = (by_default),
+    .drain = {.policy = {NC_SOURCES(POLICY, POLICY)}, NC_DRAIN_SETTINGS(DEFAULT, DEFAULT)},
     .report_console = true,
     .report_events = true,
     .report_node = true,
@@ -311,32 +306,42 @@ static void apply_kubelet(struct nc_config *c) {
     c->system_reserved = copy_at(c, "spec.reservation.systemReserved");
 }
 
-static int apply_policies(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
-    for (enum nc_source s = 0; s < _NC_SOURCE_MAX; s++) {
-        nc_auto_free char *path = nc_asprintf("spec.interruption.%s", nc_source_name(s));
-        c->policy[s] = nc_sources[s].is_option ? (enum nc_policy)pick(c, path, nc_policy_names,
-                                                                      nc_config_defaults.policy[s])
-                                               : nc_config_defaults.policy[s];
+static int check_most(const struct nc_documents *d, const struct nc_config *c,
+                      const struct nc_drain_setting *s, uint64_t usec, struct nc_err *err) {
+    uint64_t most_usec = UINT64_MAX;
+    nc_auto_free char *why = NULL;
+
+    if (!s->most || nc_duration_parse(s->most, &most_usec) < 0 || usec <= most_usec)
+        return 0;
+    why = nc_asprintf("is at most %s: the drain waits for it", s->most);
+    return conflict(d, c, s->path, why, err);
+}
+
+static int apply_drain(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
+    int r = 0;
+
+    c->drain = nc_config_defaults.drain;
+    for (const struct nc_drain_setting *s = nc_drain_setting_rows; r >= 0 && s->path; s++) {
+        void *to = (char *)&c->drain + s->offset;
+        switch (s->type) {
+        case NC_SETTING_POLICY:
+            *(enum nc_policy *)to =
+                (enum nc_policy)pick(c, s->path, nc_policy_names, *(enum nc_policy *)to);
+            break;
+        case NC_SETTING_MODE:
+            *(enum nc_drain_mode *)to = (enum nc_drain_mode)pick(c, s->path, nc_drain_mode_names,
+                                                                 *(enum nc_drain_mode *)to);
+            break;
+        case NC_SETTING_DURATION:
+            *(uint64_t *)to = duration_at(c, s->path, *(uint64_t *)to);
+            r = check_most(d, c, s, *(uint64_t *)to, err);
+            break;
+        case NC_SETTING_BOOL:
+            *(bool *)to = bool_at(c, s->path, *(bool *)to);
+            break;
+        }
     }
-    c->autoscaling_deadline_usec = duration_at(c, "spec.interruption.autoscalingDeadline",
-                                               nc_config_defaults.autoscaling_deadline_usec);
-    c->drain_mode = (enum nc_drain_mode)pick(c, "spec.drain.mode", nc_drain_mode_names,
-                                             nc_config_defaults.drain_mode);
-    c->drain_margin_usec =
-        duration_at(c, "spec.drain.margin", nc_config_defaults.drain_margin_usec);
-    c->drain_linger_usec =
-        duration_at(c, "spec.drain.linger", nc_config_defaults.drain_linger_usec);
-    c->drain_replacement_usec =
-        duration_at(c, "spec.drain.replacementTimeout", nc_config_defaults.drain_replacement_usec);
-    c->drain_hook_timeout_usec =
-        duration_at(c, "spec.drain.hookTimeout", nc_config_defaults.drain_hook_timeout_usec);
-    c->drain_pod_events = bool_at(c, "spec.drain.podEvents", nc_config_defaults.drain_pod_events);
-    c->drain_tolerating_last =
-        bool_at(c, "spec.drain.toleratingLast", nc_config_defaults.drain_tolerating_last);
-    if (c->drain_hook_timeout_usec > HOOK_TIMEOUT_MAX_USEC)
-        return conflict(d, c, "spec.drain.hookTimeout", "is at most 10m: the drain waits for it",
-                        err);
-    return 0;
+    return r;
 }
 
 static void apply_surroundings(struct nc_config *c) {
@@ -472,7 +477,7 @@ int nc_config_build(const struct nc_documents *d, struct nc_config *ret, struct 
     if (r >= 0)
         r = apply_shutdown(d, &c, err);
     if (r >= 0)
-        r = apply_policies(d, &c, err);
+        r = apply_drain(d, &c, err);
     if (r < 0) {
         if (err && !err->remedy[0])
             nc_err_remedy(err, "Correct the setting that is named; nodeclaimd explain shows where "
@@ -496,7 +501,7 @@ int nc_config_policies(const struct nc_documents *d, struct nc_config *ret, stru
     int r = merge(d, &c, err);
 
     if (r >= 0)
-        r = apply_policies(d, &c, err);
+        r = apply_drain(d, &c, err);
     if (r < 0)
         return r;
     apply_surroundings(&c);

@@ -250,13 +250,14 @@ static const struct nc_schema shutdown_schema =
 static const struct nc_field interruption_fields[] = {
 #define OPTION(id, name, ...) ONE_OF(name, nc_policy_names),
 #define FIXED(...)
-    NC_SOURCES(OPTION, FIXED) F("autoscalingDeadline", DURATION)};
+#define FIELD_MODE(n) ONE_OF(n, nc_drain_mode_names),
+#define FIELD_DURATION(n) F(n, DURATION),
+#define FIELD_BOOL(n) F(n, BOOL),
+#define SETTING(type, member, name, ...) FIELD_##type(name)
+    NC_SOURCES(OPTION, FIXED) NC_DRAIN_SETTINGS(SETTING, FIXED)};
 static const struct nc_schema interruption =
     NC_SCHEMA("AgentConfig's spec.interruption", interruption_fields);
-static const struct nc_field drain_fields[] = {
-    ONE_OF("mode", nc_drain_mode_names), F("margin", DURATION), F("linger", DURATION),
-    F("hookTimeout", DURATION),          F("podEvents", BOOL),  F("toleratingLast", BOOL),
-    F("replacementTimeout", DURATION)};
+static const struct nc_field drain_fields[] = {NC_DRAIN_SETTINGS(FIXED, SETTING)};
 static const struct nc_schema drain = NC_SCHEMA("AgentConfig's spec.drain", drain_fields);
 static const struct nc_field report_fields[] = {F("console", BOOL), F("events", BOOL),
                                                 F("node", BOOL)};

@@ -189,7 +189,7 @@ void nc_daemon_tell_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
 
     if (!n->is_first || !d->node_name || d->node.is_foreign
         || (d->gather.has_config
-            && (!d->gather.config.report_events || !d->gather.config.drain_pod_events)))
+            && (!d->gather.config.report_events || !d->gather.config.drain.pod_events)))
         return;
     nc_life_get_view(d->life, nc_daemon_now(d), &view);
     nc_pod_events_add(d, n,

@@ -50,7 +50,7 @@ static struct nc_value *policies_tree(const struct nc_daemon *d) {
 
     for (enum nc_source s = 0; s < _NC_SOURCE_MAX; s++)
         if (!nc_sources[s].has_own_policy)
-            nc_value_set_text(map, nc_source_name(s), nc_policy_name(d->rules.policy[s]));
+            nc_value_set_text(map, nc_source_name(s), nc_policy_name(d->rules.drain.policy[s]));
     nc_value_set_string(map, "from", d->gather.has_config ? "configuration" : "built-in");
     return map;
 }

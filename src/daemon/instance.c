@@ -20,7 +20,9 @@
 static void make_rules(struct nc_daemon *d) {
     const char *id = d->gather.facts.instance_id;
 
-    nc_life_rules_from(&d->gather.config, nc_backoff_seed(id ? id : ""), &d->rules);
+    d->rules = (struct nc_life_rules){.drain = d->gather.config.drain,
+                                      .max_in_flight = NC_DRAIN_MAX_IN_FLIGHT,
+                                      .seed = nc_backoff_seed(id ? id : "")};
 }
 
 void nc_daemon_defaults(struct nc_daemon *d) {
@@ -36,20 +38,12 @@ static void keep_config(struct nc_daemon *d, struct nc_config *c) {
     d->gather.config = (struct nc_config){
         .auth = c->auth,
         .kubeconfig = nc_steal(&c->kubeconfig),
-        .autoscaling_deadline_usec = c->autoscaling_deadline_usec,
-        .drain_mode = c->drain_mode,
-        .drain_margin_usec = c->drain_margin_usec,
-        .drain_linger_usec = c->drain_linger_usec,
-        .drain_hook_timeout_usec = c->drain_hook_timeout_usec,
-        .drain_pod_events = c->drain_pod_events,
-        .drain_tolerating_last = c->drain_tolerating_last,
-        .drain_replacement_usec = c->drain_replacement_usec,
+        .drain = c->drain,
         .report_console = c->report_console,
         .report_events = c->report_events,
         .report_node = c->report_node,
         .claim_lookup = c->claim_lookup,
     };
-    memcpy(d->gather.config.policy, c->policy, sizeof(c->policy));
     d->gather.has_config = true;
 }
 

@@ -40,7 +40,7 @@ const char *nc_hook_state_name(enum nc_hook_state s) {
 bool nc_life_is_hook_over(const struct nc_life *l, enum nc_hook h) {
     const enum nc_hook_state s = l->hooks[h].run.state;
 
-    return s == NC_HOOK_IDLE ? l->rules.hook_timeout_usec == 0 : s != NC_HOOK_RUNNING;
+    return s == NC_HOOK_IDLE ? l->rules.drain.hook_timeout_usec == 0 : s != NC_HOOK_RUNNING;
 }
 
 /* The first force-delete time of a pod that is not leaving; UINT64_MAX = there is none. */
@@ -75,7 +75,7 @@ static void emit(struct nc_life *l, const char *reason, char *message,
 /* How long it is waited for. A clock that was set back does not make that longer than it is. */
 static void check_limit(struct nc_life *l, enum nc_hook h, struct nc_life_actions *out) {
     const struct nc_hook_run *run = &l->hooks[h].run;
-    const uint64_t limit_usec = nc_life_later(run->started_usec, l->rules.hook_timeout_usec);
+    const uint64_t limit_usec = nc_life_later(run->started_usec, l->rules.drain.hook_timeout_usec);
     uint64_t usec = limit_usec;
 
     if (l->force.t_usec && l->force.t_usec < usec)
@@ -97,8 +97,8 @@ static void check_limit(struct nc_life *l, enum nc_hook h, struct nc_life_action
 }
 
 static bool is_due(const struct nc_life *l, enum nc_hook h) {
-    if (l->rules.hook_timeout_usec == 0 || l->hooks[h].run.state != NC_HOOK_IDLE || l->is_resuming
-        || l->force.policy != NC_POLICY_DRAIN || !nc_life_has_machine(l))
+    if (l->rules.drain.hook_timeout_usec == 0 || l->hooks[h].run.state != NC_HOOK_IDLE
+        || l->is_resuming || l->force.policy != NC_POLICY_DRAIN || !nc_life_has_machine(l))
         return false;
     if (h == NC_HOOK_POST_DRAIN)
         return l->is_emptied;

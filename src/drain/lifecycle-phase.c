@@ -52,7 +52,7 @@ bool nc_life_may_drain(struct nc_life *l) {
 static bool is_observing(struct nc_life *l, const struct nc_drain_summary *s) {
     uint64_t moved_usec = l->sources[NC_SOURCE_DELETION].noticed_usec;
 
-    if (l->rules.mode != NC_DRAIN_AUTO || !l->force.is_only_deletion) {
+    if (l->rules.drain.mode != NC_DRAIN_AUTO || !l->force.is_only_deletion) {
         l->has_taken_over = true;
         return false;
     }
@@ -91,7 +91,7 @@ static bool is_drained(struct nc_life *l) {
         return false;
     l->is_emptied = nc_life_has_come(l, nc_life_later(cordoned_usec, NC_LIFE_GRACE_USEC));
     return l->is_emptied
-           && (nc_life_has_come(l, nc_life_later(cordoned_usec, l->rules.linger_usec))
+           && (nc_life_has_come(l, nc_life_later(cordoned_usec, l->rules.drain.linger_usec))
                || is_time_over(l))
            && are_volumes_off(l) && nc_life_is_hook_over(l, NC_HOOK_POST_DRAIN);
 }

@@ -18,9 +18,9 @@
 
 /* Under a deadline that is nearer than that nobody is waited for. */
 static uint64_t replaced_by(const struct nc_life *l) {
-    const uint64_t usec = nc_life_later(l->evicting_usec, l->rules.replacement_usec);
+    const uint64_t usec = nc_life_later(l->evicting_usec, l->rules.drain.replacement_usec);
 
-    if (!l->evicting_usec || !l->rules.replacement_usec || l->orphaned_usec)
+    if (!l->evicting_usec || !l->rules.drain.replacement_usec || l->orphaned_usec)
         return 0;
     return l->force.t_usec && l->force.t_usec <= usec ? 0 : usec;
 }
@@ -32,7 +32,7 @@ void nc_life_drain_rules(const struct nc_life *l, struct nc_drain_rules *ret) {
                      && nc_life_is_hook_over(l, NC_HOOK_PRE_DRAIN),
         .has_disrupted_taint = l->node.has_disrupted_taint,
         .leaves_tolerating = l->force.is_only_deletion, /* nobody else requests a drain */
-        .tolerating_last = l->rules.tolerating_last,
+        .tolerating_last = l->rules.drain.tolerating_last,
         .cordoned_usec = l->is_cordon_done ? l->cordoned_usec : l->raised_usec,
         .replaced_by_usec = replaced_by(l),
         .max_in_flight = l->rules.max_in_flight ? l->rules.max_in_flight : 1,

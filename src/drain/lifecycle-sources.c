@@ -10,21 +10,6 @@
 
 #define SHUTDOWN_MARGIN_PART 10 /* logind gives seconds, not minutes */
 
-void nc_life_rules_from(const struct nc_config *c, uint64_t seed, struct nc_life_rules *ret) {
-    *ret = (struct nc_life_rules){
-        .mode = c->drain_mode,
-        .autoscaling_usec = c->autoscaling_deadline_usec,
-        .margin_usec = c->drain_margin_usec,
-        .linger_usec = c->drain_linger_usec,
-        .hook_timeout_usec = c->drain_hook_timeout_usec,
-        .tolerating_last = c->drain_tolerating_last,
-        .replacement_usec = c->drain_replacement_usec,
-        .max_in_flight = NC_DRAIN_MAX_IN_FLIGHT,
-        .seed = seed,
-    };
-    memcpy(ret->policy, c->policy, sizeof(ret->policy));
-}
-
 bool nc_life_notice_equal(const struct nc_notice *a, const struct nc_notice *b) {
     return a->source == b->source && strcmp(a->id, b->id) == 0 && strcmp(a->action, b->action) == 0
            && strcmp(a->reason, b->reason) == 0 && a->policy == b->policy
@@ -37,8 +22,9 @@ static struct nc_notice with_deadline(const struct nc_life *l, const struct nc_n
                                       uint64_t noticed_usec) {
     struct nc_notice with = *n;
 
-    if (n->source == NC_SOURCE_AUTOSCALING && !n->deadline_usec && l->rules.autoscaling_usec)
-        with.deadline_usec = nc_life_later(noticed_usec, l->rules.autoscaling_usec);
+    if (n->source == NC_SOURCE_AUTOSCALING && !n->deadline_usec
+        && l->rules.drain.autoscaling_deadline_usec)
+        with.deadline_usec = nc_life_later(noticed_usec, l->rules.drain.autoscaling_deadline_usec);
     return with;
 }
 
@@ -93,13 +79,13 @@ static enum nc_policy at_most(enum nc_policy p, enum nc_policy cap) {
 enum nc_policy nc_life_policy(struct nc_life *l, enum nc_source source) {
     const struct nc_life_source *s = &l->sources[source];
     enum nc_policy p =
-        nc_sources[source].has_own_policy ? s->notice.policy : l->rules.policy[source];
+        nc_sources[source].has_own_policy ? s->notice.policy : l->rules.drain.policy[source];
 
     if (!s->is_active || p < NC_POLICY_IGNORE)
         return NC_POLICY_IGNORE;
-    if (l->rules.mode == NC_DRAIN_OFF)
+    if (l->rules.drain.mode == NC_DRAIN_OFF)
         p = at_most(p, NC_POLICY_REPORT);
-    if (l->rules.mode == NC_DRAIN_OBSERVE)
+    if (l->rules.drain.mode == NC_DRAIN_OBSERVE)
         p = at_most(p, NC_POLICY_CORDON);
     if (p > NC_POLICY_REPORT && !nc_life_has_come(l, s->notice.begin_usec))
         p = NC_POLICY_REPORT;
@@ -108,7 +94,7 @@ enum nc_policy nc_life_policy(struct nc_life *l, enum nc_source source) {
 
 uint64_t nc_life_force_delete_at(const struct nc_life *l, enum nc_source source) {
     const struct nc_life_source *s = &l->sources[source];
-    uint64_t margin_usec = l->rules.margin_usec;
+    uint64_t margin_usec = l->rules.drain.margin_usec;
 
     if (!s->notice.deadline_usec || s->notice.is_force_delete_time)
         return s->notice.deadline_usec;

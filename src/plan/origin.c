@@ -295,9 +295,11 @@ void nc_origin_tree(struct nc_plan *p, const char *name, const struct nc_value *
 
 /* --- policies, and what is requested from the host */
 
+/* A word that YAML reads as false is off. */
 static void add_setting(struct nc_plan *p, const struct nc_documents *docs, const char *field,
-                        const struct nc_value *v) {
-    nc_auto_free char *text = v->type == NC_VALUE_BOOL ? nc_strdup("off") : value_text(v);
+                        const struct nc_value *v, bool is_word) {
+    nc_auto_free char *text =
+        is_word && v->type == NC_VALUE_BOOL ? nc_strdup("off") : value_text(v);
     nc_auto_free char *from = nc_origin_mark(docs, v->mark);
     nc_cleanup(nc_buf_done) struct nc_buf history = NC_BUF_INIT;
 
@@ -313,7 +315,7 @@ static void add_settings(struct nc_plan *p, const struct nc_documents *docs, con
                          const struct nc_value *map) {
     for (size_t i = 0; map && map->type == NC_VALUE_MAP && i < map->n; i++) {
         nc_auto_free char *field = nc_asprintf("%s.%s", path, map->members[i].key);
-        add_setting(p, docs, field, map->members[i].value);
+        add_setting(p, docs, field, map->members[i].value, true);
     }
 }
 
@@ -327,37 +329,32 @@ void nc_origin_host(struct nc_plan *p, const struct nc_documents *docs, const st
     }
 }
 
-static void explain_policy(struct nc_plan *p, const struct nc_documents *docs,
-                           const struct nc_config *c, const char *field, const char *otherwise) {
-    nc_auto_free char *path = nc_asprintf("spec.%s", field);
-    const struct nc_value *v = nc_value_path(c->tree, path);
-
-    if (v && v->type != NC_VALUE_NULL)
-        add_setting(p, docs, field, v);
-    else
-        nc_origin_add(p, field, otherwise, "built-in default", "");
+static const char *setting_text(const struct nc_drain_setting *s, const void *value,
+                                char buf[static 32]) {
+    switch (s->type) {
+    case NC_SETTING_POLICY:
+        return nc_policy_name(*(const enum nc_policy *)value);
+    case NC_SETTING_MODE:
+        return nc_drain_mode_names[*(const enum nc_drain_mode *)value - 1];
+    case NC_SETTING_DURATION:
+        nc_duration_format(*(const uint64_t *)value, buf);
+        return buf;
+    case NC_SETTING_BOOL:
+        break;
+    }
+    return *(const bool *)value ? "true" : "false";
 }
 
 void nc_explain_policies(struct nc_plan *p, const struct nc_documents *docs,
                          const struct nc_config *c) {
-    const struct nc_config *otherwise = &nc_config_defaults;
-    char margin[32], linger[32], hook_timeout[32], replacement[32];
-
-    for (enum nc_source s = 0; s < _NC_SOURCE_MAX; s++) {
-        nc_auto_free char *field = nc_asprintf("interruption.%s", nc_source_name(s));
-        if (nc_sources[s].is_option)
-            explain_policy(p, docs, c, field, nc_policy_name(otherwise->policy[s]));
+    for (const struct nc_drain_setting *s = nc_drain_setting_rows; s->path; s++) {
+        const void *otherwise = (const char *)&nc_config_defaults.drain + s->offset;
+        const char *field = s->path + strlen("spec.");
+        const struct nc_value *v = nc_value_path(c->tree, s->path);
+        char buf[32];
+        if (v && v->type != NC_VALUE_NULL)
+            add_setting(p, docs, field, v, s->type != NC_SETTING_BOOL);
+        else
+            nc_origin_add(p, field, setting_text(s, otherwise, buf), "built-in default", "");
     }
-    nc_duration_format(otherwise->drain_margin_usec, margin);
-    nc_duration_format(otherwise->drain_linger_usec, linger);
-    nc_duration_format(otherwise->drain_hook_timeout_usec, hook_timeout);
-    nc_duration_format(otherwise->drain_replacement_usec, replacement);
-    explain_policy(p, docs, c, "drain.mode", nc_drain_mode_names[otherwise->drain_mode - 1]);
-    explain_policy(p, docs, c, "drain.margin", margin);
-    explain_policy(p, docs, c, "drain.linger", linger);
-    explain_policy(p, docs, c, "drain.hookTimeout", hook_timeout);
-    explain_policy(p, docs, c, "drain.podEvents", otherwise->drain_pod_events ? "true" : "false");
-    explain_policy(p, docs, c, "drain.toleratingLast",
-                   otherwise->drain_tolerating_last ? "true" : "false");
-    explain_policy(p, docs, c, "drain.replacementTimeout", replacement);
 }

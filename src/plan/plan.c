@@ -212,7 +212,7 @@ static void plan_logind(struct nc_planner *s) {
     uint64_t wanted = shutdown_usec(s->plan.kubelet_effective);
     uint64_t there = s->facts->logind_inhibit_delay_usec;
 
-    if (wanted == 0 && s->config->policy[NC_SOURCE_SHUTDOWN] == NC_POLICY_DRAIN)
+    if (wanted == 0 && s->config->drain.policy[NC_SOURCE_SHUTDOWN] == NC_POLICY_DRAIN)
         wanted = DRAIN_USEC;
     s->plan.logind_delay_usec = wanted > (there ? there : LOGIND_DEFAULT_USEC) ? wanted : 0;
 }

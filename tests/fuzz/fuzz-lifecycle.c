@@ -58,7 +58,8 @@ static void handle_action(struct world *w, struct nc_life_action *a) {
         break;
     case NC_LIFE_ACTION_POD:
         must(w->is_open && a->pod.pod && is_anything_active(w));
-        must(a->pod.verb != NC_DRAIN_EVICT || (w->is_synced && w->rules.mode != NC_DRAIN_OFF));
+        must(a->pod.verb != NC_DRAIN_EVICT
+             || (w->is_synced && w->rules.drain.mode != NC_DRAIN_OFF));
         must(a->pod.verb != NC_DRAIN_DELETE || a->pod.grace_sec > 0);
         break;
     case NC_LIFE_ACTION_PODS_OPEN:
@@ -80,7 +81,7 @@ static void handle_action(struct world *w, struct nc_life_action *a) {
         must(a->news.kind && a->news.namespace && a->news.name && a->news.message);
         break;
     case NC_LIFE_ACTION_START_HOOK:
-        must(w->rules.hook_timeout_usec && is_anything_active(w));
+        must(w->rules.drain.hook_timeout_usec && is_anything_active(w));
         must(a->hook != NC_HOOK_POST_DRAIN || w->is_synced);
         break;
     case NC_LIFE_ACTION_FOLLOW_HOOK:
@@ -221,10 +222,10 @@ static void written(struct world *w, uint8_t with) {
 static void rules(struct world *w, uint8_t with) {
     struct nc_life_event e = {.kind = NC_LIFE_RULES, .rules = &w->rules};
 
-    w->rules.policy[with % _NC_SOURCE_MAX] = (enum nc_policy)(1 + (with >> 3) % 4);
-    w->rules.mode = (enum nc_drain_mode)(1 + (with >> 5) % 4);
-    w->rules.linger_usec = with & 128 ? 10000000 : 0;
-    w->rules.hook_timeout_usec = with & 64 ? 7000000 : 0;
+    w->rules.drain.policy[with % _NC_SOURCE_MAX] = (enum nc_policy)(1 + (with >> 3) % 4);
+    w->rules.drain.mode = (enum nc_drain_mode)(1 + (with >> 5) % 4);
+    w->rules.drain.linger_usec = with & 128 ? 10000000 : 0;
+    w->rules.drain.hook_timeout_usec = with & 64 ? 7000000 : 0;
     step(w, &e);
 }
 
@@ -290,14 +291,14 @@ static void happen(struct world *w, uint8_t what, uint8_t with) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
-    struct world w = {
-        .now_usec = 1767323045000000,
-        .node = {.uid = "u1"},
-        .rules = {
-            .mode = NC_DRAIN_AUTO, .margin_usec = 15000000, .max_in_flight = 3, .max_pods = 4}};
+    struct world w = {.now_usec = 1767323045000000,
+                      .node = {.uid = "u1"},
+                      .rules = {.drain = {.mode = NC_DRAIN_AUTO, .margin_usec = 15000000},
+                                .max_in_flight = 3,
+                                .max_pods = 4}};
 
     for (size_t s = 0; s < _NC_SOURCE_MAX; s++)
-        w.rules.policy[s] = NC_POLICY_DRAIN;
+        w.rules.drain.policy[s] = NC_POLICY_DRAIN;
     w.life = nc_life_new(&w.rules);
     simple(&w, NC_LIFE_START);
     for (size_t i = 0; i + 1 < n && i < 4096; i += 2)

@@ -9,10 +9,11 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static const struct nc_life_rules rules = {
-    .mode = NC_DRAIN_AUTO,
-    .policy = {[NC_SOURCE_SPOT] = NC_POLICY_DRAIN, [NC_SOURCE_MAINTENANCE] = NC_POLICY_CORDON},
-    .margin_usec = 15000000,
-    .hook_timeout_usec = 3000000,
+    .drain =
+        {.mode = NC_DRAIN_AUTO,
+         .policy = {[NC_SOURCE_SPOT] = NC_POLICY_DRAIN, [NC_SOURCE_MAINTENANCE] = NC_POLICY_CORDON},
+         .margin_usec = 15000000,
+         .hook_timeout_usec = 3000000},
     .max_in_flight = 3};
 
 static void must(bool is_so) {

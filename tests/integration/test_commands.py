@@ -269,12 +269,16 @@ class Explain(WorldTest):
 
     def test_policies(self) -> None:
         """What an announced ending leads to, set or built-in."""
-        world = self.world(config="  interruption:\n    rebalance: cordon\n")
+        world = self.world(config="  interruption:\n    rebalance: cordon\n  drain: {mode: off, toleratingLast: true}\n")
         done = world.run("explain", "interruption")
         self.assertEqual(done.code, 0, done.err)
         self.assertRegex(done.out, r"(?m)^interruption.spot = drain\n    from built-in default$")
         self.assertRegex(done.out, r"(?m)^interruption.rebalance = cordon\n    from .*10-test.yaml line \d+$")
-        self.assertIn("drain.mode = auto", world.run("explain", "drain.mode").out)
+        self.assertRegex(done.out, r"(?m)^interruption.autoscalingDeadline = 0s\n    from built-in default$")
+        done = world.run("explain", "drain")
+        self.assertRegex(done.out, r"(?m)^drain.mode = off\n    from .*10-test.yaml line \d+$")
+        self.assertRegex(done.out, r"(?m)^drain.toleratingLast = true\n    from .*10-test.yaml line \d+$")
+        self.assertRegex(done.out, r"(?m)^drain.podEvents = true\n    from built-in default$")
 
     def test_what_is_ignored_is_named(self) -> None:
         world = self.world()

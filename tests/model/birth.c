@@ -26,13 +26,13 @@ const struct nc_life_rules *world_random_rules(struct world *w) {
     struct nc_life_rules *r = &w->config;
 
     for (int s = 0; s < _NC_SOURCE_MAX; s++)
-        r->policy[s] =
+        r->drain.policy[s] =
             world_chance(w, 75) ? usual[s] : (enum nc_policy)world_between(w, 1, NC_POLICY_DRAIN);
-    r->policy[NC_SOURCE_DELETION] = NC_POLICY_DRAIN;
-    r->mode = modes[world_random(w, NC_ARRAY_SIZE(modes))];
-    r->margin_usec = pick(w, margins, NC_ARRAY_SIZE(margins));
-    r->linger_usec = pick(w, lingers, NC_ARRAY_SIZE(lingers));
-    r->hook_timeout_usec = pick(w, hook_timeouts, NC_ARRAY_SIZE(hook_timeouts));
+    r->drain.policy[NC_SOURCE_DELETION] = NC_POLICY_DRAIN;
+    r->drain.mode = modes[world_random(w, NC_ARRAY_SIZE(modes))];
+    r->drain.margin_usec = pick(w, margins, NC_ARRAY_SIZE(margins));
+    r->drain.linger_usec = pick(w, lingers, NC_ARRAY_SIZE(lingers));
+    r->drain.hook_timeout_usec = pick(w, hook_timeouts, NC_ARRAY_SIZE(hook_timeouts));
     r->max_in_flight = (unsigned)pick(w, questions, NC_ARRAY_SIZE(questions));
     r->seed = w->seed;
     return r;

@@ -75,7 +75,7 @@ static void open_pods(struct world *w) {
  * for.
  */
 static void run_hook(struct world *w, enum nc_hook h, bool is_followed) {
-    const uint64_t after_usec = world_random(w, 2 * w->config.hook_timeout_usec + SEC);
+    const uint64_t after_usec = world_random(w, 2 * w->config.drain.hook_timeout_usec + SEC);
     const bool is_none = !is_followed && world_chance(w, 40);
     enum nc_hook_state state = world_chance(w, 70) ? NC_HOOK_DONE : NC_HOOK_FAILED;
 

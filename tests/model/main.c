@@ -31,7 +31,7 @@ static void judge_end(struct world *w) {
         .may_be_silent =
             w->refuses_patch || w->refuses_status || w->is_meddled
             || w->now_usec<w->node.held_usec + 45 * SEC, .is_steady = w->now_usec> w->changed_usec
-                   + 40 * SEC + 2 * w->config.hook_timeout_usec,
+                   + 40 * SEC + 2 * w->config.drain.hook_timeout_usec,
         .n_volumes = w->node.n_volumes,
         .now_usec = w->now_usec};
 

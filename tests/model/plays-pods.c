@@ -196,7 +196,7 @@ static void break_begin(void) {
 }
 static void break_mode(void) {
     scene_set(NC_DRAIN_ALWAYS, NC_SOURCE_SPOT, 120);
-    scene_judge.config.mode = NC_DRAIN_OBSERVE;
+    scene_judge.config.drain.mode = NC_DRAIN_OBSERVE;
     scene_evict(0);
 }
 static void break_no_node(void) {

@@ -288,7 +288,7 @@ static void break_refreshes(void) {
 }
 
 static void start_hook(enum nc_hook h) {
-    scene_judge.config.hook_timeout_usec = 30 * SEC;
+    scene_judge.config.drain.hook_timeout_usec = 30 * SEC;
     scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_START_HOOK, .hook = h});
 }
 static void break_hook_first(void) {
@@ -299,7 +299,7 @@ static void break_hook_first(void) {
 }
 static void break_hook_first_unstarted(void) {
     scene_spot();
-    scene_judge.config.hook_timeout_usec = 30 * SEC;
+    scene_judge.config.drain.hook_timeout_usec = 30 * SEC;
     scene_evict(0);
 }
 static void break_hook_twice(void) {

@@ -11,11 +11,11 @@ static struct rules_hook *hook_of(struct rules *r, enum nc_hook h) {
 bool rules_is_hook_over(const struct rules *r, enum nc_hook h, uint64_t now_usec, bool strictly) {
     const struct rules_hook *k = &r->memory.hooks[h];
 
-    if (!r->config.hook_timeout_usec)
+    if (!r->config.drain.hook_timeout_usec)
         return true;
     if (!k->is_started) /* it is no reason to wait; nor may anybody go on without it */
         return !strictly;
-    return k->has_ended || now_usec >= k->started_usec + r->config.hook_timeout_usec
+    return k->has_ended || now_usec >= k->started_usec + r->config.drain.hook_timeout_usec
            || (strictly && k->may_be_over);
 }
 
@@ -27,7 +27,7 @@ void rules_judge_hook(struct rules *r, enum nc_hook h, bool is_followed, uint64_
             rules_break(r, "hook-followed", "%s is followed and does not run", nc_hook_name(h));
         return;
     }
-    if (r->in_force != NC_POLICY_DRAIN || !r->config.hook_timeout_usec)
+    if (r->in_force != NC_POLICY_DRAIN || !r->config.drain.hook_timeout_usec)
         rules_break(r, "hook-idle", "%s is started and nothing asks for it", nc_hook_name(h));
     if (k->is_started)
         rules_break(r, "hook-twice", "%s is started twice in a drain", nc_hook_name(h));
@@ -60,7 +60,7 @@ void rules_watch_hooks(struct rules *r, uint64_t now_usec) {
         if (is_over(r))
             *k = (struct rules_hook){0};
         k->may_be_over |=
-            k->is_started && now_usec >= k->started_usec + r->config.hook_timeout_usec;
+            k->is_started && now_usec >= k->started_usec + r->config.drain.hook_timeout_usec;
         k->may_be_over |=
             k->is_started && r->t_usec
             && (now_usec >= r->t_usec || (h == NC_HOOK_PRE_DRAIN && rules_needs_time(r, now_usec)));

@@ -525,7 +525,7 @@ void rules_judge_pod(struct rules *r, const struct nc_drain_action *a, uint64_t 
         rules_break(r, "fresh", "pod %u was bound a moment ago", i);
     if (!rules_is_eligible(r, p, now_usec))
         rules_break(r, "excluded", "pod %u is to be left alone", i);
-    if (r->config.mode == NC_DRAIN_OFF || r->config.mode == NC_DRAIN_OBSERVE)
+    if (r->config.drain.mode == NC_DRAIN_OFF || r->config.drain.mode == NC_DRAIN_OBSERVE)
         rules_break(r, "mode", "pod %u is touched and the mode forbids it", i);
     if (r->in_force != NC_POLICY_DRAIN)
         rules_break(r, "policy", "pod %u is touched and nothing asks for a drain", i);

@@ -77,8 +77,8 @@ static void judge_drained(struct rules *r, uint64_t now_usec) {
     if (r->cordon_sent_usec && r->synced_usec < r->cordon_sent_usec)
         rules_break(r, "drained-early", "the pods were not listed after the cordon");
     if (!r->is_reloaded && r->cordon_sent_usec && r->node.is_balancers_label_ours
-        && r->config.linger_usec && now_usec < r->cordon_sent_usec + r->config.linger_usec
-        && !r->is_past_t)
+        && r->config.drain.linger_usec
+        && now_usec < r->cordon_sent_usec + r->config.drain.linger_usec && !r->is_past_t)
         rules_break(r, "drained-early", "the linger is not over");
     if (r->has_whole && r->node.n_volumes && now_usec > r->detached_usec + 30 * SEC
         && now_usec > r->drained_try_usec + 30 * SEC && !r->is_past_t && !r->memory.was_drained)

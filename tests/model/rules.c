@@ -49,7 +49,7 @@ static enum nc_policy configured(const struct rules *r, enum nc_source s) {
         return NC_POLICY_DRAIN;
     if (s == NC_SOURCE_REQUEST || s == NC_SOURCE_OPERATOR)
         return r->memory.notices[s].policy;
-    return r->config.policy[s];
+    return r->config.drain.policy[s];
 }
 
 enum nc_policy rules_policy(const struct rules *r, enum nc_source s, uint64_t now_usec) {
@@ -59,9 +59,9 @@ enum nc_policy rules_policy(const struct rules *r, enum nc_source s, uint64_t no
     if (!r->memory.is_active[s])
         return 0;
     p = configured(r, s);
-    if (r->config.mode == NC_DRAIN_OFF || r->memory.notices[s].begin_usec > now_usec)
+    if (r->config.drain.mode == NC_DRAIN_OFF || r->memory.notices[s].begin_usec > now_usec)
         cap = NC_POLICY_REPORT;
-    else if (r->config.mode == NC_DRAIN_OBSERVE)
+    else if (r->config.drain.mode == NC_DRAIN_OBSERVE)
         cap = NC_POLICY_CORDON;
     return p < cap ? p : cap;
 }
@@ -69,7 +69,7 @@ enum nc_policy rules_policy(const struct rules *r, enum nc_source s, uint64_t no
 /* T of one source: the margin is taken off, of a shutdown at most a tenth of what it was given. */
 static uint64_t last_moment(const struct rules *r, enum nc_source s) {
     const struct nc_notice *n = &r->memory.notices[s];
-    uint64_t margin = n->is_force_delete_time ? 0 : r->config.margin_usec;
+    uint64_t margin = n->is_force_delete_time ? 0 : r->config.drain.margin_usec;
     uint64_t observed = r->memory.noticed_usec[s];
     uint64_t given = n->deadline_usec > observed ? n->deadline_usec - observed : 0;
 
@@ -148,7 +148,8 @@ bool rules_may_evict(const struct rules *r, uint64_t now_usec, bool strictly) {
 
     if (r->in_force != NC_POLICY_DRAIN)
         return false;
-    if (r->config.mode == NC_DRAIN_ALWAYS || r->took_over_now || (strictly && r->memory.took_over))
+    if (r->config.drain.mode == NC_DRAIN_ALWAYS || r->took_over_now
+        || (strictly && r->memory.took_over))
         return true;
     for (int s = 0; s < _NC_SOURCE_MAX; s++)
         if (s != NC_SOURCE_DELETION
@@ -476,7 +477,7 @@ void rules_end(struct rules *r, const struct rules_end *e) {
         && e->now_usec > r->cordon_wanted_usec + 40 * SEC)
         rules_break(r, "not-cordoned", "the Node should be cordoned and is not");
     if (r->in_force < NC_POLICY_DRAIN
-        || e->now_usec < r->drain_usec + 40 * SEC + 2 * r->config.hook_timeout_usec)
+        || e->now_usec < r->drain_usec + 40 * SEC + 2 * r->config.drain.hook_timeout_usec)
         return;
     if (e->is_steady && !e->n_left && !e->n_volumes && !e->is_drained)
         rules_break(r, "not-drained", "all pods are gone for long and the Node is not Drained");

@@ -22,10 +22,10 @@ void scene_action(struct nc_life_action a) {
 
 void scene_begin(enum nc_drain_mode mode) {
     struct nc_life_rules config = {
-        .mode = mode, .margin_usec = 15 * SEC, .max_in_flight = 2, .seed = 1};
+        .drain = {.mode = mode, .margin_usec = 15 * SEC}, .max_in_flight = 2, .seed = 1};
 
     for (int s = 0; s < _NC_SOURCE_MAX; s++)
-        config.policy[s] = NC_POLICY_DRAIN;
+        config.drain.policy[s] = NC_POLICY_DRAIN;
     scene_now = SCENE_BEGIN_USEC;
     rules_init(&scene_judge, &config);
     rules_restart(&scene_judge, NULL, &config, scene_now);

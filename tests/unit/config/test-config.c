@@ -6,6 +6,8 @@
 #include "documents-test.h"
 #include "groups.h"
 
+#include "nc/file.h"
+
 static void built(const char *const *documents, struct nc_config *ret) {
     struct nc_err err = NC_ERR_INIT;
 
@@ -53,20 +55,20 @@ static void defaults(void **state) {
     assert_int_equal(c.reservation, NC_RESERVATION_KARPENTER);
     assert_null(c.kube_reserved);
     assert_false(c.has_shutdown);
-    assert_int_equal(c.policy[NC_SOURCE_SPOT], NC_POLICY_DRAIN);
-    assert_int_equal(c.policy[NC_SOURCE_REBALANCE], NC_POLICY_REPORT);
-    assert_int_equal(c.policy[NC_SOURCE_MAINTENANCE], NC_POLICY_DRAIN);
-    assert_int_equal(c.policy[NC_SOURCE_AUTOSCALING], NC_POLICY_DRAIN);
-    assert_int_equal(c.autoscaling_deadline_usec, 0);
-    assert_int_equal(c.policy[NC_SOURCE_SHUTDOWN], NC_POLICY_DRAIN);
-    assert_int_equal(c.policy[NC_SOURCE_DELETION], NC_POLICY_DRAIN);
-    assert_int_equal(c.drain_mode, NC_DRAIN_AUTO);
-    assert_int_equal(c.drain_margin_usec, 15000000);
-    assert_int_equal(c.drain_linger_usec, 0);
-    assert_int_equal(c.drain_hook_timeout_usec, 30000000);
-    assert_true(c.drain_pod_events);
-    assert_false(c.drain_tolerating_last);
-    assert_int_equal(c.drain_replacement_usec, 600000000);
+    assert_int_equal(c.drain.policy[NC_SOURCE_SPOT], NC_POLICY_DRAIN);
+    assert_int_equal(c.drain.policy[NC_SOURCE_REBALANCE], NC_POLICY_REPORT);
+    assert_int_equal(c.drain.policy[NC_SOURCE_MAINTENANCE], NC_POLICY_DRAIN);
+    assert_int_equal(c.drain.policy[NC_SOURCE_AUTOSCALING], NC_POLICY_DRAIN);
+    assert_int_equal(c.drain.autoscaling_deadline_usec, 0);
+    assert_int_equal(c.drain.policy[NC_SOURCE_SHUTDOWN], NC_POLICY_DRAIN);
+    assert_int_equal(c.drain.policy[NC_SOURCE_DELETION], NC_POLICY_DRAIN);
+    assert_int_equal(c.drain.mode, NC_DRAIN_AUTO);
+    assert_int_equal(c.drain.margin_usec, 15000000);
+    assert_int_equal(c.drain.linger_usec, 0);
+    assert_int_equal(c.drain.hook_timeout_usec, 30000000);
+    assert_true(c.drain.pod_events);
+    assert_false(c.drain.tolerating_last);
+    assert_int_equal(c.drain.replacement_usec, 600000000);
     assert_true(c.report_console && c.report_events && c.report_node);
     assert_int_equal(c.ec2, NC_EC2_AUTO);
     assert_true(c.claim_lookup);
@@ -74,12 +76,104 @@ static void defaults(void **state) {
     assert_int_equal(c.warnings.n, 0);
 }
 
+/* An item of the manual page as text: " Whether each pod …". NULL where there is none. */
+static char *manual_item(const char *page, const char *head) {
+    nc_auto_free char *item = nc_asprintf("\n.It Li %s", head);
+    const char *at = strstr(page, item), *end = at ? strstr(at + 1, "\n.It ") : NULL;
+    struct nc_buf text = NC_BUF_INIT;
+
+    while (end && (at = strchr(at + 1, '\n')) && at < end) {
+        const char *line = at[1] == '.' ? at + strlen("\n.Li ") : at + 1;
+        const size_t n = strcspn(line, "\n");
+        const bool is_apart = n > 1 && line[n - 2] == ' ' && strchr(",.:", line[n - 1]);
+        (void)nc_buf_printf(&text, " %.*s", (int)(is_apart ? n - 2 : n), line);
+        if (is_apart)
+            (void)nc_buf_putc(&text, line[n - 1]);
+    }
+    return nc_buf_steal(&text);
+}
+
+static void expect_said(const char *page, const char *head, const char *words) {
+    nc_auto_free char *item = manual_item(page, head);
+
+    if (!item || !strstr(item, words))
+        fail_msg("nodeclaimd.yaml.5 does not say of %s: %s", head, words);
+}
+
+/* "; default 30s, at most 10m" */
+static void expect_default(const char *page, const struct nc_drain_setting *s, const char *help) {
+    const char *head = s->path + strlen("spec.");
+    const void *otherwise = (const char *)&nc_config_defaults.drain + s->offset;
+    nc_auto_free char *item = manual_item(page, head), *text = NULL;
+    nc_auto_free char *begin = nc_asprintf(" %s; default ", help);
+    const char *at = item ? strstr(item, begin) : NULL;
+    uint64_t usec = UINT64_MAX;
+
+    if (!at)
+        fail_msg("nodeclaimd.yaml.5 does not say of %s:%s", head, begin);
+    at += strlen(begin);
+    text = nc_strndup(at, strcspn(at, ",.: "));
+    if (s->type == NC_SETTING_BOOL)
+        assert_string_equal(text, *(const bool *)otherwise ? "true" : "false");
+    else
+        assert_true(nc_duration_parse(text, &usec) == 0 && usec == *(const uint64_t *)otherwise);
+    if (s->most) {
+        nc_auto_free char *most = nc_asprintf("; default %s, at most %s.", text, s->most);
+        expect_said(page, head, most);
+    }
+}
+
+static void expect_policies(const char *page) {
+    nc_cleanup(nc_buf_done) struct nc_buf words = NC_BUF_INIT;
+    const char *heads = strstr(page, "\n.It Li interruption.");
+    nc_auto_free char *head = nc_strndup(heads + 1, strcspn(heads + 1, "\n"));
+
+    (void)nc_buf_puts(&words, "Default drain,");
+    for (enum nc_source s = 0; s < _NC_SOURCE_MAX; s++) {
+        nc_auto_free char *name = nc_asprintf(".%s", nc_source_name(s));
+        if (nc_sources[s].is_option && !strstr(head, name))
+            fail_msg("nodeclaimd.yaml.5 has no interruption%s", name);
+        if (nc_sources[s].is_option && nc_sources[s].policy != NC_POLICY_DRAIN)
+            (void)nc_buf_printf(&words, " for %s %s.", nc_source_name(s),
+                                nc_policy_name(nc_sources[s].policy));
+    }
+    expect_said(page, "interruption.", words.data);
+}
+
+/* The manual page lists each setting of a drain with the words and the default of its row. */
+static void manual_page(void **state) {
+#define HELP(type, member, name, by_default, help, ...) help,
+    static const char *const helps[] = {NC_DRAIN_SETTINGS(HELP, HELP)};
+    const char *top = getenv("NC_SRCDIR"), *const *help = helps;
+    nc_auto_free char *path = nc_asprintf("%s/man/nodeclaimd.yaml.5", top ? top : ".");
+    nc_cleanup(nc_buf_done) struct nc_buf page = NC_BUF_INIT;
+    struct nc_err err = NC_ERR_INIT;
+
+    (void)state;
+    if (nc_file_read(path, (size_t)1 << 20, &page, &err) < 0)
+        fail_msg("%s", err.msg);
+    for (const struct nc_drain_setting *s = nc_drain_setting_rows; s->path; s++) {
+        nc_auto_free char *mode = NULL;
+        if (s->type == NC_SETTING_POLICY)
+            continue;
+        if (s->type == NC_SETTING_MODE) {
+            mode = nc_asprintf(" %s. %s (default)", *help,
+                               nc_drain_mode_names[nc_config_defaults.drain.mode - 1]);
+            expect_said(page.data, s->path + strlen("spec."), mode);
+        } else {
+            expect_default(page.data, s, *help);
+        }
+        help++;
+    }
+    expect_policies(page.data);
+}
+
 /* Whoever switches the drain off does not quote the word. */
 static void bare_off(void **state) {
     BUILT(c, GOOD, AGENT("drain: {mode: off}"));
 
     (void)state;
-    assert_int_equal(c.drain_mode, NC_DRAIN_OFF);
+    assert_int_equal(c.drain.mode, NC_DRAIN_OFF);
 }
 
 static void everything(void **state) {
@@ -126,19 +220,19 @@ static void everything(void **state) {
     assert_true(c.has_shutdown);
     assert_int_equal(c.shutdown_usec, 60000000);
     assert_int_equal(c.shutdown_critical_usec, 10000000);
-    assert_int_equal(c.policy[NC_SOURCE_SPOT], NC_POLICY_CORDON);
-    assert_int_equal(c.policy[NC_SOURCE_REBALANCE], NC_POLICY_DRAIN);
-    assert_int_equal(c.policy[NC_SOURCE_MAINTENANCE], NC_POLICY_IGNORE);
-    assert_int_equal(c.policy[NC_SOURCE_AUTOSCALING], NC_POLICY_REPORT);
-    assert_int_equal(c.autoscaling_deadline_usec, 1800000000);
-    assert_int_equal(c.policy[NC_SOURCE_SHUTDOWN], NC_POLICY_IGNORE);
-    assert_int_equal(c.drain_mode, NC_DRAIN_OFF);
-    assert_int_equal(c.drain_margin_usec, 5000000);
-    assert_int_equal(c.drain_linger_usec, 2000000);
-    assert_int_equal(c.drain_hook_timeout_usec, 3000000);
-    assert_false(c.drain_pod_events);
-    assert_true(c.drain_tolerating_last);
-    assert_int_equal(c.drain_replacement_usec, 0);
+    assert_int_equal(c.drain.policy[NC_SOURCE_SPOT], NC_POLICY_CORDON);
+    assert_int_equal(c.drain.policy[NC_SOURCE_REBALANCE], NC_POLICY_DRAIN);
+    assert_int_equal(c.drain.policy[NC_SOURCE_MAINTENANCE], NC_POLICY_IGNORE);
+    assert_int_equal(c.drain.policy[NC_SOURCE_AUTOSCALING], NC_POLICY_REPORT);
+    assert_int_equal(c.drain.autoscaling_deadline_usec, 1800000000);
+    assert_int_equal(c.drain.policy[NC_SOURCE_SHUTDOWN], NC_POLICY_IGNORE);
+    assert_int_equal(c.drain.mode, NC_DRAIN_OFF);
+    assert_int_equal(c.drain.margin_usec, 5000000);
+    assert_int_equal(c.drain.linger_usec, 2000000);
+    assert_int_equal(c.drain.hook_timeout_usec, 3000000);
+    assert_false(c.drain.pod_events);
+    assert_true(c.drain.tolerating_last);
+    assert_int_equal(c.drain.replacement_usec, 0);
     assert_false(c.report_console || c.report_events || c.report_node);
     assert_int_equal(c.ec2, NC_EC2_NEVER);
     assert_string_equal(c.ec2_endpoint, "http://e");
@@ -417,6 +511,7 @@ static void dns_instead_of_cidr(void **state) {
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(defaults),
                                        cmocka_unit_test(bare_off),
+                                       cmocka_unit_test(manual_page),
                                        cmocka_unit_test(everything),
                                        cmocka_unit_test(merge),
                                        cmocka_unit_test(provenance),

@@ -122,13 +122,13 @@ static int gather(struct world *w) {
 }
 
 static void assert_built_in(const struct nc_daemon *d) {
-    assert_int_equal(d->rules.policy[NC_SOURCE_SPOT], NC_POLICY_DRAIN);
-    assert_int_equal(d->rules.policy[NC_SOURCE_REBALANCE], NC_POLICY_REPORT);
-    assert_int_equal(d->rules.policy[NC_SOURCE_MAINTENANCE], NC_POLICY_DRAIN);
-    assert_int_equal(d->rules.policy[NC_SOURCE_AUTOSCALING], NC_POLICY_DRAIN);
-    assert_int_equal(d->rules.policy[NC_SOURCE_SHUTDOWN], NC_POLICY_DRAIN);
-    assert_int_equal(d->rules.mode, NC_DRAIN_AUTO);
-    assert_int_equal(d->rules.margin_usec, 15000000);
+    assert_int_equal(d->rules.drain.policy[NC_SOURCE_SPOT], NC_POLICY_DRAIN);
+    assert_int_equal(d->rules.drain.policy[NC_SOURCE_REBALANCE], NC_POLICY_REPORT);
+    assert_int_equal(d->rules.drain.policy[NC_SOURCE_MAINTENANCE], NC_POLICY_DRAIN);
+    assert_int_equal(d->rules.drain.policy[NC_SOURCE_AUTOSCALING], NC_POLICY_DRAIN);
+    assert_int_equal(d->rules.drain.policy[NC_SOURCE_SHUTDOWN], NC_POLICY_DRAIN);
+    assert_int_equal(d->rules.drain.mode, NC_DRAIN_AUTO);
+    assert_int_equal(d->rules.drain.margin_usec, 15000000);
     assert_false(d->gather.has_config);
 }
 
@@ -158,13 +158,13 @@ static void test_configuration(void **state) {
                          "toleratingLast: true}\n");
     assert_int_equal(gather(w), 0);
     assert_true(w->d.gather.has_config);
-    assert_int_equal(w->d.rules.policy[NC_SOURCE_SPOT], NC_POLICY_CORDON);
-    assert_int_equal(w->d.rules.policy[NC_SOURCE_REBALANCE], NC_POLICY_DRAIN);
-    assert_int_equal(w->d.rules.mode, NC_DRAIN_ALWAYS);
-    assert_int_equal(w->d.rules.margin_usec, 3000000);
-    assert_int_equal(w->d.rules.linger_usec, 4000000);
-    assert_true(w->d.rules.tolerating_last);
-    assert_false(w->d.gather.config.drain_pod_events);
+    assert_int_equal(w->d.rules.drain.policy[NC_SOURCE_SPOT], NC_POLICY_CORDON);
+    assert_int_equal(w->d.rules.drain.policy[NC_SOURCE_REBALANCE], NC_POLICY_DRAIN);
+    assert_int_equal(w->d.rules.drain.mode, NC_DRAIN_ALWAYS);
+    assert_int_equal(w->d.rules.drain.margin_usec, 3000000);
+    assert_int_equal(w->d.rules.drain.linger_usec, 4000000);
+    assert_true(w->d.rules.drain.tolerating_last);
+    assert_false(w->d.gather.config.drain.pod_events);
     assert_string_equal(w->d.gather.config.kubeconfig, "/etc/kubeconfig");
     assert_string_equal(w->d.node_name, "ip-10-0-0-1.us-west-2.compute.internal");
     assert_null(w->d.gather.config.tree); /* what is not needed any more is gone */
@@ -188,7 +188,7 @@ static void test_only_policies(void **state) {
     configure(w, "  interruption: {spot: report}\n  report: {events: false}\n");
     assert_int_equal(gather(w), 0);
     assert_true(w->d.gather.has_config);
-    assert_int_equal(w->d.rules.policy[NC_SOURCE_SPOT], NC_POLICY_REPORT);
+    assert_int_equal(w->d.rules.drain.policy[NC_SOURCE_SPOT], NC_POLICY_REPORT);
     assert_false(w->d.gather.config.report_events);
     assert_null(w->d.node_name);
     assert_string_equal(w->d.provider_id, "aws:///us-west-2a/i-0123456789abcdef0");
@@ -205,10 +205,10 @@ static void test_configuration_that_is_of_no_use(void **state) {
     assert_true(w->d.has_facts);
     configure(w, "  interruption: {spot: report}\n");
     assert_int_equal(gather(w), 0);
-    assert_int_equal(w->d.rules.policy[NC_SOURCE_SPOT], NC_POLICY_REPORT);
+    assert_int_equal(w->d.rules.drain.policy[NC_SOURCE_SPOT], NC_POLICY_REPORT);
     configure(w, "  interruption: [\n");
     assert_int_equal(gather(w), 0);
-    assert_int_equal(w->d.rules.policy[NC_SOURCE_SPOT], NC_POLICY_REPORT);
+    assert_int_equal(w->d.rules.drain.policy[NC_SOURCE_SPOT], NC_POLICY_REPORT);
     assert_true(w->d.gather.has_config);
 }
 
@@ -223,10 +223,10 @@ static void test_imds_is_unavailable(void **state) {
     assert_false(w->d.has_facts);
     atomic_store(&w->away, false);
     assert_int_equal(gather(w), 0);
-    assert_int_equal(w->d.rules.policy[NC_SOURCE_SPOT], NC_POLICY_REPORT);
+    assert_int_equal(w->d.rules.drain.policy[NC_SOURCE_SPOT], NC_POLICY_REPORT);
     atomic_store(&w->away, true); /* at a reload: what is known stays */
     assert_true(gather(w) < 0);
-    assert_int_equal(w->d.rules.policy[NC_SOURCE_SPOT], NC_POLICY_REPORT);
+    assert_int_equal(w->d.rules.drain.policy[NC_SOURCE_SPOT], NC_POLICY_REPORT);
     assert_string_equal(w->d.gather.facts.instance_id, "i-0123456789abcdef0");
 }
 
@@ -237,7 +237,7 @@ static void test_begun_anew(void **state) {
     nc_daemon_gather_start(&w->d);
     configure(w, "  interruption: {spot: report}\n");
     assert_int_equal(gather(w), 0);
-    assert_int_equal(w->d.rules.policy[NC_SOURCE_SPOT], NC_POLICY_REPORT);
+    assert_int_equal(w->d.rules.drain.policy[NC_SOURCE_SPOT], NC_POLICY_REPORT);
     w->is_gathered = false;
     nc_daemon_gather_start(&w->d);
     assert_true(sd_event_run(w->app.event, 0) >= 0);

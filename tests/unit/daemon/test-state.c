@@ -30,12 +30,12 @@ struct world {
 };
 
 static void born(struct world *w, const char *boot_id) {
-    const struct nc_config config = {.policy[NC_SOURCE_SPOT] = NC_POLICY_DRAIN,
-                                     .drain_mode = NC_DRAIN_AUTO};
-
     w->d = (struct nc_daemon){.app = &w->app, .boot_id = nc_strdup(boot_id)};
     w->d.node_name = nc_strdup("node-1");
-    nc_life_rules_from(&config, 1, &w->d.rules);
+    w->d.rules = (struct nc_life_rules){
+        .drain = {.policy[NC_SOURCE_SPOT] = NC_POLICY_DRAIN, .mode = NC_DRAIN_AUTO},
+        .max_in_flight = NC_DRAIN_MAX_IN_FLIGHT,
+        .seed = 1};
     w->d.life = nc_life_new(&w->d.rules);
 }
 

@@ -8,9 +8,9 @@
 void life_world_init(struct life_world *w) {
     *w = (struct life_world){.now_usec = LIFE_EPOCH_USEC};
     w->rules = (struct nc_life_rules){
-        .mode = NC_DRAIN_AUTO, .margin_usec = 15000000, .max_in_flight = 100, .seed = 7};
+        .drain = {.mode = NC_DRAIN_AUTO, .margin_usec = 15000000}, .max_in_flight = 100, .seed = 7};
     for (size_t s = 0; s < _NC_SOURCE_MAX; s++)
-        w->rules.policy[s] = s == NC_SOURCE_REBALANCE ? NC_POLICY_REPORT : NC_POLICY_DRAIN;
+        w->rules.drain.policy[s] = s == NC_SOURCE_REBALANCE ? NC_POLICY_REPORT : NC_POLICY_DRAIN;
     (void)snprintf(w->server.uid, sizeof(w->server.uid), "u1");
     w->life = nc_life_new(&w->rules);
 }
@@ -337,17 +337,17 @@ static void do_rules(struct life_world *w, char *rest) {
         char *value = strchr(word, '=');
         *value++ = '\0';
         if (nc_streq(word, "mode"))
-            w->rules.mode = mode_of(value);
+            w->rules.drain.mode = mode_of(value);
         else if (nc_streq(word, "margin"))
-            w->rules.margin_usec = (uint64_t)(strtod(value, NULL) * 1e6);
+            w->rules.drain.margin_usec = (uint64_t)(strtod(value, NULL) * 1e6);
         else if (nc_streq(word, "hooks"))
-            w->rules.hook_timeout_usec = (uint64_t)(strtod(value, NULL) * 1e6);
+            w->rules.drain.hook_timeout_usec = (uint64_t)(strtod(value, NULL) * 1e6);
         else if (nc_streq(word, "linger"))
-            w->rules.linger_usec = (uint64_t)(strtod(value, NULL) * 1e6);
+            w->rules.drain.linger_usec = (uint64_t)(strtod(value, NULL) * 1e6);
         else if (nc_streq(word, "replacement"))
-            w->rules.replacement_usec = (uint64_t)(strtod(value, NULL) * 1e6);
+            w->rules.drain.replacement_usec = (uint64_t)(strtod(value, NULL) * 1e6);
         else
-            w->rules.policy[source_of(word)] = policy_of(value);
+            w->rules.drain.policy[source_of(word)] = policy_of(value);
     }
     life_step(w, &e);
 }

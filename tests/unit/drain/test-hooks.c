@@ -309,7 +309,7 @@ static void test_restart_keeps_what_was_done(void **state) {
     (void)state;
     life_world_init(&w);
     life_play(&w, story, NC_ARRAY_SIZE(story));
-    w.rules.policy[NC_SOURCE_SPOT] = NC_POLICY_REPORT; /* the built-in policies differ */
+    w.rules.drain.policy[NC_SOURCE_SPOT] = NC_POLICY_REPORT; /* the built-in policies differ */
     (void)life_do(&w, 1040, "restart");
     (void)life_do(&w, 1050, "rules spot=drain");
     nc_life_get_view(w.life, w.now_usec, &view);

@@ -200,31 +200,6 @@ static void test_derived_deadline(void **state) {
     life_world_done(&w);
 }
 
-static void test_rules_from(void **state) {
-    struct nc_config c = {.policy = {[NC_SOURCE_MAINTENANCE] = NC_POLICY_CORDON,
-                                     [NC_SOURCE_AUTOSCALING] = NC_POLICY_IGNORE,
-                                     [NC_SOURCE_DELETION] = NC_POLICY_DRAIN},
-                          .drain_mode = NC_DRAIN_OBSERVE,
-                          .drain_margin_usec = 3,
-                          .drain_linger_usec = 4,
-                          .drain_hook_timeout_usec = 5,
-                          .drain_replacement_usec = 6};
-    struct nc_life_rules r;
-
-    (void)state;
-    nc_life_rules_from(&c, 9, &r);
-    assert_int_equal(r.policy[NC_SOURCE_MAINTENANCE], NC_POLICY_CORDON);
-    assert_int_equal(r.policy[NC_SOURCE_AUTOSCALING], NC_POLICY_IGNORE);
-    assert_int_equal(r.policy[NC_SOURCE_DELETION], NC_POLICY_DRAIN);
-    assert_int_equal(r.mode, NC_DRAIN_OBSERVE);
-    assert_int_equal(r.margin_usec, 3);
-    assert_int_equal(r.linger_usec, 4);
-    assert_int_equal(r.hook_timeout_usec, 5);
-    assert_int_equal(r.replacement_usec, 6);
-    assert_int_equal(r.max_in_flight, NC_DRAIN_MAX_IN_FLIGHT);
-    assert_int_equal(r.seed, 9);
-}
-
 /* The deepest map that holds precedence of a dotted path; "0" is an item. */
 static void spoil(struct nc_value *v, const char *path, struct nc_value *with) {
     nc_auto_free char *text = nc_strdup(path);
@@ -328,7 +303,6 @@ TEST_GROUP() {
         cmocka_unit_test(test_drained_beside_a_pod_that_does_not_end),
         cmocka_unit_test(test_view),
         cmocka_unit_test(test_derived_deadline),
-        cmocka_unit_test(test_rules_from),
         cmocka_unit_test(test_strange_states),
         cmocka_unit_test(test_stranger_states),
     };
