@@ -50,7 +50,7 @@ for name in nodeclaimd nodeclaim-controller; do
     fi
     is "no RPATH or RUNPATH" "$(echo "$dynamic" | grep -qE 'RPATH|RUNPATH' && echo no || echo yes)"
     foreign=$(echo "$dynamic" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' |
-        grep -vE '^(libcurl\.so|libsystemd\.so|libcrypto\.so|libssl\.so|libyaml-0\.so|libexpat\.so|libz\.so|libc\.so|libm\.so|ld-linux|libasan\.so|libubsan\.so|libgcc_s\.so)')
+        grep -vE '^(libcurl\.so|libsystemd\.so|libcrypto\.so|libssl\.so|libcjson\.so|libyaml-0\.so|libexpat\.so|libz\.so|libc\.so|libm\.so|ld-linux|libasan\.so|libubsan\.so|libgcc_s\.so)')
     is "links only what ARCHITECTURE.md names" "$(if [ -z "$foreign" ]; then echo yes; else echo no; fi)" "$foreign"
     # Of the rooms that are the other program's not one function is there.
     case $name in

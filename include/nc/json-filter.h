@@ -49,4 +49,8 @@ int nc_json_filter_add(struct nc_json_filter *f, const char *data, size_t n, str
 int nc_json_filter_end(struct nc_json_filter *f, const char **ret_rest, size_t *ret_n,
                        struct nc_err *err);
 
+/* Nothing of it kept or mended: is it one value that nc_json_parse accepts (nc/value.h), but for
+ * duplicate keys? Values are counted by their commas and brackets. */
+int nc_json_check(const char *data, size_t n, size_t max_values, struct nc_err *err);
+
 #endif

@@ -3,7 +3,8 @@
  *
  * Each value remembers where it was written (source, line, column) and, after a merge, what it
  * overrode: that is what `check` and `explain` print. A tree owns its children. Numbers are exact:
- * an integer is an int64, anything else keeps the text in which it was written.
+ * an integer is an int64, anything else keeps the text in which it was written. Only of JSON, which
+ * cJSON reads, it is the double that counts: 1.0 is an integer there.
  */
 #ifndef NC_VALUE_H
 #define NC_VALUE_H
@@ -40,7 +41,8 @@ struct nc_value {
     struct nc_mark mark;
     bool boolean;
     int64_t integer;
-    char *text;                /* STRING: the text, no embedded NUL; FLOAT, TIME: as written */
+    char *text; /* STRING: the text, no embedded NUL; FLOAT, TIME: as written; FLOAT of
+                   JSON: the shortest text of the double */
     struct nc_member *members; /* MAP, in the order written */
     struct nc_value **items;   /* LIST */
     size_t n;                  /* members or items */
@@ -105,7 +107,8 @@ void nc_value_merge(struct nc_value *into, struct nc_value *from);
 void nc_value_merge_patch(struct nc_value *into, const struct nc_value *patch);
 
 /* Strict JSON: one value, no trailing bytes, no duplicate keys, no NUL, integers beyond
- * 2^53 refused. At most `n` bytes are read; NC_ERR_PROTOCOL with the byte offset on failure. */
+ * 2^53 refused. At most `n` bytes are read; NC_ERR_PROTOCOL on failure, with the byte offset but
+ * for a duplicate key. */
 int nc_json_parse(const char *data, size_t n, struct nc_value **ret, struct nc_err *err);
 /* The same with a limit of its own for the count of values (NC_VALUE_MAX_NODES else); each costs
  * some 100 bytes. */

@@ -1,6 +1,7 @@
 /*
- * JSON thinned out while it streams in: a machine that takes one byte after the other, and keeps
- * what the paths name.
+ * JSON thinned out while it streams in, and JSON checked before cJSON reads it: a machine that
+ * takes one byte after the other, and keeps what the paths name; of a text that is only checked,
+ * nothing.
  *
  * Its memory is a stack of at most NC_VALUE_MAX_DEPTH open brackets, one key, and what is kept of
  * the item that is being read. A bracket's mode states what becomes of what is inside it: passed
@@ -10,6 +11,7 @@
 #include "nc/json-filter.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -21,6 +23,7 @@
 #define REST_MAX_BYTES ((size_t)64 << 10)
 #define KEY_MAX_BYTES 320              /* no path has a longer one */
 #define MOST_DIGITS "9007199254740992" /* 2^53, as far as nc_json_parse reads integers */
+#define NUMBER_MAX_LENGTH 48
 
 /* What becomes of a value. */
 enum mode {
@@ -55,6 +58,8 @@ struct nc_json_filter {
     nc_json_item_fn give;
     void *userdata;
     bool is_stream;
+    const char *checked; /* all of a text that is only checked */
+    size_t values, max_values;
 
     enum expect expect;
     struct bracket open[NC_VALUE_MAX_DEPTH];
@@ -117,6 +122,8 @@ static enum mode mode_of_value(struct nc_json_filter *f, const struct nc_json_pa
     const struct bracket *b = top(f);
 
     *ret_node = f->paths;
+    if (f->checked)
+        return SKIP;
     if (!b)
         return !f->is_stream ? TOP : f->paths->is_complete ? COMPLETE : THIN;
     if (b->mode == ITEMS)
@@ -159,12 +166,17 @@ static void check_size(struct nc_json_filter *f, char c, enum mode mode) {
     f->value_depth = f->depth;
 }
 
+/* Every value but a container's first has a comma before it, every container counts itself. */
+static int count_value(struct nc_json_filter *f) {
+    return f->checked && ++f->values > f->max_values ? fail(f, "too many values") : 0;
+}
+
 static int push(struct nc_json_filter *f, char c, enum mode mode, const struct nc_json_path *node) {
     if (f->depth == NC_VALUE_MAX_DEPTH)
         return fail(f, "nested too deep");
     f->open[f->depth++] = (struct bracket){.end = c == '{' ? '}' : ']', .mode = mode, .node = node};
     f->expect = c == '{' ? KEY_OR_END : VALUE_OR_END;
-    return 0;
+    return count_value(f);
 }
 
 static int begin_item(struct nc_json_filter *f, char c) {
@@ -216,6 +228,12 @@ static size_t mend_string(struct nc_buf *b, size_t i) {
     return i;
 }
 
+static bool is_too_large(const char *digits, size_t n) {
+    const size_t most = strlen(MOST_DIGITS);
+
+    return n > most || (n == most && memcmp(digits, MOST_DIGITS, most) > 0);
+}
+
 /* At a number's first digit: an integer that is too large becomes the largest. Returns where the
  * number ends. */
 static size_t mend_number(struct nc_buf *b, size_t i) {
@@ -225,7 +243,7 @@ static size_t mend_number(struct nc_buf *b, size_t i) {
 
     if (strchr(".eE", b->data[rest]) && b->data[rest])
         return rest + strspn(b->data + rest, ".eE+-0123456789");
-    if (digits < most || (digits == most && memcmp(b->data + i, MOST_DIGITS, most) <= 0))
+    if (!is_too_large(b->data + i, digits))
         return rest;
     memcpy(b->data + i, MOST_DIGITS, most);
     memmove(b->data + i + most, b->data + rest, b->len - rest + 1);
@@ -258,11 +276,9 @@ static int give_item(struct nc_json_filter *f) {
 }
 
 static int close_bracket(struct nc_json_filter *f, char c) {
-    const struct bracket *b = top(f);
+    const struct bracket *b = inner(f);
     int r = 0;
 
-    if (!b || b->end != c)
-        return fail(f, "a closing bracket that closes nothing");
     if (b->mode != ITEMS && b->mode != SKIP)
         r = write_out(f, &c, 1);
     if (r == 0 && f->item_depth == f->depth)
@@ -362,12 +378,12 @@ static int expect_colon(struct nc_json_filter *f, char c) {
 static int expect_comma_or_end(struct nc_json_filter *f, char c) {
     const struct bracket *b = inner(f);
 
-    if (c == '}' || c == ']')
+    if (c == b->end)
         return close_bracket(f, c);
     if (c != ',')
         return fail(f, "a comma or a closing bracket was expected");
     f->expect = b->end == '}' ? KEY : VALUE;
-    return b->mode == COMPLETE ? write_out(f, &c, 1) : 0;
+    return b->mode == COMPLETE ? write_out(f, &c, 1) : count_value(f);
 }
 
 static int read_structure(struct nc_json_filter *f, char c) {
@@ -397,6 +413,25 @@ static int read_structure(struct nc_json_filter *f, char c) {
     return fail(f, "more text after the value");
 }
 
+/* What another reader would take for something else: of a text that is only checked. */
+static int check_token(struct nc_json_filter *f, size_t end) {
+    const size_t n = end - f->started_at;
+    char text[NUMBER_MAX_LENGTH + 1] = "";
+    const char *digits = text;
+
+    if (f->token.has_nul)
+        return fail_token(f, "\\u0000 in a string");
+    if (f->token.kind != NC_TOKEN_NUMBER)
+        return 0;
+    if (n > NUMBER_MAX_LENGTH)
+        return fail_token(f, "number is too long");
+    memcpy(text, f->checked + f->started_at, n);
+    digits += *text == '-';
+    if (digits[strspn(digits, "0123456789")] == '\0' && is_too_large(digits, strlen(digits)))
+        return fail_token(f, "integer beyond 2^53");
+    return isfinite(strtod(text, NULL)) ? 0 : fail_token(f, "number out of range");
+}
+
 /* A piece of a string, number or literal. */
 static int consume_token(struct nc_json_filter *f, const char *data, size_t n, size_t *ret_used) {
     const char *wrong = nc_json_token_scan(&f->token, data, n, ret_used);
@@ -404,9 +439,12 @@ static int consume_token(struct nc_json_filter *f, const char *data, size_t n, s
 
     if (wrong) {
         f->at += *ret_used;
-        return fail(f, wrong);
+        return f->checked && f->token.kind != NC_TOKEN_STRING ? fail_token(f, wrong)
+                                                              : fail(f, wrong);
     }
     r = f->is_kept ? write_out(f, data, *ret_used) : 0;
+    if (r == 0 && f->token.is_done && f->checked)
+        r = check_token(f, f->at + *ret_used);
     if (r < 0 || !f->token.is_done)
         return r;
     if (f->expect == IN_KEY)
@@ -450,6 +488,20 @@ int nc_json_filter_end(struct nc_json_filter *f, const char **ret_rest, size_t *
     if (ret_n)
         *ret_n = f->rest.len;
     return 0;
+}
+
+int nc_json_check(const char *data, size_t n, size_t max_values, struct nc_err *err) {
+    struct nc_json_filter f = {.checked = data, .max_values = max_values};
+
+    if (n == 0)
+        (void)fail(&f, "empty, where JSON was expected");
+    else if (nc_json_filter_add(&f, data, n, NULL) == 0 && f.token.kind == NC_TOKEN_STRING
+             && (f.expect == IN_KEY || f.expect == IN_VALUE))
+        (void)fail_token(&f, "string without an end");
+    else if (f.expect == IN_VALUE) /* a number ends only at the byte behind it */
+        (void)nc_json_filter_add(&f, " ", 1, NULL);
+    f.at = n;
+    return nc_json_filter_end(&f, NULL, NULL, err);
 }
 
 static int new_filter(const struct nc_json_filter_options *o, bool is_stream,

@@ -1,189 +1,85 @@
 /*
- * JSON in: values made of the tokens of json-token.c.
+ * JSON in and out: cJSON makes the values and prints them.
  *
- * Depth and the count of values are capped while they are made, and an integer must be one that a
- * double of another reader holds exactly. Values get no marks: a document whose errors a person
- * must find by line is read as YAML, of which JSON is a part.
+ * cJSON accepts what must not be accepted (a text behind the value, \u0000, bad UTF-8, numbers that
+ * are none or that a double cannot hold), so that the tokenizer reads the text first. Of numbers
+ * cJSON keeps a double, of 2^53 it prints fifteen digits: they are printed here, the way Go does.
+ * Values get no marks: a document whose errors a person must find by line is read as YAML, of which
+ * JSON is a part.
  */
+#include <cjson/cJSON.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
 
-#include "json-token.h"
+#include "nc/json-filter.h"
 #include "nc/str.h"
 #include "nc/value.h"
 #include "number.h"
+#include "utf8.h"
 
-#define NUMBER_MAX_LENGTH 48
-
-struct reader {
-    const char *data;
-    size_t n, at;
-    size_t depth, values, max_values;
-    struct nc_json_token token;
-    struct nc_buf text; /* the string that was read last, decoded */
-    struct nc_err *err;
-};
-
-static struct nc_value *fail_at(const struct reader *r, size_t at, const char *what) {
-    (void)nc_err_set(r->err, NC_ERR_PROTOCOL, EPROTO, "JSON: byte %zu: %s", at, what);
-    return NULL;
+/* In each program that reads or writes JSON, before its main(). What is printed or read may be a
+ * token, and cJSON wipes nothing. */
+__attribute__((constructor)) static void set_hooks(void) {
+    cJSON_InitHooks(&(cJSON_Hooks){.malloc_fn = nc_malloc, .free_fn = nc_free_wiped});
 }
 
-/* The next byte that is no space; -1 at the end. */
-static int next_byte(struct reader *r) {
-    while (r->at < r->n && nc_json_is_space(r->data[r->at]))
-        r->at++;
-    return r->at < r->n ? (unsigned char)r->data[r->at] : -1;
-}
+static struct nc_value *number_of(double d) {
+    char text[NC_NUMBER_SIZE];
 
-static bool expect(struct reader *r, char wanted, const char *what) {
-    const int c = next_byte(r);
-
-    if (c != wanted) {
-        (void)fail_at(r, r->at, c < 0 ? "the text ends too early" : what);
-        return false;
-    }
-    r->at++;
-    return true;
-}
-
-/* Every value but a container's first has a comma before it, every container counts itself. */
-static bool has_room(struct reader *r) {
-    if (++r->values <= r->max_values)
-        return true;
-    (void)fail_at(r, r->at, "too many values");
-    return false;
-}
-
-/* A string, number or literal, complete. */
-static bool read_token(struct reader *r) {
-    size_t used = 0, blamed = r->at;
-    const char *wrong = "a value was expected";
-
-    if (nc_json_token_begin(&r->token, r->data[r->at], &r->text)) {
-        r->at++;
-        wrong = nc_json_token_scan(&r->token, r->data + r->at, r->n - r->at, &used);
-        r->at += used;
-        if (wrong && r->token.kind == NC_TOKEN_STRING)
-            blamed = r->at;
-    }
-    if (!wrong && !r->token.is_done) /* a number ends only at the byte behind it */
-        wrong = r->token.kind == NC_TOKEN_STRING ? "string without an end"
-                                                 : nc_json_token_scan(&r->token, " ", 1, &used);
-    if (!wrong && r->token.has_nul)
-        wrong = "\\u0000 in a string";
-    if (wrong)
-        (void)fail_at(r, blamed, wrong);
-    return !wrong;
-}
-
-static struct nc_value *number_of(const struct reader *r, size_t start) {
-    nc_auto_free char *text = nc_strndup(r->data + start, r->at - start);
-    int64_t i;
-
-    if (r->at - start > NUMBER_MAX_LENGTH)
-        return fail_at(r, start, "number is too long");
-    if (text[strspn(text, "-0123456789")] == '\0') {
-        if (nc_parse_i64(text, &i) < 0 || i > NC_JSON_MAX_INTEGER || i < -NC_JSON_MAX_INTEGER)
-            return fail_at(r, start, "integer beyond 2^53");
-        return nc_value_new_int(i);
-    }
-    if (!isfinite(strtod(text, NULL)))
-        return fail_at(r, start, "number out of range");
+    if (fabs(d) <= (double)NC_JSON_MAX_INTEGER && (double)(int64_t)d == d)
+        return nc_value_new_int((int64_t)d);
     struct nc_value *v = nc_value_new(NC_VALUE_FLOAT);
-    v->text = nc_steal(&text);
+    nc_number_write(d, text);
+    v->text = nc_strdup(text);
     return v;
 }
 
-static struct nc_value *read_scalar(struct reader *r) {
-    const size_t start = r->at;
+/* Consumes the item, children and texts included. */
+static struct nc_value *value_of(cJSON *item) {
+    struct nc_value *v;
 
-    if (!read_token(r))
-        return NULL;
-    switch (r->token.kind) {
-    case NC_TOKEN_STRING:
-        return nc_value_new_string(r->text.data);
-    case NC_TOKEN_NUMBER:
-        return number_of(r, start);
-    case NC_TOKEN_LITERAL:
-        break;
+    if (cJSON_IsNumber(item))
+        v = number_of(item->valuedouble);
+    else if (cJSON_IsBool(item))
+        v = nc_value_new_bool(cJSON_IsTrue(item));
+    else
+        v = nc_value_new(cJSON_IsString(item)   ? NC_VALUE_STRING
+                         : cJSON_IsObject(item) ? NC_VALUE_MAP
+                         : cJSON_IsArray(item)  ? NC_VALUE_LIST
+                                                : NC_VALUE_NULL);
+    v->text = v->text ? v->text : nc_steal(&item->valuestring);
+    while (item->child) {
+        cJSON *child = cJSON_DetachItemViaPointer(item, item->child);
+        if (v->type == NC_VALUE_LIST) {
+            nc_value_push(v, value_of(child));
+            continue;
+        }
+        struct nc_member *m = nc_append(&v->members, &v->n);
+        m->key = nc_steal(&child->string);
+        m->value = value_of(child);
     }
-    return r->data[start] == 'n' ? nc_value_new(NC_VALUE_NULL)
-                                 : nc_value_new_bool(r->data[start] == 't');
+    cJSON_Delete(item);
+    return v;
 }
 
-static struct nc_value *read_value(struct reader *r);
+static const char *duplicate_in(const struct nc_value *v) {
+    const struct nc_member *m = v->type == NC_VALUE_MAP ? nc_duplicate_key(v) : NULL;
+    const char *key = m ? m->key : NULL;
 
-/* A member of an object, or an element of an array. */
-static bool read_child(struct reader *r, struct nc_value *into) {
-    nc_auto_free char *key = NULL;
-
-    if (into->type == NC_VALUE_MAP) {
-        if (next_byte(r) != '"')
-            return expect(r, '"', "a key was expected");
-        if (!read_token(r))
-            return false;
-        key = nc_strdup(r->text.data);
-        if (!expect(r, ':', "a colon was expected"))
-            return false;
-    }
-    struct nc_value *v = read_value(r);
-    if (!v)
-        return false;
-    if (!key) {
-        nc_value_push(into, v);
-        return true;
-    }
-    struct nc_member *m = nc_append(&into->members, &into->n);
-    m->key = nc_steal(&key);
-    m->value = v;
-    return true;
+    for (size_t i = 0; i < v->n && !key; i++)
+        key = duplicate_in(v->type == NC_VALUE_MAP ? v->members[i].value : v->items[i]);
+    return key;
 }
 
-static bool has_duplicates(const struct reader *r, const struct nc_value *map) {
-    const struct nc_member *duplicate = nc_duplicate_key(map);
+/* The terminator is part of what cJSON gets. */
+static cJSON *parse(const char *data, size_t n) {
+    nc_cleanup(nc_buf_done_secret) struct nc_buf text = NC_BUF_INIT_MAX(n + 1);
 
-    if (!duplicate)
-        return false;
-    nc_auto_free char *quoted = nc_quote(duplicate->key, strlen(duplicate->key));
-    (void)nc_err_set(r->err, NC_ERR_PROTOCOL, EPROTO,
-                     "JSON: byte %zu: duplicate key %s in an object", r->at, quoted);
-    return true;
-}
-
-static struct nc_value *read_container(struct reader *r) {
-    const bool is_map = r->data[r->at] == '{';
-    const char end = is_map ? '}' : ']';
-    nc_auto_value struct nc_value *v = nc_value_new(is_map ? NC_VALUE_MAP : NC_VALUE_LIST);
-
-    if (r->depth == NC_VALUE_MAX_DEPTH)
-        return fail_at(r, r->at, "nested too deep");
-    if (!has_room(r))
-        return NULL;
-    r->depth++;
-    r->at++;
-    for (bool more = next_byte(r) != end; more;) {
-        if (!read_child(r, v))
-            return NULL;
-        more = next_byte(r) == ',';
-        if (more && !has_room(r))
-            return NULL;
-        r->at += more;
-    }
-    if (!expect(r, end, "a comma or a closing bracket was expected")
-        || (is_map && has_duplicates(r, v)))
-        return NULL;
-    r->depth--;
-    return nc_steal(&v);
-}
-
-static struct nc_value *read_value(struct reader *r) {
-    const int c = next_byte(r);
-
-    if (c < 0)
-        return fail_at(r, r->at, "the text ends too early");
-    return c == '{' || c == '[' ? read_container(r) : read_scalar(r);
+    (void)nc_buf_add(&text, data, n);
+    return cJSON_ParseWithLengthOpts(text.data, text.len + 1, NULL, true);
 }
 
 int nc_json_parse(const char *data, size_t n, struct nc_value **ret, struct nc_err *err) {
@@ -192,21 +88,120 @@ int nc_json_parse(const char *data, size_t n, struct nc_value **ret, struct nc_e
 
 int nc_json_parse_large(const char *data, size_t n, size_t max_values, struct nc_value **ret,
                         struct nc_err *err) {
-    struct reader r = {
-        .data = n ? data : "", .n = n, .max_values = max_values, .text.max = n + 1, .err = err};
     nc_auto_value struct nc_value *v = NULL;
+    cJSON *item;
+    const int r = nc_json_check(data, n, max_values, err);
 
-    if (n == 0)
-        (void)fail_at(&r, 0, "empty, where JSON was expected");
-    else
-        v = read_value(&r);
-    nc_buf_done_secret(&r.text);
-    if (!v)
-        return -EPROTO;
-    if (next_byte(&r) >= 0) {
-        (void)fail_at(&r, r.at, "more text after the value");
-        return -EPROTO;
+    if (r < 0)
+        return r;
+    item = parse(data, n);
+    if (!item)
+        return nc_err_set(err, NC_ERR_PROTOCOL, EPROTO, "JSON: cJSON refuses it");
+    v = value_of(item);
+    const char *duplicate = duplicate_in(v);
+    if (duplicate) {
+        nc_auto_free char *quoted = nc_quote(duplicate, strlen(duplicate));
+        return nc_err_set(err, NC_ERR_PROTOCOL, EPROTO, "JSON: duplicate key %s in an object",
+                          quoted);
     }
     *ret = nc_steal(&v);
     return 0;
+}
+
+/* Texts stay the value's. */
+static cJSON *item_of(const struct nc_value *v) {
+    char text[NC_NUMBER_SIZE];
+    cJSON *item;
+
+    switch (v ? v->type : NC_VALUE_NULL) {
+    case NC_VALUE_BOOL:
+        return cJSON_CreateBool(v->boolean);
+    case NC_VALUE_INT:
+        snprintf(text, sizeof(text), "%" PRId64, v->integer);
+        return cJSON_CreateRaw(text);
+    case NC_VALUE_FLOAT:
+        if (!isfinite(nc_number_of(v)))
+            break;
+        nc_number_write(nc_number_of(v), text);
+        return cJSON_CreateRaw(text);
+    case NC_VALUE_STRING:
+    case NC_VALUE_TIME:
+        return cJSON_CreateStringReference(v->text);
+    case NC_VALUE_MAP:
+        item = cJSON_CreateObject();
+        for (size_t i = 0; i < v->n; i++)
+            cJSON_AddItemToObjectCS(item, v->members[i].key, item_of(v->members[i].value));
+        return item;
+    case NC_VALUE_LIST:
+        item = cJSON_CreateArray();
+        for (size_t i = 0; i < v->n; i++)
+            cJSON_AddItemToArray(item, item_of(v->items[i]));
+        return item;
+    case NC_VALUE_NULL:
+    case _NC_VALUE_TYPE_MAX:
+        break;
+    }
+    return cJSON_CreateNull();
+}
+
+/* Valid JSON as it is, but no YAML or a line break there: escaped, so that what is written reads
+ * alike with both. */
+static bool is_special_to_yaml(uint32_t c) {
+    return (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 || c == 0xfeff || c == 0xfffe
+           || c == 0xffff;
+}
+
+/* What cJSON printed, which has no space outside of strings: lines and spaces where an indent is
+ * wanted, and in strings what others could not read. */
+static int add_printed(struct nc_buf *out, const char *text, unsigned indent) {
+    const char *const end = text + strlen(text);
+    bool in_string = false;
+    int r = 0, depth = 0;
+
+    for (size_t n; text < end && r >= 0; text += n) {
+        uint32_t c = 0;
+        n = nc_utf8_next(text, (size_t)(end - text), &c);
+        if (n == 0 || is_special_to_yaml(c)) {
+            r = n ? nc_buf_printf(out, "\\u%04x", c) : nc_buf_puts(out, "\xef\xbf\xbd");
+            n += n == 0;
+            continue;
+        }
+        in_string ^= c == '"';
+        n += c == '\\'; /* and what it escapes */
+        const bool opens = !in_string && (c == '{' || c == '[') && indent;
+        const bool closes = !in_string && (c == '}' || c == ']') && indent;
+        const bool is_empty = opens && (text[1] == '}' || text[1] == ']');
+        const bool was_empty = closes && (text[-1] == '{' || text[-1] == '[');
+        depth += opens - closes;
+        if (closes && !was_empty)
+            r = nc_buf_printf(out, "\n%*s", depth * (int)indent, "");
+        if (r >= 0)
+            r = nc_buf_add(out, text, n);
+        if (r >= 0 && ((opens && !is_empty) || (c == ',' && !in_string && indent)))
+            r = nc_buf_printf(out, "\n%*s", depth * (int)indent, "");
+        if (r >= 0 && c == ':' && !in_string && indent)
+            r = nc_buf_putc(out, ' ');
+    }
+    return r;
+}
+
+/* All or nothing. Consumes the item. */
+static void print(struct nc_buf *out, cJSON *item, unsigned indent) {
+    const size_t before = out->len;
+    char *text = cJSON_PrintUnformatted(item);
+
+    cJSON_Delete(item);
+    if (text && add_printed(out, text, indent) < 0 && out->data) {
+        out->len = before;
+        out->data[before] = '\0';
+    }
+    cJSON_free(text);
+}
+
+void nc_json_write(struct nc_buf *out, const struct nc_value *v, unsigned indent) {
+    print(out, item_of(v), indent);
+}
+
+void nc_json_write_string(struct nc_buf *out, const char *text) {
+    print(out, cJSON_CreateStringReference(text ? text : ""), 0);
 }

@@ -1,7 +1,8 @@
 /*
- * The `version` command of both programs. Only the libraries whose version decides how a connection
- * behaves are named.
+ * The `version` command of both programs. Only the libraries are named whose version decides how a
+ * connection behaves, and how what came over it is read.
  */
+#include <cjson/cJSON.h>
 #include <curl/curl.h>
 #include <openssl/crypto.h>
 #include <stdio.h>
@@ -16,14 +17,15 @@ int nc_version_print(const char *program, bool is_json) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
 
     if (!is_json) {
-        (void)printf("%s " NC_VERSION "\n%s\n%s\n", program, curl_version(),
-                     OpenSSL_version(OPENSSL_VERSION));
+        (void)printf("%s " NC_VERSION "\n%s\n%s\ncJSON %s\n", program, curl_version(),
+                     OpenSSL_version(OPENSSL_VERSION), cJSON_Version());
         return 0;
     }
     map = nc_value_new(NC_VALUE_MAP);
     nc_value_set_string(map, "version", NC_VERSION);
     nc_value_set_string(map, "libcurl", curl_version_info(CURLVERSION_NOW)->version);
     nc_value_set_string(map, "openssl", OpenSSL_version(OPENSSL_VERSION_STRING));
+    nc_value_set_string(map, "cjson", cJSON_Version());
     nc_json_write(&text, map, 2);
     (void)printf("%s\n", text.data);
     return 0;

@@ -6,7 +6,8 @@
 
 #include <stdbool.h>
 
-/* Prints "PROGRAM VERSION" and the libraries' own words, or an object {version, libcurl, openssl}
+/* Prints "PROGRAM VERSION" and the libraries' own words, or an object {version, libcurl, openssl,
+ * cjson}
  * where `is_json`. Returns 0, the exit code. */
 int nc_version_print(const char *program, bool is_json);
 

@@ -33,7 +33,7 @@ from typing import Any
 import cold
 
 HERE = Path(__file__).resolve().parent
-LIBRARIES = ["libcurl", "libsystemd", "libcrypto", "expat", "yaml-0.1", "zlib"]
+LIBRARIES = ["libcurl", "libsystemd", "libcrypto", "libcjson", "expat", "yaml-0.1", "zlib"]
 MEMORY_FOLDER = Path("/dev/shm")
 COLD_RUNS = 3
 # What the reference implementation of this phase was measured to cost on such a machine, with version files in place.

@@ -228,12 +228,16 @@ static void types_of_numbers(void **state) {
     nc_auto_value struct nc_value *v = NULL;
     (void)state;
 
-    assert_int_equal(parse("[1,1.0,1e2,-5]", 14, &v, NULL), 0);
-    assert_int_equal(v->items[0]->type, NC_VALUE_INT);
-    assert_int_equal(v->items[1]->type, NC_VALUE_FLOAT);
-    assert_string_equal(v->items[1]->text, "1.0");
-    assert_string_equal(v->items[2]->text, "1e2");
+    assert_int_equal(parse("[1,1.0,1e2,-5,1.50,1e16]", 24, &v, NULL), 0);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(v->items[i]->type, NC_VALUE_INT);
+    assert_int_equal(v->items[1]->integer, 1);
+    assert_int_equal(v->items[2]->integer, 100);
     assert_true(v->items[3]->integer == -5);
+    assert_int_equal(v->items[4]->type, NC_VALUE_FLOAT);
+    assert_string_equal(v->items[4]->text, "1.5");
+    assert_int_equal(v->items[5]->type, NC_VALUE_FLOAT);
+    assert_string_equal(v->items[5]->text, "1e+16");
 }
 
 static void writing(void **state) {

@@ -53,8 +53,8 @@ static void scalars_as_text(void **state) {
     nc_auto_value struct nc_value *v =
         json("{\"s\":\"x\",\"i\":-5,\"t\":true,\"f\":false,\"d\":1.50,\"n\":null,\"m\":{}}");
     static const char *const rows[][2] = {
-        {"s", "x"},    {"i", "-5"}, {"t", "true"}, {"f", "false"},
-        {"d", "1.50"}, {"n", NULL}, {"m", NULL},   {"absent", NULL},
+        {"s", "x"},   {"i", "-5"}, {"t", "true"}, {"f", "false"},
+        {"d", "1.5"}, {"n", NULL}, {"m", NULL},   {"absent", NULL},
     };
     char buf[32];
     (void)state;
