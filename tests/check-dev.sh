@@ -80,6 +80,14 @@ is "a unit that failed once shows what failed, and that it runs again" "$(sed 's
    2 passed, 0 failed"
 is "and is flaky" "${flaky[*]}" "units (busy): tests/room 2 - room: test_b"
 
+# Packages: what cannot be built says why, and where the rest of it is.
+mkdir "$BUILD/package"
+is "a package that cannot be built" "$(CCACHE_DIR=$BUILD tarball=$BUILD/none make_packages "$(dpkg --print-architecture)" 2>&1 | sed "s|$BUILD|BUILD|g; s|-[a-z0-9]*\.log|-ARCH.log|" | tail -n 2)" \
+    "tar: Error is not recoverable: exiting now
+dev: the packages cannot be built (all of it: BUILD/package/deb-ARCH.log)"
+is "only what runs here is checked" "$(dev_package --check --arch all 2>&1)" \
+    "dev: --check runs what it makes: only packages of this machine's architecture"
+
 # One program that fails twice, and one beside it.
 cp tests/integration/run.py "$BUILD/run.py"
 cat >"$BUILD/bad" <<'PY'
