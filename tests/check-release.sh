@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What a release says is missing from a tree: a small repository, in which one thing after the other is made wrong. TAP.
+# What a release says is missing from a tree, and which packages it takes: a small repository, in which one thing after the other is made
+# wrong. No file of the project names the host of a package mirror. TAP.
 set -u
 top=$(cd "${NC_SRCDIR:-$(dirname "$0")/..}" && pwd)
 work=$(mktemp -d)
@@ -26,6 +27,21 @@ missing() {
     fi
 }
 
+is() {
+    n=$((n + 1))
+    if [ "$2" = "$3" ]; then
+        echo "ok $n - $1"
+    else
+        bad=1
+        printf 'not ok %s - %s\n# got: %s\n# wanted: %s\n' "$n" "$1" "$2" "$3"
+    fi
+}
+
+# Which mirror serves the packages is the machine's own choice.
+hosts='(deb|security|snapshot|archive|ports|ftp[.a-z]*|httpredir|cloudfront)\.(debian\.(org|net)|ubuntu\.com)|(dl|mirrors|download)\.fedoraproject\.org|cdn\.amazonlinux\.com|dl-cdn\.alpinelinux'
+is "no file names a package mirror" "$(git -C "$top" grep -nIE "$hosts")" ""
+is "one that did would be seen" "$(printf '%s\n' {deb,security,snapshot}.debian{.,-}org {us.archive,ports}.ubuntu.com | grep -cE "$hosts")" 5
+
 mkdir -p "$work/tree/release" "$work/tree/debian" && cd "$work/tree" && git init -q . || exit 1
 cp "$top/release/run" release/
 echo untrusted >release/nodeclaimd.pub
@@ -49,8 +65,32 @@ missing "release/nodeclaimd.pub" git rm -q release/nodeclaimd.pub
 missing "the tag v0.1.0 is another commit" git tag v0.1.0 good
 git tag -d v0.1.0 >/dev/null
 missing "the tree has changes" touch uncommitted
-n=$((n + 1))
 release/run 0.1.0 >/dev/null 2>&1
-if [ "$?" = 1 ] && [ ! -e build ]; then echo "ok $n - nothing was built"; else bad=1; echo "not ok $n - something was built"; fi
+is "nothing was built" "$?$(ls -d build 2>/dev/null)" 1
+
+# With programs that do nothing but leave files: packages are taken where their tarball is the same and lies beside them.
+git checkout -q --detach good
+mkdir -p tests/package bin
+printf 'build\n' >.gitignore
+printf '#!/bin/sh\ncd "$(dirname "$0")" && mkdir -p build/dist && cp VERSION build/dist/nodeclaimd-0.1.0.tar.xz\n' >dev
+printf '#!/bin/sh\nmkdir -p "$2/deb" "$2/rpm" && echo new >"$2/deb/a.deb" && echo new >"$2/rpm/a.rpm"\n' >tests/package/run
+printf '#!/bin/sh\nexit 1\n' >bin/minisign
+chmod +x dev tests/package/run bin/minisign
+git add . && git commit -q -m programs
+# took: which packages a release of these has
+took() {
+    rm -rf build/release
+    XDG_CACHE_HOME=$work/cache PATH=$PWD/bin:$PATH release/run 0.1.0 --dry-run >"$work/said" 2>&1
+    cat build/release/*.deb build/release/*.rpm | uniq
+}
+mkdir -p "$work/cache/nodeclaimd/spdx-tools-0.8.3" build/package/{deb,rpm}
+touch "$work/cache/nodeclaimd/spdx-tools-0.8.3/complete"
+echo old | tee build/package/deb/a.deb >build/package/rpm/a.rpm
+is "packages that nobody has tested are made anew" "$(took)" new
+echo old | tee build/package/deb/a.deb >build/package/rpm/a.rpm
+cp VERSION build/package/nodeclaimd-0.1.0.tar.xz
+is "tested packages of the same tarball are taken" "$(took)" old
+echo other >build/package/nodeclaimd-0.1.0.tar.xz
+is "those of another tarball are not" "$(took)" new
 echo "1..$n"
 exit "$bad"
