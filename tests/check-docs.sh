@@ -1,11 +1,11 @@
 #!/bin/sh
-# The tests that docs/threat-model.md names exist, by file and name; so does what the documents link to, and each path that
+# The tests that docs/threat-model.md and docs/drain-rules.md name exist, by file and name; so does what the documents link to, and each path that
 # ARCHITECTURE.md names: below the root, src or include. TAP.
 set -u
 cd "${NC_SRCDIR:-$(dirname "$0")/..}" || exit 99
 n=0
 bad=0
-names=$(grep -oE '`[A-Za-z_/-]+\.(py|c|go|sh): [A-Za-z_]+`' docs/threat-model.md | tr -d '`' | sort -u | sed 's/: /:/')
+names=$(grep -ohE '`[A-Za-z_/-]+\.(py|c|go|sh): [A-Za-z_]+`' docs/threat-model.md docs/drain-rules.md | tr -d '`' | sort -u | sed 's/: /:/')
 for one in $names; do
     n=$((n + 1))
     file=${one%%:*}

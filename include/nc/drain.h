@@ -3,52 +3,7 @@
  *
  * Pure: time is passed in, actions come out, answers come back in. Each pod is known by its uid.
  *
- * The rules, in the words that the tests use (T is the moment by which every pod must be gone, that
- * is deadline - margin; without a deadline there is no T):
- *  - Excluded pods (nc/pod.h) are never touched, in no way.
- *  - A pod that tolerates the disrupted taint and is no DaemonSet's is one like the others, but
- *    where Karpenter drains: there it is excluded without T, and with T not evicted before its last
- *    moment. Without T, one that was bound late is not touched for 30 s: its controller may put it
- *    back on a cordoned node again and again.
- *  - Graceful: a pod is evicted where its tier's turn has come, it is not terminating, not kept by
- * do-not-disrupt, its last refusal's pause is over, and fewer than max_in_flight evictions are
- * in flight. With T: only before its force-delete time. Where there is not room for all, the next
- * is of the namespace that has the fewest evictions in flight in this tier, and there the one that
- * has been due for longest.
- *  - A pod with nodeclaimd.io/replacement-first is not evicted before replaced_by_usec: until then
- *    the one that replaces it is waited for, and its owner deletes it. Its force-delete time is
- * kept all the same.
- *  - Turn: without T a pod holds up the tiers behind its own for as long as it is eligible. With T
- *    it does not while it is kept or waits for its replacement, once it was refused (BUSY and AWAY
- *    are no refusals of the pod), nor beyond 10 s after it was asked first, or its deletion was:
- *    nobody's budget is broken because somebody else's holds.
- *  - Last (annotation, or tolerating_last): its turn comes when no other eligible pod is there that
- *    is not last, whatever T; its force-delete time is as any pod's.
- *  - Force-delete time: T - grace of the pod. One second ahead of it, or at once where that is
- * over, whatever its tier, budget or annotation, and however many questions are in flight: where no
- *    EVICT was asked in this drain, that first, with the grace that DELETE would have; then a MARK
- *    (condition DisruptionTarget, so that Jobs count it as a disruption; but where an eviction was
- *    accepted, which has set it); and at the moment
- *    DELETE with grace = the time that is left until T, rounded up to seconds, never less than 1
- *    and never more than the pod's own (1 where that is 0). MARK waits for the first EVICT, and
- *    DELETE for the mark's answer, but neither beyond one second.
- *  - A pod that is terminating already and would end after T (by more than a second) is
- *    shortened: the API server counts a second DELETE's grace from the first request, so what is
- *    sent is (now - (deletion_usec - deletion_grace)) + the time left, in whole seconds, rounded
- *    up. Where an eviction or a deletion was accepted and the watch does not show it yet, it is
- *    counted from that acceptance (and is never more than the pod's own).
- *  - An eviction that was accepted is never asked again; nor is one for a pod that is
- *    terminating.
- *  - Refusals: BUDGET 1, 2, 3, 5 s, without T on to 10, 20, 30 s; BUDGETS 30 s; BUSY Retry-After
- * (at most 10 s) or 1 s; NAMESPACE 5 s, without T on to 10, 20, 30 s; REFUSED 1, 5, 10 s, without T
- *    on to 30 s; FAILED and AWAY 0.5 s doubling to 5 s, without T to 30 s. Each minus up to a
- * quarter, by the seed and the uid, but for a Retry-After. BUSY and AWAY also halve the number of
- * evictions in flight, down to 8 (it grows by one with each acceptance). DELETE is tried again
- *    after 0.2 s doubling to 1 s, whatever the answer.
- *  - GONE is trusted until the pod is seen again; then it counts as new, after a second. Not of a
- *    mark: the DELETE that follows it reports it.
- *  - A pod that appears after all were listed was bound a moment ago: the API server's admission
- *    may not know of it yet, and would refuse. It is not touched for half a second.
+ * The rules: docs/drain-rules.md, "Pods".
  */
 #ifndef NC_DRAIN_H
 #define NC_DRAIN_H
@@ -66,11 +21,11 @@ struct nc_drain *nc_drain_free(struct nc_drain *d);
 
 /* What is in force now; may differ from step to step. */
 struct nc_drain_rules {
-    uint64_t t_usec; /* T; 0 = no deadline */
+    uint64_t t_usec; /* T, by which every pod must be gone: deadline - margin; 0 = no deadline */
     bool may_evict;  /* false: somebody else drains and is only watched; force-delete times are kept
                         all  the same */
     bool has_disrupted_taint;
-    bool leaves_tolerating;    /* Karpenter drains, and leaves who tolerates its taint alone */
+    bool karpenter_drains;     /* nobody else does: it leaves who tolerates its taint alone */
     bool tolerating_last;      /* pods that would be left are drained last */
     uint64_t cordoned_usec;    /* 0 = not cordoned */
     uint64_t replaced_by_usec; /* until when a replacement is waited for; 0 = it is not */
@@ -110,6 +65,82 @@ bool nc_drain_has_room(const struct nc_drain *d, size_t remaining);
 void nc_drain_gone(struct nc_drain *d, const char *uid, uint64_t now_usec);
 
 enum nc_drain_verb { NC_DRAIN_EVICT = 1, NC_DRAIN_MARK, NC_DRAIN_DELETE };
+
+/* Why a pod is not evicted: identifier, as what it is counted, its name, what a person is told. A
+ * blocked one was refused the last time (not by a server that is busy or away), and stays so until
+ * an eviction is accepted. */
+#define NC_POD_REASONS(R)                                                                          \
+    R(NONE, PENDING, "none", "is evicted now")                                                     \
+    R(TERMINAL, EXCLUDED, "terminal", "has ended")                                                 \
+    R(MIRROR, EXCLUDED, "mirror", "mirror pod of kubelet")                                         \
+    R(TOLERATES, EXCLUDED, "tolerating", "tolerates the disruption taint")                         \
+    R(DAEMON, EXCLUDED, "daemonset", "its DaemonSet would put it back")                            \
+    R(STUCK, EXCLUDED, "stuck", "should have ended more than a minute ago")                        \
+    R(GONE, GONE, "gone", "was deleted")                                                           \
+    R(TERMINATING, LEAVING, "terminating", "already terminating")                                  \
+    R(LATE, LEAVING, "late", "terminating beyond the force-delete time")                           \
+    R(EVICTED, LEAVING, "evicted", "evicted, not yet terminating")                                 \
+    R(DELETED, LEAVING, "deleted", "force-deleted, not yet terminating")                           \
+    R(KEPT, KEPT, "do-not-disrupt", "kept by do-not-disrupt")                                      \
+    R(REPLACEMENT, WAITING, "replacement", "waits for its replacement")                            \
+    R(BUDGET, BLOCKED, "budget", "blocked by a PodDisruptionBudget")                               \
+    R(BUDGETS, BLOCKED, "budgets", "blocked by more than one PodDisruptionBudget")                 \
+    R(NAMESPACE, BLOCKED, "namespace", "its namespace is terminating")                             \
+    R(REFUSED, BLOCKED, "refused", "refused by an authorizer, a policy or a webhook")              \
+    R(FAILED, BLOCKED, "failed", "the API server failed to evict it")                              \
+    R(REQUESTED, PENDING, "requested", "its eviction is requested")                                \
+    R(FORCED, PENDING, "force-delete", "its force-delete time has come")                           \
+    R(NOT_BEGUN, PENDING, "not-begun", "nodeclaimd evicts no pods yet")                            \
+    R(KARPENTER, PENDING, "karpenter", "left to Karpenter until its force-delete time")            \
+    R(BUSY, PENDING, "busy", "in back-off after 429")                                              \
+    R(UNAVAILABLE, PENDING, "unavailable", "in back-off, the API server did not answer")           \
+    R(TIER, PENDING, "tier", "waits for an earlier tier")                                          \
+    R(NEW, PENDING, "new", "bound a moment ago")                                                   \
+    R(PUT_BACK, PENDING, "put-back", "bound after the cordon, may be put back again")              \
+    R(IN_FLIGHT, PENDING, "in-flight", "waits for the evictions in flight")
+
+enum nc_pod_reason {
+#define NC_POD_REASON_ID(id, ...) NC_POD_REASON_##id,
+    NC_POD_REASONS(NC_POD_REASON_ID)
+#undef NC_POD_REASON_ID
+        _NC_POD_REASON_MAX,
+    _NC_POD_REASON_EXCLUDED_MAX = NC_POD_REASON_STUCK + 1
+};
+/* As what a pod is counted. */
+enum nc_reason_kind {
+    NC_REASON_KIND_GONE = 0, /* said to be, and not seen since */
+    NC_REASON_KIND_EXCLUDED, /* not touched, in no way; those that follow are eligible */
+    NC_REASON_KIND_LEAVING,
+    NC_REASON_KIND_PENDING, /* evicted in a moment, or when its turn comes */
+    NC_REASON_KIND_BLOCKED,
+    NC_REASON_KIND_KEPT,
+    NC_REASON_KIND_WAITING
+};
+const char *nc_pod_reason_name(enum nc_pod_reason r); /* "budget", "tier", … */
+const char *nc_pod_reason_text(enum nc_pod_reason r); /* "blocked by a PodDisruptionBudget", … */
+enum nc_reason_kind nc_pod_reason_kind(enum nc_pod_reason r);
+/* Blocked, kept or waiting: the drain does not end without it. */
+bool nc_pod_reason_holds_up(enum nc_pod_reason r);
+
+/* What is decided about one pod. */
+struct nc_verdict {
+    enum nc_drain_verb verb; /* what is requested next; 0 = nothing, unless something happens */
+    uint64_t at_usec;        /* when: due once it has come; UINT64_MAX = only an event helps */
+    uint64_t changes_usec;   /* when it is another by itself; UINT64_MAX = never */
+    enum nc_pod_reason reason;
+    bool is_by_force; /* the verb is the force-delete time's */
+    bool holds_tier;  /* the tiers behind its own wait for it */
+};
+
+/* For a pod of which nothing but this is known: is it excluded, and why? NONE, or one of the
+ * excluded. */
+enum nc_pod_reason nc_pod_excluded(const struct nc_pod *p, const struct nc_drain_rules *r,
+                                   uint64_t now_usec);
+/* Its turn, by annotation, tolerating_last and tier. */
+enum nc_tier nc_pod_turn(const struct nc_pod *p, const struct nc_drain_rules *r);
+/* Is the do-not-disrupt annotation in force now? */
+bool nc_pod_is_kept(const struct nc_pod *p, uint64_t now_usec);
+
 struct nc_drain_action {
     enum nc_drain_verb verb;
     const struct nc_pod *pod; /* borrowed until the next call that changes the drain */
@@ -162,7 +193,7 @@ struct nc_drain_summary {
     size_t blocked;   /* of them: refused the last time they were asked (not by a busy or absent
                          server), neither leaving nor kept nor waiting */
     size_t waiting;   /* of them: for their replacement, neither leaving nor kept */
-    size_t excluded[_NC_POD_EXCLUDED_MAX]; /* pods not touched, by reason; [ELIGIBLE] is 0 */
+    size_t excluded[_NC_POD_REASON_EXCLUDED_MAX]; /* pods not touched, by reason; [NONE] is 0 */
     size_t deleted;              /* how many were deleted at their force-delete time so far */
     size_t evicted;              /* how many left by an eviction that was accepted */
     uint64_t last_progress_usec; /* a pod began to leave, or left; 0 = never */
@@ -177,8 +208,7 @@ void nc_drain_summarize(const struct nc_drain *d, const struct nc_drain_rules *r
 struct nc_drain_line {
     const struct nc_pod *pod; /* borrowed */
     enum nc_tier turn;        /* its tier, or last by the rules */
-    enum nc_pod_excluded excluded;
-    bool is_kept, is_leaving, is_blocked, is_waiting;
+    struct nc_verdict verdict;
     uint64_t force_delete_at_usec; /* 0 = no deadline */
     const char *budget;            /* "" or the budget that blocks it; borrowed */
     const char *message;           /* of the last refusal; borrowed */

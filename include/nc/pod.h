@@ -1,8 +1,8 @@
 /*
  * A pod as far as a drain cares: some 200 bytes of what may be a megabyte.
  *
- * Pure. Eligibility and tiers are Karpenter's (utils/pod/scheduling.go, terminator.go), so that two
- * drainers of one node never disagree.
+ * Pure. Tiers are Karpenter's (utils/pod/scheduling.go, terminator.go), so that two drainers of one
+ * node never disagree.
  */
 #ifndef NC_POD_H
 #define NC_POD_H
@@ -77,38 +77,6 @@ extern const char *const nc_pod_paths[];
  * without namespace, name and uid (each at most 253 bytes of printable ASCII, none of "/%?#", not
  * "." or ".."). At most 256 claims. */
 int nc_pod_read(const struct nc_value *object, struct nc_pod *ret, struct nc_err *err);
-
-/* Why a pod is not touched by a drain. */
-enum nc_pod_excluded {
-    NC_POD_ELIGIBLE = 0,
-    NC_POD_TERMINAL,  /* it has ended by itself */
-    NC_POD_MIRROR,    /* kubelet's own */
-    NC_POD_TOLERATES, /* it tolerates karpenter.sh/disrupted, and is a DaemonSet's or left to
-                         Karpenter: it stays to the end */
-    NC_POD_DAEMON,    /* a DaemonSet would put it back: only where the disrupted taint stands */
-    NC_POD_STUCK,     /* terminating, and 60 s past its end */
-    _NC_POD_EXCLUDED_MAX
-};
-struct nc_pod_rules {
-    bool has_disrupted_taint;
-    bool leaves_tolerating; /* Karpenter drains, and lets pods stay that tolerate its taint */
-    bool tolerating_last;   /* who would be left is drained last */
-    uint64_t cordoned_usec; /* 0 = not cordoned */
-};
-/* A pod that has an order is not left, nor is any where tolerating_last; but for a DaemonSet's that
- * was created after the cordon: it takes the place of one that was drained, or would be put back
- * like it. */
-enum nc_pod_excluded nc_pod_excluded(const struct nc_pod *p, const struct nc_pod_rules *r,
-                                     uint64_t now_usec);
-/* Does the annotation, or tolerating_last, give it a place of its own? */
-bool nc_pod_has_order(const struct nc_pod *p, const struct nc_pod_rules *r);
-/* Its turn, by annotation, tolerating_last and tier. */
-enum nc_tier nc_pod_turn(const struct nc_pod *p, const struct nc_pod_rules *r);
-const char *
-nc_pod_excluded_name(enum nc_pod_excluded e); /* "eligible", "terminal", "daemonset", … */
-
-/* Is the do-not-disrupt annotation in force now? */
-bool nc_pod_is_kept(const struct nc_pod *p, uint64_t now_usec);
 
 /* What an answer to an eviction or a deletion means. */
 enum nc_pod_answer_kind {

@@ -260,8 +260,8 @@ static void request_volume(struct nc_daemon *d, const char *namespace, const cha
 }
 
 /* A pod that has ended keeps no volume; one that is eligible is waited for. */
-static bool stays(enum nc_pod_excluded e) {
-    return e != NC_POD_ELIGIBLE && e != NC_POD_TERMINAL;
+static bool stays(enum nc_pod_reason e) {
+    return nc_pod_reason_kind(e) == NC_REASON_KIND_EXCLUDED && e != NC_POD_REASON_TERMINAL;
 }
 
 void nc_pod_evictor_query_volumes(struct nc_daemon *d, const struct nc_drain *drain,
@@ -276,7 +276,7 @@ void nc_pod_evictor_query_volumes(struct nc_daemon *d, const struct nc_drain *dr
     lines = nc_calloc(room, sizeof(*lines));
     n = nc_drain_lines(drain, rules, now, lines, room);
     for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; stays(lines[i].excluded) && k < lines[i].pod->claims.n; k++)
+        for (size_t k = 0; stays(lines[i].verdict.reason) && k < lines[i].pod->claims.n; k++)
             request_volume(d, lines[i].pod->namespace, lines[i].pod->claims.v[k]);
 }
 

@@ -54,30 +54,32 @@ static const char *turn_name(const struct nc_drain_line *line) {
     return (unsigned)line->turn < _NC_TIER_MAX ? names[line->turn] : "unknown";
 }
 
-static enum fate fate_of(const struct nc_drain_line *line, const struct nc_drain_rules *r,
-                         uint64_t now_usec) {
-    if (line->excluded != NC_POD_ELIGIBLE)
+static enum fate fate_of(const struct nc_verdict *v) {
+    switch (nc_pod_reason_kind(v->reason)) {
+    case NC_REASON_KIND_GONE:
+    case NC_REASON_KIND_EXCLUDED:
         return FATE_LEFT;
-    if (line->pod->deletion_usec)
-        return r->t_usec && nc_drain_ends_late(line->pod, r->t_usec, now_usec) ? FATE_SHORTEN
-                                                                               : FATE_LEAVING;
-    if (line->force_delete_at_usec && now_usec >= line->force_delete_at_usec)
-        return FATE_DELETE;
-    if (line->is_leaving)
-        return FATE_LEAVING;
-    if (line->is_kept)
+    case NC_REASON_KIND_LEAVING:
+        return v->reason == NC_POD_REASON_LATE ? FATE_SHORTEN : FATE_LEAVING;
+    case NC_REASON_KIND_KEPT:
         return FATE_KEEP;
-    if (line->is_waiting)
+    case NC_REASON_KIND_WAITING:
         return FATE_WAIT;
-    return r->may_evict ? FATE_EVICT : FATE_OTHERS;
+    case NC_REASON_KIND_PENDING:
+    case NC_REASON_KIND_BLOCKED:
+        break;
+    }
+    if (v->reason == NC_POD_REASON_FORCED)
+        return FATE_DELETE;
+    return v->reason == NC_POD_REASON_NOT_BEGUN ? FATE_OTHERS : FATE_EVICT;
 }
 
 static void fill_row(const struct nc_drain_line *line, const struct nc_drain_rules *r,
                      uint64_t now_usec, struct row *ret) {
-    *ret = (struct row){.line = line, .fate = fate_of(line, r, now_usec)};
+    *ret = (struct row){.line = line, .fate = fate_of(&line->verdict)};
     (void)snprintf(ret->what, sizeof(ret->what), "%s%s%s", fate_descriptions[ret->fate],
                    ret->fate == FATE_LEFT ? ": " : "",
-                   ret->fate == FATE_LEFT ? nc_pod_excluded_name(line->excluded) : "");
+                   ret->fate == FATE_LEFT ? nc_pod_reason_name(line->verdict.reason) : "");
     if (ret->fate == FATE_LEFT || ret->fate == FATE_LEAVING || !r->t_usec)
         return;
     ret->last_usec = ret->fate == FATE_SHORTEN ? now_usec : line->force_delete_at_usec;
@@ -171,8 +173,8 @@ static struct nc_value *new_row(const struct row *row) {
     nc_value_set_string(v, "name", p->name);
     nc_value_set_string(v, "uid", p->uid);
     nc_value_set_string(v, "what", fate_names[row->fate]);
-    nc_value_set_text(v, "reason",
-                      row->fate == FATE_LEFT ? nc_pod_excluded_name(row->line->excluded) : NULL);
+    nc_value_set_text(
+        v, "reason", row->fate == FATE_LEFT ? nc_pod_reason_name(row->line->verdict.reason) : NULL);
     nc_value_set_time(v, "forceDeleteAt", row->last_usec);
     nc_value_set(v, "graceSeconds",
                  row->grace_sec ? nc_value_new_int((int64_t)row->grace_sec)

@@ -14,7 +14,7 @@
 
 #include "drain-priv.h"
 
-/* The API server's admission learns of a binding no faster than we do. */
+/* P13: the API server's admission learns of a binding no faster than we do. */
 #define BOUND_USEC (NC_SEC_USEC / 2)
 
 struct nc_drain *nc_drain_new(void) {
@@ -114,9 +114,9 @@ static void add(struct nc_drain *d, struct record *e) {
 }
 
 bool nc_drain_is_concern(const struct nc_drain *d, const struct record *e) {
-    const enum nc_pod_excluded x = nc_pod_excluded(&e->pod, &d->last_rules, 0);
+    const enum nc_pod_reason x = nc_pod_excluded(&e->pod, &d->last_rules, 0);
 
-    return x == NC_POD_ELIGIBLE || x == NC_POD_STUCK;
+    return x == NC_POD_REASON_NONE || x == NC_POD_REASON_STUCK;
 }
 
 void nc_drain_progress(struct nc_drain *d, uint64_t usec) {
@@ -207,7 +207,7 @@ void nc_drain_gone(struct nc_drain *d, const char *uid, uint64_t now_usec) {
         nc_drain_remove(d, e);
 }
 
-/* It was reported to be gone and is not: all that was known of it is stale, but for what is in
+/* P12: it was reported to be gone and is not: all that was known of it is stale, but for what is in
  * flight.
  */
 static void come_back(struct nc_drain *d, struct record *e, uint64_t now_usec) {
@@ -276,11 +276,6 @@ static bool is_requested(const struct record *e) {
     return e->is_evicting || e->is_marking || e->is_deleting;
 }
 
-static enum nc_pod_excluded excluded_now(const struct nc_drain *d, const struct nc_pod *p,
-                                         uint64_t now_usec) {
-    return nc_pod_excluded(p, &d->last_rules, now_usec);
-}
-
 /* Who gives up its place for this pod? One that no drain moves; else, for a pod that kubelet has
  * started, one that it has not: whoever may create pods cannot pretend that. Once one of the others
  * found no place, no further one will. */
@@ -294,7 +289,7 @@ static struct record *find_place(const struct nc_drain *d, const struct nc_pod *
         struct record *e = d->by_order[i - 1];
         if (is_requested(e))
             continue;
-        if (excluded_now(d, &e->pod, now_usec) != NC_POD_ELIGIBLE)
+        if (nc_pod_excluded(&e->pod, &d->last_rules, now_usec))
             return e;
         if (p->has_started && !e->pod.has_started && !nc_drain_is_leaving(e) && !found)
             found = e;
@@ -302,18 +297,24 @@ static struct record *find_place(const struct nc_drain *d, const struct nc_pod *
     return found;
 }
 
+/* The pods that are excluded by what may change: they are missed where others of their kind would
+ * not be excluded any more. */
+static const struct nc_pod dropped_kinds[NC_DRAIN_DROPPED_KINDS] = {
+    {.is_daemon = true},
+    {.tolerates_disrupted = true},
+    {.is_daemon = true, .tolerates_disrupted = true}};
+
 /* A pod is not kept. What no drain moves is not missed. */
 static void note_dropped(struct nc_drain *d, const struct nc_pod *p, uint64_t now_usec) {
-    const enum nc_pod_excluded x = excluded_now(d, p, now_usec);
+    const enum nc_pod_reason x = nc_pod_excluded(p, &d->last_rules, now_usec);
 
-    if (x == NC_POD_ELIGIBLE)
+    if (x == NC_POD_REASON_NONE)
         d->gap = d->next_gap = NC_LIST_TOO_MANY;
-    else if (x == NC_POD_DAEMON)
-        d->has_dropped_daemon = true;
-    else if (x == NC_POD_TOLERATES && !p->is_daemon)
-        d->has_dropped_tolerating = true;
-    else if (x == NC_POD_TOLERATES)
-        d->has_dropped_left = true;
+    for (size_t i = 0; i < NC_DRAIN_DROPPED_KINDS; i++)
+        if ((x == NC_POD_REASON_DAEMON || x == NC_POD_REASON_TOLERATES)
+            && p->is_daemon == dropped_kinds[i].is_daemon
+            && p->tolerates_disrupted == dropped_kinds[i].tolerates_disrupted)
+            d->has_dropped[i] = true;
 }
 
 /* False where all places are taken by pods that are not to be dropped for this one. */
@@ -323,7 +324,7 @@ static bool make_room(struct nc_drain *d, const struct nc_pod *p, uint64_t now_u
     purge(d);
     if (d->n < d->max)
         return true;
-    if (excluded_now(d, p, now_usec) == NC_POD_ELIGIBLE)
+    if (!nc_pod_excluded(p, &d->last_rules, now_usec))
         e = find_place(d, p, now_usec);
     if (!e)
         return false;
@@ -366,7 +367,7 @@ void nc_drain_miss(struct nc_drain *d) {
 /* What is missing stays missing until the list has come to its end. */
 void nc_drain_begin_list(struct nc_drain *d) {
     d->next_gap = NC_LIST_COMPLETE;
-    d->has_dropped_daemon = d->has_dropped_tolerating = d->has_dropped_left = false;
+    memset(d->has_dropped, 0, sizeof(d->has_dropped));
 }
 
 void nc_drain_listed(struct nc_drain *d) {
@@ -383,11 +384,10 @@ const char *nc_list_gap_name(enum nc_list_gap g) {
 }
 
 enum nc_list_gap nc_drain_gap(const struct nc_drain *d, const struct nc_drain_rules *r) {
-    const bool is_missed =
-        (d->has_dropped_daemon && (r->has_disrupted_taint || r->tolerating_last))
-        || (d->has_dropped_tolerating && (!nc_drain_leaves_tolerating(r) || r->tolerating_last))
-        || (d->has_dropped_left && r->tolerating_last);
+    bool is_missed = false;
 
+    for (size_t i = 0; i < NC_DRAIN_DROPPED_KINDS; i++)
+        is_missed = is_missed || (d->has_dropped[i] && !nc_pod_excluded(&dropped_kinds[i], r, 0));
     return d->gap == NC_LIST_COMPLETE && is_missed ? NC_LIST_TOO_MANY : d->gap;
 }
 
@@ -411,7 +411,7 @@ void nc_drain_restart(struct nc_drain *d) {
     }
     d->limit = 0;
     d->is_listed = false;
-    d->has_dropped_daemon = d->has_dropped_tolerating = d->has_dropped_left = false;
+    memset(d->has_dropped, 0, sizeof(d->has_dropped));
     d->gap = d->next_gap = NC_LIST_COMPLETE;
     d->so_far = (struct nc_drain_summary){0};
 }

@@ -1,8 +1,8 @@
 /*
  * How a drain keeps its pods: one record each, found by uid and walked in the order of the drain.
  *
- * drain-pods.c owns the table, drain.c decides what is due, drain-summary.c tells. Records do not
- * move while they live, so a pod may be borrowed until it is replaced or removed.
+ * drain-pods.c owns the table, verdict.c decides, drain.c acts on that, drain-summary.c tells.
+ * Records do not move while they live, so a pod may be borrowed until it is replaced or removed.
  */
 #ifndef NC_DRAIN_PRIV_H
 #define NC_DRAIN_PRIV_H
@@ -10,6 +10,7 @@
 #include "nc/drain.h"
 
 #define NC_SEC_USEC 1000000ull
+#define NC_DRAIN_DROPPED_KINDS 3
 
 /* Why it could not go the last time it was asked to; what people are told. */
 struct refusal {
@@ -52,13 +53,11 @@ struct nc_drain {
     size_t in_flight;       /* evictions without an answer, also of pods that are gone by now */
     unsigned limit;         /* of them, after the server was busy; 0 = what the rules allow */
     unsigned max_requested; /* max_in_flight of the last step */
-    struct nc_pod_rules last_rules; /* of the last step */
-    bool is_listed;                 /* all pods were seen: who is new was bound just now */
+    struct nc_drain_rules last_rules; /* of the last step */
+    bool is_listed;                   /* all pods were seen: who is new was bound just now */
     enum nc_list_gap gap, next_gap; /* of the last complete list and since; of the one that is read
                                        now */
-    bool has_dropped_daemon;        /* excluded, unless the disrupted taint stands */
-    bool has_dropped_tolerating;    /* excluded, as long as only Karpenter drains */
-    bool has_dropped_left;          /* excluded, unless tolerating_last */
+    bool has_dropped[NC_DRAIN_DROPPED_KINDS]; /* excluded by rules that may change */
     struct nc_drain_summary so_far; /* what only grows: of pods that are no longer in the table;
                                        deletions; the last progress */
     struct nc_pod_news *news;       /* nc_drain_drop_news */
@@ -81,20 +80,27 @@ void nc_drain_mark_absent(struct nc_drain *d, struct record *e, uint64_t now_use
 bool nc_drain_is_concern(const struct nc_drain *d, const struct record *e);
 void nc_drain_progress(struct nc_drain *d, uint64_t usec);
 
-/* The moments of a pod. Sums and differences stop at UINT64_MAX and 0. */
-uint64_t nc_drain_force_delete_at(const struct nc_pod *p,
-                                  uint64_t t_usec); /* UINT64_MAX without T */
-/* It is terminating, but neither soon nor in time. */
-bool nc_drain_ends_late(const struct nc_pod *p, uint64_t t_usec, uint64_t now_usec);
+/* What all verdicts of one moment share. */
+struct nc_moments {
+    const struct nc_drain_rules *rules;
+    uint64_t now_usec;
+    enum nc_tier tier; /* whose turn it is: those behind wait */
+    bool has_later;    /* there may be pods behind it, for which the end of the turn is news */
+    bool has_room;     /* for one more eviction in flight */
+};
+struct nc_moments nc_drain_moments(const struct nc_drain *d, const struct nc_drain_rules *r,
+                                   uint64_t now_usec);
+struct nc_verdict nc_drain_judge(const struct record *e, const struct nc_moments *m);
+
+/* UINT64_MAX without T. */
+uint64_t nc_drain_force_delete_at(const struct nc_pod *p, uint64_t t_usec);
 /* The grace of a deletion, in seconds: what is left until T, or 1. A second deletion counts from
- * the first request: that is in the pod where it is terminating; else asked_usec, where the watch
- * has not shown yet what was accepted then (0 = nothing was). */
+ * the first request: that is in the pod where it is terminating; else requested_usec, where the
+ * watch has not shown yet what was accepted then (0 = nothing was). */
 uint64_t nc_drain_grace(const struct nc_pod *p, uint64_t requested_usec, uint64_t t_usec,
                         uint64_t now_usec);
-/* Its replacement is waited for, and not it is asked to go. */
-bool nc_drain_is_waiting(const struct record *e, const struct nc_drain_rules *r, uint64_t now_usec);
-uint64_t nc_pod_stuck_usec(const struct nc_pod *p); /* the last at which it is not; UINT64_MAX */
 
+/* Sums and differences stop at UINT64_MAX and 0. */
 static inline uint64_t nc_sum_usec(uint64_t a, uint64_t b) {
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
@@ -109,30 +115,16 @@ static inline uint64_t nc_sec_to_usec(uint64_t sec) {
 static inline bool nc_drain_is_leaving(const struct record *e) {
     return e->pod.deletion_usec || e->evicted_usec || e->deleted_usec;
 }
-/* Under a deadline nobody's pods are left to die with the machine. */
-static inline bool nc_drain_leaves_tolerating(const struct nc_drain_rules *r) {
-    return r->leaves_tolerating && !r->t_usec;
+/* Force-delete times do not wait for room: only evictions count against the budget. */
+static inline unsigned nc_drain_max_requested(const struct nc_drain_rules *r) {
+    if (r->max_in_flight < 1)
+        return 1;
+    return r->max_in_flight < NC_DRAIN_MAX_IN_FLIGHT ? r->max_in_flight : NC_DRAIN_MAX_IN_FLIGHT;
 }
-static inline struct nc_pod_rules nc_drain_pod_rules(const struct nc_drain_rules *r) {
-    return (struct nc_pod_rules){.has_disrupted_taint = r->has_disrupted_taint,
-                                 .leaves_tolerating = nc_drain_leaves_tolerating(r),
-                                 .tolerating_last = r->tolerating_last,
-                                 .cordoned_usec = r->cordoned_usec};
-}
-static inline enum nc_pod_excluded
-nc_drain_excluded(const struct record *e, const struct nc_drain_rules *r, uint64_t now_usec) {
-    const struct nc_pod_rules rules = nc_drain_pod_rules(r);
+static inline bool nc_drain_may_request(const struct nc_drain *d, const struct nc_drain_rules *r) {
+    const unsigned max = nc_drain_max_requested(r);
 
-    return nc_pod_excluded(&e->pod, &rules, now_usec);
-}
-static inline enum nc_tier nc_drain_turn(const struct record *e, const struct nc_drain_rules *r) {
-    const struct nc_pod_rules rules = nc_drain_pod_rules(r);
-
-    return nc_pod_turn(&e->pod, &rules);
-}
-static inline bool nc_drain_is_eligible(const struct record *e, const struct nc_drain_rules *r,
-                                        uint64_t now_usec) {
-    return !e->is_gone && nc_drain_excluded(e, r, now_usec) == NC_POD_ELIGIBLE;
+    return d->in_flight < (d->limit && d->limit < max ? d->limit : max);
 }
 
 #endif

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 
 #define MAX_BLOCKED 20
-#define KEPT "kept by do-not-disrupt"
-#define WAITING "waits for its replacement"
 
 static struct nc_value *new_source(enum nc_source s, const struct nc_life_view *view) {
     const struct nc_notice *n = &view->notices[s];
@@ -80,8 +78,8 @@ struct nc_value *nc_drain_counts(const struct nc_drain_summary *s) {
     nc_value_set_int(v, "waiting", (int64_t)s->waiting);
     nc_value_set_int(v, "evicted", (int64_t)s->evicted);
     nc_value_set_int(v, "deleted", (int64_t)s->deleted);
-    for (enum nc_pod_excluded e = NC_POD_ELIGIBLE + 1; e < _NC_POD_EXCLUDED_MAX; e++)
-        nc_value_set_int(excluded, nc_pod_excluded_name(e), (int64_t)s->excluded[e]);
+    for (enum nc_pod_reason e = NC_POD_REASON_NONE + 1; e < _NC_POD_REASON_EXCLUDED_MAX; e++)
+        nc_value_set_int(excluded, nc_pod_reason_name(e), (int64_t)s->excluded[e]);
     nc_value_set(v, "excluded", excluded);
     return v;
 }
@@ -97,9 +95,9 @@ static struct nc_value *new_blocked_pod(const struct nc_drain_line *line) {
                                                        : nc_pod_order_name(line->pod->order));
     nc_value_set_text(v, "budget", line->budget);
     nc_value_set_text(v, "message",
-                      line->is_kept      ? KEPT
-                      : line->is_waiting ? WAITING
-                                         : line->message);
+                      nc_pod_reason_kind(line->verdict.reason) == NC_REASON_KIND_BLOCKED
+                          ? line->message
+                          : nc_pod_reason_text(line->verdict.reason));
     nc_value_set_time(v, "forceDeleteAt", line->force_delete_at_usec);
     return v;
 }
@@ -112,7 +110,7 @@ static struct nc_value *new_blocked(const struct nc_drain *d, const struct nc_dr
     const size_t n = nc_drain_lines(d, r, now_usec, lines, room);
 
     for (size_t i = 0; i < n && list->n < MAX_BLOCKED; i++)
-        if (lines[i].is_blocked || lines[i].is_kept || lines[i].is_waiting)
+        if (nc_pod_reason_holds_up(lines[i].verdict.reason))
             nc_value_push(list, new_blocked_pod(&lines[i]));
     return list;
 }

@@ -12,20 +12,16 @@ static uint64_t shown_moment(const struct nc_pod *p, uint64_t t_usec) {
     return usec ? usec : 1;
 }
 
-static void fill_line(const struct record *e, const struct nc_drain_rules *r, uint64_t now_usec,
+static void fill_line(const struct record *e, const struct nc_moments *m,
                       struct nc_drain_line *ret) {
-    const uint64_t last_usec = nc_drain_force_delete_at(&e->pod, r->t_usec);
-
-    *ret = (struct nc_drain_line){.pod = &e->pod, .budget = "", .message = ""};
-    ret->turn = nc_drain_turn(e, r);
-    ret->excluded = nc_drain_excluded(e, r, now_usec);
-    if (ret->excluded != NC_POD_ELIGIBLE)
+    *ret = (struct nc_drain_line){.pod = &e->pod,
+                                  .turn = nc_pod_turn(&e->pod, m->rules),
+                                  .verdict = nc_drain_judge(e, m),
+                                  .budget = "",
+                                  .message = ""};
+    if (nc_pod_reason_kind(ret->verdict.reason) < NC_REASON_KIND_LEAVING)
         return;
-    ret->force_delete_at_usec = shown_moment(&e->pod, r->t_usec);
-    ret->is_leaving = nc_drain_is_leaving(e);
-    ret->is_kept = !ret->is_leaving && now_usec < last_usec && nc_pod_is_kept(&e->pod, now_usec);
-    ret->is_waiting = nc_drain_is_waiting(e, r, now_usec);
-    ret->is_blocked = !ret->is_leaving && !ret->is_kept && !ret->is_waiting && e->refusal;
+    ret->force_delete_at_usec = shown_moment(&e->pod, m->rules->t_usec);
     if (e->refusal) {
         ret->budget = e->refusal->budget;
         ret->message = e->refusal->message;
@@ -34,45 +30,43 @@ static void fill_line(const struct record *e, const struct nc_drain_rules *r, ui
 
 size_t nc_drain_lines(const struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,
                       struct nc_drain_line *ret, size_t room) {
+    const struct nc_moments m = nc_drain_moments(d, r, now_usec);
     size_t n = 0;
 
     for (int is_last = 0; is_last < 2; is_last++)
         for (size_t i = 0; i < d->n && n < room; i++) {
             const struct record *e = d->by_order[i];
-            if (!e->is_gone && (nc_drain_turn(e, r) == NC_TIER_LAST) == is_last)
-                fill_line(e, r, now_usec, &ret[n++]);
+            if (!e->is_gone && (nc_pod_turn(&e->pod, r) == NC_TIER_LAST) == is_last)
+                fill_line(e, &m, &ret[n++]);
         }
     return n;
 }
 
-static void count_line(const struct nc_drain_line *line, uint64_t now_usec,
-                       struct nc_drain_summary *ret) {
-    if (line->excluded != NC_POD_ELIGIBLE) {
-        ret->excluded[line->excluded]++;
-        return;
-    }
-    ret->remaining++;
-    ret->leaving += line->is_leaving;
-    ret->kept += line->is_kept;
-    ret->blocked += line->is_blocked;
-    ret->waiting += line->is_waiting;
-    if (!line->is_leaving && line->force_delete_at_usec && now_usec >= line->force_delete_at_usec)
+static void count(const struct record *e, const struct nc_moments *m,
+                  struct nc_drain_summary *ret) {
+    const enum nc_pod_reason reason = nc_drain_judge(e, m).reason;
+    const enum nc_reason_kind kind = nc_pod_reason_kind(reason);
+
+    ret->total += e->was_eligible || kind >= NC_REASON_KIND_LEAVING;
+    ret->remaining += kind >= NC_REASON_KIND_LEAVING;
+    ret->evicted += kind == NC_REASON_KIND_GONE && e->evicted_usec != 0;
+    if (kind == NC_REASON_KIND_EXCLUDED)
+        ret->excluded[reason]++;
+    ret->leaving += kind == NC_REASON_KIND_LEAVING;
+    ret->kept += kind == NC_REASON_KIND_KEPT;
+    ret->blocked += kind == NC_REASON_KIND_BLOCKED;
+    ret->waiting += kind == NC_REASON_KIND_WAITING;
+    if (kind > NC_REASON_KIND_LEAVING
+        && m->now_usec >= nc_drain_force_delete_at(&e->pod, m->rules->t_usec))
         ret->is_forcing = true;
 }
 
 void nc_drain_summarize(const struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,
                         struct nc_drain_summary *ret) {
+    const struct nc_moments m = nc_drain_moments(d, r, now_usec);
+
     *ret = d->so_far;
     ret->gap = nc_drain_gap(d, r);
-    for (size_t i = 0; i < d->n; i++) {
-        const struct record *e = d->by_order[i];
-        struct nc_drain_line line;
-        fill_line(e, r, now_usec, &line);
-        if (e->was_eligible || (!e->is_gone && line.excluded == NC_POD_ELIGIBLE))
-            ret->total++;
-        if (e->is_gone)
-            ret->evicted += e->evicted_usec != 0;
-        else
-            count_line(&line, now_usec, ret);
-    }
+    for (size_t i = 0; i < d->n; i++)
+        count(d->by_order[i], &m, ret);
 }

@@ -1,10 +1,8 @@
 /*
- * The drain: what is due for which pod, and what an answer changes.
+ * The drain: acts on the verdicts that are due, and takes in what an answer changes.
  *
- * There are two questions about each pod: must it go by force now (its force-delete time), and may
- * it be asked to go. Both give a verb and a moment; nc_drain_step acts on those that have come,
- * nc_drain_next tells the nearest that has not, so the two cannot disagree. Nothing is allocated
- * here but the words of a refusal.
+ * nc_drain_step acts on those whose moment has come, nc_drain_next tells the nearest that has not,
+ * so the two cannot disagree.
  */
 #include "nc/drain.h"
 
@@ -16,157 +14,11 @@
 
 #include "drain-priv.h"
 
-#define MARK_AHEAD_USEC NC_SEC_USEC
-#define MARK_PATIENCE_USEC NC_SEC_USEC
-#define EVICT_PATIENCE_USEC NC_SEC_USEC
-#define TURN_USEC (10 * NC_SEC_USEC) /* so long a pod holds up the tiers behind it, under T */
-#define LATE_ENOUGH_USEC NC_SEC_USEC /* an end this much after T is not worth a deletion */
 #define MAX_RETRY_AFTER_USEC (10 * NC_SEC_USEC)
-/* What tolerates every taint may be put back here, cordon or not: it is not chased around. */
-#define REPLACED_USEC (30 * NC_SEC_USEC)
 #define MIN_LIMIT 8u /* of evictions in flight, however busy the server is */
-
-struct due {
-    enum nc_drain_verb verb;
-    uint64_t usec; /* UINT64_MAX: only an event helps */
-};
-static const struct due never = {.usec = UINT64_MAX};
 
 static uint64_t later(uint64_t a, uint64_t b) {
     return a > b ? a : b;
-}
-
-uint64_t nc_drain_force_delete_at(const struct nc_pod *p, uint64_t t_usec) {
-    return t_usec ? nc_less_usec(t_usec, nc_sec_to_usec(p->grace_sec)) : UINT64_MAX;
-}
-
-/* What would end within a second anyway cannot be shortened. */
-bool nc_drain_ends_late(const struct nc_pod *p, uint64_t t_usec, uint64_t now_usec) {
-    return p->deletion_usec > nc_sum_usec(later(t_usec, now_usec), LATE_ENOUGH_USEC);
-}
-
-static struct due due_shortening(const struct record *e, uint64_t t_usec, uint64_t now_usec) {
-    if (e->is_deleting || !nc_drain_ends_late(&e->pod, t_usec, now_usec))
-        return never;
-    return (struct due){NC_DRAIN_DELETE, later(e->delete_usec, e->new_usec)};
-}
-
-/* The first eviction is waited for; where it was accepted, the watch shows what came of it. */
-static uint64_t first_eviction_waits(const struct record *e) {
-    const bool is_waited_for = e->evictions == 1 && (e->is_evicting || e->evicted_usec);
-
-    return is_waited_for ? nc_sum_usec(e->evict_usec, EVICT_PATIENCE_USEC) : 0;
-}
-
-/* What the force-delete time requests. Nobody is deleted who was not evicted: a budget that allows
- * it, and whoever watches evictions, observes it all the same. A mark serves the moment that it was
- * made for: where T has moved away since, it is made again. An eviction that was accepted has made
- * one, with a reason of its own, which stays. */
-static struct due due_by_force(const struct record *e, const struct nc_drain_rules *r,
-                               uint64_t now_usec) {
-    const uint64_t last_usec = nc_drain_force_delete_at(&e->pod, r->t_usec);
-    const uint64_t mark_usec = nc_less_usec(last_usec, MARK_AHEAD_USEC);
-    const bool is_marked =
-        e->deleted_usec || e->evicted_usec || (e->mark_usec && e->mark_usec >= mark_usec);
-    const uint64_t waits_usec = later(e->new_usec, first_eviction_waits(e));
-    uint64_t usec = later(last_usec, later(e->delete_usec, waits_usec));
-
-    if (!r->t_usec)
-        return never;
-    if (e->pod.deletion_usec)
-        return due_shortening(e, r->t_usec, now_usec);
-    if (!e->evictions && !e->is_evicting && !e->is_deleting && !nc_drain_is_leaving(e))
-        return (struct due){NC_DRAIN_EVICT, later(mark_usec, e->new_usec)};
-    if (!is_marked && !e->is_marking)
-        return (struct due){NC_DRAIN_MARK, later(mark_usec, waits_usec)};
-    if (e->is_deleting)
-        return never;
-    if (e->is_marking)
-        usec = later(usec, nc_sum_usec(e->mark_usec, MARK_PATIENCE_USEC));
-    return (struct due){NC_DRAIN_DELETE, usec};
-}
-
-/* Karpenter does not evict it: it is not asked before its force-delete time. */
-static bool is_left_to_others(const struct nc_pod *p, const struct nc_drain_rules *r) {
-    const struct nc_pod_rules rules = nc_drain_pod_rules(r);
-
-    return p->tolerates_disrupted && r->leaves_tolerating && !nc_pod_has_order(p, &rules);
-}
-
-bool nc_drain_is_waiting(const struct record *e, const struct nc_drain_rules *r,
-                         uint64_t now_usec) {
-    return e->pod.is_replacement_first && r->may_evict && !nc_drain_is_leaving(e)
-           && !nc_pod_is_kept(&e->pod, now_usec) && now_usec < r->replaced_by_usec
-           && now_usec < nc_drain_force_delete_at(&e->pod, r->t_usec);
-}
-
-static struct due due_gently(const struct record *e, const struct nc_drain_rules *r,
-                             enum nc_tier tier, uint64_t now_usec) {
-    uint64_t usec = later(e->not_before_usec[r->t_usec != 0], e->new_usec);
-
-    if (!r->may_evict || nc_drain_turn(e, r) > tier || nc_drain_is_leaving(e) || e->is_evicting
-        || e->is_deleting || e->pod.never_disrupt || is_left_to_others(&e->pod, r))
-        return never;
-    if (e->pod.tolerates_disrupted && e->new_usec && !r->t_usec)
-        usec = later(usec, nc_sum_usec(e->new_usec, REPLACED_USEC));
-    if (nc_pod_is_kept(&e->pod, now_usec))
-        usec = later(usec, e->pod.keep_until_usec);
-    if (e->pod.is_replacement_first)
-        usec = later(usec, r->replaced_by_usec);
-    if (now_usec >= nc_drain_force_delete_at(&e->pod, r->t_usec))
-        return never;
-    return (struct due){NC_DRAIN_EVICT, usec};
-}
-
-/* Until when a pod that is there holds up the tiers behind its own. Under a deadline a budget of
- * theirs counts as much as its own. */
-static uint64_t holds_until(const struct record *e, const struct nc_drain_rules *r,
-                            uint64_t now_usec) {
-    const struct nc_pod *p = &e->pod;
-    uint64_t requested_usec = e->requested_usec;
-
-    if (!r->t_usec)
-        return UINT64_MAX;
-    if (!nc_drain_is_leaving(e)
-        && (e->refusal || nc_pod_is_kept(p, now_usec) || is_left_to_others(p, r)
-            || nc_drain_is_waiting(e, r, now_usec)))
-        return 0;
-    if (!requested_usec && p->deletion_usec)
-        requested_usec =
-            later(nc_less_usec(p->deletion_usec, nc_sec_to_usec(p->deletion_grace_sec)), 1);
-    return requested_usec ? nc_sum_usec(requested_usec, TURN_USEC) : UINT64_MAX;
-}
-
-/* Whose turn it is: up to the first tier that has a pod which holds up the others. The last ones
- * are held up by whoever is there. */
-static enum nc_tier current_tier(const struct nc_drain *d, const struct nc_drain_rules *r,
-                                 uint64_t now_usec) {
-    enum nc_tier tier = _NC_TIER_MAX;
-    bool has_others = false;
-
-    for (size_t i = 0; i < d->n; i++) {
-        const struct record *e = d->by_order[i];
-        const enum nc_tier turn = nc_drain_turn(e, r);
-        if (!nc_drain_is_eligible(e, r, now_usec))
-            continue;
-        has_others = has_others || turn < NC_TIER_LAST;
-        if (turn < tier && now_usec < holds_until(e, r, now_usec))
-            tier = turn;
-    }
-    return has_others && tier >= NC_TIER_LAST ? NC_TIER_LAST - 1 : tier;
-}
-
-static unsigned max_requested(const struct nc_drain_rules *r) {
-    if (r->max_in_flight < 1)
-        return 1;
-    return r->max_in_flight < NC_DRAIN_MAX_IN_FLIGHT ? r->max_in_flight : NC_DRAIN_MAX_IN_FLIGHT;
-}
-
-/* Force-delete times do not wait for room: only evictions count against the budget. */
-static bool may_request(const struct nc_drain *d, const struct nc_drain_rules *r) {
-    const unsigned max = max_requested(r);
-
-    return d->in_flight < (d->limit && d->limit < max ? d->limit : max);
 }
 
 uint64_t nc_drain_grace(const struct nc_pod *p, uint64_t requested_usec, uint64_t t_usec,
@@ -184,12 +36,13 @@ uint64_t nc_drain_grace(const struct nc_pod *p, uint64_t requested_usec, uint64_
     return sec ? sec : 1;
 }
 
+/* What its verdict says; it has another then. */
 static struct nc_drain_action request_pod(struct nc_drain *d, struct record *e,
-                                          enum nc_drain_verb verb, const struct nc_drain_rules *r,
-                                          uint64_t now_usec) {
-    struct nc_drain_action a = {.verb = verb, .pod = &e->pod};
+                                          struct nc_verdict *v, const struct nc_moments *m) {
+    struct nc_drain_action a = {.verb = v->verb, .pod = &e->pod};
+    const uint64_t t_usec = m->rules->t_usec, now_usec = m->now_usec;
 
-    switch (verb) {
+    switch (a.verb) {
     case NC_DRAIN_EVICT:
         d->in_flight++;
         e->is_evicting = true;
@@ -197,8 +50,8 @@ static struct nc_drain_action request_pod(struct nc_drain *d, struct record *e,
         if (!e->requested_usec)
             e->requested_usec = e->evict_usec;
         a.attempt = ++e->evictions;
-        if (r->t_usec)
-            a.grace_sec = nc_drain_grace(&e->pod, 0, r->t_usec, now_usec);
+        if (t_usec)
+            a.grace_sec = nc_drain_grace(&e->pod, 0, t_usec, now_usec);
         if (a.grace_sec >= e->pod.grace_sec)
             a.grace_sec = 0;
         break;
@@ -213,73 +66,71 @@ static struct nc_drain_action request_pod(struct nc_drain *d, struct record *e,
         e->delete_sent_usec = later(now_usec, 1);
         a.attempt = ++e->deletions;
         a.grace_sec = nc_drain_grace(&e->pod, e->evicted_usec ? e->evicted_usec : e->deleted_usec,
-                                     r->t_usec, now_usec);
+                                     t_usec, now_usec);
         e->delete_grace_sec = a.grace_sec;
         break;
     }
+    *v = nc_drain_judge(e, m);
     return a;
 }
 
-/* Who is eligible is noted. Must anybody go by force? Mostly nobody must, and this is asked after
- * whatever happens to any pod. */
-static bool begin_step(struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec) {
+/* Judges each pod, in their order, and notes who is eligible. Must anybody go by force? Mostly
+ * nobody must, and this is asked after whatever happens to any pod. */
+static bool judge_pods(struct nc_drain *d, const struct nc_moments *m, struct nc_verdict *ret) {
     bool is_due = false;
 
-    d->max_requested = max_requested(r);
-    d->last_rules = nc_drain_pod_rules(r);
+    d->max_requested = nc_drain_max_requested(m->rules);
+    d->last_rules = *m->rules;
     for (size_t i = 0; i < d->n; i++) {
         struct record *e = d->by_order[i];
         nc_drain_warn_of_order(d, e);
-        if (!nc_drain_is_eligible(e, r, now_usec))
-            continue;
-        e->was_eligible = true;
-        is_due = is_due || due_by_force(e, r, now_usec).usec <= now_usec;
+        ret[i] = nc_drain_judge(e, m);
+        if (nc_pod_reason_kind(ret[i].reason) >= NC_REASON_KIND_LEAVING)
+            e->was_eligible = true;
+        is_due = is_due || (ret[i].is_by_force && ret[i].at_usec <= m->now_usec);
     }
     return is_due;
 }
 
 /* Of one tier's pods of one namespace, which stand side by side. */
 struct group {
-    size_t end;          /* behind the last */
-    size_t in_flight;    /* their evictions without an answer */
-    struct record *next; /* whose eviction has been due for longest; NULL = of none it is */
-    uint64_t due_usec;
+    size_t end;       /* behind the last */
+    size_t in_flight; /* their evictions without an answer */
+    size_t next;      /* whose eviction has been due for longest */
+    uint64_t at_usec; /* since when; UINT64_MAX = of none it is */
 };
 
-static struct group next_of_group(const struct nc_drain *d, size_t begin,
-                                  const struct nc_drain_rules *r, enum nc_tier tier,
-                                  uint64_t now_usec) {
+static struct group next_of_group(const struct nc_drain *d, const struct nc_verdict *verdicts,
+                                  size_t begin, uint64_t now_usec) {
     const struct nc_pod *first = &d->by_order[begin]->pod;
-    struct group g = {.end = begin};
+    struct group g = {.end = begin, .at_usec = UINT64_MAX};
 
     for (; g.end < d->n; g.end++) {
-        struct record *e = d->by_order[g.end];
-        struct due due;
+        const struct record *e = d->by_order[g.end];
+        const struct nc_verdict *v = &verdicts[g.end];
         if (e->pod.tier != first->tier || strcmp(e->pod.namespace, first->namespace) != 0)
             break;
         g.in_flight += e->is_evicting;
-        if (!nc_drain_is_eligible(e, r, now_usec))
-            continue;
-        due = due_gently(e, r, tier, now_usec);
-        if (due.usec <= now_usec && (!g.next || due.usec < g.due_usec)) {
-            g.next = e;
-            g.due_usec = due.usec;
+        if (!v->is_by_force && v->at_usec <= now_usec && v->at_usec < g.at_usec) {
+            g.next = g.end;
+            g.at_usec = v->at_usec;
         }
     }
     return g;
 }
 
-/* Where there is not room for all: whose namespace has the fewest evictions in flight, for one
- * whose webhook hangs must not hold up the others; among equals who waits longest. */
-static struct record *next_to_evict(const struct nc_drain *d, const struct nc_drain_rules *r,
-                                    enum nc_tier tier, uint64_t now_usec) {
-    struct group best = {.next = NULL}, g;
+/* P4: where there is not room for all, whose namespace has the fewest evictions in flight, for one
+ * whose webhook hangs must not hold up the others; among equals who waits longest. The place of
+ * the pod; as many as there are where there is none. */
+static size_t next_to_evict(const struct nc_drain *d, const struct nc_verdict *verdicts,
+                            uint64_t now_usec) {
+    struct group best = {.next = d->n, .at_usec = UINT64_MAX}, g;
 
     for (size_t i = 0; i < d->n; i = g.end) {
-        g = next_of_group(d, i, r, tier, now_usec);
-        if (g.next
-            && (!best.next || g.in_flight < best.in_flight
-                || (g.in_flight == best.in_flight && g.due_usec < best.due_usec)))
+        g = next_of_group(d, verdicts, i, now_usec);
+        if (g.at_usec < UINT64_MAX
+            && (best.next == d->n || g.in_flight < best.in_flight
+                || (g.in_flight == best.in_flight && g.at_usec < best.at_usec)))
             best = g;
     }
     return best.next;
@@ -288,71 +139,40 @@ static struct record *next_to_evict(const struct nc_drain *d, const struct nc_dr
 size_t nc_drain_step(struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,
                      struct nc_drain_action *ret, size_t room) {
     static const enum nc_drain_verb verbs[] = {NC_DRAIN_DELETE, NC_DRAIN_MARK, NC_DRAIN_EVICT};
-    const enum nc_tier tier = current_tier(d, r, now_usec);
-    struct record *next;
-    size_t n = 0;
+    const struct nc_moments m = nc_drain_moments(d, r, now_usec);
+    nc_auto_free struct nc_verdict *verdicts = nc_calloc(d->n + 1, sizeof(*verdicts));
+    size_t n = 0, next;
 
-    for (size_t v = begin_step(d, r, now_usec) ? 0 : NC_ARRAY_SIZE(verbs); v < NC_ARRAY_SIZE(verbs);
-         v++)
+    for (size_t k = judge_pods(d, &m, verdicts) ? 0 : NC_ARRAY_SIZE(verbs);
+         k < NC_ARRAY_SIZE(verbs); k++)
         for (size_t i = 0; i < d->n && n < room; i++) {
-            struct record *e = d->by_order[i];
-            struct due due;
-            if (!nc_drain_is_eligible(e, r, now_usec))
-                continue;
-            due = due_by_force(e, r, now_usec);
-            if (due.verb == verbs[v] && due.usec <= now_usec)
-                ret[n++] = request_pod(d, e, due.verb, r, now_usec);
+            struct nc_verdict *v = &verdicts[i];
+            if (v->is_by_force && v->verb == verbs[k] && v->at_usec <= now_usec)
+                ret[n++] = request_pod(d, d->by_order[i], v, &m);
         }
-    while (n < room && may_request(d, r) && (next = next_to_evict(d, r, tier, now_usec)))
-        ret[n++] = request_pod(d, next, NC_DRAIN_EVICT, r, now_usec);
+    while (n < room && nc_drain_may_request(d, r)
+           && (next = next_to_evict(d, verdicts, now_usec)) < d->n)
+        ret[n++] = request_pod(d, d->by_order[next], &verdicts[next], &m);
     return n;
-}
-
-static void nearest(uint64_t *next, uint64_t usec) {
-    if (usec < *next)
-        *next = usec;
-}
-
-/* What changes by itself for this pod, though nothing is to be asked: the summary is another then,
- * and the turn may pass to the next tier. */
-static void nearest_change(const struct record *e, const struct nc_drain_rules *r,
-                           uint64_t now_usec, uint64_t *next) {
-    const uint64_t last_usec = nc_drain_force_delete_at(&e->pod, r->t_usec);
-
-    nearest(next, nc_sum_usec(nc_pod_stuck_usec(&e->pod), 1));
-    if (nc_drain_is_leaving(e))
-        return;
-    if (last_usec > now_usec)
-        nearest(next, last_usec);
-    if (!e->pod.never_disrupt && e->pod.keep_until_usec > now_usec)
-        nearest(next, e->pod.keep_until_usec);
-    if (nc_drain_is_waiting(e, r, now_usec))
-        nearest(next, r->replaced_by_usec);
 }
 
 uint64_t nc_drain_next(const struct nc_drain *d, const struct nc_drain_rules *r,
                        uint64_t now_usec) {
-    const enum nc_tier tier = current_tier(d, r, now_usec);
+    const struct nc_moments m = nc_drain_moments(d, r, now_usec);
     uint64_t next = UINT64_MAX;
 
     for (size_t i = 0; i < d->n; i++) {
-        const struct record *e = d->by_order[i];
-        if (!nc_drain_is_eligible(e, r, now_usec))
-            continue;
-        nearest(&next, due_by_force(e, r, now_usec).usec);
-        if (may_request(d, r))
-            nearest(&next, due_gently(e, r, tier, now_usec).usec);
-        if (nc_drain_turn(e, r) == tier
-            && (r->tolerating_last || d->by_order[d->n - 1]->pod.tier > tier)
-            && holds_until(e, r, now_usec) > now_usec)
-            nearest(&next, holds_until(e, r, now_usec));
-        nearest_change(e, r, now_usec, &next);
+        const struct nc_verdict v = nc_drain_judge(d->by_order[i], &m);
+        if (v.at_usec < next)
+            next = v.at_usec;
+        if (v.changes_usec < next)
+            next = v.changes_usec;
     }
     return next;
 }
 
-/* The pause after the n-th refusal of its kind in a row. What a server requests is not cut. Without
- * a deadline nothing is lost by asking rarely, and a drain may be blocked for days. */
+/* P11: the pause after the n-th refusal of its kind in a row. What a server requests is not cut.
+ * Without a deadline nothing is lost by asking rarely, and a drain may be blocked for days. */
 static uint64_t pause_after(const struct nc_pod_answer *a, unsigned n, bool has_deadline,
                             uint64_t seed) {
     static const struct {
@@ -407,10 +227,10 @@ static void forget_refusal(struct record *e) {
     e->refusals = 0;
 }
 
-/* Additive increase, multiplicative decrease, as the server's own queues hope for. No answer in
- * time is the word of a server that cannot keep up: it goes on with what was given up, and the same
- * again all at once would be given up again. Or of a webhook that hangs for longer than an eviction
- * is waited for, and that is no matter of the other pods: hence the floor. */
+/* P11: additive increase, multiplicative decrease, as the server's own queues hope for. No answer
+ * in time is the word of a server that cannot keep up: it goes on with what was given up, and the
+ * same again all at once would be given up again. Or of a webhook that hangs for longer than an
+ * eviction is waited for, and that is no matter of the other pods: hence the floor. */
 static void adapt_limit(struct nc_drain *d, enum nc_pod_answer_kind kind) {
     if (kind == NC_ANSWER_BUSY || kind == NC_ANSWER_UNAVAILABLE) {
         const unsigned limit = d->limit ? d->limit : d->max_requested;

@@ -52,7 +52,7 @@ static uint64_t first_force_delete_at(const struct nc_life *l) {
         return UINT64_MAX;
     nc_auto_free struct nc_drain_line *v = nc_life_lines(l, &n);
     for (size_t i = 0; i < n; i++)
-        if (v[i].excluded == NC_POD_ELIGIBLE && !v[i].is_leaving
+        if (nc_pod_reason_kind(v[i].verdict.reason) > NC_REASON_KIND_LEAVING
             && v[i].force_delete_at_usec < first_usec)
             first_usec = v[i].force_delete_at_usec;
     return first_usec > MARK_AHEAD_USEC && first_usec != UINT64_MAX ? first_usec - MARK_AHEAD_USEC

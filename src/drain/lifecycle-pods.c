@@ -31,7 +31,7 @@ void nc_life_drain_rules(const struct nc_life *l, struct nc_drain_rules *ret) {
         .may_evict = l->is_synced && l->has_taken_over /* tiers need to know every pod */
                      && nc_life_is_hook_over(l, NC_HOOK_PRE_DRAIN),
         .has_disrupted_taint = l->node.has_disrupted_taint,
-        .leaves_tolerating = l->force.is_only_deletion, /* nobody else requests a drain */
+        .karpenter_drains = l->force.is_only_deletion, /* nobody else requests a drain */
         .tolerating_last = l->rules.drain.tolerating_last,
         .cordoned_usec = l->is_cordon_done ? l->cordoned_usec : l->raised_usec,
         .replaced_by_usec = replaced_by(l),

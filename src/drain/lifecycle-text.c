@@ -71,7 +71,7 @@ static struct nc_value *blocked(const struct nc_life *l, const struct nc_drain_s
         return list;
     nc_auto_free struct nc_drain_line *v = nc_life_lines(l, &n);
     for (size_t i = 0; i < n && list->n < BLOCKED_MAX; i++) {
-        if (!v[i].is_blocked && !v[i].is_kept && !v[i].is_waiting)
+        if (!nc_pod_reason_holds_up(v[i].verdict.reason))
             continue;
         nc_auto_free char *name = nc_asprintf("%s/%s", v[i].pod->namespace, v[i].pod->name);
         bytes += strlen(name) + 3;
@@ -199,10 +199,10 @@ static char *gap_text(const struct nc_life *l, enum nc_list_gap gap) {
 /* What does not end (kubelet has stopped, a disk hangs) is not waited for, but counted. */
 static char *drained_text(const struct nc_drain_summary *s) {
     nc_auto_free char *but =
-        s->excluded[NC_POD_STUCK] == 0
+        s->excluded[NC_POD_REASON_STUCK] == 0
             ? nc_strdup("")
             : nc_asprintf(", besides %zu that should have ended more than a minute ago",
-                          s->excluded[NC_POD_STUCK]);
+                          s->excluded[NC_POD_REASON_STUCK]);
 
     return nc_asprintf("No pods remaining%s; evicted: %zu, force-deleted: %zu", but, s->evicted,
                        s->deleted);
@@ -214,8 +214,9 @@ static size_t count_unreplaced(const struct nc_life *l) {
     nc_auto_free struct nc_drain_line *v = nc_life_lines(l, &n);
 
     for (size_t i = 0; i < n; i++)
-        unreplaced += v[i].pod->is_replacement_first && v[i].excluded == NC_POD_ELIGIBLE
-                      && !v[i].is_leaving && !v[i].is_kept && !v[i].is_waiting;
+        unreplaced += v[i].pod->is_replacement_first
+                      && (nc_pod_reason_kind(v[i].verdict.reason) == NC_REASON_KIND_PENDING
+                          || nc_pod_reason_kind(v[i].verdict.reason) == NC_REASON_KIND_BLOCKED);
     return unreplaced;
 }
 

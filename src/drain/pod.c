@@ -1,9 +1,6 @@
 /*
- * Pods as a drain sees them: read from an object, judged eligible or not, and what the API server's
- * answers about them mean.
- *
- * Eligibility is Karpenter's (utils/pod/scheduling.go). Pure; an object is hostile: what has the
- * wrong type is unset, names that could lead out of a path are refused.
+ * Pods as a drain sees them, read from an object. Pure; an object is hostile: what has the wrong
+ * type is unset, names that could lead out of a path are refused.
  */
 #include "nc/pod.h"
 #include "nc/names.h"
@@ -18,7 +15,6 @@
 #define MAX_NAME_BYTES 253
 #define MAX_CLAIMS 256
 #define DEFAULT_GRACE_SEC 30
-#define STUCK_AFTER_USEC (60ull * 1000000)
 
 #define MIRROR_ANNOTATION "kubernetes.io/config.mirror"
 
@@ -262,60 +258,4 @@ int nc_pod_read(const struct nc_value *object, struct nc_pod *ret, struct nc_err
     read_claims(nc_value_get(spec, "volumes"), &p);
     *ret = p;
     return 0;
-}
-
-uint64_t nc_pod_stuck_usec(const struct nc_pod *p) {
-    return p->deletion_usec ? nc_sum_usec(p->deletion_usec, STUCK_AFTER_USEC) : UINT64_MAX;
-}
-
-static bool is_annotated(const struct nc_pod *p) {
-    return p->order == NC_POD_ORDER_FIRST || p->order == NC_POD_ORDER_LAST;
-}
-
-/* Whom Karpenter leaves, and why. */
-static enum nc_pod_excluded left_as(const struct nc_pod *p, const struct nc_pod_rules *r) {
-    if (p->tolerates_disrupted && (p->is_daemon || r->leaves_tolerating))
-        return NC_POD_TOLERATES;
-    return p->is_daemon && !r->has_disrupted_taint ? NC_POD_DAEMON : NC_POD_ELIGIBLE;
-}
-
-bool nc_pod_has_order(const struct nc_pod *p, const struct nc_pod_rules *r) {
-    return is_annotated(p)
-           || (r->tolerating_last && (p->tolerates_disrupted || left_as(p, r) != NC_POD_ELIGIBLE));
-}
-
-enum nc_tier nc_pod_turn(const struct nc_pod *p, const struct nc_pod_rules *r) {
-    return is_annotated(p) || !nc_pod_has_order(p, r) ? p->tier : NC_TIER_LAST;
-}
-
-/* Its controller tolerates the cordon, and puts it back as often as it is drained. */
-static bool is_put_back(const struct nc_pod *p, const struct nc_pod_rules *r) {
-    return p->is_daemon && r->cordoned_usec && p->created_usec > r->cordoned_usec;
-}
-
-enum nc_pod_excluded nc_pod_excluded(const struct nc_pod *p, const struct nc_pod_rules *r,
-                                     uint64_t now_usec) {
-    const enum nc_pod_excluded left = left_as(p, r);
-
-    if (p->is_terminal)
-        return NC_POD_TERMINAL;
-    if (p->is_mirror)
-        return NC_POD_MIRROR;
-    if (left != NC_POD_ELIGIBLE && (!nc_pod_has_order(p, r) || is_put_back(p, r)))
-        return left;
-    return now_usec > nc_pod_stuck_usec(p) ? NC_POD_STUCK : NC_POD_ELIGIBLE;
-}
-
-const char *nc_pod_excluded_name(enum nc_pod_excluded e) {
-    static const char *const names[_NC_POD_EXCLUDED_MAX] = {
-        [NC_POD_ELIGIBLE] = "eligible", [NC_POD_TERMINAL] = "terminal",
-        [NC_POD_MIRROR] = "mirror",     [NC_POD_TOLERATES] = "tolerating",
-        [NC_POD_DAEMON] = "daemonset",  [NC_POD_STUCK] = "stuck",
-    };
-
-    return (unsigned)e < _NC_POD_EXCLUDED_MAX ? names[e] : "unknown";
-}
-
-bool nc_pod_is_kept(const struct nc_pod *p, uint64_t now_usec) {
-    return p->never_disrupt || now_usec < p->keep_until_usec;
 }

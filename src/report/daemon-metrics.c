@@ -75,8 +75,8 @@ static void add_pods(struct nc_metrics *m, const struct nc_drain_summary *s) {
                   s->is_forcing);
     nc_metric_family(m, "drain_pods_excluded", NC_GAUGE,
                      "Pods that the drain does not evict, by reason.");
-    for (enum nc_pod_excluded e = NC_POD_ELIGIBLE + 1; e < _NC_POD_EXCLUDED_MAX; e++)
-        nc_metric_count(m, NC_LABELS("reason", nc_pod_excluded_name(e)), s->excluded[e]);
+    for (enum nc_pod_reason e = NC_POD_REASON_NONE + 1; e < _NC_POD_REASON_EXCLUDED_MAX; e++)
+        nc_metric_count(m, NC_LABELS("reason", nc_pod_reason_name(e)), s->excluded[e]);
     nc_metric_family(m, "drain_list_incomplete", NC_GAUGE,
                      "Whether the list of pods is incomplete, by reason.");
     for (enum nc_list_gap g = NC_LIST_TOO_MANY; g < _NC_LIST_GAP_MAX; g++)

@@ -4,7 +4,7 @@
  */
 #include <stdint.h>
 
-#include "nc/pod.h"
+#include "nc/drain.h"
 #include "nc/str.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
@@ -28,11 +28,11 @@ static void check_pod(const struct nc_pod *p) {
                    != (p->tier == NC_TIER_PLAIN_DAEMON || p->tier == NC_TIER_CRITICAL_DAEMON)))
         abort();
     for (int i = 0; i < 16; i++) {
-        const struct nc_pod_rules r = {.has_disrupted_taint = i & 1,
-                                       .leaves_tolerating = i & 2,
-                                       .tolerating_last = i & 4,
-                                       .cordoned_usec = i & 8 ? p->created_usec : 0};
-        if ((unsigned)nc_pod_excluded(p, &r, p->keep_until_usec) >= _NC_POD_EXCLUDED_MAX
+        const struct nc_drain_rules r = {.has_disrupted_taint = i & 1,
+                                         .karpenter_drains = i & 2,
+                                         .tolerating_last = i & 4,
+                                         .cordoned_usec = i & 8 ? p->created_usec : 0};
+        if ((unsigned)nc_pod_excluded(p, &r, p->keep_until_usec) >= _NC_POD_REASON_EXCLUDED_MAX
             || (unsigned)nc_pod_turn(p, &r) >= _NC_TIER_MAX)
             abort();
     }

@@ -170,7 +170,7 @@ void nc_daemon_post(struct nc_daemon *d, struct nc_life_event *e) {
 
 /* --- the world */
 
-static const struct nc_drain_rules rules = {.leaves_tolerating = true, .max_in_flight = 1};
+static const struct nc_drain_rules rules = {.karpenter_drains = true, .max_in_flight = 1};
 
 struct world {
     struct nc_daemon d;

@@ -1,14 +1,18 @@
 /*
  * A drain told as a script, and what it did as a trace: one command a line, times in seconds.
  *
- *   rules t=100 max=2 replaced=S watch taint karpenter all-last cordon=S   what is in force from
- * now on (nothing given: no deadline) see NAME tier=1 grace=30 …   a pod; never, keep=S,
- * del=END/GRACE, daemon, mirror, ended, tolerates, waits, first, last, odd (an unknown
- * order), created=S gone NAME                    the watch says so at S                         the
- * clock; whatever is due is done: "S: evict a, delete b 30" answer VERB NAME KIND [retry=S]   of
- * the last question of this kind; budget=NAME too next                         "next S" or "next
- * never" sum                          the counts that are not 0 lines                        what
- * nc_drain_lines says tried                        each pod was evicted, and nobody answered
+ *   rules t=100 max=2 replaced=S watch taint karpenter all-last cordon=S
+ *                                in force from now on; nothing given: no deadline
+ *   see NAME tier=1 grace=30 …   a pod; never, keep=S, del=END/GRACE, daemon, mirror, ended,
+ *                                tolerates, waits, first, last, odd (an unknown order), created=S
+ *   gone NAME                    the watch says so
+ *   at S                         the clock; what is due is done: "S: evict a, delete b 30"
+ *   answer VERB NAME KIND        of the last question of this kind; retry=S and budget=NAME too
+ *   next                         "next S" or "next never"
+ *   sum                          the counts that are not 0
+ *   lines                        what nc_drain_lines says
+ *   why                          the verdicts: "NAME REASON: VERB S", without S where it is due
+ *   tried                        each pod was evicted, and nobody answered
  *   restart
  *   listed                       all pods were seen
  */
@@ -156,11 +160,11 @@ static void script_sum(struct script *s) {
                   {"waiting", sum.waiting},
                   {"evicted", sum.evicted},
                   {"deleted", sum.deleted},
-                  {"terminal", sum.excluded[NC_POD_TERMINAL]},
-                  {"mirror", sum.excluded[NC_POD_MIRROR]},
-                  {"tolerating", sum.excluded[NC_POD_TOLERATES]},
-                  {"daemonset", sum.excluded[NC_POD_DAEMON]},
-                  {"stuck", sum.excluded[NC_POD_STUCK]}};
+                  {"terminal", sum.excluded[NC_POD_REASON_TERMINAL]},
+                  {"mirror", sum.excluded[NC_POD_REASON_MIRROR]},
+                  {"tolerating", sum.excluded[NC_POD_REASON_TOLERATES]},
+                  {"daemonset", sum.excluded[NC_POD_REASON_DAEMON]},
+                  {"stuck", sum.excluded[NC_POD_REASON_STUCK]}};
 
     (void)nc_buf_puts(&s->trace, "sum");
     for (size_t i = 0; i < NC_ARRAY_SIZE(counts); i++)
@@ -171,7 +175,7 @@ static void script_sum(struct script *s) {
         script_put_time(&s->trace, sum.last_progress_usec);
     }
     (void)nc_buf_puts(&s->trace, sum.is_forcing ? " forcing\n" : "\n");
-    assert_int_equal(sum.excluded[NC_POD_ELIGIBLE], 0);
+    assert_int_equal(sum.excluded[NC_POD_REASON_NONE], 0);
 }
 
 static void script_lines(struct script *s) {
@@ -181,18 +185,40 @@ static void script_lines(struct script *s) {
     assert_int_equal(n, nc_drain_count(s->drain));
     for (size_t i = 0; i < n; i++) {
         (void)nc_buf_printf(&s->trace, "%s%s", i ? ", " : "", lines[i].pod->name);
-        if (lines[i].excluded)
-            (void)nc_buf_printf(&s->trace, " %s", nc_pod_excluded_name(lines[i].excluded));
+        const enum nc_pod_reason reason = lines[i].verdict.reason;
+        const enum nc_reason_kind kind = nc_pod_reason_kind(reason);
+        if (kind == NC_REASON_KIND_EXCLUDED)
+            (void)nc_buf_printf(&s->trace, " %s", nc_pod_reason_name(reason));
         if (lines[i].force_delete_at_usec) {
             (void)nc_buf_puts(&s->trace, " last=");
             script_put_time(&s->trace, lines[i].force_delete_at_usec);
         }
-        (void)nc_buf_printf(&s->trace, "%s%s%s%s", lines[i].is_kept ? " kept" : "",
-                            lines[i].is_leaving ? " leaving" : "",
-                            lines[i].is_blocked ? " blocked" : "",
-                            lines[i].is_waiting ? " waiting" : "");
+        (void)nc_buf_puts(&s->trace, kind == NC_REASON_KIND_KEPT      ? " kept"
+                                     : kind == NC_REASON_KIND_LEAVING ? " leaving"
+                                     : kind == NC_REASON_KIND_BLOCKED ? " blocked"
+                                     : kind == NC_REASON_KIND_WAITING ? " waiting"
+                                                                      : "");
         if (*lines[i].message)
             (void)nc_buf_printf(&s->trace, " [%s] %s", lines[i].budget, lines[i].message);
+    }
+    (void)nc_buf_puts(&s->trace, "\n");
+}
+
+/* Why each is not evicted, and what is requested next. */
+static void script_why(struct script *s) {
+    struct nc_drain_line lines[16];
+    const size_t n = nc_drain_lines(s->drain, &s->rules, s->now_usec, lines, 16);
+
+    for (size_t i = 0; i < n; i++) {
+        const struct nc_verdict *v = &lines[i].verdict;
+        (void)nc_buf_printf(&s->trace, "%s%s %s", i ? ", " : "", lines[i].pod->name,
+                            nc_pod_reason_name(v->reason));
+        if (v->verb)
+            (void)nc_buf_printf(&s->trace, ": %s", script_verbs[v->verb]);
+        if (v->verb && v->at_usec > s->now_usec) {
+            (void)nc_buf_puts(&s->trace, " ");
+            script_put_time(&s->trace, v->at_usec);
+        }
     }
     (void)nc_buf_puts(&s->trace, "\n");
 }
@@ -217,7 +243,7 @@ static void script_rules(struct script *s, char *const *words) {
     s->rules.replaced_by_usec = replaced ? script_time(replaced) : 0;
     s->rules.may_evict = script_status(words, "watch") == NULL;
     s->rules.has_disrupted_taint = script_status(words, "taint") != NULL;
-    s->rules.leaves_tolerating = script_status(words, "karpenter") != NULL;
+    s->rules.karpenter_drains = script_status(words, "karpenter") != NULL;
     s->rules.tolerating_last = script_status(words, "all-last") != NULL;
     s->rules.cordoned_usec =
         script_status(words, "cordon") ? script_time(script_status(words, "cordon")) : 0;
@@ -261,6 +287,8 @@ static void script_command(struct script *s, char *const *words) {
         script_sum(s);
     } else if (strcmp(words[0], "lines") == 0) {
         script_lines(s);
+    } else if (strcmp(words[0], "why") == 0) {
+        script_why(s);
     } else if (strcmp(words[0], "restart") == 0) {
         nc_drain_restart(s->drain);
     } else if (strcmp(words[0], "listed") == 0) {

@@ -63,13 +63,7 @@ static uint64_t world_last(const struct world *w, const struct world_pod *p) {
 
 static bool world_is_eligible(const struct world *w, const struct world_pod *p) {
     return p->is_there && !p->is_marked_absent
-           && nc_pod_excluded(
-                  &p->seen,
-                  &(struct nc_pod_rules){.has_disrupted_taint = w->rules.has_disrupted_taint,
-                                         .leaves_tolerating =
-                                             w->rules.leaves_tolerating && !w->rules.t_usec},
-                  w->now_usec)
-                  == NC_POD_ELIGIBLE;
+           && nc_pod_excluded(&p->seen, &w->rules, w->now_usec) == NC_POD_REASON_NONE;
 }
 
 /* Is its replacement waited for? */
@@ -91,7 +85,7 @@ static bool world_holds(const struct world *w, const struct world_pod *p) {
         return true;
     if (!is_leaving
         && (p->is_refused || world_waits(w, p) || nc_pod_is_kept(&p->seen, w->now_usec)
-            || (p->seen.tolerates_disrupted && w->rules.leaves_tolerating)))
+            || (p->seen.tolerates_disrupted && w->rules.karpenter_drains)))
         return false;
     return !asked || w->now_usec < asked + 10 * WORLD_SEC;
 }
@@ -112,7 +106,7 @@ static void world_check_evict(struct world *w, const struct world_pod *p, uint64
     must(w->rules.may_evict);
     must(!nc_pod_is_kept(&p->seen, w->now_usec));
     must(!world_waits(w, p));
-    must(!p->seen.tolerates_disrupted || !w->rules.leaves_tolerating);
+    must(!p->seen.tolerates_disrupted || !w->rules.karpenter_drains);
     must(!w->rules.t_usec || w->now_usec < world_last(w, p));
     must(w->in_flight < (w->rules.max_in_flight ? w->rules.max_in_flight : 1));
     must(w->now_usec >= p->pause_usec);
@@ -289,7 +283,7 @@ static void world_rules(struct world *w) {
     w->rules.t_usec = choose(w, 3) == 0 ? 0 : w->now_usec + choose(w, 255) * WORLD_SEC / 2;
     w->rules.may_evict = choose(w, 4) != 0;
     w->rules.has_disrupted_taint = choose(w, 2) != 0;
-    w->rules.leaves_tolerating = choose(w, 2) != 0;
+    w->rules.karpenter_drains = choose(w, 2) != 0;
     w->rules.max_in_flight = choose(w, 6);
     w->rules.seed = choose(w, 4);
     w->rules.replaced_by_usec =

@@ -7,6 +7,7 @@
 
 #define CHECK(rows) script_check(rows, NC_ARRAY_SIZE(rows))
 
+/* P7 */
 static void test_last(void **state) {
     static const struct script_row rows[] = {
         {"without a deadline when all others are gone, of whatever tier",
@@ -54,6 +55,7 @@ static void test_last(void **state) {
     CHECK(rows);
 }
 
+/* P7 */
 static void test_first(void **state) {
     static const struct script_row rows[] = {
         {"a DaemonSet's goes with the first tier", "see a\nsee z first daemon\nsee c tier=2\nat 0",
@@ -69,6 +71,7 @@ static void test_first(void **state) {
     CHECK(rows);
 }
 
+/* P7 */
 static void test_all_last(void **state) {
     static const struct script_row rows[] = {
         {"whoever would be left",
@@ -116,8 +119,8 @@ static enum nc_list_gap gap_after_dropping(struct nc_pod dropped, const struct n
 
 /* Who had no place in the list is missed where the drain would have to move it. */
 static void test_dropped(void **state) {
-    const struct nc_drain_rules as_ever = {.leaves_tolerating = true},
-                                all_last = {.leaves_tolerating = true, .tolerating_last = true};
+    const struct nc_drain_rules as_ever = {.karpenter_drains = true},
+                                all_last = {.karpenter_drains = true, .tolerating_last = true};
     const struct nc_pod pods[] = {
         {.is_daemon = true, .tier = NC_TIER_PLAIN_DAEMON},
         {.is_daemon = true, .tolerates_disrupted = true, .tier = NC_TIER_PLAIN_DAEMON},

@@ -137,6 +137,7 @@ static void check_row(size_t r, bool has_deadline, uint64_t seed) {
     }
 }
 
+/* P11 */
 static void test_pauses(void **state) {
     (void)state;
     for (size_t r = 0; r < NC_ARRAY_SIZE(rows); r++)
@@ -223,6 +224,7 @@ static void halves_and_grows(enum nc_pod_answer_kind kind) {
     nc_drain_free(w.drain);
 }
 
+/* P11 */
 static void test_busy_halves_and_acceptance_grows(void **state) {
     (void)state;
     halves_and_grows(NC_ANSWER_BUSY);
@@ -282,7 +284,7 @@ static void test_new_drain(void **state) {
     nc_drain_free(w.drain);
 }
 
-/* Deletions at a force-delete time do not queue behind evictions. */
+/* P4: Deletions at a force-delete time do not queue behind evictions. */
 static void test_force_deletes_need_no_room(void **state) {
     struct world w = {.drain = nc_drain_new(),
                       .rules = {.may_evict = true, .max_in_flight = 2, .t_usec = START + 10 * SEC}};

@@ -6,7 +6,7 @@
 
 #define CHECK(rows) script_check(rows, NC_ARRAY_SIZE(rows))
 
-/* Excluded pods are never touched, in no way. */
+/* P1, P2: excluded pods are never touched, in no way. */
 static void test_excluded(void **state) {
     static const struct script_row rows[] = {
         {"each reason, without a deadline",
@@ -48,7 +48,7 @@ static void test_excluded(void **state) {
     CHECK(rows);
 }
 
-/* Replacement first: not evicted before replaced_by, nor held beyond its force-delete time. */
+/* P5: replacement first: not evicted before replaced_by, nor held beyond its force-delete time. */
 static void test_replacement_first(void **state) {
     static const struct script_row rows[] = {
         {"not before its limit, which is foretold; the others of its tier are",
@@ -80,7 +80,7 @@ static void test_replacement_first(void **state) {
     CHECK(rows);
 }
 
-/* Graceful: the tier's turn, not terminating, not kept, no pause, fewer than max in flight. */
+/* P6 */
 static void test_tiers(void **state) {
     static const struct script_row rows[] = {
         {"one tier after the other, each when the one before is gone",
@@ -131,6 +131,7 @@ static void test_tiers(void **state) {
     CHECK(rows);
 }
 
+/* P3, P4, P10: the tier's turn, not terminating, not kept, no pause, fewer than max in flight. */
 static void test_graceful(void **state) {
     static const struct script_row rows[] = {
         {"a terminating pod is not evicted", "see a del=30/30\nat 0\nsum",
@@ -181,7 +182,7 @@ static void test_graceful(void **state) {
     CHECK(rows);
 }
 
-/* Bound a moment ago: admission may not know of the pod yet. */
+/* P13: bound a moment ago: admission may not know of the pod yet. */
 static void test_fresh(void **state) {
     static const struct script_row rows[] = {
         {"who is there when all are listed is asked at once", "see a\nlisted\nat 0",
@@ -228,7 +229,7 @@ static void test_deletions_are_counted(void **state) {
     CHECK(rows);
 }
 
-/* Force-delete time: T - grace. Mark, then delete with the time that is left. */
+/* P8: force-delete time: T - grace. Mark, then delete with the time that is left. */
 static void test_force_delete_time(void **state) {
     static const struct script_row rows[] = {
         {"a mark one second ahead, then the deletion at the moment",
@@ -299,7 +300,7 @@ static void test_force_delete_time(void **state) {
     CHECK(rows);
 }
 
-/* T appears, moves and vanishes. */
+/* P8: T appears, moves and vanishes. */
 static void test_moving_deadline(void **state) {
     static const struct script_row rows[] = {
         {"appears", "see a never\ntried\nat 0\nnext\nrules t=100\nnext\nat 69",
@@ -338,7 +339,7 @@ static void test_moving_deadline(void **state) {
     CHECK(rows);
 }
 
-/* A pod that terminates already and would end after T. */
+/* P9: a pod that terminates already and would end after T. */
 static void test_shortening(void **state) {
     static const struct script_row rows[] = {
         {"by the server's arithmetic: what has run since the request, and what is left",
@@ -388,7 +389,7 @@ static void test_shortening(void **state) {
     CHECK(rows);
 }
 
-/* DELETE again after 0.2 s doubling to 1 s, whatever the answer. */
+/* P11: DELETE again after 0.2 s doubling to 1 s, whatever the answer. */
 static void test_deletion_again(void **state) {
     static const struct script_row rows[] = {
         {"the pauses",
@@ -414,7 +415,7 @@ static void test_deletion_again(void **state) {
     CHECK(rows);
 }
 
-/* GONE is trusted until the pod is seen again; then it is new, after a second. */
+/* P12: GONE is trusted until the pod is seen again; then it is new, after a second. */
 static void test_gone(void **state) {
     static const struct script_row rows[] = {
         {"believed", "see a\nsee b tier=2\nat 0\nanswer evict a gone\nlines\nsum\nat 0.1\nat 500",

@@ -362,168 +362,11 @@ static void test_paths(void **state) {
     }
 }
 
-static void test_excluded(void **state) {
-    const uint64_t end = 100 * 1000000ull;
-    const struct {
-        const char *name;
-        struct nc_pod pod;
-        bool has_taint;
-        uint64_t now_usec;
-        enum nc_pod_excluded expected;
-        bool leaves_tolerating, tolerating_last;
-    } cases[] = {
-        {"plain", {0}, false, 1, NC_POD_ELIGIBLE, false, false},
-        {"terminal",
-         {.is_terminal = true, .is_mirror = true},
-         false,
-         1,
-         NC_POD_TERMINAL,
-         false,
-         false},
-        {"mirror",
-         {.is_mirror = true, .tolerates_disrupted = true},
-         true,
-         1,
-         NC_POD_MIRROR,
-         false,
-         false},
-        {"tolerating",
-         {.tolerates_disrupted = true, .is_daemon = true},
-         true,
-         1,
-         NC_POD_TOLERATES,
-         false,
-         false},
-        {"tolerating, of no DaemonSet",
-         {.tolerates_disrupted = true},
-         true,
-         1,
-         NC_POD_ELIGIBLE,
-         false,
-         false},
-        {"left to Karpenter",
-         {.tolerates_disrupted = true},
-         false,
-         1,
-         NC_POD_TOLERATES,
-         true,
-         false},
-        {"daemonset", {.is_daemon = true}, false, 1, NC_POD_DAEMON, false, false},
-        {"daemonset, taint", {.is_daemon = true}, true, 1, NC_POD_ELIGIBLE, false, false},
-        {"terminating",
-         {.deletion_usec = end},
-         false,
-         end + 60000000,
-         NC_POD_ELIGIBLE,
-         false,
-         false},
-        {"stuck", {.deletion_usec = end}, false, end + 60000001, NC_POD_STUCK, false, false},
-        {"terminating for ever",
-         {.deletion_usec = UINT64_MAX},
-         false,
-         end,
-         NC_POD_ELIGIBLE,
-         false,
-         false},
-        {"not terminating", {.deletion_usec = 0}, false, UINT64_MAX, NC_POD_ELIGIBLE, false, false},
-        {"last",
-         {.is_daemon = true, .order = NC_POD_ORDER_LAST},
-         false,
-         1,
-         NC_POD_ELIGIBLE,
-         true,
-         false},
-        {"first",
-         {.tolerates_disrupted = true, .order = NC_POD_ORDER_FIRST},
-         false,
-         1,
-         NC_POD_ELIGIBLE,
-         true,
-         false},
-        {"an unknown order",
-         {.is_daemon = true, .order = NC_POD_ORDER_UNKNOWN},
-         false,
-         1,
-         NC_POD_DAEMON,
-         true,
-         false},
-        {"a mirror that is to be last",
-         {.is_mirror = true, .order = NC_POD_ORDER_LAST},
-         false,
-         1,
-         NC_POD_MIRROR,
-         true,
-         true},
-        {"put back",
-         {.is_daemon = true, .order = NC_POD_ORDER_LAST, .created_usec = 101},
-         false,
-         1,
-         NC_POD_DAEMON,
-         false,
-         false},
-        {"put back, with the taint",
-         {.is_daemon = true, .tolerates_disrupted = true, .created_usec = 101},
-         true,
-         1,
-         NC_POD_TOLERATES,
-         true,
-         true},
-        {"not put back",
-         {.is_daemon = true, .order = NC_POD_ORDER_LAST, .created_usec = 100},
-         false,
-         1,
-         NC_POD_ELIGIBLE,
-         false,
-         false},
-        {"of no DaemonSet, after the cordon",
-         {.tolerates_disrupted = true, .order = NC_POD_ORDER_LAST, .created_usec = 101},
-         false,
-         1,
-         NC_POD_ELIGIBLE,
-         true,
-         false},
-        {"tolerating, all last",
-         {.tolerates_disrupted = true, .is_daemon = true},
-         true,
-         1,
-         NC_POD_ELIGIBLE,
-         true,
-         true},
-        {"daemonset, all last", {.is_daemon = true}, false, 1, NC_POD_ELIGIBLE, false, true},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < NC_ARRAY_SIZE(cases); i++)
-        if (nc_pod_excluded(&cases[i].pod,
-                            &(struct nc_pod_rules){.has_disrupted_taint = cases[i].has_taint,
-                                                   .leaves_tolerating = cases[i].leaves_tolerating,
-                                                   .tolerating_last = cases[i].tolerating_last,
-                                                   .cordoned_usec = 100},
-                            cases[i].now_usec)
-            != cases[i].expected)
-            fail_msg("%s", cases[i].name);
-}
-
-static void test_kept(void **state) {
-    const struct nc_pod never = {.never_disrupt = true}, until = {.keep_until_usec = 50}, no = {0};
-
-    (void)state;
-    assert_true(nc_pod_is_kept(&never, UINT64_MAX));
-    assert_true(nc_pod_is_kept(&until, 49));
-    assert_false(nc_pod_is_kept(&until, 50));
-    assert_false(nc_pod_is_kept(&no, 0));
-}
-
 static void test_names(void **state) {
-    static const char *const excluded[] = {"eligible",   "terminal",  "mirror",
-                                           "tolerating", "daemonset", "stuck"};
     static const char *const answers[] = {"unknown", "accepted",  "gone",    "budget", "budgets",
                                           "busy",    "namespace", "refused", "failed", "away"};
 
     (void)state;
-    for (size_t i = 0; i < _NC_POD_EXCLUDED_MAX; i++)
-        assert_string_equal(nc_pod_excluded_name((enum nc_pod_excluded)i), excluded[i]);
-    assert_string_equal(nc_pod_excluded_name(_NC_POD_EXCLUDED_MAX), "unknown");
     for (size_t i = 0; i < _NC_ANSWER_MAX; i++)
         assert_string_equal(nc_pod_answer_name((enum nc_pod_answer_kind)i), answers[i]);
     assert_string_equal(nc_pod_answer_name(_NC_ANSWER_MAX), "unknown");
@@ -533,8 +376,7 @@ TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_read),       cmocka_unit_test(test_refused),
         cmocka_unit_test(test_long_names), cmocka_unit_test(test_many_claims),
-        cmocka_unit_test(test_paths),      cmocka_unit_test(test_excluded),
-        cmocka_unit_test(test_kept),       cmocka_unit_test(test_names),
+        cmocka_unit_test(test_paths),      cmocka_unit_test(test_names),
     };
 
     return run_group(tests, NULL, NULL);

@@ -56,7 +56,7 @@ static void write_text(struct nc_buf *b) {
                   .leaving = 3,
                   .kept = 2,
                   .blocked = 1,
-                  .excluded = {[NC_POD_STUCK] = 4},
+                  .excluded = {[NC_POD_REASON_STUCK] = 4},
                   .last_progress_usec = NOW - SEC,
                   .is_forcing = true,
                   .gap = NC_LIST_UNREADABLE}};

@@ -1,0 +1,329 @@
+/*
+ * The verdict on one pod: what is requested for it next and when, why it is not evicted, and
+ * whether the tiers behind its own wait for it.
+ *
+ * The one place that decides about a pod. A verdict follows from the pod's record, the rules and
+ * the moments of its drain; nothing is changed here. The rules have the numbers of
+ * docs/drain-rules.md.
+ */
+#include "drain-priv.h"
+
+#define STUCK_AFTER_USEC (60 * NC_SEC_USEC) /* P1 */
+#define PUT_BACK_USEC (30 * NC_SEC_USEC)    /* P2 */
+#define TURN_USEC (10 * NC_SEC_USEC)        /* P6 */
+#define MARK_AHEAD_USEC NC_SEC_USEC         /* P8 */
+#define MARK_PATIENCE_USEC NC_SEC_USEC      /* P8 */
+#define EVICT_PATIENCE_USEC NC_SEC_USEC     /* P8 */
+#define LATE_ENOUGH_USEC NC_SEC_USEC        /* P9 */
+
+static const struct {
+    const char *name, *text;
+    enum nc_reason_kind kind;
+} reasons[_NC_POD_REASON_MAX] = {
+#define ROW(id, kind, name, text) [NC_POD_REASON_##id] = {name, text, NC_REASON_KIND_##kind},
+    NC_POD_REASONS(ROW)
+#undef ROW
+};
+
+const char *nc_pod_reason_name(enum nc_pod_reason r) {
+    return (unsigned)r < _NC_POD_REASON_MAX ? reasons[r].name : "unknown";
+}
+
+const char *nc_pod_reason_text(enum nc_pod_reason r) {
+    return (unsigned)r < _NC_POD_REASON_MAX ? reasons[r].text : "unknown";
+}
+
+enum nc_reason_kind nc_pod_reason_kind(enum nc_pod_reason r) {
+    return reasons[r].kind;
+}
+
+bool nc_pod_reason_holds_up(enum nc_pod_reason r) {
+    const enum nc_reason_kind k = reasons[r].kind;
+
+    return k == NC_REASON_KIND_KEPT || k == NC_REASON_KIND_WAITING || k == NC_REASON_KIND_BLOCKED;
+}
+
+static uint64_t later(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
+
+/* --- P1, P2, P7: who is drained at all, and with which tier */
+
+static bool is_annotated(const struct nc_pod *p) {
+    return p->order == NC_POD_ORDER_FIRST || p->order == NC_POD_ORDER_LAST;
+}
+
+/* Whom Karpenter leaves, and why. Under a deadline nobody's pods are left to die with the
+ * machine. */
+static enum nc_pod_reason left_as(const struct nc_pod *p, const struct nc_drain_rules *r) {
+    if (p->tolerates_disrupted && (p->is_daemon || (r->karpenter_drains && !r->t_usec)))
+        return NC_POD_REASON_TOLERATES;
+    return p->is_daemon && !r->has_disrupted_taint ? NC_POD_REASON_DAEMON : NC_POD_REASON_NONE;
+}
+
+/* Does the annotation, or tolerating_last, give it a place of its own? */
+static bool has_order(const struct nc_pod *p, const struct nc_drain_rules *r) {
+    return is_annotated(p)
+           || (r->tolerating_last
+               && (p->tolerates_disrupted || left_as(p, r) != NC_POD_REASON_NONE));
+}
+
+enum nc_tier nc_pod_turn(const struct nc_pod *p, const struct nc_drain_rules *r) {
+    return is_annotated(p) || !has_order(p, r) ? p->tier : NC_TIER_LAST;
+}
+
+/* Until when it is not stuck. */
+static uint64_t stuck_usec(const struct nc_pod *p) {
+    return p->deletion_usec ? nc_sum_usec(p->deletion_usec, STUCK_AFTER_USEC) : UINT64_MAX;
+}
+
+enum nc_pod_reason nc_pod_excluded(const struct nc_pod *p, const struct nc_drain_rules *r,
+                                   uint64_t now_usec) {
+    const enum nc_pod_reason left = left_as(p, r);
+    /* Its controller tolerates the cordon, and puts it back as often as it is drained. */
+    const bool is_put_back = p->is_daemon && r->cordoned_usec && p->created_usec > r->cordoned_usec;
+
+    if (p->is_terminal)
+        return NC_POD_REASON_TERMINAL;
+    if (p->is_mirror)
+        return NC_POD_REASON_MIRROR;
+    if (left != NC_POD_REASON_NONE && (!has_order(p, r) || is_put_back))
+        return left;
+    return now_usec > stuck_usec(p) ? NC_POD_REASON_STUCK : NC_POD_REASON_NONE;
+}
+
+/* P2: Karpenter does not evict it: it is not asked before its force-delete time. */
+static bool is_karpenters(const struct nc_pod *p, const struct nc_drain_rules *r) {
+    return p->tolerates_disrupted && r->karpenter_drains && !has_order(p, r);
+}
+
+/* --- P3, P5: what a pod asks for itself */
+
+bool nc_pod_is_kept(const struct nc_pod *p, uint64_t now_usec) {
+    return p->never_disrupt || now_usec < p->keep_until_usec;
+}
+
+static uint64_t kept_until(const struct nc_pod *p, uint64_t now_usec) {
+    if (!nc_pod_is_kept(p, now_usec))
+        return 0;
+    return p->never_disrupt ? UINT64_MAX : p->keep_until_usec;
+}
+
+/* Its replacement is waited for, and not it is asked to go. */
+static bool is_waiting(const struct record *e, const struct nc_moments *m) {
+    return e->pod.is_replacement_first && m->rules->may_evict && !nc_drain_is_leaving(e)
+           && !nc_pod_is_kept(&e->pod, m->now_usec) && m->now_usec < m->rules->replaced_by_usec
+           && m->now_usec < nc_drain_force_delete_at(&e->pod, m->rules->t_usec);
+}
+
+/* --- P6, P7: whose turn it is */
+
+/* Until when a pod that is there holds up the tiers behind its own. Under a deadline a budget of
+ * theirs counts as much as its own. */
+static uint64_t holds_until(const struct record *e, const struct nc_moments *m) {
+    const struct nc_pod *p = &e->pod;
+    uint64_t requested_usec = e->requested_usec;
+
+    if (!m->rules->t_usec)
+        return UINT64_MAX;
+    if (!nc_drain_is_leaving(e)
+        && (e->refusal || nc_pod_is_kept(p, m->now_usec) || is_karpenters(p, m->rules)
+            || is_waiting(e, m)))
+        return 0;
+    if (!requested_usec && p->deletion_usec)
+        requested_usec =
+            later(nc_less_usec(p->deletion_usec, nc_sec_to_usec(p->deletion_grace_sec)), 1);
+    return requested_usec ? nc_sum_usec(requested_usec, TURN_USEC) : UINT64_MAX;
+}
+
+/* Up to the first tier that has a pod which holds up the others. The last ones are held up by
+ * whoever is there. */
+struct nc_moments nc_drain_moments(const struct nc_drain *d, const struct nc_drain_rules *r,
+                                   uint64_t now_usec) {
+    struct nc_moments m = {.rules = r,
+                           .now_usec = now_usec,
+                           .tier = _NC_TIER_MAX,
+                           .has_room = nc_drain_may_request(d, r)};
+    bool has_others = false;
+
+    for (size_t i = 0; i < d->n; i++) {
+        const struct record *e = d->by_order[i];
+        const enum nc_tier turn = nc_pod_turn(&e->pod, r);
+        if (e->is_gone || nc_pod_excluded(&e->pod, r, now_usec))
+            continue;
+        has_others = has_others || turn < NC_TIER_LAST;
+        if (turn < m.tier && now_usec < holds_until(e, &m))
+            m.tier = turn;
+    }
+    if (has_others && m.tier >= NC_TIER_LAST)
+        m.tier = NC_TIER_LAST - 1;
+    m.has_later = d->n && (r->tolerating_last || d->by_order[d->n - 1]->pod.tier > m.tier);
+    return m;
+}
+
+/* --- P8, P9: what the force-delete time requests */
+
+uint64_t nc_drain_force_delete_at(const struct nc_pod *p, uint64_t t_usec) {
+    return t_usec ? nc_less_usec(t_usec, nc_sec_to_usec(p->grace_sec)) : UINT64_MAX;
+}
+
+struct due {
+    enum nc_drain_verb verb;
+    uint64_t usec;
+};
+static const struct due never = {.usec = UINT64_MAX};
+
+/* It is terminating, but neither soon nor in time. What would end within a second anyway cannot be
+ * shortened. */
+static bool ends_late(const struct nc_pod *p, const struct nc_moments *m) {
+    return m->rules->t_usec
+           && p->deletion_usec
+                  > nc_sum_usec(later(m->rules->t_usec, m->now_usec), LATE_ENOUGH_USEC);
+}
+
+/* The first eviction is waited for; where it was accepted, the watch shows what came of it. */
+static uint64_t first_eviction_waits(const struct record *e) {
+    const bool is_waited_for = e->evictions == 1 && (e->is_evicting || e->evicted_usec);
+
+    return is_waited_for ? nc_sum_usec(e->evict_usec, EVICT_PATIENCE_USEC) : 0;
+}
+
+/* Nobody is deleted who was not evicted: a budget that allows it, and whoever watches evictions,
+ * observes it all the same. A mark serves the moment that it was made for: where T has moved away
+ * since, it is made again. An eviction that was accepted has made one, with a reason of its own,
+ * which stays. */
+static struct due due_by_force(const struct record *e, const struct nc_moments *m) {
+    const uint64_t last_usec = nc_drain_force_delete_at(&e->pod, m->rules->t_usec);
+    const uint64_t mark_usec = nc_less_usec(last_usec, MARK_AHEAD_USEC);
+    const bool is_marked =
+        e->deleted_usec || e->evicted_usec || (e->mark_usec && e->mark_usec >= mark_usec);
+    const uint64_t waits_usec = later(e->new_usec, first_eviction_waits(e));
+    uint64_t usec = later(last_usec, later(e->delete_usec, waits_usec));
+
+    if (!m->rules->t_usec)
+        return never;
+    if (e->pod.deletion_usec)
+        return e->is_deleting || !ends_late(&e->pod, m)
+                   ? never
+                   : (struct due){NC_DRAIN_DELETE, later(e->delete_usec, e->new_usec)};
+    if (!e->evictions && !e->is_evicting && !e->is_deleting && !nc_drain_is_leaving(e))
+        return (struct due){NC_DRAIN_EVICT, later(mark_usec, e->new_usec)};
+    if (!is_marked && !e->is_marking)
+        return (struct due){NC_DRAIN_MARK, later(mark_usec, waits_usec)};
+    if (e->is_deleting)
+        return never;
+    if (e->is_marking)
+        usec = later(usec, nc_sum_usec(e->mark_usec, MARK_PATIENCE_USEC));
+    return (struct due){NC_DRAIN_DELETE, usec};
+}
+
+/* --- P2 to P6, P10, P13: what keeps a pod from being evicted */
+
+static enum nc_pod_reason leaving_as(const struct record *e, const struct nc_moments *m) {
+    if (e->pod.deletion_usec)
+        return ends_late(&e->pod, m) ? NC_POD_REASON_LATE : NC_POD_REASON_TERMINATING;
+    return e->deleted_usec ? NC_POD_REASON_DELETED : NC_POD_REASON_EVICTED;
+}
+
+static enum nc_pod_reason refused_as(const struct refusal *refusal) {
+    static const enum nc_pod_reason by_kind[_NC_ANSWER_MAX] = {
+        [NC_ANSWER_BUDGET] = NC_POD_REASON_BUDGET,
+        [NC_ANSWER_BUDGETS] = NC_POD_REASON_BUDGETS,
+        [NC_ANSWER_NAMESPACE] = NC_POD_REASON_NAMESPACE,
+        [NC_ANSWER_REFUSED] = NC_POD_REASON_REFUSED,
+        [NC_ANSWER_FAILED] = NC_POD_REASON_FAILED,
+    };
+
+    return refusal ? by_kind[refusal->kind] : NC_POD_REASON_NONE;
+}
+
+/* Something keeps it until then. Told is what keeps it now, the first of all. */
+static void keep(struct nc_verdict *v, const struct nc_moments *m, enum nc_pod_reason reason,
+                 uint64_t until_usec) {
+    if (v->reason == NC_POD_REASON_NONE && until_usec > m->now_usec)
+        v->reason = reason;
+    v->at_usec = later(v->at_usec, until_usec);
+}
+
+/* Until something happens. */
+static uint64_t always_if(bool condition) {
+    return condition ? UINT64_MAX : 0;
+}
+
+/* When it may be asked to go, and why not before: a rule each. */
+static struct nc_verdict judge_gently(const struct record *e, const struct nc_moments *m) {
+    const struct nc_drain_rules *r = m->rules;
+    const struct nc_pod *p = &e->pod;
+    const bool is_forced = m->now_usec >= nc_drain_force_delete_at(p, r->t_usec);
+    struct nc_verdict v = {.verb = NC_DRAIN_EVICT};
+
+    keep(&v, m, leaving_as(e, m), always_if(nc_drain_is_leaving(e)));
+    if (!is_forced)
+        keep(&v, m, NC_POD_REASON_KEPT, kept_until(p, m->now_usec));
+    if (!is_forced && p->is_replacement_first && r->may_evict)
+        keep(&v, m, NC_POD_REASON_REPLACEMENT, r->replaced_by_usec);
+    if (v.reason == NC_POD_REASON_NONE)
+        v.reason = refused_as(e->refusal); /* told until it is accepted, the pause over or not */
+    keep(&v, m, NC_POD_REASON_REQUESTED, always_if(e->is_evicting || e->is_deleting));
+    keep(&v, m, NC_POD_REASON_FORCED, always_if(is_forced));
+    keep(&v, m, NC_POD_REASON_NOT_BEGUN, always_if(!r->may_evict));
+    keep(&v, m, NC_POD_REASON_KARPENTER, always_if(is_karpenters(p, r)));
+    keep(&v, m,
+         e->refused == NC_ANSWER_UNAVAILABLE ? NC_POD_REASON_UNAVAILABLE : NC_POD_REASON_BUSY,
+         e->not_before_usec[r->t_usec != 0]);
+    keep(&v, m, NC_POD_REASON_TIER, always_if(nc_pod_turn(p, r) > m->tier));
+    keep(&v, m, NC_POD_REASON_NEW, e->new_usec);
+    if (p->tolerates_disrupted && e->new_usec && !r->t_usec)
+        keep(&v, m, NC_POD_REASON_PUT_BACK, nc_sum_usec(e->new_usec, PUT_BACK_USEC));
+    keep(&v, m, NC_POD_REASON_IN_FLIGHT, always_if(!m->has_room));
+    return v;
+}
+
+/* --- the verdict */
+
+static void nearest(uint64_t *next, uint64_t usec) {
+    if (usec < *next)
+        *next = usec;
+}
+
+/* When it is another though nothing is answered or seen: the summary is another then, and the turn
+ * may pass to the next tier. */
+static uint64_t next_change(const struct record *e, const struct nc_moments *m) {
+    const struct nc_pod *p = &e->pod;
+    const uint64_t last_usec = nc_drain_force_delete_at(p, m->rules->t_usec);
+    uint64_t next = nc_sum_usec(stuck_usec(p), 1);
+
+    if (m->has_later && nc_pod_turn(p, m->rules) == m->tier && holds_until(e, m) > m->now_usec)
+        nearest(&next, holds_until(e, m));
+    if (nc_drain_is_leaving(e))
+        return next;
+    if (last_usec > m->now_usec)
+        nearest(&next, last_usec);
+    if (!p->never_disrupt && p->keep_until_usec > m->now_usec)
+        nearest(&next, p->keep_until_usec);
+    if (is_waiting(e, m))
+        nearest(&next, m->rules->replaced_by_usec);
+    return next;
+}
+
+struct nc_verdict nc_drain_judge(const struct record *e, const struct nc_moments *m) {
+    const enum nc_pod_reason excluded =
+        e->is_gone ? NC_POD_REASON_GONE : nc_pod_excluded(&e->pod, m->rules, m->now_usec);
+    struct nc_verdict v = {.at_usec = UINT64_MAX, .changes_usec = UINT64_MAX, .reason = excluded};
+    struct due force;
+
+    if (excluded != NC_POD_REASON_NONE)
+        return v;
+    v = judge_gently(e, m);
+    force = due_by_force(e, m);
+    if (force.usec <= m->now_usec || force.usec < v.at_usec) {
+        v.verb = force.verb;
+        v.at_usec = force.usec;
+        v.is_by_force = true;
+    }
+    if (v.at_usec == UINT64_MAX)
+        v.verb = 0;
+    v.changes_usec = next_change(e, m);
+    v.holds_tier = m->now_usec < holds_until(e, m);
+    return v;
+}
