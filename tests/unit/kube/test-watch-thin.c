@@ -153,7 +153,7 @@ static const struct {
     {{.answer = "{'items':[{'status':1,'status':2}]}"},
      {0},
      0,
-     "watch /api/v1/nodes: an item of the list: JSON: byte 23: duplicate key"},
+     "watch /api/v1/nodes: an item of the list: JSON: duplicate key"},
     {{.answer = LIST("1", "{'status':'0123456789'}")}, {0}, 20, "of an item is too large"},
     {{.answer = LIST("1", "")}, {.answer = EVENT("ADDED", "{'status':'01'}")}, 20, "is too large"},
     {{.answer = LIST("1", "")}, {.answer = "[]"}, 0, "invalid item: not an object"},
