@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #define MAX_BLOCKED 20
+#define MAX_OTHERS 250 /* more than kubelet runs, as a rule */
 
 static struct nc_value *new_source(enum nc_source s, const struct nc_life_view *view) {
     const struct nc_notice *n = &view->notices[s];
@@ -93,6 +94,7 @@ static struct nc_value *new_blocked_pod(const struct nc_drain_line *line) {
         nc_value_set_string(v, "order",
                             line->turn == NC_TIER_LAST ? nc_pod_order_name(NC_POD_ORDER_LAST)
                                                        : nc_pod_order_name(line->pod->order));
+    nc_value_set_string(v, "reason", nc_pod_reason_name(line->verdict.reason));
     nc_value_set_text(v, "budget", line->budget);
     nc_value_set_text(v, "message",
                       nc_pod_reason_kind(line->verdict.reason) == NC_REASON_KIND_BLOCKED
@@ -102,17 +104,35 @@ static struct nc_value *new_blocked_pod(const struct nc_drain_line *line) {
     return v;
 }
 
-static struct nc_value *new_blocked(const struct nc_drain *d, const struct nc_drain_rules *r,
-                                    uint64_t now_usec) {
-    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+static struct nc_value *new_other_pod(const struct nc_drain_line *line, uint64_t now_usec) {
+    const struct nc_verdict *verdict = &line->verdict;
+    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+    nc_auto_free char *name = nc_asprintf("%s/%s", line->pod->namespace, line->pod->name);
+
+    nc_value_set_string(v, "pod", name);
+    nc_value_set_string(v, "reason", nc_pod_reason_name(verdict->reason));
+    nc_value_set_text(v, "next", nc_drain_verb_name(verdict->verb));
+    nc_value_set_time(v, "at", verdict->verb && verdict->at_usec > now_usec ? verdict->at_usec : 0);
+    return v;
+}
+
+/* Each pod is in one list: in that of those that hold the drain up, or in that of the others. */
+static void set_pods(struct nc_value *v, const struct nc_drain *d, const struct nc_drain_rules *r,
+                     uint64_t now_usec) {
+    struct nc_value *blocked = nc_value_new(NC_VALUE_LIST), *others = nc_value_new(NC_VALUE_LIST);
     const size_t room = nc_drain_count(d);
     nc_auto_free struct nc_drain_line *lines = nc_calloc(room + 1, sizeof(*lines));
     const size_t n = nc_drain_lines(d, r, now_usec, lines, room);
 
-    for (size_t i = 0; i < n && list->n < MAX_BLOCKED; i++)
-        if (nc_pod_reason_holds_up(lines[i].verdict.reason))
-            nc_value_push(list, new_blocked_pod(&lines[i]));
-    return list;
+    for (size_t i = 0; i < n; i++) {
+        const bool holds_up = nc_pod_reason_holds_up(lines[i].verdict.reason);
+        if (holds_up && blocked->n < MAX_BLOCKED)
+            nc_value_push(blocked, new_blocked_pod(&lines[i]));
+        else if (!holds_up && others->n < MAX_OTHERS)
+            nc_value_push(others, new_other_pod(&lines[i], now_usec));
+    }
+    nc_value_set(v, "blocked", blocked);
+    nc_value_set(v, "others", others);
 }
 
 struct nc_value *nc_drain_report_view(const struct nc_life_view *view, const struct nc_drain *d,
@@ -132,10 +152,7 @@ struct nc_value *nc_drain_report_view(const struct nc_life_view *view, const str
     nc_value_set_text(v, "incomplete",
                       view->drain.gap == NC_LIST_COMPLETE ? NULL
                                                           : nc_list_gap_name(view->drain.gap));
-    nc_value_set(v, "blocked",
-                 view->drain.blocked + view->drain.kept + view->drain.waiting > 0
-                     ? new_blocked(d, &view->drain_rules, now_usec)
-                     : nc_value_new(NC_VALUE_LIST));
+    set_pods(v, d, &view->drain_rules, now_usec);
     nc_value_set(v, "hooks", new_hooks(view));
     nc_value_set_time(v, "drained", view->drained_usec);
     nc_value_set(v, "history", history ? history : nc_value_new(NC_VALUE_LIST));

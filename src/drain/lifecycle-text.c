@@ -10,7 +10,9 @@
 #include "nc/str.h"
 
 #define BLOCKED_MAX 5
-#define BLOCKED_BYTES ((size_t)600) /* of their names; the rest of the annotation is some 400 */
+#define BLOCKED_BYTES                                                                              \
+    ((size_t)600) /* with their reasons; the rest of the annotation is some 400                    \
+                   */
 
 char *nc_life_sentence(const struct nc_life *l, enum nc_source s) {
     const struct nc_notice *n = &l->sources[s].notice;
@@ -62,24 +64,31 @@ static void set_count(struct nc_value *v, const char *key, bool is_known, size_t
     nc_value_set(v, key, is_known ? nc_value_new_int((int64_t)n) : nc_value_new(NC_VALUE_NULL));
 }
 
-/* Who holds the drain up, be it by a budget, by do-not-disrupt or for its replacement. */
-static struct nc_value *blocked(const struct nc_life *l, const struct nc_drain_summary *s) {
+/* Who holds the drain up, be it by a budget, by do-not-disrupt or for its replacement; and the
+ * reason of each, for which alone nothing is written. */
+static void set_blocked(struct nc_value *status, const struct nc_life *l,
+                        const struct nc_drain_summary *s, bool has_reasons) {
     struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    nc_auto_value struct nc_value *reasons = nc_value_new(NC_VALUE_LIST);
     size_t n = 0, bytes = 0;
 
+    nc_value_set(status, "blocked", list);
     if (s->blocked + s->kept + s->waiting == 0)
-        return list;
+        return;
     nc_auto_free struct nc_drain_line *v = nc_life_lines(l, &n);
     for (size_t i = 0; i < n && list->n < BLOCKED_MAX; i++) {
         if (!nc_pod_reason_holds_up(v[i].verdict.reason))
             continue;
         nc_auto_free char *name = nc_asprintf("%s/%s", v[i].pod->namespace, v[i].pod->name);
-        bytes += strlen(name) + 3;
+        const char *reason = nc_pod_reason_name(v[i].verdict.reason);
+        bytes += strlen(name) + strlen(reason) + 6;
         if (bytes > BLOCKED_BYTES)
             break;
         nc_value_push(list, nc_value_new_string(name));
+        nc_value_push(reasons, nc_value_new_string(reason));
     }
-    return list;
+    if (has_reasons)
+        nc_value_set(status, "reasons", nc_steal(&reasons));
 }
 
 char *nc_life_status_text(struct nc_life *l, enum nc_node_write_kind kind, bool has_updated) {
@@ -103,7 +112,7 @@ char *nc_life_status_text(struct nc_life *l, enum nc_node_write_kind kind, bool 
     set_count(v, "total", is_known, s.total);
     /* Drained is what was found, also by the process before us: none is left. */
     set_count(v, "remaining", is_known || l->phase == NC_LIFE_DRAINED, s.remaining);
-    nc_value_set(v, "blocked", blocked(l, &s));
+    set_blocked(v, l, &s, has_updated);
     if (s.waiting > 0) {
         nc_value_set_int(v, "waiting", (int64_t)s.waiting);
         nc_value_set_time(v, "waitingSince", l->evicting_usec);

@@ -6,6 +6,8 @@
  * the moments of its drain; nothing is changed here. The rules have the numbers of
  * docs/drain-rules.md.
  */
+#include "nc/mem.h"
+
 #include "drain-priv.h"
 
 #define STUCK_AFTER_USEC (60 * NC_SEC_USEC) /* P1 */
@@ -24,6 +26,13 @@ static const struct {
     NC_POD_REASONS(ROW)
 #undef ROW
 };
+
+const char *nc_drain_verb_name(enum nc_drain_verb v) {
+    static const char *const names[] = {
+        [NC_DRAIN_EVICT] = "evict", [NC_DRAIN_MARK] = "mark", [NC_DRAIN_DELETE] = "delete"};
+
+    return (unsigned)v < NC_ARRAY_SIZE(names) ? names[v] : NULL;
+}
 
 const char *nc_pod_reason_name(enum nc_pod_reason r) {
     return (unsigned)r < _NC_POD_REASON_MAX ? reasons[r].name : "unknown";

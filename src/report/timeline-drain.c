@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 
+#include "nc/drain.h"
 #include "nc/report.h"
 #include "nc/str.h"
 #include "status-show.h"
@@ -12,6 +13,7 @@
 
 #define MAX_SOURCES 16
 #define MAX_BLOCKED 20
+#define MAX_OTHERS 250
 #define MAX_HISTORY 64
 #define MAX_COUNT 1000000u
 #define BAR_WIDTH 40
@@ -184,6 +186,41 @@ void nc_drain_pods_text(const struct nc_value *drain, size_t names, struct nc_bu
     put_names(out, nc_show_list(drain, "blocked"), names);
 }
 
+/* What the drain says to a person; a name that is not known is of another release. */
+static const char *reason_text(const struct nc_value *pod) {
+    const char *name = nc_show_text(pod, "reason", NULL);
+
+    for (enum nc_pod_reason r = 0; name && r < _NC_POD_REASON_MAX; r++)
+        if (nc_streq(name, nc_pod_reason_name(r)))
+            return nc_pod_reason_text(r);
+    return name;
+}
+
+/* ", blocked by a PodDisruptionBudget", and what the API server said beyond that. */
+static void show_reason(struct nc_buf *out, const struct nc_value *pod) {
+    const char *text = reason_text(pod);
+
+    if (text) {
+        (void)nc_buf_puts(out, ", ");
+        nc_show_put(out, text);
+    }
+    if (!nc_streq(text, nc_show_text(pod, "message", NULL)))
+        show_more(out, pod, "message", "says");
+}
+
+static void show_others(struct nc_buf *out, const struct nc_value *others) {
+    for (size_t i = 0; others && i < nc_show_at_most(others->n, MAX_OTHERS); i++) {
+        const struct nc_value *p = others->items[i];
+        nc_show_title(out, i == 0 ? "pods" : "");
+        nc_show_put(out, nc_show_text(p, "pod", "?"));
+        show_reason(out, p);
+        if (nc_show_text(p, "at", NULL))
+            show_more(out, p, "next", "next");
+        show_more(out, p, "at", "at");
+        (void)nc_buf_putc(out, '\n');
+    }
+}
+
 static void show_blocked(struct nc_buf *out, const struct nc_value *blocked) {
     for (size_t i = 0; blocked && i < nc_show_at_most(blocked->n, MAX_BLOCKED); i++) {
         const struct nc_value *b = blocked->items[i];
@@ -191,7 +228,7 @@ static void show_blocked(struct nc_buf *out, const struct nc_value *blocked) {
         nc_show_put(out, nc_show_text(b, "pod", "?"));
         show_more(out, b, "budget", "budget");
         show_more(out, b, "forceDeleteAt", "force-delete");
-        show_more(out, b, "message", "says");
+        show_reason(out, b);
         (void)nc_buf_putc(out, '\n');
     }
 }
@@ -216,6 +253,7 @@ void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
     (void)nc_buf_putc(out, '\n');
     show_sources(out, nc_show_list(drain, "sources"));
     show_blocked(out, nc_show_list(drain, "blocked"));
+    show_others(out, nc_show_list(drain, "others"));
 }
 
 /* --- timeline */

@@ -105,8 +105,6 @@ static struct nc_pod script_pod(const char *name, char *const *words) {
     };
 }
 
-static const char *const script_verbs[] = {"?", "evict", "mark", "delete"};
-
 static void script_step(struct script *s) {
     struct nc_drain_action actions[3]; /* small, so that scripts call again */
     const char *comma = "";
@@ -117,7 +115,7 @@ static void script_step(struct script *s) {
     do {
         n = nc_drain_step(s->drain, &s->rules, s->now_usec, actions, NC_ARRAY_SIZE(actions));
         for (size_t i = 0; i < n; i++) {
-            (void)nc_buf_printf(&s->trace, "%s %s %s", comma, script_verbs[actions[i].verb],
+            (void)nc_buf_printf(&s->trace, "%s %s %s", comma, nc_drain_verb_name(actions[i].verb),
                                 actions[i].pod->name);
             if (actions[i].attempt > 1)
                 (void)nc_buf_printf(&s->trace, "#%u", actions[i].attempt);
@@ -136,7 +134,7 @@ static void script_answer(struct script *s, char *const *words) {
     nc_auto_free char *uid = nc_asprintf("uid-%s", words[1]);
     enum nc_drain_verb verb = NC_DRAIN_EVICT;
 
-    while (strcmp(script_verbs[verb], words[0]) != 0)
+    while (strcmp(nc_drain_verb_name(verb), words[0]) != 0)
         verb++;
     for (a.kind = NC_ANSWER_ACCEPTED; strcmp(nc_pod_answer_name(a.kind), words[2]) != 0;)
         a.kind++;
@@ -214,7 +212,7 @@ static void script_why(struct script *s) {
         (void)nc_buf_printf(&s->trace, "%s%s %s", i ? ", " : "", lines[i].pod->name,
                             nc_pod_reason_name(v->reason));
         if (v->verb)
-            (void)nc_buf_printf(&s->trace, ": %s", script_verbs[v->verb]);
+            (void)nc_buf_printf(&s->trace, ": %s", nc_drain_verb_name(v->verb));
         if (v->verb && v->at_usec > s->now_usec) {
             (void)nc_buf_puts(&s->trace, " ");
             script_put_time(&s->trace, v->at_usec);
@@ -298,10 +296,10 @@ static void script_command(struct script *s, char *const *words) {
     }
 }
 
-/* Runs it; the trace is owned by the caller. */
-static char *script_run(const char *text, uint64_t seed) {
+/* Runs it; what comes of it is owned by the caller. */
+static struct script script_run(const char *text) {
     struct script s = {.drain = nc_drain_new(),
-                       .rules = {.may_evict = true, .max_in_flight = 100, .seed = seed},
+                       .rules = {.may_evict = true, .max_in_flight = 100, .seed = 7},
                        .now_usec = SCRIPT_EPOCH_USEC};
     nc_auto_free char *copy = nc_strdup(text);
     char *rest = copy, *line;
@@ -315,20 +313,26 @@ static char *script_run(const char *text, uint64_t seed) {
         if (n > 0)
             script_command(&s, words);
     }
-    nc_drain_free(s.drain);
-    return nc_buf_steal(&s.trace);
+    return s;
+}
+
+static void script_done(struct script *s) {
+    nc_drain_free(s->drain);
+    nc_buf_done(&s->trace);
 }
 
 struct script_row {
     const char *name, *script, *trace;
 };
 
-static void script_check(const struct script_row *rows, size_t n) {
+static inline void script_check(const struct script_row *rows, size_t n) {
     for (size_t i = 0; i < n; i++) {
-        nc_auto_free char *trace = script_run(rows[i].script, 7);
+        struct script s = script_run(rows[i].script);
+        const char *trace = s.trace.data ? s.trace.data : "";
         if (strcmp(trace, rows[i].trace) != 0)
             print_message("# %s\n", rows[i].name);
         assert_string_equal(trace, rows[i].trace);
+        script_done(&s);
     }
 }
 

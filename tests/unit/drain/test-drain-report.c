@@ -55,7 +55,7 @@ static void test_report_of_nothing(void **state) {
                 "\"waiting\":0,"
                 "\"evicted\":0,\"deleted\":0,\"excluded\":{\"terminal\":0,\"mirror\":0,"
                 "\"tolerating\":0,\"daemonset\":0,\"stuck\":0}},\"incomplete\":null,"
-                "\"blocked\":[],"
+                "\"blocked\":[],\"others\":[],"
                 "\"hooks\":{\"preDrain\":{\"state\":\"idle\",\"started\":null,\"ended\":null},"
                 "\"postDrain\":{\"state\":\"idle\",\"started\":null,\"ended\":null}},"
                 "\"drained\":null,\"history\":[]}");
@@ -110,8 +110,11 @@ static void test_report_of_a_drain(void **state) {
            "\"waiting\":0,"
            "\"evicted\":0,\"deleted\":0,\"excluded\":{\"terminal\":0,\"mirror\":0,"
            "\"tolerating\":0,\"daemonset\":0,\"stuck\":0}},\"incomplete\":null,"
-           "\"blocked\":[{\"pod\":\"web/b\",\"budget\":\"web\",\"message\":\"'full'\","
+           "\"blocked\":[{\"pod\":\"web/"
+           "b\",\"reason\":\"budget\",\"budget\":\"web\",\"message\":\"'full'\","
            "\"forceDeleteAt\":\"2026-01-01T00:01:15Z\"}],"
+           "\"others\":[{\"pod\":\"web/m\",\"reason\":\"not-begun\",\"next\":\"evict\","
+           "\"at\":\"2026-01-01T00:01:14Z\"}],"
            "\"hooks\":{\"preDrain\":{\"state\":\"timeout\",\"started\":\"2025-12-31T23:59:56Z\","
            "\"ended\":\"2025-12-31T23:59:59Z\"},"
            "\"postDrain\":{\"state\":\"running\",\"started\":\"2026-01-01T00:00:00Z\","
@@ -137,9 +140,11 @@ static void test_kept_is_named(void **state) {
     nc_drain_summarize(d, &view.drain_rules, NOW, &view.drain);
     nc_auto_value struct nc_value *v = nc_drain_report_view(&view, d, NOW, NULL);
     assert_int_equal(nc_value_path(v, "pods.blocked")->integer, 0);
-    assert_json(nc_value_get(v, "blocked"),
-                "[{\"pod\":\"web/kept\",\"budget\":null,\"message\":\"kept by do-not-disrupt\","
-                "\"forceDeleteAt\":null}]");
+    assert_json(
+        nc_value_get(v, "blocked"),
+        "[{\"pod\":\"web/kept\",\"reason\":\"do-not-disrupt\",\"budget\":null,\"message\":\"kept "
+        "by do-not-disrupt\","
+        "\"forceDeleteAt\":null}]");
     nc_drain_free(d);
 }
 
@@ -163,13 +168,18 @@ static void test_order_is_named(void **state) {
     see(d, dns);
     nc_drain_summarize(d, &view.drain_rules, NOW, &view.drain);
     nc_auto_value struct nc_value *v = nc_drain_report_view(&view, d, NOW, NULL);
-    assert_json(nc_value_get(v, "blocked"),
-                "[{\"pod\":\"web/first\",\"order\":\"first\",\"budget\":null,\"message\":\"kept by "
-                "do-not-disrupt\",\"forceDeleteAt\":null},"
-                "{\"pod\":\"web/agent\",\"order\":\"last\",\"budget\":null,\"message\":\"kept by "
-                "do-not-disrupt\",\"forceDeleteAt\":null},"
-                "{\"pod\":\"web/last\",\"order\":\"last\",\"budget\":null,\"message\":\"kept by "
-                "do-not-disrupt\",\"forceDeleteAt\":null}]");
+    assert_json(nc_value_get(v, "blocked"), "[{\"pod\":\"web/"
+                                            "first\",\"order\":\"first\",\"reason\":\"do-not-"
+                                            "disrupt\",\"budget\":null,\"message\":\"kept by "
+                                            "do-not-disrupt\",\"forceDeleteAt\":null},"
+                                            "{\"pod\":\"web/"
+                                            "agent\",\"order\":\"last\",\"reason\":\"do-not-"
+                                            "disrupt\",\"budget\":null,\"message\":\"kept by "
+                                            "do-not-disrupt\",\"forceDeleteAt\":null},"
+                                            "{\"pod\":\"web/"
+                                            "last\",\"order\":\"last\",\"reason\":\"do-not-"
+                                            "disrupt\",\"budget\":null,\"message\":\"kept by "
+                                            "do-not-disrupt\",\"forceDeleteAt\":null}]");
     view.drain_rules.may_evict = true;
     nc_drain_plan_text(d, &view.drain_rules, NOW, false, &text);
     assert_non_null(strstr(text.data, "TIER      POD        WHAT\n"
@@ -197,9 +207,11 @@ static void test_waiting_is_named(void **state) {
     nc_drain_summarize(d, &view.drain_rules, NOW, &view.drain);
     nc_auto_value struct nc_value *v = nc_drain_report_view(&view, d, NOW, NULL);
     assert_int_equal(nc_value_path(v, "pods.waiting")->integer, 1);
-    assert_json(nc_value_get(v, "blocked"),
-                "[{\"pod\":\"web/first\",\"budget\":null,\"message\":\"waits for its replacement\","
-                "\"forceDeleteAt\":null}]");
+    assert_json(
+        nc_value_get(v, "blocked"),
+        "[{\"pod\":\"web/first\",\"reason\":\"replacement\",\"budget\":null,\"message\":\"waits "
+        "for its replacement\","
+        "\"forceDeleteAt\":null}]");
     nc_drain_plan_text(d, &view.drain_rules, NOW, false, &b);
     assert_non_null(strstr(b.data, "plain  web/first  wait for its replacement\n"));
     nc_buf_done(&b);

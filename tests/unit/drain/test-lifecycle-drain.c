@@ -717,8 +717,8 @@ static void test_waits_for_a_replacement(void **state) {
     (void)state;
     life_begin_waiting(&w, "notice operator drain");
     life_play(&w, story, 2);
-    assert_non_null(strstr(w.last_status, "\"blocked\":[\"ns/a\"],\"waiting\":1,"
-                                          "\"waitingSince\":\"2026-01-02T03:04:06"));
+    assert_non_null(strstr(w.last_status, "\"blocked\":[\"ns/a\"],\"reasons\":[\"replacement\"],"
+                                          "\"waiting\":1,\"waitingSince\":\"2026-01-02T03:04:06"));
     life_play(&w, story + 2, 3);
     assert_null(strstr(w.last_status, "waiting"));
     life_play(&w, story + 5, 2);

@@ -26,7 +26,7 @@ static void test_annotation(void **state) {
     assert_string_equal(w.last_status,
                         "{\"id\":\"spot-1\",\"source\":\"spot\",\"phase\":\"Evicting\","
                         "\"deadline\":\"2026-01-02T03:06:05Z\",\"total\":2,"
-                        "\"remaining\":2,\"blocked\":[\"ns/b\"],"
+                        "\"remaining\":2,\"blocked\":[\"ns/b\"],\"reasons\":[\"budget\"],"
                         "\"updated\":\"2026-01-02T03:04:07Z\"}");
     assert_string_equal(w.write.w.cordon ? w.write.w.cordon : "", "");
     life_world_done(&w);

@@ -2,9 +2,10 @@
  * What people read of daemon and drain in a status.json, and the drawing: to the byte for a good
  * one, bounded, harmless and well-formed for any other.
  */
-#include "base-test.h"
+#include "drain-script.h"
 #include "groups.h"
 
+#include "nc/drain-report.h"
 #include "nc/report.h"
 #include "nc/str.h"
 
@@ -139,6 +140,90 @@ static void test_status(void **state) {
     assert_text("{'daemon': {'running': false, 'connected': true, 'ready': true}}", nc_status_text,
                 "node         -\n"
                 "daemon       not running; what follows is what it last wrote\n");
+}
+
+/* A drain as `nodeclaimd status` shows its pods. */
+static char *status_of(const char *script) {
+    const struct nc_notice notices[_NC_SOURCE_MAX] = {0};
+    nc_auto_value struct nc_value *status = nc_value_new(NC_VALUE_MAP);
+    struct script s = script_run(script);
+    struct nc_life_view view = {
+        .notices = notices, .leading = -1, .phase = NC_LIFE_EVICTING, .drain_rules = s.rules};
+    struct nc_buf out = NC_BUF_INIT;
+
+    nc_drain_summarize(s.drain, &s.rules, s.now_usec, &view.drain);
+    nc_value_set(status, "drain", nc_drain_report_view(&view, s.drain, s.now_usec, NULL));
+    nc_status_text(status, &out);
+    drop_marks(out.data);
+    script_done(&s);
+    return nc_buf_steal(&out);
+}
+
+static void test_each_reason(void **state) {
+    static const struct {
+        const char *script, *status;
+    } rows[] = {
+        {"see deleted\nlisted\nat 0\nanswer evict deleted away\nrules t=30\n"
+         "at 1\nanswer mark deleted accepted\nat 2\nanswer delete deleted accepted\nrules\n"
+         "see budget\nsee budgets\nsee namespace\nsee refused\nsee failed\nsee evicted\n"
+         "see busy\nsee away\nsee later tier=2\nsee kept never\nsee replaced waits\n"
+         "see ended ended\nsee static mirror\nsee agent daemon\nsee proxy daemon tolerates\n"
+         "see stuck del=-61/30\nsee ending del=30/30\nrules replaced=600\nat 2.3\n"
+         "see back tolerates\nsee requested\nsee room\nat 2.5\nanswer evict budget budget "
+         "budget=pdb-1\n"
+         "answer evict budgets budgets\nanswer evict namespace namespace\n"
+         "answer evict refused refused\nanswer evict failed failed\n"
+         "answer evict evicted accepted\nanswer evict busy busy\nanswer evict away away\n"
+         "rules max=1 replaced=600\nat 2.8\nsee new",
+         "drain        evicting, 17 of 17 pods left, 3 leaving, 1 force-deleted, 1 kept by "
+         "do-not-disrupt, 5 blocked, 1 waiting for a replacement\n"
+         "blocked      ns/budget, budget pdb-1, blocked by a PodDisruptionBudget, says 'budget'\n"
+         "             ns/budgets, blocked by more than one PodDisruptionBudget, says 'budgets'\n"
+         "             ns/failed, the API server failed to evict it, says 'failed'\n"
+         "             ns/kept, kept by do-not-disrupt\n"
+         "             ns/namespace, its namespace is terminating, says 'namespace'\n"
+         "             ns/refused, refused by an authorizer, a policy or a webhook, says "
+         "'refused'\n"
+         "             ns/replaced, waits for its replacement\n"
+         "pods         ns/agent, its DaemonSet would put it back\n"
+         "             ns/away, in back-off, the API server did not answer\n"
+         "             ns/back, bound after the cordon, may be put back again\n"
+         "             ns/busy, in back-off after 429\n"
+         "             ns/deleted, force-deleted, not yet terminating\n"
+         "             ns/ended, has ended\n"
+         "             ns/ending, already terminating\n"
+         "             ns/evicted, evicted, not yet terminating\n"
+         "             ns/new, bound a moment ago\n"
+         "             ns/proxy, tolerates the disruption taint\n"
+         "             ns/requested, its eviction is requested\n"
+         "             ns/room, waits for the evictions in flight\n"
+         "             ns/static, mirror pod of kubelet\n"
+         "             ns/stuck, should have ended more than a minute ago\n"
+         "             ns/later, waits for an earlier tier\n"},
+        {"rules t=100 karpenter\nsee late del=300/30\nsee forced grace=200\n"
+         "see left tolerates",
+         "drain        evicting, 3 of 3 pods left, 1 leaving\n"
+         "pods         ns/forced, its force-delete time has come\n"
+         "             ns/late, terminating beyond the force-delete time\n"
+         "             ns/left, left to Karpenter until its force-delete time, next evict, at "
+         "1970-01-12T13:47:49Z\n"},
+        {"rules watch\nsee web", "drain        evicting, 1 of 1 pods left\n"
+                                 "pods         ns/web, nodeclaimd evicts no pods yet\n"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        nc_auto_free char *text = status_of(rows[i].script);
+        assert_non_null(strstr(text, "drain  "));
+        assert_string_equal(strstr(text, "drain  "), rows[i].status);
+    }
+    for (enum nc_pod_reason r = NC_POD_REASON_NONE + 1; r < _NC_POD_REASON_MAX; r++) {
+        bool is_shown = r == NC_POD_REASON_GONE; /* it is not there any more */
+        for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++)
+            is_shown = is_shown || strstr(rows[i].status, nc_pod_reason_text(r));
+        if (!is_shown)
+            fail_msg("no pod shows: %s", nc_pod_reason_text(r));
+    }
 }
 
 static void test_timeline(void **state) {
@@ -377,6 +462,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_svg),           cmocka_unit_test(test_svg_scale),
         cmocka_unit_test(test_svg_long_text), cmocka_unit_test(test_tree),
         cmocka_unit_test(test_hostile),       cmocka_unit_test(test_too_much),
+        cmocka_unit_test(test_each_reason),
     };
 
     return run_group(tests, NULL, NULL);
