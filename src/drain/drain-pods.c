@@ -201,7 +201,7 @@ void nc_drain_gone(struct nc_drain *d, const char *uid, uint64_t now_usec) {
         d->so_far.deleted++;
     }
     nc_drain_mark_absent(d, e, now_usec);
-    if (e->is_evicting || e->is_marking || e->is_deleting)
+    if (nc_drain_is_requested(e))
         e->is_removed = true;
     else
         nc_drain_remove(d, e);
@@ -272,10 +272,6 @@ static void purge(struct nc_drain *d) {
             nc_drain_remove(d, d->by_uid[i - 1]);
 }
 
-static bool is_requested(const struct record *e) {
-    return e->is_evicting || e->is_marking || e->is_deleting;
-}
-
 /* Who gives up its place for this pod? One that no drain moves; else, for a pod that kubelet has
  * started, one that it has not: whoever may create pods cannot pretend that. Once one of the others
  * found no place, no further one will. */
@@ -287,7 +283,7 @@ static struct record *find_place(const struct nc_drain *d, const struct nc_pod *
         return NULL;
     for (size_t i = d->n; i > 0; i--) {
         struct record *e = d->by_order[i - 1];
-        if (is_requested(e))
+        if (nc_drain_is_requested(e))
             continue;
         if (nc_pod_excluded(&e->pod, &d->last_rules, now_usec))
             return e;

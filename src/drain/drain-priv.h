@@ -111,6 +111,10 @@ static inline uint64_t nc_sec_to_usec(uint64_t sec) {
     return sec > UINT64_MAX / NC_SEC_USEC ? UINT64_MAX : sec * NC_SEC_USEC;
 }
 
+/* A request about it is in flight. */
+static inline bool nc_drain_is_requested(const struct record *e) {
+    return e->is_evicting || e->is_marking || e->is_deleting;
+}
 /* It is on its way out: terminating, or a question that asks it to go was accepted. */
 static inline bool nc_drain_is_leaving(const struct record *e) {
     return e->pod.deletion_usec || e->evicted_usec || e->deleted_usec;

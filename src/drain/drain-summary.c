@@ -3,17 +3,10 @@
  */
 #include "drain-priv.h"
 
-/* Lines give 0 where there is no deadline. */
-static uint64_t shown_moment(const struct nc_pod *p, uint64_t t_usec) {
-    const uint64_t usec = nc_drain_force_delete_at(p, t_usec);
-
-    if (!t_usec)
-        return 0;
-    return usec ? usec : 1;
-}
-
 static void fill_line(const struct record *e, const struct nc_moments *m,
                       struct nc_drain_line *ret) {
+    const uint64_t last_usec = nc_drain_force_delete_at(&e->pod, m->rules->t_usec);
+
     *ret = (struct nc_drain_line){.pod = &e->pod,
                                   .turn = nc_pod_turn(&e->pod, m->rules),
                                   .verdict = nc_drain_judge(e, m),
@@ -21,7 +14,8 @@ static void fill_line(const struct record *e, const struct nc_moments *m,
                                   .message = ""};
     if (nc_pod_reason_kind(ret->verdict.reason) < NC_REASON_KIND_LEAVING)
         return;
-    ret->force_delete_at_usec = shown_moment(&e->pod, m->rules->t_usec);
+    if (m->rules->t_usec) /* 0 is for no deadline */
+        ret->force_delete_at_usec = last_usec ? last_usec : 1;
     if (e->refusal) {
         ret->budget = e->refusal->budget;
         ret->message = e->refusal->message;

@@ -311,7 +311,7 @@ static void apply_pod_answer(struct nc_drain *d, struct record *e,
         eviction_answered(d, e, a, reply->seed, reply->now_usec);
     else if (reply->verb == NC_DRAIN_DELETE)
         deletion_answered(d, e, a, reply->now_usec);
-    if (e->is_removed && !e->is_evicting && !e->is_marking && !e->is_deleting)
+    if (e->is_removed && !nc_drain_is_requested(e))
         nc_drain_remove(d, e);
 }
 
