@@ -71,6 +71,14 @@ void life_play(struct life_world *w, const struct life_row *rows, size_t n);
 void life_step(struct life_world *w, struct nc_life_event *e);
 void life_request_text(struct life_world *w, const char *text);
 
+/* How most stories begin: a notice is announced, the node is cordoned, its pods are listed. */
+#define LIFE_EVICTING(notice, reason)                                                              \
+    {0, "begin", "@idle"},                                                                         \
+        {1000, "notice " notice, "SAY " reason "; WRITE signal[Detected pending] @signalling"},    \
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"}, {                   \
+        1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"                           \
+    }
+
 /* A story from an empty world with default rules. */
 #define LIFE_STORY(rows)                                                                           \
     do {                                                                                           \

@@ -7,11 +7,7 @@
 /* The margin is a tenth of what logind gives; it may go on once all are gone. */
 static void test_shutdown_waits_for_the_drain(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice shutdown +31",
-         "SAY NodeShutdown; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("shutdown +31", "NodeShutdown"),
         {1030, "pods a:5", "@evicting"},
         {1040, "synced", "evict a @evicting"},
         {1050, "yes a", "@evicting"},
@@ -31,11 +27,7 @@ static void test_shutdown_waits_for_the_drain(void **state) {
 
 static void test_shutdown_goes_on_when_time_is_over(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice shutdown +31",
-         "SAY NodeShutdown; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("shutdown +31", "NodeShutdown"),
         {1030, "pods a:5", "@evicting"},
         {1040, "synced", "evict a @evicting"},
         {1050, "no a", "SAY DrainBlocked @evicting"},
@@ -122,10 +114,7 @@ static void test_shutdown_before_the_node_is_seen(void **state) {
 /* It was bound before the cordon and seen after the drain was complete. */
 static void test_late_pod(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("request drain", "Requested"),
         {1030, "synced", "LOOK @volume-wait"},
         {1040, "node", "@volume-wait"},
         {6020, "tick", "SAY NodeDrained; WRITE drained[Drained drained] @drained"},
@@ -148,10 +137,7 @@ static void test_late_pod(void **state) {
 /* Not before five seconds after the cordon. */
 static void test_finish(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("request drain", "Requested"),
         {1030, "synced", "LOOK @volume-wait"},
         {1040, "node", "@volume-wait"},
         {1040, "next", "2010 @volume-wait"},
@@ -170,10 +156,7 @@ static void test_finish(void **state) {
 static void test_linger(void **state) {
     static const struct life_row story[] = {
         {0, "rules linger=60", "@idle"},
-        {0, "begin", "@idle"},
-        {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("request drain", "Requested"),
         {1030, "synced", "LOOK @volume-wait"},
         {1040, "node", "@volume-wait"},
         {2020, "tick", "WRITE progress[VolumeWait] @volume-wait"},
@@ -191,11 +174,7 @@ static void test_linger(void **state) {
 static void test_linger_ends_with_the_time(void **state) {
     static const struct life_row story[] = {
         {0, "rules linger=300", "@idle"},
-        {0, "begin", "@idle"},
-        {1000, "notice spot +60",
-         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("spot +60", "SpotInterruption"),
         {1030, "synced", "LOOK @volume-wait"},
         {1040, "node", "@volume-wait"},
         {2020, "tick", "WRITE progress[VolumeWait] @volume-wait"},
@@ -237,11 +216,7 @@ static void test_volumes_until_time_is_over(void **state) {
 
 static void test_time_is_over_and_pods_are_left(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice spot +60",
-         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("spot +60", "SpotInterruption"),
         {1030, "pods a:30", "@evicting"},
         {1040, "synced", "evict a @evicting"},
         {1050, "no a", "SAY DrainBlocked @evicting"},
@@ -272,11 +247,7 @@ static void test_time_is_over_and_pods_are_left(void **state) {
 
 static void test_pods_never_listed(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice spot +60",
-         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("spot +60", "SpotInterruption"),
         {47000, "tick", "WRITE progress[Evicting] @evicting"},
         {54999, "tick", "@evicting"},
         {55000, "tick", "SAY DrainFailed @evicting"},
@@ -289,10 +260,7 @@ static void test_pods_never_listed(void **state) {
 /* An answer said so; the list says otherwise. */
 static void test_reported_gone(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("request drain", "Requested"),
         {1030, "pods a:30 b:30", "@evicting"},
         {1040, "synced", "evict a; evict b @evicting"},
         {1050, "gone-pod a", "@evicting"},
@@ -312,10 +280,7 @@ static void test_reported_gone(void **state) {
 /* A list that was requested before the answer does not say that the pod is gone. */
 static void test_reported_gone_while_listed(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("request drain", "Requested"),
         {1030, "pods a:30", "@evicting"},
         {1040, "gone-pod a", "@evicting"}, /* of a question before a restart, as it were */
         {1050, "synced", "LOOK; CLOSE; OPEN @volume-wait"},
@@ -329,10 +294,7 @@ static void test_reported_gone_while_listed(void **state) {
 
 static void test_withdrawn_while_a_request_is_in_flight(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("request drain", "Requested"),
         {1030, "pods a:30", "@evicting"},
         {1040, "synced", "evict a @evicting"},
         {1050, "clear request", "SAY InterruptionWithdrawn; LOOK; CLOSE @releasing"},
@@ -355,10 +317,7 @@ static void test_withdrawn_while_a_request_is_in_flight(void **state) {
 /* More than fit into one question. */
 static void test_many_pods(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("request drain", "Requested"),
         {1030,
          "pods a1 a2 a3 a4 a5 a6 a7 a8 b1 b2 b3 b4 b5 b6 b7 b8 c1 c2 c3 c4 c5 c6 c7 c8 d1 d2 d3 d4 "
          "d5 d6 d7 d8",
@@ -386,11 +345,7 @@ static void test_many_pods(void **state) {
 /* What is requested is the same, but asked once. */
 static void test_a_burst_of_pods(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice spot +120",
-         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("spot +120", "SpotInterruption"),
         {1030, "more pods a b c", "@evicting"},
         {1040, "synced", "evict a; evict b; evict c @evicting"},
         {1060, "more no a", "SAY DrainBlocked @evicting"},

@@ -22,11 +22,7 @@ static void test_notice_before_the_node(void **state) {
 /* The pods of a Node that is deleted are still there, and so is their time. */
 static void test_node_gone_in_a_drain(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice spot +120",
-         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("spot +120", "SpotInterruption"),
         {1030, "pods a:30 b:30", "@evicting"},
         {1040, "synced", "evict a; evict b @evicting"},
         {2000, "gone", "SAY NodeDeletedInDrain @evicting"},
@@ -51,11 +47,7 @@ static void test_node_gone_in_a_drain(void **state) {
 /* What is bound to another machine's Node is none of ours. */
 static void test_the_name_is_anothers(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice spot +120",
-         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("spot +120", "SpotInterruption"),
         {1030, "pods a:30", "@evicting"},
         {1040, "synced", "evict a @evicting"},
         {2000, "gone", "SAY NodeDeletedInDrain @evicting"},
@@ -71,11 +63,7 @@ static void test_the_name_is_anothers(void **state) {
 /* Everything that was written went with the old Node. */
 static void test_node_gone_and_back_as_another(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice spot +120",
-         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("spot +120", "SpotInterruption"),
         {1030, "pods a:30", "@evicting"},
         {1040, "synced", "evict a @evicting"},
         {2000, "gone", "SAY NodeDeletedInDrain @evicting"},
@@ -127,11 +115,7 @@ static void test_node_gone_when_drained(void **state) {
 /* Whoever uncordons a node that is about to end is told, and may do it again. */
 static void test_our_cordon_is_lifted(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice spot +120",
-         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("spot +120", "SpotInterruption"),
         {1030, "pods a:30", "@evicting"},
         {1040, "synced", "evict a @evicting"},
         {2000, "node -cordoned", "WRITE cordon[Evicting cordon record] @evicting"},
@@ -152,10 +136,7 @@ static void test_our_cordon_is_lifted(void **state) {
 /* Nothing is lost where it has no deadline. */
 static void test_our_cordon_is_lifted_without_a_deadline(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("request drain", "Requested"),
         {1030, "pods a:30", "@evicting"},
         {1040, "synced", "evict a @evicting"},
         {3000, "node -cordoned", "WRITE progress[Evicting] @evicting"},
@@ -274,11 +255,7 @@ static void test_cordon_lifted_by_a_person(void **state) {
 /* A Node that goes stays cordoned. */
 static void test_held_by_deletion(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice spot +120",
-         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("spot +120", "SpotInterruption"),
         {1500, "meta deleting", "LOOK @evicting"},
         {2000, "clear spot", "SAY InterruptionWithdrawn; CLOSE @releasing"},
         {2010, "node", "WRITE release[-] @releasing"},
@@ -294,11 +271,7 @@ static void test_held_by_deletion(void **state) {
 /* Karpenter's candidate: released when it is no candidate any more. */
 static void test_held_by_the_taint(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice spot +120",
-         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("spot +120", "SpotInterruption"),
         {2000, "clear spot", "SAY InterruptionWithdrawn; LOOK; CLOSE @releasing"},
         {2010, "node taint", "WRITE release[-] @releasing"},
         {2020, "ok", "WRITE calm[ !pending] @releasing"},
@@ -333,11 +306,7 @@ static void test_withdrawn_while_the_cordon_is_written(void **state) {
 
 static void test_noticed_again_while_released(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice spot +120",
-         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("spot +120", "SpotInterruption"),
         {2000, "clear spot", "SAY InterruptionWithdrawn; LOOK; CLOSE @releasing"},
         {2010, "node", "WRITE release[- uncordon unrecord unlabel] @releasing"},
         {2015, "notice spot +120", "SAY SpotInterruption @signalling"},
@@ -373,11 +342,7 @@ static void test_label_held_by_the_taint(void **state) {
 
 static void test_node_replaced_while_pods_are_watched(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice spot +120",
-         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("spot +120", "SpotInterruption"),
         {1030, "pods a:30", "@evicting"},
         {1040, "synced", "evict a @evicting"},
         {2000, "set -status -record -cordoned -pending -label-ours -label", "@evicting"},

@@ -25,11 +25,7 @@ static void test_restart_while_signalling(void **state) {
 /* No second signal, no second cordon; who was asked is seen to be leaving. */
 static void test_restart_while_evicting(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice spot +120",
-         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("spot +120", "SpotInterruption"),
         {1030, "pods a:30 b:30", "@evicting"},
         {1040, "synced", "evict a; evict b @evicting"},
         {1050, "yes a", "@evicting"},
@@ -48,11 +44,7 @@ static void test_restart_while_evicting(void **state) {
 
 static void test_restart_when_drained(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice spot +120",
-         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("spot +120", "SpotInterruption"),
         {1030, "synced", "LOOK @volume-wait"},
         {1040, "node", "@volume-wait"},
         {6020, "tick", "SAY NodeDrained; WRITE drained[Drained drained] @drained"},
@@ -76,11 +68,7 @@ static void test_restart_when_drained(void **state) {
 /* It was drained when it was saved; a pod came since, and left a volume behind. */
 static void test_restart_when_drained_no_more(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice spot +120",
-         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("spot +120", "SpotInterruption"),
         {1030, "synced", "LOOK @volume-wait"},
         {1040, "node", "@volume-wait"},
         {6020, "tick", "SAY NodeDrained; WRITE drained[Drained drained] @drained"},
@@ -101,11 +89,7 @@ static void test_restart_when_drained_no_more(void **state) {
 /* Nothing is undone before every source was observed. */
 static void test_restart_and_withdrawn_meanwhile(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice spot +120",
-         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("spot +120", "SpotInterruption"),
         {2000, "restart", "@evicting"},
         {2100, "node", "WRITE progress[Evicting]; OPEN @evicting"},
         {2200, "clear spot", "SAY InterruptionWithdrawn; CLOSE @releasing"},
@@ -128,11 +112,7 @@ static void test_restart_and_withdrawn_meanwhile(void **state) {
 /* The Node itself tells that the cordon is ours. */
 static void test_state_lost(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice spot +120",
-         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("spot +120", "SpotInterruption"),
         {2000, "crash", "@idle"},
         {2100, "meta", "LOOK @idle"},
         {2110, "node", "@idle"},
@@ -148,11 +128,7 @@ static void test_state_lost(void **state) {
 /* Our cordon is found on the Node and is not made again. */
 static void test_state_lost_and_still_announced(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice spot +120",
-         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("spot +120", "SpotInterruption"),
         {2000, "crash", "@idle"},
         {2100, "node", "@idle"},
         {2200, "notice spot +120",
@@ -166,11 +142,7 @@ static void test_state_lost_and_still_announced(void **state) {
 
 static void test_state_lost_between_release_and_clearing(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice spot +120",
-         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("spot +120", "SpotInterruption"),
         {2000, "clear spot", "SAY InterruptionWithdrawn; LOOK; CLOSE @releasing"},
         {2010, "node", "WRITE release[- uncordon unrecord unlabel] @releasing"},
         {2020, "ok", "SAY NodeReleased; WRITE calm[ !pending] @releasing"},
@@ -212,11 +184,7 @@ static void test_reboot(void **state) {
 /* The policy was drain and is report: pods stay, our cordon goes. */
 static void test_rules_read_again(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice spot +120",
-         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("spot +120", "SpotInterruption"),
         {1030, "pods a:30", "@evicting"},
         {1040, "synced", "evict a @evicting"},
         {2000, "rules spot=report", "LOOK; CLOSE @reported"},
@@ -337,10 +305,7 @@ static void test_mode_auto_keeps_force_deletes(void **state) {
 static void test_mode_always(void **state) {
     static const struct life_row story[] = {
         {0, "rules mode=always", "@idle"},
-        {0, "begin", "@idle"},
-        {1000, "notice deletion", "SAY Requested; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("deletion", "Requested"),
         {1030, "pods a:30", "@evicting"},
         {1040, "synced", "evict a @evicting"},
     };
@@ -352,11 +317,7 @@ static void test_mode_always(void **state) {
 /* It says signalled and cordoned; the Node was released since. */
 static void test_saved_state_is_older_than_the_node(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice spot +120",
-         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("spot +120", "SpotInterruption"),
         {2000, "restart", "@evicting"},
         {2010, "set -status -record -cordoned -pending -label-ours -label", "@evicting"},
         {2020, "meta", "LOOK; WRITE signal[Detected pending] @signalling"},
@@ -405,11 +366,7 @@ static void test_a_refused_write_is_tried_again_after_a_restart(void **state) {
 
 static void test_node_replaced_while_we_were_away(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice spot +120",
-         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("spot +120", "SpotInterruption"),
         {2000, "restart", "@evicting"},
         {2010, "set -status -record -cordoned -pending -label-ours -label", "@evicting"},
         {2020, "node uid=u2", "WRITE signal[Detected pending] @signalling"},
@@ -422,11 +379,7 @@ static void test_node_replaced_while_we_were_away(void **state) {
 /* The machine is back: what the shutdown left on the Node is undone. */
 static void test_reboot_after_a_shutdown(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice shutdown +30",
-         "SAY NodeShutdown; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("shutdown +30", "NodeShutdown"),
         {1030, "synced", "LOOK @volume-wait"},
         {1040, "node", "@volume-wait"},
         {6020, "tick", "SAY NodeDrained; WRITE drained[Drained drained] @drained"},

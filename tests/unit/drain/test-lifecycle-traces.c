@@ -25,11 +25,7 @@ static void test_weaker_then_stronger(void **state) {
 
 static void test_stronger_then_weaker(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice spot +120",
-         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("spot +120", "SpotInterruption"),
         {1030, "pods a:30", "@evicting"},
         {1040, "synced", "evict a @evicting"},
         {1050, "notice rebalance", "SAY RebalanceRecommended @evicting"},
@@ -45,10 +41,7 @@ static void test_stronger_then_weaker(void **state) {
 /* A graceful request drains; the spot notice that follows brings the force-delete times. */
 static void test_earliest_deadline(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("request drain", "Requested"),
         {1030, "pods a:30 b:3600", "@evicting"},
         {1040, "synced", "evict a; evict b @evicting"},
         {1050, "no a", "SAY DrainBlocked @evicting"},
@@ -75,11 +68,7 @@ static void test_earliest_deadline(void **state) {
 
 static void test_deadline_moves_earlier(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice request drain +300",
-         "SAY Requested; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("request drain +300", "Requested"),
         {1030, "pods a:30", "@evicting"},
         {1040, "synced", "evict a @evicting"},
         {1050, "no a", "SAY DrainBlocked @evicting"},
@@ -98,11 +87,7 @@ static void test_deadline_moves_earlier(void **state) {
 
 static void test_deadline_moves_later(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice request drain +60",
-         "SAY Requested; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("request drain +60", "Requested"),
         {1030, "pods a:30", "@evicting"},
         {1040, "synced", "evict a @evicting"},
         {1050, "no a", "SAY DrainBlocked @evicting"},
@@ -120,11 +105,7 @@ static void test_deadline_moves_later(void **state) {
 /* Everything is forced at once, and the failure is said. */
 static void test_deadline_in_the_past(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice spot +0",
-         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("spot +0", "SpotInterruption"),
         {1030, "pods a:30", "SAY DrainForced; evict a @evicting"},
         {1030, "again a", "mark a @evicting"},
         {1030, "yes a", "delete a 1 @evicting"},
@@ -164,10 +145,7 @@ static void test_begin_ahead(void **state) {
 
 static void test_source_cleared_while_another_drains(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("request drain", "Requested"),
         {1030, "pods a:30", "@evicting"},
         {1040, "synced", "evict a @evicting"},
         {1050, "no a", "SAY DrainBlocked @evicting"},
@@ -250,11 +228,7 @@ static void test_spot_from_notice_to_drained(void **state) {
 
 static void test_withdrawn(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice spot +120",
-         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("spot +120", "SpotInterruption"),
         {2000, "clear spot", "SAY InterruptionWithdrawn; LOOK; CLOSE @releasing"},
         {2010, "node", "WRITE release[- uncordon unrecord unlabel] @releasing"},
         {2020, "ok", "SAY NodeReleased; WRITE calm[ !pending] @releasing"},
@@ -282,11 +256,7 @@ static void test_ignored(void **state) {
 static void test_margin_that_is_longer_than_the_time(void **state) {
     static const struct life_row story[] = {
         {0, "rules margin=600", "@idle"},
-        {0, "begin", "@idle"},
-        {1000, "notice spot +120",
-         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("spot +120", "SpotInterruption"),
         {1030, "pods a:30", "SAY DrainForced; evict a @evicting"},
         {1035, "again a", "mark a @evicting"},
         {1040, "yes a", "delete a 1 @evicting"},

@@ -105,10 +105,7 @@ static void test_refused_for_good(void **state) {
 
 static void test_progress_once_a_second(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("request drain", "Requested"),
         {1030, "pods a:30 b:30 c:30", "@evicting"},
         {1040, "synced", "evict a; evict b; evict c @evicting"},
         {1100, "lost a", "@evicting"},
@@ -166,10 +163,7 @@ static void test_answer_of_the_write_gets_lost(void **state) {
 
 static void test_blocked_once_in_thirty_seconds(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("request drain", "Requested"),
         {1030, "pods a:30 b:30", "@evicting"},
         {1040, "synced", "evict a; evict b @evicting"},
         {1050, "no a", "SAY DrainBlocked @evicting"},
@@ -237,10 +231,7 @@ static void test_cleared_twice(void **state) {
 
 static void test_another_ending_of_the_same_source(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("request drain", "Requested"),
         {2000, "notice request drain id=two word=Upgrade",
          "SAY Requested; WRITE signal[Evicting pending] @evicting"},
         {2010, "ok", "@evicting"},
@@ -271,10 +262,7 @@ static void test_patience_begins_anew(void **state) {
  * none. */
 static void test_release_gets_lost_and_noticed_again(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("request drain", "Requested"),
         {2000, "clear request", NULL},
         {2010, "node", "WRITE release[- uncordon unrecord unlabel] @releasing"},
         {2100, "notice request drain id=two", "SAY Requested @signalling"},
