@@ -67,7 +67,7 @@ void nc_drain_gone(struct nc_drain *d, const char *uid, uint64_t now_usec);
 enum nc_drain_verb { NC_DRAIN_EVICT = 1, NC_DRAIN_MARK, NC_DRAIN_DELETE };
 const char *nc_drain_verb_name(enum nc_drain_verb v); /* NULL, "evict", "mark", "delete" */
 
-/* Why a pod is not evicted: identifier, as what it is counted, its name, what a person is told. A
+/* Why a pod is not evicted: identifier, as what it is counted, its name, its text. A
  * blocked one was refused the last time (not by a server that is busy or away), and stays so until
  * an eviction is accepted. */
 #define NC_POD_REASONS(R)                                                                          \

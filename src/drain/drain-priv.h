@@ -1,7 +1,7 @@
 /*
  * How a drain keeps its pods: one record each, found by uid and walked in the order of the drain.
  *
- * drain-pods.c owns the table, verdict.c decides, drain.c acts on that, drain-summary.c tells.
+ * drain-pods.c owns the table, verdict.c decides, drain.c acts on that, drain-summary.c reports.
  * Records do not move while they live, so a pod may be borrowed until it is replaced or removed.
  */
 #ifndef NC_DRAIN_PRIV_H
@@ -12,7 +12,7 @@
 #define NC_SEC_USEC 1000000ull
 #define NC_DRAIN_DROPPED_KINDS 3
 
-/* Why it could not go the last time it was asked to; what people are told. */
+/* Why its last eviction or deletion was refused; what is reported. */
 struct refusal {
     enum nc_pod_answer_kind kind;
     char budget[sizeof(((struct nc_pod_answer *)NULL)->budget)];
@@ -25,7 +25,7 @@ struct record {
     uint64_t not_before_usec[2];           /* no eviction before: the pause after a refusal;
                                        without a deadline, with one */
     uint64_t requested_usec;               /* when an eviction was requested first; 0 = never */
-    uint64_t new_usec;                     /* not asked in any way before: the API server may not
+    uint64_t new_usec;                     /* nothing is requested before: the API server may not
                                               know of it yet */
     uint64_t evict_usec, delete_sent_usec; /* when either was requested last */
     uint64_t evicted_usec;     /* when the eviction that was accepted was requested; 0 = none was */
@@ -33,7 +33,7 @@ struct record {
     uint64_t delete_usec;      /* no deletion before: the pause after the last */
     uint64_t mark_usec;        /* when it was marked last; 0 = never */
     uint64_t delete_grace_sec; /* of the last deletion */
-    unsigned evictions, marks, deletions;      /* how often it was asked */
+    unsigned evictions, marks, deletions;      /* how often each was requested */
     unsigned refusals;                         /* in a row, of the kind `refused` */
     enum nc_pod_answer_kind refused;           /* what the last eviction met; 0 = nothing */
     bool is_evicting, is_marking, is_deleting; /* questions in flight */
@@ -90,7 +90,7 @@ struct nc_moments {
 };
 struct nc_moments nc_drain_moments(const struct nc_drain *d, const struct nc_drain_rules *r,
                                    uint64_t now_usec);
-struct nc_verdict nc_drain_judge(const struct record *e, const struct nc_moments *m);
+struct nc_verdict nc_drain_verdict(const struct record *e, const struct nc_moments *m);
 
 /* UINT64_MAX without T. */
 uint64_t nc_drain_force_delete_at(const struct nc_pod *p, uint64_t t_usec);

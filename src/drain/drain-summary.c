@@ -1,5 +1,5 @@
 /*
- * What a drain tells of itself: counts, and a line for each pod. Changes nothing.
+ * What a drain reports of itself: counts, and a line for each pod. Changes nothing.
  */
 #include "drain-priv.h"
 
@@ -9,7 +9,7 @@ static void fill_line(const struct record *e, const struct nc_moments *m,
 
     *ret = (struct nc_drain_line){.pod = &e->pod,
                                   .turn = nc_pod_turn(&e->pod, m->rules),
-                                  .verdict = nc_drain_judge(e, m),
+                                  .verdict = nc_drain_verdict(e, m),
                                   .budget = "",
                                   .message = ""};
     if (nc_pod_reason_kind(ret->verdict.reason) < NC_REASON_KIND_LEAVING)
@@ -38,7 +38,7 @@ size_t nc_drain_lines(const struct nc_drain *d, const struct nc_drain_rules *r, 
 
 static void count(const struct record *e, const struct nc_moments *m,
                   struct nc_drain_summary *ret) {
-    const enum nc_pod_reason reason = nc_drain_judge(e, m).reason;
+    const enum nc_pod_reason reason = nc_drain_verdict(e, m).reason;
     const enum nc_reason_kind kind = nc_pod_reason_kind(reason);
 
     ret->total += e->was_eligible || kind >= NC_REASON_KIND_LEAVING;

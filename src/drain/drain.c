@@ -1,7 +1,7 @@
 /*
  * The drain: acts on the verdicts that are due, and takes in what an answer changes.
  *
- * nc_drain_step acts on those whose moment has come, nc_drain_next tells the nearest that has not,
+ * nc_drain_step acts on those whose moment has come, nc_drain_next names the nearest that has not,
  * so the two cannot disagree.
  */
 #include "nc/drain.h"
@@ -70,13 +70,13 @@ static struct nc_drain_action request_pod(struct nc_drain *d, struct record *e,
         e->delete_grace_sec = a.grace_sec;
         break;
     }
-    *v = nc_drain_judge(e, m);
+    *v = nc_drain_verdict(e, m);
     return a;
 }
 
-/* Judges each pod, in their order, and notes who is eligible. Must anybody go by force? Mostly
- * nobody must, and this is asked after whatever happens to any pod. */
-static bool judge_pods(struct nc_drain *d, const struct nc_moments *m, struct nc_verdict *ret) {
+/* Makes the verdict on each pod, in their order, and notes who is eligible. Must anybody go by
+ * force? Mostly nobody must, and this is asked after whatever happens to any pod. */
+static bool make_verdicts(struct nc_drain *d, const struct nc_moments *m, struct nc_verdict *ret) {
     bool is_due = false;
 
     d->max_requested = nc_drain_max_requested(m->rules);
@@ -84,7 +84,7 @@ static bool judge_pods(struct nc_drain *d, const struct nc_moments *m, struct nc
     for (size_t i = 0; i < d->n; i++) {
         struct record *e = d->by_order[i];
         nc_drain_warn_of_order(d, e);
-        ret[i] = nc_drain_judge(e, m);
+        ret[i] = nc_drain_verdict(e, m);
         if (nc_pod_reason_kind(ret[i].reason) >= NC_REASON_KIND_LEAVING)
             e->was_eligible = true;
         is_due = is_due || (ret[i].is_by_force && ret[i].at_usec <= m->now_usec);
@@ -143,7 +143,7 @@ size_t nc_drain_step(struct nc_drain *d, const struct nc_drain_rules *r, uint64_
     nc_auto_free struct nc_verdict *verdicts = nc_calloc(d->n + 1, sizeof(*verdicts));
     size_t n = 0, next;
 
-    for (size_t k = judge_pods(d, &m, verdicts) ? 0 : NC_ARRAY_SIZE(verbs);
+    for (size_t k = make_verdicts(d, &m, verdicts) ? 0 : NC_ARRAY_SIZE(verbs);
          k < NC_ARRAY_SIZE(verbs); k++)
         for (size_t i = 0; i < d->n && n < room; i++) {
             struct nc_verdict *v = &verdicts[i];
@@ -162,7 +162,7 @@ uint64_t nc_drain_next(const struct nc_drain *d, const struct nc_drain_rules *r,
     uint64_t next = UINT64_MAX;
 
     for (size_t i = 0; i < d->n; i++) {
-        const struct nc_verdict v = nc_drain_judge(d->by_order[i], &m);
+        const struct nc_verdict v = nc_drain_verdict(d->by_order[i], &m);
         if (v.at_usec < next)
             next = v.at_usec;
         if (v.changes_usec < next)

@@ -101,7 +101,7 @@ enum nc_pod_reason nc_pod_excluded(const struct nc_pod *p, const struct nc_drain
     return now_usec > stuck_usec(p) ? NC_POD_REASON_STUCK : NC_POD_REASON_NONE;
 }
 
-/* P2: Karpenter does not evict it: it is not asked before its force-delete time. */
+/* P2: Karpenter does not evict it: it is not evicted before its force-delete time. */
 static bool is_karpenters(const struct nc_pod *p, const struct nc_drain_rules *r) {
     return p->tolerates_disrupted && r->karpenter_drains && !has_order(p, r);
 }
@@ -118,7 +118,7 @@ static uint64_t kept_until(const struct nc_pod *p, uint64_t now_usec) {
     return p->never_disrupt ? UINT64_MAX : p->keep_until_usec;
 }
 
-/* Its replacement is waited for, and not it is asked to go. */
+/* Its replacement is waited for. */
 static bool is_waiting(const struct record *e, const struct nc_moments *m) {
     return e->pod.is_replacement_first && m->rules->may_evict && !nc_drain_is_leaving(e)
            && !nc_pod_is_kept(&e->pod, m->now_usec) && m->now_usec < m->rules->replaced_by_usec
@@ -246,7 +246,7 @@ static enum nc_pod_reason refused_as(const struct refusal *refusal) {
     return refusal ? by_kind[refusal->kind] : NC_POD_REASON_NONE;
 }
 
-/* Something keeps it until then. Told is what keeps it now, the first of all. */
+/* Something keeps it until then. The reason is the first that keeps it now. */
 static void keep(struct nc_verdict *v, const struct nc_moments *m, enum nc_pod_reason reason,
                  uint64_t until_usec) {
     if (v->reason == NC_POD_REASON_NONE && until_usec > m->now_usec)
@@ -259,8 +259,8 @@ static uint64_t always_if(bool condition) {
     return condition ? UINT64_MAX : 0;
 }
 
-/* When it may be asked to go, and why not before: a rule each. */
-static struct nc_verdict judge_gently(const struct record *e, const struct nc_moments *m) {
+/* When it may be evicted, and why not before: a rule each. */
+static struct nc_verdict graceful_verdict(const struct record *e, const struct nc_moments *m) {
     const struct nc_drain_rules *r = m->rules;
     const struct nc_pod *p = &e->pod;
     const bool is_forced = m->now_usec >= nc_drain_force_delete_at(p, r->t_usec);
@@ -272,7 +272,7 @@ static struct nc_verdict judge_gently(const struct record *e, const struct nc_mo
     if (!is_forced && p->is_replacement_first && r->may_evict)
         keep(&v, m, NC_POD_REASON_REPLACEMENT, r->replaced_by_usec);
     if (v.reason == NC_POD_REASON_NONE)
-        v.reason = refused_as(e->refusal); /* told until it is accepted, the pause over or not */
+        v.reason = refused_as(e->refusal); /* also when the pause is over: until one is accepted */
     keep(&v, m, NC_POD_REASON_REQUESTED, always_if(e->is_evicting || e->is_deleting));
     keep(&v, m, NC_POD_REASON_FORCED, always_if(is_forced));
     keep(&v, m, NC_POD_REASON_NOT_BEGUN, always_if(!r->may_evict));
@@ -315,7 +315,7 @@ static uint64_t next_change(const struct record *e, const struct nc_moments *m) 
     return next;
 }
 
-struct nc_verdict nc_drain_judge(const struct record *e, const struct nc_moments *m) {
+struct nc_verdict nc_drain_verdict(const struct record *e, const struct nc_moments *m) {
     const enum nc_pod_reason excluded =
         e->is_gone ? NC_POD_REASON_GONE : nc_pod_excluded(&e->pod, m->rules, m->now_usec);
     struct nc_verdict v = {.at_usec = UINT64_MAX, .changes_usec = UINT64_MAX, .reason = excluded};
@@ -323,7 +323,7 @@ struct nc_verdict nc_drain_judge(const struct record *e, const struct nc_moments
 
     if (excluded != NC_POD_REASON_NONE)
         return v;
-    v = judge_gently(e, m);
+    v = graceful_verdict(e, m);
     force = due_by_force(e, m);
     if (force.usec <= m->now_usec || force.usec < v.at_usec) {
         v.verb = force.verb;
