@@ -1,4 +1,5 @@
-"""The documentation, tried: its example documents are accepted, and its links within and between pages lead to headings that exist."""
+"""The documentation, tried: its example documents are accepted, its links within and between pages lead to headings that exist, and a
+block of commands is run by ./dev docs or says why not."""
 
 from __future__ import annotations
 
@@ -71,6 +72,34 @@ class Docs(unittest.TestCase):
                 to = (page.parent / path) if path else page
                 with self.subTest(page=page.name, link=f"{path}#{anchor}"):
                     self.assertIn(anchor, headings(to))
+
+    def test_command_blocks_are_run_or_say_why_not(self) -> None:
+        rows = [
+            ("```sh\ntrue\nfalse\n```\n", "page:1: true\npage:1: false\n"),
+            ("Text:\n\n    true    # a comment\n\n    # another\n    false\nEnd\n", "page:3: true\npage:3: false\n"),
+            ("1. Text\n   more\n\n       true\n", "page:4: true\n"),
+            ("Text\n    is no block\n\n* nor\n\n  is this\n", ""),
+            ("```\nfor x in 1; do\n  a \\\n  b\ndone\n```\n", "page:1: for x in 1; do ...\n"),
+            ("```yaml\na: b\n```\n", ""),
+            ("<!-- not run: why -->\n\n```sh\ntrue\n```\n\n    false\n", "page:7: false\nnot run: page:3: true: why\n"),
+            ("<!-- not run -->\n\n    true\n", "page: line 1: a mark without a reason\n"),
+            ("<!-- not run: -->\n\n    true\n", "page: line 1: a mark without a reason\n"),
+            ("<!-- not run: why -->\n\nText\n", "page: line 2: no block after a mark\n"),
+            ("<!-- not run: why -->\n", "page: line 1: no block after a mark\n"),
+            ("<!-- not run: why -->\n\n```yaml\na: b\n```\n", "page: line 3: no command, and marked\n"),
+            ("```sh\n(true\n```\n", "page: line 1: bash cannot read: (true\n\n"),
+        ]
+        page = Path(self.enterContext(TemporaryDirectory())) / "page"
+        for text, wanted in rows:
+            with self.subTest(text=text):
+                page.write_text(text)
+                command = [TOP / "tests/docs/run.py", "--list", page]
+                done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+                self.assertEqual((done.stdout + done.stderr).replace(f"{page.parent}/", ""), wanted)
+                self.assertEqual(done.returncode, "page: " in wanted)
+        done = subprocess.run([TOP / "tests/docs/run.py", "--list"], capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"README.md:\d+: ./dev test\n")
 
 
 if __name__ == "__main__":
