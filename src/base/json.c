@@ -151,6 +151,15 @@ static bool is_special_to_yaml(uint32_t c) {
            || c == 0xffff;
 }
 
+/* As many bytes as stand for themselves, and begin or end no string. */
+static size_t plain_run(const char *text) {
+    size_t n = 0;
+
+    while (text[n] >= 0x20 && text[n] < 0x7f && text[n] != '"' && text[n] != '\\')
+        n++;
+    return n;
+}
+
 /* What cJSON printed, which has no space outside of strings: lines and spaces where an indent is
  * wanted, and in strings what others could not read. */
 static int add_printed(struct nc_buf *out, const char *text, unsigned indent) {
@@ -160,6 +169,11 @@ static int add_printed(struct nc_buf *out, const char *text, unsigned indent) {
 
     for (size_t n; text < end && r >= 0; text += n) {
         uint32_t c = 0;
+        n = in_string || !indent ? plain_run(text) : 0;
+        if (n > 0) {
+            r = nc_buf_add(out, text, n);
+            continue;
+        }
         n = nc_utf8_next(text, (size_t)(end - text), &c);
         if (n == 0 || is_special_to_yaml(c)) {
             r = n ? nc_buf_printf(out, "\\u%04x", c) : nc_buf_puts(out, "\xef\xbf\xbd");

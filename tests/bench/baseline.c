@@ -7,6 +7,7 @@
  * own work; it knows nothing and reads nothing else. Each library is touched once, so that the
  * linker keeps it.
  */
+#include <cjson/cJSON.h>
 #include <curl/curl.h>
 #include <expat.h>
 #include <openssl/crypto.h>
@@ -23,8 +24,8 @@ static size_t count_bytes(char *data, size_t size, size_t n, void *userdata) {
 }
 
 static int touch_libraries(void) {
-    bool all =
-        yaml_get_version_string() && zlibVersion() && OpenSSL_version_num() && XML_ExpatVersion();
+    bool all = yaml_get_version_string() && zlibVersion() && OpenSSL_version_num()
+               && XML_ExpatVersion() && cJSON_Version();
     return all && sd_booted() >= 0 ? 0 : -1;
 }
 

@@ -2,8 +2,8 @@
  * reader-differ READER: our half of a comparison with an independent reader of the same texts.
  *
  * Reads lines of tab-separated fields in hexadecimal and answers each with one line (differ.h). The
- * other halves are tests/conformance/components/readers (Go, botocore) and
- * tests/integration/test_mime_differ.py.
+ * other halves are tests/conformance/components/readers (Go, botocore), and
+ * tests/integration/test_json_differ.py and test_mime_differ.py (Python).
  */
 #include <stdio.h>
 #include <string.h>
