@@ -19,8 +19,7 @@
 #include "nc/value.h"
 
 /* A Go duration of a CRD: "Never" (only where may_be_never) is UINT64_MAX; "720h", "1h30m", "90s".
- * Negative, NC_ERR_PROTOCOL, for anything else, and beyond 290 years. (nc/quantity.h may have a
- * reader of durations already: then this is a thin one over it.) */
+ * Negative, NC_ERR_PROTOCOL, for anything else, and beyond 290 years. */
 int nc_budget_duration(const char *text, bool may_be_never, uint64_t *ret_usec, struct nc_err *err);
 
 /* A cron schedule. */

@@ -113,7 +113,7 @@
 #define NC_CONTROL_RELAY_PAST_USEC (600ull * 1000000)
 #define NC_CONTROL_WATCH_WAIT_USEC (5ull * 1000000)
 #define NC_CONTROL_REPLACE_USEC (15ull * 1000000)    /* between two requests of one Node */
-#define NC_CONTROL_LAST_WORD_USEC (300ull * 1000000) /* a deleted Node's word is waited for */
+#define NC_CONTROL_LAST_WORD_USEC (300ull * 1000000) /* for a deleted Node's drain status */
 #define NC_CONTROL_HEARTBEAT_USEC (300ull * 1000000) /* of a lifecycle action: at most so often */
 #define NC_CONTROL_HEARTBEATS_MAX_USEC (7200ull * 1000000) /* of a drain without a deadline */
 #define NC_CONTROL_STALLED_USEC (1800ull * 1000000)        /* no pod has left: no more heartbeats */
@@ -206,11 +206,11 @@ struct nc_control_event {
     uint64_t now_usec;
     const struct nc_control_rules *rules;
     enum nc_control_mode mode;
-    bool is_guess; /* of WHO: it was found out, not set */
-    /* of WHO: the API version in which NodeClaims are served, "karpenter.sh/v1beta1"; copied; NULL
+    bool is_guess; /* of MODE: it was found out, not set */
+    /* of MODE: the API version in which NodeClaims are served, "karpenter.sh/v1beta1"; copied; NULL
      * = karpenter.sh/v1 */
     const char *claims_version;
-    bool has_no_claims; /* of WHO: NodeClaims are not installed */
+    bool has_no_claims; /* of MODE: NodeClaims are not installed */
     bool leads;
     enum nc_control_kind what;
     const struct nc_value *object; /* borrowed */
@@ -250,8 +250,8 @@ const char *nc_control_verb_name(enum nc_control_verb v); /* "set-timestamp", "d
  * DeleteOptions with preconditions.uid. */
 struct nc_control_action {
     enum nc_control_verb verb;
-    uint64_t id; /* to be given back with NC_CONTROL_ANSWER; 0 for SAY and REPLACE_PODS: no answer
-                    is wanted */
+    uint64_t id; /* to be given back with NC_CONTROL_ANSWER; 0 for EMIT_EVENT and REPLACE_PODS: no
+                    answer is wanted */
     enum nc_control_kind what;
     char *name, *uid;
     struct nc_value *body;
@@ -259,7 +259,7 @@ struct nc_control_action {
     char *group;
     bool is_relay;
     uint64_t since_usec; /* of REPLACE_PODS */
-    /* of SAY */
+    /* of EMIT_EVENT */
     const char *reason; /* static, of a small fixed set */
     bool is_warning;
     char *message;
@@ -271,8 +271,8 @@ struct nc_control_actions {
 void nc_control_actions_done(struct nc_control_actions *a);
 
 struct nc_control;
-/* `standalone`: what is done where no Karpenter runs (nc/standalone.h). NULL: nothing of it; WHO
- * ALONE is then as UNKNOWN. */
+/* `standalone`: what is done where no Karpenter runs (nc/standalone.h). NULL: nothing of it; mode
+ * STANDALONE is then as UNKNOWN. */
 struct nc_standalone;
 struct nc_control *nc_control_new(const struct nc_standalone *standalone);
 struct nc_control *nc_control_free(struct nc_control *c);
@@ -303,8 +303,8 @@ struct nc_control_counts {
     size_t in_flight;         /* writes without an answer */
     uint64_t requested[_NC_CONTROL_VERB_MAX];
     uint64_t answered[_NC_CONTROL_VERB_MAX][NC_CONTROL_UNAVAILABLE + 1];
-    struct nc_histogram relays; /* word seen -> DELETE accepted */
-    uint64_t rate_limited;      /* writes that their object's share put off */
+    struct nc_histogram relays; /* drain status seen -> DELETE accepted */
+    uint64_t rate_limited;      /* writes that their object's rate limit put off */
 };
 void nc_control_count(const struct nc_control *c, uint64_t now_usec, struct nc_control_counts *ret);
 

@@ -35,7 +35,8 @@ struct nc_control_sent {
 char *nc_control_claims_version(const char *claims_path);
 /* Sends one action: every verb but END_INSTANCE (NC_ERR_BUG). What is pointed to is only read
  * during the call. `done` (may be NULL) is called once unless this fails or the request is
- * cancelled or its handle freed; `ret` may be NULL. SAY becomes an Event with the time now_usec. */
+ * cancelled or its handle freed; `ret` may be NULL. EMIT_EVENT becomes an Event with the time
+ * now_usec. */
 struct nc_control_call {
     const char *claims_path; /* "/apis/karpenter.sh/v1/nodeclaims" */
     const struct nc_control_action *action;
@@ -104,8 +105,8 @@ struct nc_leader *nc_leader_free(struct nc_leader *l); /* without release; NULL 
 
 struct nc_karpenter_found {
     /* KARPENTER where the Lease karpenter-leader-election of one of the namespaces is held and
-     * alive; ALONE where there is none, or where it has not moved for so long that nobody can hold
-     * it; UNKNOWN until one of both is sure. */
+     * alive; STANDALONE where there is none, or where it has not moved for so long that nobody can
+     * hold it; UNKNOWN until one of both is sure. */
     enum nc_control_mode mode;
     const char *holder; /* of that Lease; "" = none */
     /* Where the kinds are served, "/apis/karpenter.sh/v1/nodeclaims"; NULL = they are not
@@ -116,8 +117,8 @@ struct nc_karpenter_options {
     /* Where its Lease may be, NULL at the end; NULL = NC_KARPENTER_NAMESPACES. Copied, the first
      * NC_KARPENTER_NAMESPACES_MAX. */
     const char *const *namespaces;
-    uint64_t scan_usec; /* between two looks; 0 = NC_KARPENTER_SCAN_USEC */
-    /* After the first look that states whether there are claims, and whenever something is
+    uint64_t scan_usec; /* between two scans; 0 = NC_KARPENTER_SCAN_USEC */
+    /* After the first scan that states whether there are claims, and whenever something is
      * different from then on. Must not free the handle; the strings are valid until the next call.
      */
     void (*changed)(void *userdata, const struct nc_karpenter_found *f);

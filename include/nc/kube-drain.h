@@ -16,9 +16,9 @@
 void nc_node_view_apply(struct nc_node_view *v, const struct nc_value *object,
                         const struct nc_strv *stay);
 
-/* Where the PersistentVolumeClaim of a pod is requested; NULL where a name is none. Owned. */
+/* The path of a pod's PersistentVolumeClaim; NULL where a name is none. Owned. */
 char *nc_volume_claim_path(const char *namespace, const char *name);
-/* Where the PersistentVolume is requested that the claim names; NULL where it names none. Owned. */
+/* The path of the PersistentVolume that the claim names; NULL where it names none. Owned. */
 char *nc_volume_claim_read(const struct nc_value *claim);
 /* The volume's name as in volumesAttached; NULL where it is of no CSI driver, or bound to another
  * claim than `claim` ("namespace/name"): any claim may name any volume. Owned. */
@@ -31,7 +31,7 @@ struct nc_value *nc_node_write_body(const struct nc_node_write *w, uint64_t now_
                                     const char **ret_subresource, enum nc_kube_patch *ret_kind);
 
 /* Sends it. `done` gets the Node as the server then has it (borrowed; NULL on failure) and how it
- * ended: 403, 404 and 422 are REFUSED, all else AWAY. */
+ * ended: 403, 404 and 422 are REFUSED, all else UNAVAILABLE. */
 struct nc_node_written {
     enum nc_write_outcome outcome;
     const struct nc_value *node;

@@ -2,7 +2,7 @@
  * Leadership by a coordination.k8s.io/v1 Lease, with client-go's semantics: a process of client-go
  * can hold the same Lease before or after us.
  *
- * Pure half (core): what to do next, given what was last read and when on our own clock. As in
+ * Pure half: what to do next, given what was last read and when on our own clock. As in
  * client-go's leaderelection, the holder's clock is never trusted: a Lease is expired once its
  * record has not changed for leaseDurationSeconds by our own monotonic clock.
  */
@@ -54,7 +54,8 @@ enum nc_lease_verb nc_lease_next(struct nc_lease *l, uint64_t mono_usec);
 struct nc_value *nc_lease_body(const struct nc_lease *l, const char *namespace, const char *name,
                                bool release, uint64_t now_usec);
 /* An answer to what was asked: object NULL with status 404: it does not exist; 409: somebody was
- * faster; anything else without object: away. Sets leads. Hostile objects are refused (away). */
+ * faster; anything else without object: unavailable. Sets leads. Hostile objects are refused
+ * (unavailable). */
 void nc_lease_answer(struct nc_lease *l, enum nc_lease_verb requested,
                      const struct nc_value *object, int http_status, uint64_t mono_usec);
 /* Do we lead at this moment? False as soon as renew_usec have passed since the last renewal was

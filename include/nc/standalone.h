@@ -1,12 +1,12 @@
 /*
  * A NodeClaim's complete life where no Karpenter runs: registration, initialization, voluntary
  * disruption under budgets, drain, end. Part of the step of nc/control.h, and level-triggered as
- * all of it: for each object the ONE next write follows from what is seen now, so that a leader
+ * all of it: for each object the one next write follows from what is seen now, so that a leader
  * that was killed between two writes is followed by one that goes on where it ended. The rules, in
  * the words that the tests use:
  *
  *  - Whose. A claim with the finalizer karpenter.sh/termination is never touched, nor is its Node.
- *    What stands on a Node reports nothing about that (whoever has the node's credential may have
+ *    What stands on a Node says nothing about that (whoever has the node's credential may have
  * put it there): one of our claim is ours, and goes with that finalizer, too. A claim of another
  * API group than karpenter.sh, of a NodeClass of eks.amazonaws.com (EKS Auto Mode), or with another
  * label app.kubernetes.io/managed-by than nodeclaimd is of another controller: it is not touched,
@@ -17,7 +17,7 @@
  *    claim's (an address, and so a name, may come again with another machine); until then the one
  *    that nc/control.h says. No such Node: Registered Unknown, NodeNotFound; by identity ADMISSION
  *    two: False, MultipleNodesFound, and neither is touched.
- *  - Registration. ONE patch of the Node, with its resourceVersion: our finalizer, an
+ *  - Registration. One patch of the Node, with its resourceVersion: our finalizer, an
  * ownerReference to the claim (blockOwnerDeletion), the claim's labels and annotations, its taints
  * and startupTaints (where the Node does not have the label karpenter.sh/do-not-sync-taints=true,
  * and never a second time), karpenter.sh/unregistered gone, karpenter.sh/registered=true. Once that
@@ -36,7 +36,7 @@
  * annotation NC_ANNOTATION_OUR_TAINT states that it is ours. All other taints are left as they are.
  *  - Voluntary disruption: the claim is expired (created + expireAfter has passed; registered),
  *    drifted (its hash and the NodePool's or NodeClass's differ, of one version; initialized), or
- *    its Node's word is a rebalance recommendation (rules.rebalances; initialized). The commit
+ * its Node's drain status is a rebalance recommendation (rules.rebalances; initialized). The commit
  * point is the DELETE of the claim with its uid. It is sent where fewer of the pool's claims than
  * its budgets allow for that reason are on their way out: being deleted, a DELETE of it in flight,
  * or registered with a Node that is not Ready (the candidate itself counts once). The budgets'
@@ -68,9 +68,9 @@
  * the taint, the drain-request {id: claim-UID, reason, mode: deadline | graceful, deadline: the
  * force-delete time + margin}; the same claim has the same request, whoever writes it. A request
  * with another id is not overwritten: the state WaitingForAnotherRequest.
- *  - Drained: Unknown, Draining; True once the Node's word is Drained and is about our request, or
- *    from a source that is stronger than a request (operator, deletion, spot, shutdown), or the
- *    request's deadline has passed. Where no agent has said such a drain status for
+ *  - Drained: Unknown, Draining; True once the Node's drain status is Drained and is about our
+ * request, or from a source that is stronger than a request (operator, deletion, spot, shutdown),
+ * or the request's deadline has passed. Where no agent has said such a drain status for
  * NC_STANDALONE_RESPONSE_USEC and there is no deadline: Unknown, WaitingForAgent. VolumesDetached
  * is True with the drain status Drained; False, TerminationGracePeriodElapsed, where it was the
  * deadline that ended the wait. A Node that was deleted (the cloud's controller does so where a
@@ -88,7 +88,7 @@
  * which comes with that moment is not waited for, whoever leads; then the finalizer off. That EC2
  *    knows no such instance is not trusted of one without a Node whose claim is younger than
  *    NC_STANDALONE_LAUNCHED_USEC: it may report it for minutes after a launch, and would forget it.
- *    By identity EC2 a Node that says to be its machine is requested before that, for at most
+ *    By identity EC2 a Node that says to be its machine is asked about before that, for at most
  *    NC_STANDALONE_ENDING_USEC.
  *  - A Node with our finalizer that is being deleted and whose claim does not exist: the finalizer
  *    is taken off. Where there are claims and it cannot be told which is its own (another Node says

@@ -4,7 +4,7 @@
  * Objects are kept small: a name, a few times, flags. What only a life without Karpenter needs
  * hangs on `more` of a Node and a NodeClaim, and is there only where mode == STANDALONE; lists that
  * only registration and initialization check are dropped once those are done. Every lookup is a
- * hash lookup; nothing here walks all objects but SYNCED, LEAD, WHO, the reports and, where zones
+ * hash lookup; nothing here walks all objects but SYNCED, LEAD, MODE, the reports and, where zones
  * take turns, the choice among a pool's claims (at most once a second a pool).
  *
  * An object that changed is put on the list of the dirty ones (nc_control_touch); at the end of the
@@ -83,12 +83,12 @@ struct control_write {
     uint64_t pause_usec;      /* after a failure: not before */
     uint64_t watch_wait_usec; /* after an accepted one: not before, unless the watch shows it */
     uint64_t awaited_rv;      /* … that is: this resourceVersion or a later one */
-    uint64_t rate_usec;       /* the share as one moment: how far ahead of time its writes are */
-    uint16_t attempts;        /* that failed in a row */
-    uint8_t verb;             /* of what is in flight, or was last: enum nc_control_verb */
-    bool is_relay;            /* that one */
-    bool waits_for_watch;     /* it was gone or has changed: the pause ends with the next SEEN */
-    bool is_held;             /* by its rate limit */
+    uint64_t rate_usec;   /* the rate limit as one moment: how far ahead of time its writes are */
+    uint16_t attempts;    /* that failed in a row */
+    uint8_t verb;         /* of what is in flight, or was last: enum nc_control_verb */
+    bool is_relay;        /* that one */
+    bool waits_for_watch; /* it was gone or has changed: the pause ends with the next SEEN */
+    bool is_held;         /* by its rate limit */
 };
 
 struct control_hook {
@@ -113,7 +113,7 @@ struct control_object {
     struct control_write write;
 };
 
-/* ---- what a node says */
+/* ---- what a node reports */
 
 enum control_phase {
     CONTROL_PHASE_NONE = 0, /* "": nothing is going on */
@@ -221,7 +221,7 @@ struct control_claim_more { /* only where mode == STANDALONE */
     bool do_not_disrupt;
     bool is_foreign;      /* of another controller: NodeClass of group eks.amazonaws.com, or a label
                              app.kubernetes.io/managed-by that is not nodeclaimd */
-    bool is_end_accepted; /* of standalone.c: END_INSTANCE was accepted */
+    bool is_end_accepted; /* END_INSTANCE was accepted */
     uint8_t truths[_CONTROL_COND_MAX]; /* control_truth */
     struct control_strings hashes;     /* one group of 4: nodepool-hash, its version,
                                         ec2nodeclass-hash, its version; "" = none */
@@ -229,14 +229,14 @@ struct control_claim_more { /* only where mode == STANDALONE */
     struct control_strings conditions; /* CONTROL_CONDITION_WIDTH each */
     struct control_claim_early *early; /* NULL: is Initialized */
 
-    /* Of standalone.c, and not touched by the readers: */
+    /* Of the standalone half, and not touched by the readers: */
     int disrupt;           /* enum nc_budget_reason + 1 that was chosen; 0 = none */
     bool waits_for_zone;   /* the budgets have room for it, and another zone has its turn */
     int disrupted;         /* where there are turns: it is leaving voluntarily, why; as disrupt */
     bool is_turn_reported; /* that it takes longer than a turn */
-    unsigned scratch;      /* yours */
+    unsigned scratch;      /* EC2 knows no such instance */
     uint64_t lost_usec;    /* the Node that it names is not seen since then; 0 = it is */
-    uint64_t scratch_usec; /* yours */
+    uint64_t scratch_usec; /* when END_INSTANCE was accepted last */
     const char
         *state; /* static: what the report states where the relay reports nothing; NULL = "" */
 };
@@ -302,7 +302,7 @@ struct control_turn {  /* of standalone: see rules.zone_turn_usec */
 };
 
 struct nc_control {
-    const struct nc_standalone *standalone; /* NULL: who is never ALONE */
+    const struct nc_standalone *standalone; /* NULL: the mode is never STANDALONE */
     struct nc_control_rules rules;
     enum nc_control_mode mode;
     bool is_guess;
@@ -321,10 +321,10 @@ struct nc_control {
     size_t n_pools_there, n_classes_there;
     size_t n_karpenter_claims; /* with Karpenter's finalizer, without another controller's mark */
 
-    struct control_queue dirty, relays, others, ends, states; /* the latter wait for a place;
-                                                                 ends, states: what EC2 is asked,
-                                                                 which is slow */
-    struct control_object **heap;                             /* by wake_usec */
+    struct control_queue dirty, relays, others, ends,
+        states; /* all but dirty wait for the concurrency limit; ends, states: what EC2 is asked,
+                   which is slow */
+    struct control_object **heap; /* by wake_usec */
     size_t n_heap, heap_room;
 
     struct control_pending { /* by id */
@@ -382,8 +382,8 @@ static inline bool nc_control_is_deleting(const struct control_claim *claim) {
 void nc_control_touch_all(struct nc_control *c);
 /* Check it again in this step (or the next one). */
 void nc_control_touch(struct nc_control *c, struct control_object *o);
-/* A SAY, within the object's rate limit and only where we lead. The reason is static; false where
- * the share holds it back. */
+/* EMIT_EVENT, within the object's rate limit and only where we lead. The reason is static; false
+ * where the rate limit holds it back. */
 bool nc_control_emit(struct nc_control *c, struct control_object *o, const char *reason,
                      bool is_warning, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
@@ -408,9 +408,9 @@ struct nc_value *nc_control_delete_options(const struct control_object *o);
  * synced, no write of the object is in flight or waiting for the watch, no pause runs, and (claims)
  * the relay wants nothing now. True: *ret is the one next write (verb, body, provider_id;
  * everything else is filled in by the caller); it may be asked again before that write is sent
- * (places, share), so it changes nothing. False: nothing to do. *next: when to look again where
- * nothing changes; UINT64_MAX = never; taken in both cases. Asked anew after each change of the
- * object, of the Node or claim that belongs to it, each end of a write, and at *next. */
+ * (concurrency, rate limit), so it changes nothing. False: nothing to do. *next: when to look again
+ * where nothing changes; UINT64_MAX = never; taken in both cases. Asked anew after each change of
+ * the object, of the Node or claim that belongs to it, each end of a write, and at *next. */
 struct control_class_ref { /* NULL = none */
     char *group, *kind, *name;
 };
@@ -456,7 +456,7 @@ static inline struct control_class *nc_control_as_class(struct control_object *o
 
 /* ---- between the files of the step: nobody else's */
 
-/* control-store.c */
+/* store.c */
 uint32_t nc_control_hash(const struct nc_control *c, const char *text);
 void nc_control_link(const struct nc_control *c, struct control_table *t, struct control_link *l,
                      const char *key);
@@ -472,7 +472,7 @@ void nc_control_wake_at(struct nc_control *c, struct control_object *o, uint64_t
 /* It, and what belongs to it: Node and claim, all claims of one Node, the claim's pool. */
 void nc_control_touch_around(struct nc_control *c, struct control_object *o);
 
-/* control-objects.c */
+/* objects.c */
 struct control_object *nc_control_put(struct nc_control *c, enum nc_control_kind k,
                                       const char *name, const char *uid);
 void nc_control_set_uid(struct nc_control *c, struct control_object *o, const char *uid);
@@ -486,7 +486,7 @@ struct control_drain_status *nc_control_drain_status_free(struct control_drain_s
 struct control_node_more *nc_control_node_more_free(struct control_node_more *m);
 struct control_claim_more *nc_control_claim_more_free(struct control_claim_more *m);
 
-/* control-read.c: negative: the object is refused, nothing has changed; 0: nothing new; 1: it was
+/* read.c: negative: the object is refused, nothing has changed; 0: nothing new; 1: it was
  * read, and touched with what belongs to it. */
 int nc_control_read(struct nc_control *c, enum nc_control_kind k, const struct nc_value *object,
                     struct control_object **ret);
@@ -520,7 +520,7 @@ void nc_control_relay_answered(struct nc_control *c, struct control_claim *claim
 /* write.c */
 /* More than so long is not trusted of a Retry-After, nor of a pause. */
 #define CONTROL_RETRY_AFTER_MAX_USEC (300ull * 1000000)
-/* EC2 and Auto Scaling have places of their own. */
+/* EC2 and Auto Scaling have a part of the concurrency to themselves. */
 bool nc_control_is_for_ec2(enum nc_control_verb verb);
 bool nc_control_is_of_lifecycle(const struct control_object *o, enum nc_control_verb verb);
 bool nc_control_may_complete(const struct nc_control *c); /* lifecycle actions */
@@ -540,7 +540,7 @@ void nc_control_answered(struct nc_control *c, const struct nc_control_event *e)
 /* rate-limit.c */
 bool nc_control_rate_allows(const struct control_object *o, uint64_t now_usec, uint64_t *ret_usec);
 void nc_control_rate_spend(struct control_object *o, uint64_t now_usec);
-/* A State that no share holds back: for what is reported once. */
+/* EMIT_EVENT that no rate limit holds back: for what is reported once. */
 void nc_control_emit_always(struct nc_control *c, const struct control_object *o,
                             const char *reason, bool is_warning, char *message);
 

@@ -256,7 +256,7 @@ struct control_claim *nc_control_naming(const struct nc_control *c, const struct
     return NULL;
 }
 
-/* A name may come again with another machine. Beside Karpenter nobody has requested providerIDs. */
+/* A name may come again with another machine. Beside Karpenter providerIDs are not kept. */
 static bool is_another_machine(const struct control_node *node, const struct control_claim *claim) {
     return node->more && node->more->provider_id && claim->more && claim->more->provider_id
            && !nc_streq(node->more->provider_id, claim->more->provider_id);

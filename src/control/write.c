@@ -1,9 +1,9 @@
 /*
- * Writes: who wants one, who may have one of the places.
+ * Writes: who wants one, who may send one.
  *
- * Each object that changed is asked what it wants; those that want something wait in one of two
- * queues, and as places become free the first of them is asked again and sent. So what is sent is
- * what is wanted at that moment, not what was wanted when it began to wait.
+ * Each object that changed is asked what it wants; those that want something wait in a queue, and
+ * as writes in flight end the first of it is asked again and sent. So what is sent is what is
+ * wanted at that moment, not what was wanted when it began to wait.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -222,7 +222,7 @@ static bool is_held(struct nc_control *c, struct control_object *o, uint64_t now
     return true;
 }
 
-/* ---- places */
+/* ---- concurrency */
 
 static size_t concurrency(const struct nc_control *c) {
     const unsigned n = c->rules.max_in_flight;
@@ -254,7 +254,7 @@ static void join_queue(struct nc_control *c, struct control_queue *q, struct con
     o->waits_in = q;
 }
 
-/* EC2 is slow: it has places of its own. */
+/* EC2 is slow: it has a part of the concurrency to itself. */
 bool nc_control_is_for_ec2(enum nc_control_verb verb) {
     return verb == NC_CONTROL_END_INSTANCE || verb == NC_CONTROL_DESCRIBE_INSTANCE
            || verb == NC_CONTROL_DESCRIBE_LIFECYCLE || verb == NC_CONTROL_RECORD_HEARTBEAT

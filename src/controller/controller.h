@@ -56,15 +56,15 @@ struct nc_controller {
     struct nc_leader *leader;
     bool leads;
 
-    /* act.c: what is done */
+    /* writer.c: what is done */
     struct nc_control *control;
     sd_event_source *timer; /* nc_control_next */
     struct nc_pending_write *pending_writes;
     struct nc_refused *refused; /* actions that could not be sent: answered after the step */
     size_t n_refused;
-    struct nc_instances *instances;           /* of aws-requests.c */
-    uint64_t event_rate_usec;                 /* the share of Events as one moment */
-    uint64_t api_boot_usec;                   /* nc_kube_boot_usec() of the last way that knew it */
+    struct nc_instances *instances; /* of aws-requests.c */
+    uint64_t event_rate_usec;       /* the rate limit of Events as one moment */
+    uint64_t api_boot_usec;         /* nc_kube_boot_usec() of the last API client that knew it */
     struct nc_control_actions waiting_events; /* Events that wait for those in flight */
     unsigned n_events_in_flight;              /* these */
 
@@ -73,7 +73,7 @@ struct nc_controller {
     uint64_t reported_pods[128];       /* whose replacement is not possible */
     size_t n_reported_pods;
 
-    /* publish.c: what is told */
+    /* publish.c: what is reported */
     struct nc_listener *listener;
     struct nc_failure failed[_NC_TROUBLE_MAX];
     uint64_t failures, events_sent, events_held, led, relists, reconnects;
@@ -82,22 +82,24 @@ struct nc_controller {
     unsigned publishes;
 };
 
-/* cluster.c. Opens whatever is watched and the leadership, on a way that is open; closes it. */
+/* cluster.c. Opens whatever is watched and the leadership, with the API client that is open; closes
+ * it. */
 int nc_controller_open(struct nc_controller *c, struct nc_err *err);
 void nc_controller_close(struct nc_controller *c);
 bool nc_controller_is_synced(const struct nc_controller *c);
 /* Why it is not; NULL where it is. Static. */
 const char *nc_controller_waits_for(const struct nc_controller *c);
-/* Do we lead by the clock, whatever was told? Posts LEAD where it is another answer than before. */
+/* Do we lead by the clock, whatever was observed? Posts LEAD where it is another answer than
+ * before. */
 void nc_controller_notice_lead(struct nc_controller *c);
 
-/* act.c. e->now_usec is filled in here. */
+/* writer.c. e->now_usec is filled in here. */
 void nc_controller_post(struct nc_controller *c, struct nc_control_event *e);
 /* The step's time: the API server's, where ours is another one. */
 uint64_t nc_controller_now(const struct nc_controller *c);
-/* Who is here, and in which version NodeClaims are served. */
+/* The mode, and in which version NodeClaims are served. */
 void nc_controller_post_mode(struct nc_controller *c);
-/* A new, empty step, which is told what stays: rules, who, whether we lead. */
+/* A new, empty step, which is told what stays: rules, mode, whether we lead. */
 void nc_controller_begin(struct nc_controller *c);
 void nc_controller_end(struct nc_controller *c);
 void nc_controller_drop_writes(struct nc_controller *c); /* without an answer */

@@ -20,7 +20,7 @@
 
 #define CHECK_USEC 10000000u
 #define PUBLISH_USEC 5000000u
-#define FILES_CHECKS 6u /* each so many looks: are the files that we came by still the same? */
+#define FILES_CHECKS 6u /* every so many checks the files that were read are compared */
 #define RELEASE_USEC 2000000u
 
 /* --- the end */

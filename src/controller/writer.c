@@ -20,7 +20,7 @@
 #define EVENT_MAX_IN_FLIGHT                                                                        \
     8u /* in flight at once: a request takes more memory than what it states */
 #define LATE_USEC 10000000u
-#define LATE_MAX 2 /* looks in a row: a clock that was set is no step that is stuck */
+#define LATE_MAX 2 /* checks in a row: a clock that was set is no step that is stuck */
 
 /* One request in flight. */
 struct nc_pending_write {
@@ -89,7 +89,7 @@ static void send_call(struct nc_controller *c, const struct nc_control_action *a
         refuse(c, a->id, err.class == NC_ERR_BUG ? NC_CONTROL_REFUSED : NC_CONTROL_UNAVAILABLE);
 }
 
-/* A share of ten a second, a hundred at once, as one moment: when all of it would be used up. */
+/* Ten a second, a hundred at once, kept as one moment: when all of it would be used up. */
 static bool may_send_event(struct nc_controller *c) {
     const uint64_t now = nc_mono_usec();
 

@@ -2,10 +2,10 @@
  * What the controller writes: one action of its step as one request, and what the answer means.
  *
  * The body comes complete from the step; here it gets a method, a path and a content type. Of what
- * the server gives back only the version matters (the watch tells the rest), so it is evicted the
- * object's spec and status out. A success that brings no object is none: somebody else has
- * answered. Asking once more does no harm, a uid or a version goes with it.
- * guard-control.c holds each to its rules.
+ * the server gives back only the version matters (the watch tells the rest), so only the object's
+ * metadata is requested. A success that brings no object is none: somebody else has answered.
+ * Asking once more does no harm, a uid or a version goes with it. guard-control.c holds each to its
+ * rules.
  */
 #include <errno.h>
 #include <string.h>

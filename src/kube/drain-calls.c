@@ -1,6 +1,5 @@
 /*
- * What a drain asks about a pod: may it leave (an eviction, which budgets may forbid), mark it, or
- * delete it.
+ * What a drain asks about a pod: evict it (which budgets may forbid), mark it, or delete it.
  *
  * Each question carries the pod's uid as a precondition, so that a pod that has been replaced under
  * the same name is never touched. One question is one request: when to ask again is the drain's

@@ -4,7 +4,7 @@
  * What is wrong in the one direction costs little (beside a Karpenter that is not there we only
  * relay), in the other much (two would write the same claims). So a Lease that is held is trusted
  * at once where its renewTime is of the last two minutes by our clock, and with any clocks as soon
- * as it is seen to move from one look to the next. That nobody is there is trusted at once only
+ * as it is seen to move from one scan to the next. That nobody is there is trusted at once only
  * where no such Lease has ever been seen; else once none has moved for as long as its holder
  * requested and a minute more, on our own clock: a restart of Karpenter (which gives the Lease up
  * and takes it again) is no absence. What cannot be seen here: a Karpenter without leader election,

@@ -1,10 +1,10 @@
 /*
- * Who else is there, and what is served: one look after the other.
+ * Who else is there, and what is served: one scan after the other.
  *
- * A look asks one question at a time: the Lease that Karpenter's replicas compete for, by its name
+ * A scan asks one question at a time: the Lease that Karpenter's replicas compete for, by its name
  * in each namespace that Karpenter may be in, then which versions of its kinds the API server has.
- * No other namespace is checked: whoever may write Leases in one of his own reports nothing about
- * the cluster. What a question that failed would have said stays as it was; only "not found" takes
+ * No other namespace is checked: whoever may write Leases in one of his own says nothing about the
+ * cluster. What a question that failed would have said stays as it was; only "not found" takes
  * something away.
  */
 #include <errno.h>
@@ -22,7 +22,7 @@
 #define TIMEOUT_USEC 10000000u
 #define MAX_BYTES ((size_t)2 << 20) /* more than an object can have in etcd */
 #define TIMER_ACCURACY_USEC 50000u
-#define SOON 6 /* what is not known yet is searched for so much earlier */
+#define SOON 6 /* what is not known yet is asked for so much earlier */
 
 enum part { CLAIMS = 0, POOLS, CLASSES, _PART_MAX };
 
@@ -50,7 +50,7 @@ struct nc_karpenter {
     sd_event_source *timer;
     struct nc_kube_req *req;
 
-    /* The look in flight. */
+    /* The scan in flight. */
     size_t at;               /* namespaces[at], then versions[at - n_namespaces] */
     struct nc_value *leases; /* {"items": those that are there} */
     char *path[_PART_MAX];
@@ -155,7 +155,7 @@ static bool is_wanted(const struct nc_karpenter *p, const struct version *v) {
     return !p->path[v->what] && !p->is_unsure[v->what];
 }
 
-/* The next question of the look, or its end. */
+/* The next question of the scan, or its end. */
 static void request_leases(struct nc_karpenter *p) {
     nc_auto_free char *path = NULL;
     struct nc_kube_call call = {.method = "GET",

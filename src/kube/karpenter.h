@@ -1,5 +1,5 @@
 /*
- * Does Karpenter run, and what is served? What its Leases say, look by look, and discovery lists.
+ * Does Karpenter run, and what is served? What its Leases say, scan by scan, and discovery lists.
  */
 #ifndef NC_KUBE_KARPENTER_H
 #define NC_KUBE_KARPENTER_H

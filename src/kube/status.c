@@ -131,7 +131,7 @@ static int parse_object(const struct nc_http_result *r, const char *what, struct
     return 0;
 }
 
-/* What the way to an API server needs, where it is the way that failed. */
+/* What the connection to an API server needs, where that has failed. */
 static void advise(enum nc_http_outcome outcome, struct nc_err *err) {
     switch (outcome) {
     case NC_HTTP_UNRESOLVED:

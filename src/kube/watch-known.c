@@ -1,5 +1,5 @@
 /*
- * What a watch has told so far, so that a fresh list tells what vanished while nobody looked.
+ * What a watch has told so far, so that a fresh list tells what vanished while nobody watched.
  *
  * One small block for each object (names, uid as its sixteen bytes, a sum over the version), sorted
  * by name: some 90 bytes for a Node, of tens of thousands. Pure.

@@ -3,7 +3,7 @@
  *
  * Between the transport and the lines: bytes go in, and out come the same items or events with only
  * the wanted members, as lines of a few hundred bytes. What the watch itself needs (names and
- * versions, and all of an ERROR event) is kept without being requested. No socket, no clock.
+ * versions, and all of an ERROR event) is kept without being named. No socket, no clock.
  */
 #include <errno.h>
 #include <string.h>

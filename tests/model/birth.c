@@ -53,7 +53,7 @@ unsigned world_bear_pod(struct world *w, bool is_daemon) {
                           : (is_daemon ? NC_TIER_PLAIN_DAEMON : NC_TIER_PLAIN);
     if (world_chance(w, 20))
         p->order = world_chance(w, 70) ? NC_POD_ORDER_LAST : NC_POD_ORDER_FIRST;
-    if (is_daemon && w->is_born) /* of what is put back no order is asked: it would be left */
+    if (is_daemon && w->is_born) /* of what is put back no order is requested: it would be left */
         p->order = NC_POD_ORDER_NONE;
     if (p->order)
         p->tier = p->order == NC_POD_ORDER_LAST ? NC_TIER_LAST : NC_TIER_PLAIN;

@@ -3,8 +3,8 @@
  *
  * It is told every event that the lifecycle is given, every action that comes back, and a few
  * truths of the world (what the API server made of a deletion, how a quiet world ends). What is
- * allowed it derives from what the daemon was shown, by itself: no decision of the program is
- * requested. The first broken rule is kept, by name.
+ * allowed it derives from what the daemon was shown, by itself: no decision of the program is asked
+ * for. The first broken rule is kept, by name.
  *
  * Pods are told apart by a number that their uid carries ("uid-07").
  */

@@ -19,7 +19,7 @@ struct world {
     uint64_t ids[4096]; /* of the writes of the last step, in their order */
     size_t n_ids;
     struct nc_buf said; /* the actions of the last step */
-    char told[256];     /* the message of the last SAY */
+    char told[256];     /* the message of the last EMIT_EVENT */
     char body[4096];    /* of the last write that has one */
     char provider[128]; /* ID of the last instance that EC2 is asked about */
 };

@@ -1,5 +1,5 @@
 /*
- * The cluster of alone-world.h: looking at it, and what most stories begin with.
+ * The cluster of standalone-world.h: looking at it, and what most stories begin with.
  */
 #include "nc/names.h"
 #include "standalone-world.h"

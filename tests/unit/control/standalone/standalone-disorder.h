@@ -1,8 +1,8 @@
 /*
- * Disorder in the cluster of alone-world.h, made of choices that a generator or a fuzzer gives:
- * objects change, words are said, answers are lost, leaders die. Each write is held against the
- * rules as the world sees them: a node is never ended before it is drained, budgets hold, what is
- * Karpenter's is not touched; and once the disorder ends, everything that is to go is gone.
+ * Disorder in the cluster of standalone-world.h, made of choices that a generator or a fuzzer
+ * gives: objects change, words are said, answers are lost, leaders die. Each write is held against
+ * the rules as the world sees them: a node is never ended before it is drained, budgets hold, what
+ * is Karpenter's is not touched; and once the disorder ends, everything that is to go is gone.
  */
 #ifndef NC_STANDALONE_DISORDER_H
 #define NC_STANDALONE_DISORDER_H

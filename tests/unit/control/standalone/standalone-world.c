@@ -1,5 +1,5 @@
 /*
- * The cluster of alone-world.h.
+ * The cluster of standalone-world.h.
  */
 #include "standalone-world.h"
 

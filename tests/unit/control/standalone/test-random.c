@@ -1,6 +1,6 @@
 /*
  * Where we are standalone: whatever happens in whatever order, under leaders that die and answers
- * that are lost, the rules of alone-disorder.h hold.
+ * that are lost, the rules of standalone-disorder.h hold.
  */
 #include "groups.h"
 #include "standalone-disorder.h"
