@@ -18,7 +18,6 @@
 #include "nc/str.h"
 #include "time-limits.h"
 
-#define LOG_EVERY_USEC 10000000u  /* of a phase that waits */
 #define LEAST_ATTEMPT_USEC 50000u /* less time than this is no attempt */
 
 static const struct nc_backoff retries = {.first_usec = 100000, .max_usec = 2000000};
@@ -27,69 +26,6 @@ static const struct nc_backoff retries = {.first_usec = 100000, .max_usec = 2000
  * (roles and access entries take effect late). */
 static bool may_pass(enum nc_err_class class) {
     return class == NC_ERR_TRANSIENT || class == NC_ERR_AUTH || class == NC_ERR_PROTOCOL;
-}
-
-static const char *default_remedy(enum nc_phase p, enum nc_err_class class) {
-    if (p == NC_PHASE_IMDS && class == NC_ERR_AUTH)
-        return "enable the instance metadata service (IMDSv2) in the instance's metadata options";
-    if (p == NC_PHASE_IMDS)
-        return "check the instance's metadata options, and that nothing on the host blocks the "
-               "link-local address";
-    if (class == NC_ERR_AUTH)
-        return "check the role's mapping to system:node:<name> in the cluster (access entry or "
-               "aws-auth), and the cluster's CA";
-    if (class == NC_ERR_CONFIG)
-        return "correct the document; `nodeclaimd check` shows what is allowed";
-    if (class == NC_ERR_HOST)
-        return "check the journal of this unit and of kubelet";
-    if (class == NC_ERR_BUG)
-        return "please report it, with the folder that `nodeclaimd render --save-facts DIR` writes";
-    return "check routes, security groups and DNS between this node and the API server";
-}
-
-static void log_failure(const struct nc_bootstrap *b, enum nc_phase p, const struct nc_err *err,
-                        const char *then) {
-    const struct nc_log_fields fields = {
-        .phase = nc_phase_name(p),
-        .error_class = nc_err_class_name(err->class),
-        .instance = b->report.instance_id,
-        .node = b->report.node,
-    };
-
-    nc_log(NC_LOG_WARNING, &fields, "%s%s%s", nc_phase_prefix(p, err->msg), err->msg, then);
-}
-
-static void fill_remedy(struct nc_err *err, enum nc_phase p) {
-    if (!*err->remedy)
-        nc_err_remedy(err, "%s", default_remedy(p, err->class));
-}
-
-uint64_t nc_report_now(const struct nc_bootstrap *b) {
-    return b->report.started_usec + (nc_mono_usec() - b->started_mono_usec);
-}
-
-uint64_t nc_phase_age(const struct nc_bootstrap *b, enum nc_phase p) {
-    const uint64_t now = nc_report_now(b), started = b->report.phases[p].started_usec;
-
-    return now > started ? now - started : 0;
-}
-
-/* Each change is in status.json; the log has the first one, and then one now and then: kubelet's
- * last lines change with each that it writes. */
-void nc_phase_waits(struct nc_bootstrap *b, enum nc_phase p, const struct nc_err *why) {
-    struct nc_err err = *why;
-    const struct nc_phase_entry *entry = &b->report.phases[p];
-    const uint64_t now = nc_mono_usec();
-
-    fill_remedy(&err, p);
-    if (entry->has_error && nc_streq(entry->error.msg, err.msg))
-        return;
-    if (!entry->has_error || now - b->channels.log_usec > LOG_EVERY_USEC) {
-        log_failure(b, p, &err, "");
-        b->channels.log_usec = now;
-    }
-    nc_report_retrying(&b->report, p, &err, nc_report_now(b));
-    nc_publish(b);
 }
 
 static int give_up(struct nc_bootstrap *b, enum nc_phase p, struct nc_err *err) {
@@ -107,7 +43,7 @@ static int give_up(struct nc_bootstrap *b, enum nc_phase p, struct nc_err *err) 
                        "%.300s; gave up at the deadline, after %u attempt%s", last.msg, attempts,
                        attempts == 1 ? "" : "s");
     }
-    fill_remedy(err, p);
+    nc_fill_remedy(err, p);
     nc_report_fail(&b->report, p, err, nc_report_now(b));
     return -EIO;
 }
@@ -223,12 +159,6 @@ static int step_identify(struct nc_bootstrap *b, struct nc_err *err) {
     return 0;
 }
 
-const struct nc_claim *nc_bootstrap_claim(const struct nc_bootstrap *b) {
-    const struct nc_plan_input in = nc_gather_input(&b->gather, b->claim.name ? &b->claim : NULL);
-
-    return nc_plan_claim(&in);
-}
-
 /* A claim of the API server's that cannot be planned with is a warning: then the documents count.
  */
 static int step_plan(struct nc_bootstrap *b, struct nc_err *err) {
@@ -323,11 +253,11 @@ static int run_step(struct nc_bootstrap *b, const struct step *step) {
         prefer_telling(b, p, &err);
         if (b->app->signal || !may_pass(err.class) || nc_app_is_late(b->app))
             return give_up(b, p, &err);
-        fill_remedy(&err, p);
+        nc_fill_remedy(&err, p);
         nc_report_retrying(&b->report, p, &err, nc_report_now(b));
         nc_publish(b);
         if (attempt == 1 || (attempt & (attempt - 1)) == 0)
-            log_failure(b, p, &err, ", trying again");
+            nc_log_failure(b, p, &err, ", trying again");
         if (b->is_connected)
             nc_publish_event_in_time(b, p);
         if (pause_before_retry(b, attempt) < 0)

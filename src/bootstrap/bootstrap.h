@@ -6,6 +6,7 @@
 
 #include "connect.h"
 #include "gather.h"
+#include "nc/host.h"
 #include "nc/report.h"
 
 /* kubelet, as a unit or as a process: start.c's. */
@@ -17,7 +18,7 @@ struct nc_kubelet_run {
     /* Its start by the wall clock of then and by the monotonic clock; 0 = nobody has told: somebody
      * else starts it. */
     uint64_t started_usec, started_mono_usec;
-    char *last_lines; /* as nc_kubelet_last_lines gives them */
+    char *last_lines; /* as nc_last_lines gives them */
     uint64_t last_lines_usec;
 };
 
@@ -68,9 +69,6 @@ struct nc_bootstrap {
     struct nc_channels channels;
 };
 
-/* The NodeClaim: the API server's, or a document's; NULL = none is known. */
-const struct nc_claim *nc_bootstrap_claim(const struct nc_bootstrap *b);
-
 /* channels.c: how the world learns of it. None of them fails a bootstrap. */
 void nc_publish(struct nc_bootstrap *b);         /* status.json and metrics.prom */
 void nc_publish_console(struct nc_bootstrap *b); /* one line on the serial console */
@@ -87,8 +85,25 @@ void nc_publish_event_in_time(struct nc_bootstrap *b, enum nc_phase p);
 void nc_publish_node(struct nc_bootstrap *b, const char *reason, const char *message,
                      bool complete);
 
+/* The phase goes on, and this is why: for the steps that wait. */
+void nc_phase_waits(struct nc_bootstrap *b, enum nc_phase p, const struct nc_err *why);
+/* A line of the log; `then`: what happens next, "" for nothing. */
+void nc_log_failure(const struct nc_bootstrap *b, enum nc_phase p, const struct nc_err *err,
+                    const char *then);
+/* What is usual in that phase, where the error has none. */
+void nc_fill_remedy(struct nc_err *err, enum nc_phase p);
+/* The time for the report: the wall clock of the start and what has passed since. A clock that is
+ * set on the way (the first NTP answer comes at boot) changes no duration. */
+uint64_t nc_report_now(const struct nc_bootstrap *b);
+uint64_t nc_phase_age(const struct nc_bootstrap *b, enum nc_phase p);
+
 /* preflight.c: who are we there, how late is the clock, is our name free, which NodeClaim is ours.
  */
+/* The NodeClaim: the API server's, or a document's; NULL = none is known. */
+const struct nc_claim *nc_bootstrap_claim(const struct nc_bootstrap *b);
+/* Negative where the Node of our name is another instance's, by its providerID. */
+int nc_check_node_is_ours(const struct nc_bootstrap *b, const struct nc_value *node,
+                          struct nc_err *err);
 int nc_step_preflight(struct nc_bootstrap *b, struct nc_err *err);
 /* Sysctls that kubelet insists on, as sentences; needs only facts and plan. */
 void nc_check_sysctls(const struct nc_facts *f, const struct nc_plan *p, struct nc_strv *sentences);
@@ -104,8 +119,6 @@ int nc_step_disks(struct nc_bootstrap *b, struct nc_err *err);
 /* Has it files, or another environment than it was started with? */
 bool nc_containerd_is_concerned(const struct nc_bootstrap *b);
 int nc_step_containerd(struct nc_bootstrap *b, struct nc_err *err);
-/* From now on network interfaces belong to the CNI. */
-int nc_write_cni_marker(const struct nc_bootstrap *b, struct nc_err *err);
 
 /* cloud-init.c: whether its stages are waited for, from the documents as they are; for the report,
  * too. */
@@ -115,8 +128,37 @@ void nc_cloud_init_decide(struct nc_bootstrap *b);
 int nc_cloud_init_wait_network(struct nc_bootstrap *b, struct nc_err *err);
 /* The same for its final stage, where that was decided; NC_ERR_TRANSIENT at the deadline. */
 int nc_cloud_init_wait_final(struct nc_bootstrap *b, struct nc_err *err);
+/* The connection to systemd, b->kubelet.units, made where it is not there; waits for the system bus
+ * where the machine is still booting. */
+int nc_units_open(struct nc_bootstrap *b, struct nc_err *err);
 
-/* start.c: kubelet. */
+/* due.c: what must be done over D-Bus because a file has changed.
+ *
+ * It is written down before the file changes and forgotten once it is done: a run that ended in
+ * between leaves it to the next one, which finds nothing to write. Below /run: after a reboot all
+ * is read anew anyway. */
+enum nc_due {
+    NC_DUE_RELOAD = 0, /* systemd reads its files again */
+    NC_DUE_RESOLVER,   /* each other: the unit is started again */
+    NC_DUE_DISKS,
+    NC_DUE_CONTAINERD,
+    NC_DUE_KUBELET,
+    _NC_DUE_MAX
+};
+bool nc_is_due(const struct nc_bootstrap *b, enum nc_due d);
+void nc_due_done(struct nc_bootstrap *b, enum nc_due d);
+/* Brings one stage of the files to disk; what is due by that is written down before. Adds to
+ * *count. */
+int nc_apply_stage(struct nc_bootstrap *b, const struct nc_fileset *files, enum nc_file_stage stage,
+                   struct nc_apply_result *count, struct nc_err *err);
+
+/* start.c: kubelet, and other units. */
+/* Starts a unit and follows it while systemd starts it again; `phase` waits meanwhile. What has
+ * become of it when the time is over is the error (-ETIMEDOUT): the bootstrap's, and `timeout_usec`
+ * where it has to be active. Each error has the unit's last lines. */
+int nc_start_unit(struct nc_bootstrap *b, enum nc_phase phase, const struct nc_unit_start *s,
+                  struct nc_err *err);
+
 /* Brings kubelet's files to disk, and writes the CNI's marker. */
 int nc_step_apply(struct nc_bootstrap *b, struct nc_err *err);
 int nc_step_start(struct nc_bootstrap *b, struct nc_err *err);
@@ -124,23 +166,24 @@ int nc_step_start(struct nc_bootstrap *b, struct nc_err *err);
 int nc_check_kubelet(struct nc_bootstrap *b, struct nc_err *err);
 /* When it was started, for nc_node_is_reported_since; 0 where that is not known. */
 uint64_t nc_kubelet_since(const struct nc_kubelet_run *k);
-/* "; its last lines: …", owned; "" where there are none. */
-char *nc_kubelet_last_lines(struct nc_bootstrap *b);
+
+/* start-process.c. Starts kubelet, ending one of an earlier run first where its files have changed;
+ * one that runs with these files already is not touched. */
+int nc_start_process(struct nc_bootstrap *b, struct nc_err *err);
+/* 0 while it lives; negative, with its last words, once it has ended. */
+int nc_check_process(struct nc_bootstrap *b, struct nc_err *err);
+
+/* last-lines.c. Where kubelet's output goes as a process: --kubelet-log, or the default below the
+ * root. Owned. */
+char *nc_kubelet_log(const struct nc_bootstrap *b);
+/* "; its last lines: …" of the unit that was started last, or of kubelet as a process; "" where
+ * there are none. Borrowed until the next call. */
+const char *nc_last_lines(struct nc_bootstrap *b, const char *unit);
 
 /* registration.c: the Node appears; the Node is initialized. */
-/* Negative where the Node of our name is another instance's, by its providerID. */
-int nc_check_node_is_ours(const struct nc_bootstrap *b, const struct nc_value *node,
-                          struct nc_err *err);
 int nc_step_register(struct nc_bootstrap *b, struct nc_err *err);
 int nc_step_initialize(struct nc_bootstrap *b, struct nc_err *err);
 void nc_node_watch_done(struct nc_node_watch *n);
-
-/* bootstrap.c, for the steps that wait: the phase goes on, and this is why. */
-void nc_phase_waits(struct nc_bootstrap *b, enum nc_phase p, const struct nc_err *why);
-/* The time for the report: the wall clock of the start and what has passed since. A clock that is
- * set on the way (the first NTP answer comes at boot) changes no duration. */
-uint64_t nc_report_now(const struct nc_bootstrap *b);
-uint64_t nc_phase_age(const struct nc_bootstrap *b, enum nc_phase p);
 
 /* The command `bootstrap`: takes the options and gives the exit code. */
 int nc_command_bootstrap(struct nc_app *app);

@@ -17,6 +17,7 @@
 #define EVENT_TIMEOUT_USEC 3000000u
 #define NODE_TIMEOUT_USEC 3000000u
 #define NODE_PAUSE_USEC 10000000u /* after a write that was refused */
+#define LOG_EVERY_USEC 10000000u  /* of a phase that waits */
 #define LAST_TRIES 3
 #define LAST_PAUSE_USEC 200000u
 
@@ -228,4 +229,69 @@ void nc_publish_node(struct nc_bootstrap *b, const char *reason, const char *mes
         return;
     b->channels.node_after_usec = nc_mono_usec() + NODE_PAUSE_USEC;
     nc_log(NC_LOG_WARNING, NULL, "%s, ignoring", err.msg);
+}
+
+/* --- a phase that fails, or waits */
+
+static const char *default_remedy(enum nc_phase p, enum nc_err_class class) {
+    if (p == NC_PHASE_IMDS && class == NC_ERR_AUTH)
+        return "enable the instance metadata service (IMDSv2) in the instance's metadata options";
+    if (p == NC_PHASE_IMDS)
+        return "check the instance's metadata options, and that nothing on the host blocks the "
+               "link-local address";
+    if (class == NC_ERR_AUTH)
+        return "check the role's mapping to system:node:<name> in the cluster (access entry or "
+               "aws-auth), and the cluster's CA";
+    if (class == NC_ERR_CONFIG)
+        return "correct the document; `nodeclaimd check` shows what is allowed";
+    if (class == NC_ERR_HOST)
+        return "check the journal of this unit and of kubelet";
+    if (class == NC_ERR_BUG)
+        return "please report it, with the folder that `nodeclaimd render --save-facts DIR` writes";
+    return "check routes, security groups and DNS between this node and the API server";
+}
+
+void nc_log_failure(const struct nc_bootstrap *b, enum nc_phase p, const struct nc_err *err,
+                    const char *then) {
+    const struct nc_log_fields fields = {
+        .phase = nc_phase_name(p),
+        .error_class = nc_err_class_name(err->class),
+        .instance = b->report.instance_id,
+        .node = b->report.node,
+    };
+
+    nc_log(NC_LOG_WARNING, &fields, "%s%s%s", nc_phase_prefix(p, err->msg), err->msg, then);
+}
+
+void nc_fill_remedy(struct nc_err *err, enum nc_phase p) {
+    if (!*err->remedy)
+        nc_err_remedy(err, "%s", default_remedy(p, err->class));
+}
+
+uint64_t nc_report_now(const struct nc_bootstrap *b) {
+    return b->report.started_usec + (nc_mono_usec() - b->started_mono_usec);
+}
+
+uint64_t nc_phase_age(const struct nc_bootstrap *b, enum nc_phase p) {
+    const uint64_t now = nc_report_now(b), started = b->report.phases[p].started_usec;
+
+    return now > started ? now - started : 0;
+}
+
+/* Each change is in status.json; the log has the first one, and then one now and then: kubelet's
+ * last lines change with each that it writes. */
+void nc_phase_waits(struct nc_bootstrap *b, enum nc_phase p, const struct nc_err *why) {
+    struct nc_err err = *why;
+    const struct nc_phase_entry *entry = &b->report.phases[p];
+    const uint64_t now = nc_mono_usec();
+
+    nc_fill_remedy(&err, p);
+    if (entry->has_error && nc_streq(entry->error.msg, err.msg))
+        return;
+    if (!entry->has_error || now - b->channels.log_usec > LOG_EVERY_USEC) {
+        nc_log_failure(b, p, &err, "");
+        b->channels.log_usec = now;
+    }
+    nc_report_retrying(&b->report, p, &err, nc_report_now(b));
+    nc_publish(b);
 }

@@ -12,9 +12,7 @@
 #include "bootstrap.h"
 #include "log.h"
 #include "nc/file.h"
-#include "nc/host.h"
 #include "nc/str.h"
-#include "start.h"
 
 #define CHECK_USEC 100000u
 #define BUS_USEC 90000000u /* dbus is up by then, or never */

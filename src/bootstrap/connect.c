@@ -173,12 +173,6 @@ int nc_connection_renew(struct nc_connection *c, struct nc_err *err) {
     return is_due && nc_connection_makes_tokens(c) ? replace_token(c, err) : 0;
 }
 
-static void want_token(struct nc_connection *c) {
-    c->wants_token = true;
-    if (c->token_wanted)
-        c->token_wanted(c->userdata);
-}
-
 /* IMDS and a plugin are not waited for while the loop runs. */
 static int give_token(void *userdata, bool refuse, char **ret_token, struct nc_err *err) {
     struct nc_connection *c = userdata;
@@ -192,8 +186,11 @@ static int give_token(void *userdata, bool refuse, char **ret_token, struct nc_e
         return 0;
     }
     if (!k->token_file && is_in_loop) {
-        if (refuse || !c->token || now + TOKEN_MARGIN_USEC > c->token_until_usec)
-            want_token(c);
+        if (refuse || !c->token || now + TOKEN_MARGIN_USEC > c->token_until_usec) {
+            c->wants_token = true;
+            if (c->token_wanted)
+                c->token_wanted(c->userdata);
+        }
         if (refuse || !c->token || now >= c->token_until_usec)
             return nc_err_set(err, NC_ERR_TRANSIENT, EAGAIN,
                               "the last one is of no use any more, a new one is being made");

@@ -1,7 +1,7 @@
 /*
- * Which change makes what due: see due.h.
+ * Which change makes what due: see bootstrap.h.
  */
-#include "due.h"
+#include "bootstrap.h"
 
 #include <unistd.h>
 

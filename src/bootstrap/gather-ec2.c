@@ -69,11 +69,9 @@ static void describe_type(struct nc_gather *g, const struct nc_ec2 *ec2) {
                  g->facts.instance_type, err.msg, *err.remedy ? "; " : "", err.remedy);
 }
 
-int nc_gather_ec2(struct nc_gather *g, bool wants_type, struct nc_err *err) {
-    const struct nc_plan_input in = nc_gather_input(g, NULL);
+int nc_gather_ec2(struct nc_gather *g, bool needs_type, struct nc_err *err) {
     const bool needs_name =
         !g->facts.private_dns_name && nc_plan_needs_private_dns_name(&g->facts, &g->config);
-    const bool needs_type = wants_type && !g->is_type_requested && nc_plan_needs_instance_type(&in);
     nc_auto_free char *endpoint = NULL;
     struct nc_err own = NC_ERR_INIT;
     int r;

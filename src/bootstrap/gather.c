@@ -280,8 +280,10 @@ static int gather_input(struct nc_gather *g, struct nc_err *err) {
 int nc_gather_plan(struct nc_gather *g, const struct nc_claim *claim, struct nc_err *err) {
     int r = gather_input(g, err);
 
-    if (r >= 0)
-        r = nc_gather_ec2(g, true, err);
+    if (r >= 0) {
+        const struct nc_plan_input known = nc_gather_input(g, NULL);
+        r = nc_gather_ec2(g, !g->is_type_requested && nc_plan_needs_instance_type(&known), err);
+    }
     if (r < 0)
         return r;
     const struct nc_plan_input in = nc_gather_input(g, claim);

@@ -69,11 +69,10 @@ int nc_gather_answers(struct nc_gather *g, unsigned items,
                       const char *const args[_NC_IMDS_ITEM_MAX], struct nc_err *err);
 /* Is user data among the sources? */
 bool nc_gather_wants_user_data(const struct nc_app *app);
-/* What only EC2 can answer, asked where the configuration wants it: the private DNS name under a
- * custom DHCP domain, and the sizes of an instance type that the table does not know. A type that
- * is not learned is a warning (110 pods are planned then), a name that is not learned is an error.
- */
-int nc_gather_ec2(struct nc_gather *g, bool wants_type, struct nc_err *err);
+/* What only EC2 can answer: where the configuration wants it, the private DNS name under a custom
+ * DHCP domain; where the table does not know it, the sizes of the instance type. A type that is not
+ * learned is a warning (110 pods are planned then), a name that is not learned is an error. */
+int nc_gather_ec2(struct nc_gather *g, bool needs_type, struct nc_err *err);
 char *nc_gather_ec2_endpoint(const struct nc_gather *g); /* owned */
 
 /* Adds what a person names on the command line: a source's URL, a file, a folder. */

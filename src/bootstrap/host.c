@@ -10,11 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "due.h"
+#include "bootstrap.h"
 #include "log.h"
 #include "nc/file.h"
 #include "nc/str.h"
-#include "start.h"
 #include "time-limits.h"
 
 #define SETUP_LOCAL_DISKS "/usr/bin/setup-local-disks"
@@ -242,28 +241,3 @@ int nc_step_containerd(struct nc_bootstrap *b, struct nc_err *err) {
 }
 
 /* --- the CNI's marker */
-
-/* A network interface that udev sees before this file is networkd's, one that comes after it is the
- * CNI's. By now the API server was reached over the primary one. No link is followed: /run is
- * root's, but what is in it may be anybody's. */
-int nc_write_cni_marker(const struct nc_bootstrap *b, struct nc_err *err) {
-    nc_auto_free char *run = nc_app_path(b->app, "/run");
-    int r = nc_mkdir_p(run, err), parent, folder = -1, file = -1;
-
-    if (r < 0)
-        return r;
-    parent = open(run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (parent >= 0 && (mkdirat(parent, "nodeadm", 0755) == 0 || errno == EEXIST))
-        folder = openat(parent, "nodeadm", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (folder >= 0)
-        file =
-            openat(folder, "init", O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
-    if (file < 0) {
-        r = nc_file_fail(err, errno, "write the CNI's marker", "/run/nodeadm/init");
-        nc_err_remedy(err, "/run/nodeadm must be a folder of root's, and no link");
-    }
-    (void)(file >= 0 && close(file));
-    (void)(folder >= 0 && close(folder));
-    (void)(parent >= 0 && close(parent));
-    return r < 0 ? r : 0;
-}

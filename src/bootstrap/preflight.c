@@ -100,6 +100,27 @@ static int check_identity(struct nc_bootstrap *b, struct nc_err *err) {
     return r;
 }
 
+const struct nc_claim *nc_bootstrap_claim(const struct nc_bootstrap *b) {
+    const struct nc_plan_input in = nc_gather_input(&b->gather, b->claim.name ? &b->claim : NULL);
+
+    return nc_plan_claim(&in);
+}
+
+int nc_check_node_is_ours(const struct nc_bootstrap *b, const struct nc_value *node,
+                          struct nc_err *err) {
+    const char *provider_id = nc_value_string(nc_value_path(node, "spec.providerID"));
+    int r;
+
+    if (!provider_id || nc_streq(provider_id, b->gather.plan.provider_id))
+        return 0;
+    r = nc_err_set(err, NC_ERR_PROTOCOL, EEXIST,
+                   "a Node of this name has providerID %.80s, not %s: it belongs to another "
+                   "instance",
+                   provider_id, b->gather.plan.provider_id);
+    nc_err_remedy(err, "delete the stale Node %s", b->gather.plan.node_name);
+    return r;
+}
+
 /* kubelet registers once in its life. One that is started while another instance's Node stands
  * under our name takes it over, keeps it Ready, so that no controller deletes it, and is not
  * observed again once somebody does. A Node that cannot be read is in nobody's way: kubelet will

@@ -152,21 +152,6 @@ static bool is_of_earlier_boot(const struct nc_bootstrap *b) {
     return theirs && *theirs && ours && *ours && !nc_streq(theirs, ours);
 }
 
-int nc_check_node_is_ours(const struct nc_bootstrap *b, const struct nc_value *node,
-                          struct nc_err *err) {
-    const char *provider_id = nc_value_string(nc_value_path(node, "spec.providerID"));
-    int r;
-
-    if (!provider_id || nc_streq(provider_id, b->gather.plan.provider_id))
-        return 0;
-    r = nc_err_set(err, NC_ERR_PROTOCOL, EEXIST,
-                   "a Node of this name has providerID %.80s, not %s: it belongs to another "
-                   "instance",
-                   provider_id, b->gather.plan.provider_id);
-    nc_err_remedy(err, "delete the stale Node %s", b->gather.plan.node_name);
-    return r;
-}
-
 static bool is_registered(struct nc_bootstrap *b, struct nc_err *why) {
     b->node.has_changed = false;
     return b->node.object && nc_check_node_is_ours(b, b->node.object, why) >= 0
@@ -178,13 +163,11 @@ static void publish_unregistered(struct nc_bootstrap *b, struct nc_err *why) {
     if (why->class == NC_ERR_NONE && obstacle(b))
         *why = *obstacle(b);
     if (why->class == NC_ERR_NONE) {
-        nc_auto_free char *lines = NULL;
         if (nc_phase_age(b, NC_PHASE_REGISTER) <= NOT_YET_USEC && !nc_app_is_late(b->app))
             return;
-        lines = nc_kubelet_last_lines(b);
         (void)nc_err_set(why, NC_ERR_TRANSIENT, ETIMEDOUT,
                          "kubelet runs, but has not registered %s yet%s", b->gather.plan.node_name,
-                         lines);
+                         nc_last_lines(b, b->gather.config.kubelet_unit));
         nc_err_remedy(why, "read kubelet's log for why it cannot register or is still starting");
     }
     nc_phase_waits(b, NC_PHASE_REGISTER, why);
@@ -276,21 +259,17 @@ static const char *find_waiting_reason(const struct nc_bootstrap *b, char **ret_
     return "NodeNotInitialized";
 }
 
-static void read_node(struct nc_bootstrap *b) {
-    b->node.has_changed = false;
-    if (!b->node.object)
-        return;
-    read_owning_claim(b);
-    note_owner(b);
-    nc_report_set_node(&b->report, b->node.object, &b->gather.plan, nc_bootstrap_claim(b));
-}
-
 static bool is_initialized(struct nc_bootstrap *b, struct nc_err *why) {
+    const bool has_changed = b->node.has_changed;
     nc_auto_free char *sentence = NULL;
     const char *reason;
 
-    if (b->node.has_changed)
-        read_node(b);
+    b->node.has_changed = false;
+    if (has_changed && b->node.object) {
+        read_owning_claim(b);
+        note_owner(b);
+        nc_report_set_node(&b->report, b->node.object, &b->gather.plan, nc_bootstrap_claim(b));
+    }
     if (!b->node.object) {
         (void)nc_err_set(why, NC_ERR_TRANSIENT, ENOENT, "the Node %s is gone again",
                          b->gather.plan.node_name);

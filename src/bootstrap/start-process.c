@@ -14,11 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bootstrap.h"
 #include "log.h"
 #include "nc/file.h"
-#include "nc/host.h"
 #include "nc/str.h"
-#include "start.h"
 
 #define PID_FILE NC_RUN_DIR "/kubelet.pid"
 #define PID_FILE_MAX_BYTES 128u
@@ -154,7 +153,7 @@ int nc_start_process(struct nc_bootstrap *b, struct nc_err *err) {
     int r;
 
     if (open_remembered(b)) {
-        if (!nc_restart_is_due(b) && !is_exiting(b->kubelet.pid))
+        if (!nc_is_due(b, NC_DUE_KUBELET) && !is_exiting(b->kubelet.pid))
             return 0; /* an earlier run started it from the same files */
         r = end_process(b, err);
         if (r < 0)
@@ -178,12 +177,13 @@ int nc_start_process(struct nc_bootstrap *b, struct nc_err *err) {
 }
 
 int nc_check_process(struct nc_bootstrap *b, struct nc_err *err) {
-    nc_auto_free char *lines = NULL, *log = NULL;
+    nc_auto_free char *log = NULL;
+    const char *lines;
     int status = 0, r;
 
     if (b->kubelet.fd <= 0 || !has_ended(b->kubelet.fd))
         return 0;
-    lines = nc_kubelet_last_lines(b);
+    lines = nc_last_lines(b, b->gather.config.kubelet_unit);
     log = nc_kubelet_log(b);
     if (waitpid(b->kubelet.pid, &status, WNOHANG) != b->kubelet.pid)
         r = nc_err_set(err, NC_ERR_HOST, ECHILD, "kubelet has ended%s", lines);

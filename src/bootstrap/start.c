@@ -5,79 +5,48 @@
  * kubelet is started again only where its files have changed since it was started.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "due.h"
+#include "bootstrap.h"
 #include "log.h"
 #include "nc/file.h"
 #include "nc/str.h"
-#include "start.h"
 #include "time-limits.h"
 
-#define DEFAULT_LOG "/var/log/nodeclaimd-kubelet.log"
-#define LAST_LINES 3
-#define LAST_LINES_USEC 3000000u /* a journal is not opened again before */
-#define CHECK_USEC 200000u       /* between two checks a unit that is waited for */
+#define CHECK_USEC 200000u /* between two checks a unit that is waited for */
 
-char *nc_kubelet_log(const struct nc_bootstrap *b) {
-    return nc_app_path_or(b->app, b->app->opts.kubelet_log, DEFAULT_LOG);
-}
+/* A network interface that udev sees before this file is networkd's, one that comes after it is the
+ * CNI's. By now the API server was reached over the primary one. No link is followed: /run is
+ * root's, but what is in it may be anybody's. */
+static int write_cni_marker(const struct nc_bootstrap *b, struct nc_err *err) {
+    nc_auto_free char *run = nc_app_path(b->app, "/run");
+    int r = nc_mkdir_p(run, err), parent, folder = -1, file = -1;
 
-/* "I1123 05:12:09.5 1 run.go:72] …" */
-static bool is_klog(const char *line) {
-    return strlen(line) > 5 && line[5] == ' ' && strspn(line + 1, "0123456789") == 4;
-}
-
-static char *last_lines_text(const struct nc_strv *lines) {
-    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-
-    (void)nc_buf_puts(&text, lines->n > 0 ? "; its last lines: " : "");
-    for (size_t i = 0; i < lines->n; i++) {
-        /* klog's head states when; the error is what it names so, else what follows the head. */
-        const char *error = strstr(lines->v[i], "err=\"");
-        const char *head = is_klog(lines->v[i]) ? strstr(lines->v[i], "] ") : NULL;
-        const char *from = error ? error : head ? head + 2 : lines->v[i];
-        nc_auto_free char *quoted = nc_quote_most(from, strlen(from), error ? 200 : 80);
-        (void)nc_buf_printf(&text, "%s%s", i ? " | " : "", quoted);
+    if (r < 0)
+        return r;
+    parent = open(run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (parent >= 0 && (mkdirat(parent, "nodeadm", 0755) == 0 || errno == EEXIST))
+        folder = openat(parent, "nodeadm", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (folder >= 0)
+        file =
+            openat(folder, "init", O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+    if (file < 0) {
+        r = nc_file_fail(err, errno, "write the CNI's marker", "/run/nodeadm/init");
+        nc_err_remedy(err, "/run/nodeadm must be a folder of root's, and no link");
     }
-    return nc_buf_steal(&text);
-}
-
-static char *read_last_lines(const struct nc_bootstrap *b, const char *unit) {
-    nc_cleanup(nc_strv_done) struct nc_strv lines = NC_STRV_INIT;
-    nc_auto_free char *path = nc_kubelet_log(b);
-    const int r = b->kubelet.mode == NC_START_SYSTEMD
-                      ? nc_journal_tail(unit, LAST_LINES, &lines, NULL)
-                      : nc_file_tail(path, LAST_LINES, &lines, NULL);
-
-    return r < 0 ? nc_strdup("") : last_lines_text(&lines);
-}
-
-/* Of the unit that was started last. */
-static const char *last_lines(struct nc_bootstrap *b, const char *unit) {
-    const uint64_t now = nc_mono_usec();
-
-    if (!b->kubelet.last_lines || now - b->kubelet.last_lines_usec > LAST_LINES_USEC) {
-        free(b->kubelet.last_lines);
-        b->kubelet.last_lines = read_last_lines(b, unit);
-        b->kubelet.last_lines_usec = now;
-    }
-    return b->kubelet.last_lines;
-}
-
-char *nc_kubelet_last_lines(struct nc_bootstrap *b) {
-    return nc_strdup(last_lines(b, b->gather.config.kubelet_unit));
+    (void)(file >= 0 && close(file));
+    (void)(folder >= 0 && close(folder));
+    (void)(parent >= 0 && close(parent));
+    return r < 0 ? r : 0;
 }
 
 int nc_step_apply(struct nc_bootstrap *b, struct nc_err *err) {
     const int r = nc_apply_stage(b, &b->gather.files, NC_STAGE_KUBELET, &b->applied, err);
 
-    return r < 0 || nc_streq(b->app->opts.skip, "start") ? r : nc_write_cni_marker(b, err);
-}
-
-bool nc_restart_is_due(const struct nc_bootstrap *b) {
-    return nc_is_due(b, NC_DUE_KUBELET);
+    return r < 0 || nc_streq(b->app->opts.skip, "start") ? r : write_cni_marker(b, err);
 }
 
 /* --- a unit */
@@ -110,7 +79,7 @@ static void raise_logind_delay(struct nc_bootstrap *b) {
 static void add_last_lines(struct nc_bootstrap *b, const char *unit, struct nc_err *err) {
     const size_t n = strlen(err->msg);
 
-    (void)snprintf(err->msg + n, sizeof(err->msg) - n, "%s", last_lines(b, unit));
+    (void)snprintf(err->msg + n, sizeof(err->msg) - n, "%s", nc_last_lines(b, unit));
 }
 
 /* What has become of the unit when the time is over counts. */
@@ -153,7 +122,7 @@ int nc_start_unit(struct nc_bootstrap *b, enum nc_phase phase, const struct nc_u
 static int start_unit(struct nc_bootstrap *b, struct nc_err *err) {
     nc_cleanup(nc_unit_state_done) struct nc_unit_state state = {0};
     const struct nc_unit_start s = {.unit = b->gather.config.kubelet_unit,
-                                    .restart = nc_restart_is_due(b),
+                                    .restart = nc_is_due(b, NC_DUE_KUBELET),
                                     .timeout_usec = UNIT_TIMEOUT_USEC};
     int r = nc_units_open(b, err);
 
@@ -172,16 +141,14 @@ static int start_unit(struct nc_bootstrap *b, struct nc_err *err) {
 static int check_unit(struct nc_bootstrap *b, struct nc_err *err) {
     nc_cleanup(nc_unit_state_done) struct nc_unit_state state = {0};
     const char *unit = b->gather.config.kubelet_unit;
-    nc_auto_free char *lines = NULL;
     int r;
 
     if (read_unit(b, &state) < 0
         || (!nc_streq(state.active, "failed") && state.restarts <= b->kubelet.restarts))
         return 0;
-    lines = nc_kubelet_last_lines(b);
     r = nc_err_set(err, NC_ERR_HOST, ECHILD, "%s is %s (%s), result %s, restarted %u times since%s",
                    unit, state.active, state.sub, state.result,
-                   state.restarts - b->kubelet.restarts, lines);
+                   state.restarts - b->kubelet.restarts, nc_last_lines(b, unit));
     nc_err_remedy(err, "journalctl -u %s", unit);
     return r;
 }

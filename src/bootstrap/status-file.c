@@ -128,22 +128,12 @@ static int write_status(const struct nc_app *app, enum nc_status_writer writer,
 
 /* --- metrics.prom */
 
-/* The family that a line of Prometheus text is about, comments included; "" for an empty line. */
-static const char *family_of(const char *line) {
-    if (nc_starts_with(line, "# HELP ") || nc_starts_with(line, "# TYPE "))
-        return line + strlen("# HELP ");
-    return line;
-}
-
+/* By the family that a line of Prometheus text is about, comments included. */
 static bool is_kept(const char *line, enum nc_status_writer writer) {
-    const bool is_bootstrap = nc_starts_with(family_of(line), BOOTSTRAP_FAMILIES);
+    const bool is_comment = nc_starts_with(line, "# HELP ") || nc_starts_with(line, "# TYPE ");
+    const char *family = is_comment ? line + strlen("# HELP ") : line;
 
-    return is_bootstrap == (writer == NC_STATUS_DAEMON);
-}
-
-static void add_line_to(struct nc_buf *out, const char *line) {
-    (void)nc_buf_puts(out, line);
-    (void)nc_buf_putc(out, '\n');
+    return nc_starts_with(family, BOOTSTRAP_FAMILIES) == (writer == NC_STATUS_DAEMON);
 }
 
 /* Appends the other's lines. */
@@ -155,7 +145,7 @@ static void keep_metrics(const char *path, enum nc_status_writer writer, struct 
         return;
     for (char *line = strtok_r(text.data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
         if (is_kept(line, writer))
-            add_line_to(out, line);
+            (void)nc_buf_printf(out, "%s\n", line);
 }
 
 static int write_metrics(const struct nc_app *app, enum nc_status_writer writer,
