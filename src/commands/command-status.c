@@ -13,9 +13,9 @@
 #include "nc/report.h"
 #include "nc/str.h"
 #include "options.h"
+#include "process.h"
 #include "status-file.h"
 #include "terminal.h"
-#include "version.h"
 
 #define WATCH_USEC 250000u /* so soon a change is shown, and at most so often */
 
@@ -122,22 +122,6 @@ static void draw(const struct nc_terminal *t, bool is_first, const char *text) {
     (void)fwrite(out.data, 1, out.len, stdout);
 }
 
-static void add_failure(const struct nc_err *err, struct nc_buf *out) {
-    (void)nc_buf_printf(out, "%s\n", err->msg);
-    if (*err->remedy)
-        (void)nc_buf_printf(out, "remedy: %s\n", err->remedy);
-}
-
-/* False where nobody reads any more. */
-static bool show_change(const struct nc_terminal *t, bool is_drawn, bool is_first,
-                        const char *text) {
-    if (is_drawn)
-        draw(t, is_first, text);
-    else
-        (void)fputs(text, stdout);
-    return fflush(stdout) == 0;
-}
-
 /* Until a signal, or until nobody reads any more. */
 static int watch(struct nc_app *app) {
     nc_cleanup(nc_buf_done) struct nc_buf last = NC_BUF_INIT;
@@ -150,9 +134,14 @@ static int watch(struct nc_app *app) {
         const struct nc_terminal t = nc_terminal_of(STDOUT_FILENO);
         nc_cleanup(nc_buf_done) struct nc_buf now = NC_BUF_INIT;
         if (show(app, &t, &now, &code, &err) < 0 && !app->opts.json)
-            add_failure(&err, &now);
+            (void)nc_buf_printf(&now, "%s\n%s%s%s", err.msg, *err.remedy ? "remedy: " : "",
+                                err.remedy, *err.remedy ? "\n" : "");
         if (now.data && !nc_streq(now.data, last.data)) {
-            if (!show_change(&t, t.can_move && !app->opts.json, !last.data, now.data))
+            if (t.can_move && !app->opts.json)
+                draw(&t, !last.data, now.data);
+            else
+                (void)fputs(now.data, stdout);
+            if (fflush(stdout) != 0)
                 break;
             nc_buf_clear(&last);
             (void)nc_buf_puts(&last, now.data);

@@ -5,6 +5,7 @@
 
 #include "config.h"
 #include "controller.h"
+#include "log.h"
 #include "nc/http.h"
 #include "nc/standalone.h"
 #include "nc/str.h"

@@ -13,7 +13,6 @@
 #include "nc/str.h"
 #include "process.h"
 #include "terminal.h"
-#include "version.h"
 
 #define REQUEST_USEC 5000000u
 #define MAX_LINE 240

@@ -6,7 +6,7 @@
  * fit into the socket of a journald that does not read is lost; the next entry that gets through
  * states how many were.
  */
-#include "journal-send.h"
+#include "log.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -15,8 +15,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include "process.h"
 
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"
 
@@ -52,20 +50,20 @@ static int send_datagram(const char *data, size_t n) {
     return put < 0 ? -errno : 0;
 }
 
-static int report_lost(unsigned n) {
+static int report_lost(unsigned n, const char *identifier) {
     nc_cleanup(nc_buf_done) struct nc_buf entry = NC_BUF_INIT;
     char text[64];
 
     (void)snprintf(text, sizeof(text), "%u lines are missing here: journald did not read", n);
     nc_journal_add_field(&entry, "MESSAGE", text);
     nc_journal_add_field(&entry, "PRIORITY", "4");
-    nc_journal_add_field(&entry, "SYSLOG_IDENTIFIER", nc_program());
+    nc_journal_add_field(&entry, "SYSLOG_IDENTIFIER", identifier);
     return send_datagram(entry.data, entry.len);
 }
 
-int nc_journal_send(const struct nc_buf *entry) {
+int nc_journal_send(const struct nc_buf *entry, const char *identifier) {
     static unsigned lost;
-    int r = lost > 0 ? report_lost(lost) : 0;
+    int r = lost > 0 ? report_lost(lost, identifier) : 0;
 
     if (r >= 0) {
         lost = 0;

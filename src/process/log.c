@@ -17,8 +17,17 @@
 #include "nc/str.h"
 #include "nc/value.h"
 
-#include "journal-send.h"
 #include "process.h"
+
+static const char *program = "nodeclaimd";
+
+void nc_program_set(const char *name) {
+    program = name;
+}
+
+const char *nc_program(void) {
+    return program;
+}
 
 static enum nc_log_format format_in_force;
 static enum nc_log_level level_in_force = NC_LOG_INFO;
@@ -144,7 +153,7 @@ static int to_journal(enum nc_log_level level, const struct nc_log_fields *in,
         (void)snprintf(number, sizeof(number), "%" PRIu64, in->duration_usec);
         add_field(&entry, "NC_DURATION_USEC", number);
     }
-    return nc_journal_send(&entry);
+    return nc_journal_send(&entry, nc_program());
 }
 
 static void to_json(enum nc_log_level level, const struct nc_log_fields *in, const char *message) {

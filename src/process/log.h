@@ -8,6 +8,11 @@
 #include <stdint.h>
 
 #include "nc/err.h"
+#include "nc/mem.h"
+
+/* "nodeclaimd": leads what is reported on stderr and is the log's identifier. Static. */
+void nc_program_set(const char *name);
+const char *nc_program(void);
 
 enum nc_log_level { NC_LOG_ERROR = 3, NC_LOG_WARNING = 4, NC_LOG_INFO = 6, NC_LOG_DEBUG = 7 };
 enum nc_log_format { NC_LOG_AUTO = 0, NC_LOG_TEXT, NC_LOG_JSON, NC_LOG_JOURNAL };
@@ -61,5 +66,11 @@ struct nc_log_fields {
 
 void nc_log(enum nc_log_level level, const struct nc_log_fields *fields, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* journal-send.c, for log.c: one entry, sent without ever waiting. Appends a field. */
+void nc_journal_add_field(struct nc_buf *entry, const char *name, const char *value);
+/* Negative where there is no journal, or the entry is too large for a datagram; an entry that
+ * journald has no room for is counted, no more. identifier: whose entries were lost. */
+int nc_journal_send(const struct nc_buf *entry, const char *identifier);
 
 #endif

@@ -6,6 +6,7 @@
 #include <getopt.h>
 #include <stdbool.h>
 
+#include "log.h"
 #include "nc/str.h"
 #include "process.h"
 #include "terminal.h"
@@ -165,10 +166,6 @@ static struct option *list_options(const struct nc_command_line *line) {
     return list;
 }
 
-static int meant(const struct nc_option_table *t, int id) {
-    return id == 'o' ? t->output : id == 'h' ? t->help : id;
-}
-
 static int check_arguments(const struct nc_command *c, int argc, char **argv) {
     if (argc <= c->most_arguments)
         return 0;
@@ -189,7 +186,7 @@ int nc_options_parse(const struct nc_command_line *line, int argc, char **argv, 
         const char *wrong;
         if (id == '?')
             return report_option(line, argv[optind - 1]);
-        id = meant(line->table, id);
+        id = id == 'o' ? line->table->output : id == 'h' ? line->table->help : id;
         if (id == line->table->help) {
             print_help(line);
             return NC_OPTIONS_HELP;

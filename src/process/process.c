@@ -16,16 +16,6 @@
 
 #define TIMER_ACCURACY_USEC 1000u
 
-static const char *program = "nodeclaimd";
-
-void nc_program_set(const char *name) {
-    program = name;
-}
-
-const char *nc_program(void) {
-    return program;
-}
-
 void nc_process_be_no_core(void) {
 #ifndef __SANITIZE_ADDRESS__ /* whose search for leaks traces the process itself */
     (void)prctl(PR_SET_DUMPABLE, 0);
@@ -56,7 +46,7 @@ static const char *remedy_of(const struct nc_err *err) {
 int nc_process_fail(const char *command, const struct nc_err *err) {
     const char *remedy = *err->remedy ? err->remedy : remedy_of(err);
 
-    (void)fprintf(stderr, "%s %s: %s\n", program, command, err->msg);
+    (void)fprintf(stderr, "%s %s: %s\n", nc_program(), command, err->msg);
     if (remedy)
         (void)fprintf(stderr, "remedy: %s\n", remedy);
     return nc_err_exit_code(err->class);
@@ -65,7 +55,7 @@ int nc_process_fail(const char *command, const struct nc_err *err) {
 int nc_process_flush(const char *command, int code) {
     if (fflush(stdout) == 0 || code != 0)
         return code;
-    (void)fprintf(stderr, "%s %s: stdout: %s\n", program, command, strerror(errno));
+    (void)fprintf(stderr, "%s %s: stdout: %s\n", nc_program(), command, strerror(errno));
     return nc_err_exit_code(NC_ERR_HOST);
 }
 

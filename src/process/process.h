@@ -5,16 +5,13 @@
 #ifndef NC_PROCESS_H
 #define NC_PROCESS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
 #include "nc/err.h"
 
 enum { NC_EXIT_USAGE = 2 };
-
-/* "nodeclaimd": leads what is reported on stderr and is the log's identifier. Static. */
-void nc_program_set(const char *name);
-const char *nc_program(void);
 
 /* Credentials and tokens pass through this process: no core of it is written. */
 void nc_process_be_no_core(void);
@@ -35,6 +32,10 @@ int nc_loop_pause(sd_event *event, const int *signal, uint64_t usec);
  * made is logged. */
 void nc_timer_set(sd_event *event, sd_event_source **timer, uint64_t usec,
                   sd_event_time_handler_t fn, void *userdata);
+
+/* version.c. Prints "PROGRAM VERSION" and the libraries' own words, or an object {version, libcurl,
+ * openssl, cjson} where `is_json`. Returns 0, the exit code. */
+int nc_version_print(const char *program, bool is_json);
 
 /* sd_notify: "READY=1", "STATUS=…", "WATCHDOG=1", "STOPPING=1", "RELOADING=1\nMONOTONIC_USEC=…".
  * Never fails. */

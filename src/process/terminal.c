@@ -123,11 +123,6 @@ static void add_word(const struct nc_terminal *t, const char *word, size_t n, st
     }
 }
 
-static void add_blanks(size_t n, struct nc_buf *out) {
-    while (n-- > 0)
-        (void)nc_buf_putc(out, ' ');
-}
-
 /* A word that is longer than a line stays whole. */
 static void add_line(const struct nc_terminal *t, const char *line, size_t n, struct nc_buf *out) {
     const size_t indent = text_column(line, n);
@@ -147,7 +142,7 @@ static void add_line(const struct nc_terminal *t, const char *line, size_t n, st
             column = 0;
         }
         if (length > 0)
-            add_blanks(gap, out);
+            (void)nc_buf_printf(out, "%*s", (int)gap, "");
         add_word(t, line + at, length, out);
         column += gap + columns;
         at += length;

@@ -10,7 +10,7 @@
 #include "nc/mem.h"
 #include "nc/value.h"
 
-#include "version.h"
+#include "process.h"
 
 int nc_version_print(const char *program, bool is_json) {
     nc_auto_value struct nc_value *map = NULL;

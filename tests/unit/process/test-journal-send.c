@@ -14,8 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "journal-send.h"
-#include "process.h"
+#include "log.h"
 
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"
 #define MANY 20000u      /* entries: more than any socket holds */
@@ -39,7 +38,6 @@ ssize_t sendto(int fd, const void *data, size_t n, int flags, const struct socka
 static int make_folder(void **state) {
     (void)state;
     (void)alarm(PATIENCE_SEC);
-    nc_program_set("test-program");
     if (!mkdtemp(folder))
         return -1;
     (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/socket", folder);
@@ -124,7 +122,7 @@ static int send_text(const char *text) {
     nc_cleanup(nc_buf_done) struct nc_buf entry = NC_BUF_INIT;
 
     nc_journal_add_field(&entry, "MESSAGE", text);
-    return nc_journal_send(&entry);
+    return nc_journal_send(&entry, "test-program");
 }
 
 /* Sends until the socket is full and some more are lost; how many were taken. */
@@ -188,7 +186,7 @@ static void test_one_datagram(void **state) {
     (void)state;
     nc_journal_add_field(&entry, "MESSAGE", "two\nlines");
     nc_journal_add_field(&entry, "PRIORITY", "6");
-    assert_int_equal(nc_journal_send(&entry), 0);
+    assert_int_equal(nc_journal_send(&entry, "test-program"), 0);
     assert_true(take(&got));
     assert_int_equal(got.len, entry.len); /* the length has bytes of 0 */
     assert_memory_equal(got.data, entry.data, entry.len);
