@@ -9,7 +9,7 @@
 #include "nc/file.h"
 #include "nc/host.h"
 #include "nc/str.h"
-#include "program-version.h"
+#include "probe.h"
 
 #define CONFIG_MAX_BYTES ((size_t)1 << 20)
 #define OUTPUT_MAX_BYTES ((size_t)64 << 10)

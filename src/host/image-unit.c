@@ -2,7 +2,7 @@
  * Units from the files of a root: systemd's search path, drop-ins in the order of their names,
  * empty values that reset, symbolic links of *.wants and *.requires (systemd.unit(5)).
  */
-#include "image-unit.h"
+#include "image-tree.h"
 
 #include "nc/str.h"
 

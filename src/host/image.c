@@ -14,7 +14,6 @@
 #include "nc/str.h"
 
 #include "image-tree.h"
-#include "image-unit.h"
 
 #define KUBELET_ENV "/etc/nodeclaimd/kubelet.env"
 #define KUBELET_ARGS "NODECLAIMD_KUBELET_ARGS"

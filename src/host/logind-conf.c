@@ -5,7 +5,7 @@
  *
  * A value that logind could not read is passed over, as logind does.
  */
-#include "logind-conf.h"
+#include "probe.h"
 
 #include <dirent.h>
 #include <errno.h>

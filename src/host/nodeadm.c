@@ -3,7 +3,7 @@
  */
 #include <errno.h>
 
-#include "image-unit.h"
+#include "image-tree.h"
 #include "nc/host.h"
 
 const char *const nc_nodeadm_units[] = {"nodeadm-config.service", "nodeadm-run.service", NULL};

@@ -9,7 +9,7 @@
 #include "nc/file.h"
 #include "nc/host.h"
 #include "nc/str.h"
-#include "probe-disks.h"
+#include "probe.h"
 
 #define BY_ID "/dev/disk/by-id"
 #define PREFIX "nvme-Amazon_EC2_NVMe_Instance_Storage_"

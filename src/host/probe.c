@@ -8,14 +8,12 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "logind-conf.h"
 #include "nc/containerd.h"
 #include "nc/file.h"
 #include "nc/host.h"
 #include "nc/image.h"
 #include "nc/str.h"
-#include "probe-disks.h"
-#include "program-version.h"
+#include "probe.h"
 
 #define SMALL_BYTES 65536
 #define RECORD_MAX_BYTES ((size_t)1 << 20) /* names of services: no more than a document holds */

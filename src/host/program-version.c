@@ -8,7 +8,7 @@
  * "…version.gitVersion=v1.34.4" among its linker flags, a build of the module has the module's
  * version. Debian's containerd has neither: only running it tells.
  */
-#include "program-version.h"
+#include "probe.h"
 
 #include <elf.h>
 #include <errno.h>

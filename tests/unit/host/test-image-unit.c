@@ -4,7 +4,7 @@
 #include "groups.h"
 #include "host-test.h"
 
-#include "image-unit.h"
+#include "image-tree.h"
 
 #define ETC "/etc/systemd/system"
 #define USR "/usr/lib/systemd/system"

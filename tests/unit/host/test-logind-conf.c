@@ -4,7 +4,7 @@
 #include "groups.h"
 #include "host-test.h"
 
-#include "logind-conf.h"
+#include "probe.h"
 
 #define SECOND 1000000u
 

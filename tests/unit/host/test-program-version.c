@@ -7,7 +7,7 @@
 
 #include <elf.h>
 
-#include "program-version.h"
+#include "probe.h"
 
 #define INFO_OFFSET 4096u
 #define FILE_BYTES 8192u

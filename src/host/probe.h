@@ -1,11 +1,22 @@
 /*
- * The versions of kubelet and containerd, without running them wherever that can be had.
+ * The parts of nc_probe_host that have files of their own.
  */
-#ifndef NC_PROGRAM_VERSION_H
-#define NC_PROGRAM_VERSION_H
+#ifndef NC_HOST_PROBE_H
+#define NC_HOST_PROBE_H
 
-#include "nc/err.h"
+#include "nc/facts.h"
 
+/* logind-conf.c: logind's delay without asking logind. */
+/* InhibitDelayMaxSec as logind's files say, without the one that we write; 0 where none says
+ * anything. */
+uint64_t nc_logind_configured_delay(const char *root);
+
+/* probe-disks.c: the disks of the instance store. */
+/* Fills local_disks and local_disk_bytes; what cannot be read is no disk. */
+void nc_probe_local_disks(const char *root, struct nc_facts *f);
+
+/* program-version.c: the versions of kubelet and containerd, without running them wherever that can
+ * be had. */
 /* "v1.34.4" of a version file on the AMI, else of the binary's build information; with the suffix
  * that a distribution gives it. Owned. The binary is searched for below root, then at the path
  * itself. NC_ERR_HOST where neither tells. */
