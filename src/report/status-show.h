@@ -48,8 +48,4 @@ size_t nc_show_at_most(size_t n, size_t most);
 void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out);
 void nc_drain_timeline_text(const struct nc_value *status, uint64_t now_usec, struct nc_buf *out);
 
-/* The last drain of the history: entries [*ret_from, *ret_to) of drain.history, the one that ended
- * it (idle) not among them. False where there was none. */
-bool nc_drain_last(const struct nc_value *status, size_t *ret_from, size_t *ret_to);
-
 #endif

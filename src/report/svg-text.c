@@ -1,7 +1,7 @@
 /*
  * Text in an SVG: escaping, widths, lines, durations, grid.
  */
-#include "svg-text.h"
+#include "timeline-model.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -14,26 +14,8 @@
 #define MAX_SOURCES 16
 #define MAX_BLOCKED 20
 #define MAX_OTHERS 250
-#define MAX_HISTORY 64
 #define MAX_COUNT 1000000u
 #define BAR_WIDTH 40
-
-static bool is_idle(const struct nc_value *entry) {
-    return nc_streq(nc_value_get_string(entry, "phase"), "idle");
-}
-
-bool nc_drain_last(const struct nc_value *status, size_t *ret_from, size_t *ret_to) {
-    const struct nc_value *history = nc_show_list(status, "drain.history");
-    size_t to = history ? nc_show_at_most(history->n, MAX_HISTORY) : 0, from;
-
-    while (to > 0 && is_idle(history->items[to - 1]))
-        to--;
-    for (from = to; from > 0 && !is_idle(history->items[from - 1]);)
-        from--;
-    *ret_from = from;
-    *ret_to = to;
-    return to > from;
-}
 
 /* --- status */
 

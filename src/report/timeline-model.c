@@ -11,6 +11,7 @@
 #include "nc/str.h"
 #include "status-show.h"
 
+#define MAX_HISTORY 64
 #define MAX_SPAN_USEC ((uint64_t)366 * 24 * 3600 * 1000000) /* longer is neither boot nor drain */
 #define MAX_SOURCES 16
 #define MAX_BLOCKED 20
@@ -135,12 +136,29 @@ static uint64_t end_of(const struct nc_value *history, size_t i, uint64_t now_us
     return nc_streq(phase, "drained") || now_usec < begin_usec ? begin_usec : now_usec;
 }
 
+static bool is_idle(const struct nc_value *entry) {
+    return nc_streq(nc_value_get_string(entry, "phase"), "idle");
+}
+
+static bool find_last_drain(const struct nc_value *status, size_t *ret_from, size_t *ret_to) {
+    const struct nc_value *history = nc_show_list(status, "drain.history");
+    size_t to = history ? nc_show_at_most(history->n, MAX_HISTORY) : 0, from;
+
+    while (to > 0 && is_idle(history->items[to - 1]))
+        to--;
+    for (from = to; from > 0 && !is_idle(history->items[from - 1]);)
+        from--;
+    *ret_from = from;
+    *ret_to = to;
+    return to > from;
+}
+
 bool nc_timeline_drain(const struct nc_value *status, uint64_t now_usec, struct nc_timeline *ret) {
     const struct nc_value *history = nc_show_list(nc_value_get(status, "drain"), "history");
     size_t from, to;
 
     *ret = (struct nc_timeline){0};
-    if (!nc_drain_last(status, &from, &to))
+    if (!find_last_drain(status, &from, &to))
         return false;
     ret->begin_usec = nc_show_moment(history->items[from]);
     ret->total_usec = after(end_of(history, to - 1, now_usec), ret->begin_usec);

@@ -9,7 +9,6 @@
 #include "nc/report.h"
 #include "nc/str.h"
 #include "status-show.h"
-#include "svg-text.h"
 #include "timeline-model.h"
 
 #define WIDTH 1000u

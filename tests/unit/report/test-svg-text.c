@@ -5,7 +5,7 @@
 #include "base-test.h"
 #include "groups.h"
 
-#include "svg-text.h"
+#include "timeline-model.h"
 
 #define SEC ((uint64_t)1000000)
 #define DAY (86400 * SEC)
