@@ -24,12 +24,6 @@ static size_t count_unsupported(const struct nc_documents *d) {
     return n;
 }
 
-/* What is a warning otherwise. */
-static void be_strict(struct nc_documents *d) {
-    for (size_t i = 0; i < d->n_diags; i++)
-        d->diags[i].is_error = true;
-}
-
 /* What is no diagnostic has its place in its message. */
 static void push_message(struct nc_value *list, const char *severity, const char *message) {
     struct nc_value *one = nc_value_new(NC_VALUE_MAP);
@@ -250,8 +244,8 @@ static int print_end(struct nc_gather *g, int r, struct nc_err *err) {
     const bool is_told = nc_documents_errors(&g->documents) > 0;
     const struct nc_err none = NC_ERR_INIT;
 
-    if (g->app->opts.strict)
-        be_strict(&g->documents);
+    for (size_t i = 0; g->app->opts.strict && i < g->documents.n_diags; i++)
+        g->documents.diags[i].is_error = true;
     if (g->app->opts.json)
         print_json(g, is_told ? &none : err);
     else

@@ -5,7 +5,6 @@
  * what status.json then says. A request that nobody takes is removed again, so that it does not
  * come true at some later start.
  */
-#include "drain-command.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -32,15 +31,15 @@
 
 /* --- what is requested */
 
-static int64_t skew_of(const struct nc_value *status) {
-    const struct nc_value *v = nc_value_path(status, "daemon.skewUsec");
+static int64_t integer_at(const struct nc_value *map, const char *path) {
+    const struct nc_value *v = nc_value_path(map, path);
 
     return v && v->type == NC_VALUE_INT ? v->integer : 0;
 }
 
 /* EC2's clock, as the daemon last knew it. */
 static uint64_t now_of(const struct nc_value *status) {
-    return (uint64_t)((int64_t)nc_now_usec() + skew_of(status));
+    return (uint64_t)((int64_t)nc_now_usec() + integer_at(status, "daemon.skewUsec"));
 }
 
 static int read_deadline(const char *text, uint64_t now_usec, uint64_t *ret, struct nc_err *err) {
@@ -80,8 +79,8 @@ static int check(const struct nc_value *request, struct nc_err *err) {
     return r < 0 ? r : 0;
 }
 
-int nc_drain_request_make(const struct nc_app *app, uint64_t now_usec, struct nc_value **ret,
-                          struct nc_err *err) {
+static int make_request(const struct nc_app *app, uint64_t now_usec, struct nc_value **ret,
+                        struct nc_err *err) {
     const struct nc_options *o = &app->opts;
     const char *mode = o->mode ? o->mode : o->deadline ? "deadline" : "graceful";
     nc_auto_free char *id = make_id(now_usec);
@@ -209,12 +208,6 @@ static int request_and_follow(struct nc_app *app, const char *name, const struct
 
 /* --- following it */
 
-static int64_t count_of(const struct nc_value *drain, const char *path) {
-    const struct nc_value *v = nc_value_path(drain, path);
-
-    return v && v->type == NC_VALUE_INT ? v->integer : 0;
-}
-
 /* What keeps the daemon from going on, beside pods. */
 static void show_hindrance(const struct nc_app *app, const struct nc_value *status,
                            struct nc_buf *out) {
@@ -257,7 +250,7 @@ static int judge_hope(const struct following *f, const struct nc_value *status,
     const bool wants_cordon = nc_streq(f->app->opts.mode, "cordon");
     const char *policy = nc_value_get_string(drain, "policy");
     const char *last = nc_value_get_string(drain, "forceDeleteAt");
-    const int64_t left = count_of(drain, "pods.remaining");
+    const int64_t left = integer_at(drain, "pods.remaining");
     uint64_t last_usec;
 
     if (nc_streq(policy, nc_policy_name(NC_POLICY_REPORT))
@@ -364,7 +357,7 @@ int nc_command_drain(struct nc_app *app) {
     nc_auto_value struct nc_value *status = read_status_file(app), *request = NULL;
     struct nc_err err = NC_ERR_INIT;
 
-    if (nc_drain_request_make(app, now_of(status), &request, &err) < 0) {
+    if (make_request(app, now_of(status), &request, &err) < 0) {
         (void)nc_app_fail(app, &err);
         return NC_EXIT_USAGE;
     }

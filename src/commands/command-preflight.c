@@ -20,8 +20,6 @@
 #include "nc/host.h"
 #include "nc/str.h"
 
-#include "preflight-lines.h"
-
 #define CONFIG_MAX_BYTES ((size_t)1 << 20)
 #define TIMEOUT_USEC 3000000u
 #define IMDS_TIMEOUT_USEC 8000000u /* it may be slow: that is no reason to stop here */
@@ -279,10 +277,6 @@ static void check_api(struct preflight *p) {
     check_name(p, who.username);
 }
 
-static bool uses_role(const struct nc_kubeconfig *k) {
-    return k->exec_command != NULL;
-}
-
 static void check_cluster(struct preflight *p) {
     const char *path = p->app->opts.kubeconfig ? p->app->opts.kubeconfig : NC_KUBECONFIG;
     struct nc_err err = NC_ERR_INIT;
@@ -293,7 +287,7 @@ static void check_cluster(struct preflight *p) {
         return;
     }
     ok(p, "kubeconfig", "%s", path);
-    if (uses_role(&p->connection.kubeconfig) && (!p->imds || check_credentials(p) < 0))
+    if (p->connection.kubeconfig.exec_command && (!p->imds || check_credentials(p) < 0))
         return;
     if (check_route(p) >= 0)
         check_api(p);

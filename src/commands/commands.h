@@ -18,6 +18,32 @@ int nc_command_timeline(struct nc_app *app);
 int nc_command_token(struct nc_app *app);
 int nc_command_version(struct nc_app *app);
 
+/* drain-dry-run.c, for `drain`: lists this node's pods and prints what such a request would do and
+ * when. Gives the exit code. */
+int nc_drain_plan(struct nc_app *app, const struct nc_value *request);
+
+/* preflight-lines.c: what `preflight` prints, of an instance and of an image: a line for each
+ * check, or JSON. */
+struct nc_preflight_lines {
+    bool is_json;
+    struct nc_value *all; /* {check, outcome, detail, remedy}; made by the first */
+    unsigned failed;
+    struct nc_err first; /* decides the exit code */
+};
+
+/* outcome: ok, warning, failed or skipped; remedy "" where there is nothing to do. */
+void nc_preflight_line(struct nc_preflight_lines *l, const char *check, const char *outcome,
+                       const char *detail, const char *remedy);
+/* A line "failed"; remedy where the error has none. */
+void nc_preflight_failed(struct nc_preflight_lines *l, const char *check, const struct nc_err *err,
+                         const char *remedy);
+/* Prints what is left to print, frees, and gives the exit code: that of the first failure's class.
+ */
+int nc_preflight_end(struct nc_preflight_lines *l);
+
+/* `preflight --image ROOT`. */
+int nc_preflight_image(struct nc_app *app);
+
 /* The command line: parses, runs, and cleans up. */
 int nc_cli(int argc, char **argv);
 

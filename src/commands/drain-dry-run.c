@@ -7,7 +7,6 @@
 
 #include "commands.h"
 #include "connect.h"
-#include "drain-command.h"
 #include "gather.h"
 #include "nc/drain-report.h"
 #include "nc/kube-drain.h"

@@ -1,7 +1,7 @@
 /*
  * The lines of `preflight`, and those of an image: host/image.c finds, this prints.
  */
-#include "preflight-lines.h"
+#include "commands.h"
 
 #include <stdio.h>
 

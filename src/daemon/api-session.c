@@ -58,6 +58,10 @@ void nc_api_session_well(struct nc_daemon *d) {
     d->is_status_due = true;
 }
 
+void nc_api_session_on_well(void *daemon) {
+    nc_api_session_well(daemon);
+}
+
 void nc_api_session_note_pods(struct nc_daemon *d, const struct nc_err *err) {
     const bool was_bad = d->api.pods_error.class != NC_ERR_NONE;
 

@@ -57,12 +57,6 @@ void nc_daemon_disconnected(struct nc_daemon *d) {
 
 /* --- configuration */
 
-static void post_rules(struct nc_daemon *d) {
-    struct nc_life_event e = {.kind = NC_LIFE_RULES, .rules = &d->rules};
-
-    nc_daemon_post(d, &e);
-}
-
 /* A node that works is drained all the same: only a bootstrap refuses to work beside nodeadm. */
 static void check_conflict(struct nc_daemon *d) {
     struct nc_err err = NC_ERR_INIT;
@@ -113,8 +107,10 @@ static void open_connections(struct nc_daemon *d) {
 /* What the polls are to request depends on what instance this is: they begin after the first
  * attempt to learn that. */
 void nc_daemon_gathered(struct nc_daemon *d, const struct nc_err *err) {
+    struct nc_life_event e = {.kind = NC_LIFE_RULES, .rules = &d->rules};
+
     note_gathered(d, err);
-    post_rules(d);
+    nc_daemon_post(d, &e);
     nc_claim_watch_open(d);
     if (d->is_reloading) {
         d->is_reloading = false;

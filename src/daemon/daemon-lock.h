@@ -13,10 +13,6 @@
  * one does; what else goes wrong is a reason to go on without. */
 int nc_daemon_lock(const struct nc_app *app, int *ret_fd, struct nc_err *err);
 
-/* The daemon's process; 0 = there is none; negative = it cannot be known (-ENOENT: there is no
- * lock; and -ESRCH: it runs where its number is not ours to see). */
-pid_t nc_daemon_pid(const struct nc_app *app);
-
 /* Is the daemon that wrote this status not there any more? False where that cannot be known. One
  * that could make no lock, or is of a version without it, is told by its process number. */
 bool nc_daemon_is_gone(const struct nc_app *app, const struct nc_value *status);

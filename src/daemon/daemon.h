@@ -8,7 +8,6 @@
 #ifndef NC_DAEMON_H
 #define NC_DAEMON_H
 
-#include "api-session.h"
 #include "cluster.h"
 #include "gather.h"
 #include "machine.h"

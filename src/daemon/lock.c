@@ -28,6 +28,23 @@ static int refuse(pid_t pid, struct nc_err *err) {
     return r;
 }
 
+/* 0 = there is none; negative = it cannot be known (-ENOENT: there is no lock; and -ESRCH: it runs
+ * where its number is not ours to see). */
+static pid_t find_process(const struct nc_app *app) {
+    nc_auto_free char *path = nc_app_path(app, LOCK_FILE);
+    struct flock lock = lock_range();
+    const int fd = open(path, O_RDONLY | FLAGS);
+    int r;
+
+    if (fd < 0)
+        return -errno;
+    r = fcntl(fd, F_GETLK, &lock) < 0 ? -errno : 0;
+    (void)close(fd);
+    if (r < 0 || lock.l_type == F_UNLCK)
+        return r;
+    return lock.l_pid > 0 ? lock.l_pid : -ESRCH; /* of another pid namespace */
+}
+
 int nc_daemon_lock(const struct nc_app *app, int *ret_fd, struct nc_err *err) {
     nc_auto_free char *folder = nc_app_path(app, NC_RUN_DIR);
     nc_auto_free char *path = nc_app_path(app, LOCK_FILE);
@@ -46,28 +63,13 @@ int nc_daemon_lock(const struct nc_app *app, int *ret_fd, struct nc_err *err) {
     }
     code = errno;
     (void)close(fd);
-    return code == EAGAIN || code == EACCES ? refuse(nc_daemon_pid(app), err)
+    return code == EAGAIN || code == EACCES ? refuse(find_process(app), err)
                                             : nc_file_fail(err, code, "lock", path);
-}
-
-pid_t nc_daemon_pid(const struct nc_app *app) {
-    nc_auto_free char *path = nc_app_path(app, LOCK_FILE);
-    struct flock lock = lock_range();
-    const int fd = open(path, O_RDONLY | FLAGS);
-    int r;
-
-    if (fd < 0)
-        return -errno;
-    r = fcntl(fd, F_GETLK, &lock) < 0 ? -errno : 0;
-    (void)close(fd);
-    if (r < 0 || lock.l_type == F_UNLCK)
-        return r;
-    return lock.l_pid > 0 ? lock.l_pid : -ESRCH; /* of another pid namespace */
 }
 
 bool nc_daemon_is_gone(const struct nc_app *app, const struct nc_value *status) {
     const struct nc_value *v = nc_value_path(status, "daemon.pid");
-    const pid_t pid = nc_daemon_pid(app);
+    const pid_t pid = find_process(app);
 
     if (pid != -ENOENT)
         return pid == 0;

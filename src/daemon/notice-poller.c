@@ -175,15 +175,10 @@ static bool is_busy(const struct nc_notice_poller *all) {
     return false;
 }
 
-static void request_postponed(struct nc_notice_poller *all) {
-    for (size_t i = 0; i < all->n_polls; i++)
-        if (all->polls[i].is_postponed && !is_busy(all))
-            start_poll(&all->polls[i]);
-}
-
 static void on_answer(void *userdata, const struct nc_imds_answer *a) {
     struct poll *p = userdata;
-    struct nc_daemon *d = p->all->d;
+    struct nc_notice_poller *all = p->all;
+    struct nc_daemon *d = all->d;
 
     p->is_in_flight = false;
     if (!p->is_off) { /* else it turned out meanwhile that nobody needs to ask */
@@ -199,8 +194,10 @@ static void on_answer(void *userdata, const struct nc_imds_answer *a) {
         arm(p);
         nc_imds_condition_check(d);
     }
-    request_postponed(p->all);
-    set_timer(p->all);
+    for (size_t i = 0; i < all->n_polls; i++)
+        if (all->polls[i].is_postponed && !is_busy(all))
+            start_poll(&all->polls[i]);
+    set_timer(all);
 }
 
 static void on_due(struct poll *p) {

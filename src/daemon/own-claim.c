@@ -46,12 +46,6 @@ static void on_claim(void *userdata, enum nc_watch_event event, const struct nc_
     nc_own_node_report_deletion(d);
 }
 
-static void on_well(void *userdata) {
-    struct nc_daemon *d = userdata;
-
-    nc_api_session_well(d);
-}
-
 static int on_claim_timer(sd_event_source *source, uint64_t usec, void *userdata) {
     nc_claim_watch_open(userdata);
     return 0;
@@ -97,7 +91,7 @@ void nc_claim_watch_open(struct nc_daemon *d) {
         .metadata_only = true,
         .event = on_claim,
         .failed = on_claim_failed,
-        .well = on_well,
+        .well = nc_api_session_on_well,
         .userdata = d,
     };
     if (nc_watch_new(d->api.connection.kube, d->app->event, &o, &d->claim.watch, &err) < 0) {

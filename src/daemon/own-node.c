@@ -72,11 +72,6 @@ static void report_invalid_request(struct nc_daemon *d, const struct nc_err *err
     nc_daemon_refuse_request(d, message, NC_ANNOTATION_REQUEST);
 }
 
-static void keep_request(struct nc_daemon *d, const struct nc_err *err) {
-    report_invalid_request(d, err, nc_life_notice(d->life, NC_SOURCE_REQUEST) != NULL);
-    nc_daemon_post_again(d, NC_SOURCE_REQUEST);
-}
-
 /* The request of our NodeClaim's end, by the id that the controller gives it. */
 static bool is_controllers(const struct nc_daemon *d, const struct nc_notice *n) {
     return d->claim.uid && nc_starts_with(n->id, "claim-")
@@ -115,9 +110,10 @@ static void apply_drain_request(struct nc_daemon *d, const struct nc_value *meta
     if (nc_streq(d->node.request, text))
         return;
     set_text(&d->node.request, text);
-    if (read_request(d, text, &notice, &err) < 0)
-        keep_request(d, &err);
-    else {
+    if (read_request(d, text, &notice, &err) < 0) {
+        report_invalid_request(d, &err, nc_life_notice(d->life, NC_SOURCE_REQUEST) != NULL);
+        nc_daemon_post_again(d, NC_SOURCE_REQUEST);
+    } else {
         set_text(&d->node.request_refused, NULL);
         nc_daemon_post_notice(d, &notice);
     }
@@ -218,13 +214,6 @@ static void doubt_node(struct nc_daemon *d) {
     schedule_refresh(d, REFRESH_REFUSED_USEC);
 }
 
-/* Our Node was deleted, its pods are drained all the same, and now there is another of its name:
- * until it is known whose it is, the pods that are bound to it may be another machine's. */
-static void hold_orphans(struct nc_daemon *d) {
-    if (nc_life_is_orphaned(d->life))
-        post_gone(d, true);
-}
-
 static void apply_node(struct nc_daemon *d, const struct nc_value *node) {
     const struct nc_value *metadata = nc_value_get(node, "metadata");
 
@@ -264,7 +253,10 @@ static void apply_metadata(struct nc_daemon *d, const struct nc_value *object) {
 
     if (!nc_streq(nc_value_get_string(metadata, "uid"), d->node.view.uid)) {
         forget_node(d);
-        hold_orphans(d);
+        /* Our Node was deleted, its pods are drained all the same, and now there is another of its
+         * name: until it is known whose it is, the pods that are bound to it may be another's. */
+        if (nc_life_is_orphaned(d->life))
+            post_gone(d, true);
     }
     if (is_outdated(version, d->node.version))
         return;
@@ -311,12 +303,6 @@ static void on_node(void *userdata, enum nc_watch_event event, const struct nc_v
             apply_absence(d);
         break;
     }
-}
-
-static void on_well(void *userdata) {
-    struct nc_daemon *d = userdata;
-
-    nc_api_session_well(d);
 }
 
 static void on_node_failed(void *userdata, const struct nc_kube_status *status,
@@ -470,7 +456,7 @@ int nc_own_node_open(struct nc_daemon *d, struct nc_err *err) {
         .metadata_only = true,
         .event = on_node,
         .failed = on_node_failed,
-        .well = on_well,
+        .well = nc_api_session_on_well,
         .userdata = d,
     };
 

@@ -28,15 +28,6 @@ struct nc_pod_event {
     uint64_t until_usec; /* on EC2's clock */
 };
 
-static void free_event(struct nc_pod_event *e) {
-    e->req = nc_kube_cancel(e->req);
-    free(e->namespace);
-    free(e->name);
-    free(e->uid);
-    free(e->message);
-    free(e);
-}
-
 static void remove_event(struct nc_pod_event *e) {
     struct nc_daemon *d = e->d;
     struct nc_pod_event **at = &d->pod_events.queue;
@@ -45,7 +36,12 @@ static void remove_event(struct nc_pod_event *e) {
         at = &(*at)->next;
     *at = e->next;
     d->pod_events.n--;
-    free_event(e);
+    nc_kube_cancel(e->req);
+    free(e->namespace);
+    free(e->name);
+    free(e->uid);
+    free(e->message);
+    free(e);
 }
 
 static void drop_event(struct nc_pod_event *e, const char *why) {

@@ -43,11 +43,6 @@ static bool is_same_boot(const struct nc_daemon *d, const struct nc_value *state
     return boot_id && d->boot_id && nc_streq(boot_id, d->boot_id);
 }
 
-/* Who was stopped before that was done has left it to us. */
-static bool is_cleaned_up(const struct nc_value *state) {
-    return !nc_value_get(state, "clean_up");
-}
-
 int nc_daemon_state_load(struct nc_daemon *d, struct nc_err *err) {
     nc_auto_free char *path = nc_app_path(d->app, NC_STATE_FILE);
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
@@ -81,7 +76,8 @@ int nc_daemon_state_load(struct nc_daemon *d, struct nc_err *err) {
     }
     d->state.saved = nc_buf_steal(&text);
     d->state.has_request = true; /* not known: the first write is synced */
-    return is_same_boot(d, state) && is_cleaned_up(state);
+    /* Who was stopped before the clean-up was done has left it to us. */
+    return is_same_boot(d, state) && !nc_value_get(state, "clean_up");
 }
 
 static struct nc_value *state_of(const struct nc_daemon *d) {

@@ -25,17 +25,12 @@ static bool is_overdue(struct nc_daemon *d) {
     return ++d->overdue >= OVERDUE_MAX;
 }
 
-static bool is_stuck(struct nc_daemon *d) {
-    const uint64_t now = nc_mono_usec();
-
-    return is_overdue(d) || nc_own_node_is_stuck(d, now) || nc_pod_evictor_is_stuck(d, now);
-}
-
 /* That the loop turns is shown by being here. */
 static int on_watchdog(sd_event_source *source, uint64_t usec, void *userdata) {
     struct nc_daemon *d = userdata;
+    const uint64_t now = nc_mono_usec();
 
-    if (is_stuck(d))
+    if (is_overdue(d) || nc_own_node_is_stuck(d, now) || nc_pod_evictor_is_stuck(d, now))
         nc_log(NC_LOG_ERROR, NULL, "a deadline or a request is stuck: waiting to be restarted");
     else
         nc_notify("WATCHDOG=1");

@@ -17,8 +17,7 @@
 #include "nc/kube-control.h"
 #include "nc/str.h"
 
-#include "logind-conf.h"
-#include "program-version.h"
+#include "probe.h"
 
 enum file { VERSION = 0, BINARY, LOGIND, CPUS, MEMORY, LOG, ROOTS, TOKEN, _FILE_MAX };
 static const char *const paths[_FILE_MAX] = {

@@ -187,6 +187,10 @@ void nc_api_session_well(struct nc_daemon *d) {
     (void)d;
 }
 
+void nc_api_session_on_well(void *daemon) {
+    (void)daemon;
+}
+
 void nc_imds_condition_note_metadata(struct nc_daemon *d, const struct nc_value *metadata) {
     (void)d;
     (void)metadata;
