@@ -4,22 +4,28 @@
 #include "options.h"
 
 #include <getopt.h>
-#include <stdbool.h>
+#include <stdarg.h>
 
 #include "log.h"
 #include "nc/str.h"
 #include "process.h"
 #include "terminal.h"
 
+enum { FIRST_INDEX = 1000 }; /* of getopt's values: beyond any letter */
+
 static bool is_accepted(const struct nc_command *c, const struct nc_flag *f) {
     return !f->accepts || (f->accepts & c->accepts);
 }
 
-/* What this command takes has no such id: NULL. */
-static const struct nc_flag *find_flag(const struct nc_command_line *line, int id) {
-    for (size_t i = 0; i < line->table->n_flags; i++)
-        if (line->table->flags[i].id == id && is_accepted(line->command, &line->table->flags[i]))
-            return &line->table->flags[i];
+/* The row that getopt's value stands for. NULL: this command takes no such one. */
+static const struct nc_flag *find_flag(const struct nc_command_line *line, int value) {
+    const struct nc_option_table *t = line->table;
+
+    if (value >= FIRST_INDEX)
+        return &t->flags[value - FIRST_INDEX];
+    for (size_t i = 0; i < t->n_flags; i++)
+        if (value > 0 && t->flags[i].letter == value && is_accepted(line->command, &t->flags[i]))
+            return &t->flags[i];
     return NULL;
 }
 
@@ -101,14 +107,14 @@ static void report_unknown_option(const struct nc_command_line *line, const char
 /* getopt stays at a word of several letters until its last one. */
 static int report_option(const struct nc_command_line *line, const char *arg) {
     const char letter[] = {'-', (char)optopt, '\0'};
-    const struct nc_flag *f = find_flag(line, optopt == 'o' ? line->table->output : optopt);
+    const struct nc_flag *f = find_flag(line, optopt);
 
     if (f)
         (void)nc_options_wrong(
             line->command->name,
             f->argument ? "an option without its value:" : "an option that takes no value:", arg);
     else
-        report_unknown_option(line, optopt > 0 && optopt < NC_FLAG_FIRST ? letter : arg);
+        report_unknown_option(line, optopt > 0 && optopt < FIRST_INDEX ? letter : arg);
     return NC_OPTIONS_WRONG;
 }
 
@@ -123,24 +129,25 @@ static bool is_named(const char *argument, const char *value) {
     return false;
 }
 
-static bool is_allowed(const struct nc_command_line *line, int id, const char *value) {
-    for (size_t i = 0; i < line->table->n_flags; i++) {
-        const struct nc_flag *f = &line->table->flags[i];
-        if (f->id == id
-            && (!f->argument || strpbrk(f->argument, NC_UPPER) || is_named(f->argument, value)))
+/* A former argument has a row of its own. */
+static bool is_allowed(const struct nc_option_table *t, const struct nc_flag *f,
+                       const char *value) {
+    if (!f->argument || strpbrk(f->argument, NC_UPPER))
+        return true;
+    for (size_t i = 0; i < t->n_flags; i++)
+        if (nc_streq(t->flags[i].name, f->name) && is_named(t->flags[i].argument, value))
             return true;
-    }
     return false;
 }
 
 /* "--x is a, b or c, not value" */
-static void report_value(const struct nc_command_line *line, int id, const char *value) {
-    const struct nc_flag *f = find_flag(line, id);
-    const char *values = f && f->argument ? f->argument : "", *last = strrchr(values, '|');
+static void report_value(const struct nc_command_line *line, const struct nc_flag *f,
+                         const char *value) {
+    const char *last = strrchr(f->argument, '|');
     nc_cleanup(nc_buf_done) struct nc_buf what = NC_BUF_INIT;
 
-    (void)nc_buf_printf(&what, "--%s is ", f ? f->name : "an option");
-    for (const char *p = values; *p; p++)
+    (void)nc_buf_printf(&what, "--%s is ", f->name);
+    for (const char *p = f->argument; *p; p++)
         if (*p == '|')
             (void)nc_buf_puts(&what, p == last ? " or " : ", ");
         else
@@ -149,7 +156,89 @@ static void report_value(const struct nc_command_line *line, int id, const char 
     (void)nc_options_wrong(line->command->name, what.data, value);
 }
 
+/* --- parsers of values */
+
+static const char *wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static const char *wrong(const char *format, ...) {
+    static char text[256];
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    return text;
+}
+
+const char *nc_flag_wrong(const struct nc_flag *f, const char *wanted) {
+    return wrong("--%s is %s, not", f->name, wanted);
+}
+
+const char *nc_flag_any_text(const struct nc_flag *f, void *to, const char *value) {
+    *(const char **)to = value;
+    return f->check && !f->check(value) ? nc_flag_wrong(f, f->wanted) : NULL;
+}
+
+const char *nc_flag_text(const struct nc_flag *f, void *to, const char *value) {
+    return *value ? nc_flag_any_text(f, to, value)
+                  : wrong("--%s has an empty value, %s is needed", f->name, f->argument);
+}
+
+const char *nc_flag_switch(const struct nc_flag *f, void *to, const char *value) {
+    (void)f;
+    (void)value;
+    *(bool *)to = true;
+    return NULL;
+}
+
+static uint64_t bound(const char *text, uint64_t none) {
+    uint64_t usec = none;
+
+    if (text)
+        (void)nc_duration_parse(text, &usec);
+    return usec;
+}
+
+const char *nc_flag_duration(const struct nc_flag *f, void *to, const char *value) {
+    uint64_t *usec = to;
+
+    if (nc_duration_parse(value, usec) == 0 && *usec >= bound(f->least, 0)
+        && *usec <= bound(f->most, UINT64_MAX))
+        return NULL;
+    if (f->wanted)
+        return nc_flag_wrong(f, f->wanted);
+    return f->least ? wrong("--%s is a duration from %s to %s, not", f->name, f->least, f->most)
+                    : wrong("--%s is a duration of at most %s, not", f->name, f->most);
+}
+
+const char *nc_flag_json(const struct nc_flag *f, void *to, const char *value) {
+    (void)f;
+    *(bool *)to = nc_streq(value, "json");
+    return NULL;
+}
+
+const char *nc_flag_log_format(const struct nc_flag *f, void *to, const char *value) {
+    (void)f;
+    (void)to;
+    (void)nc_log_set_format(value);
+    return NULL;
+}
+
+const char *nc_flag_log_level(const struct nc_flag *f, void *to, const char *value) {
+    (void)f;
+    (void)to;
+    (void)nc_log_set_level(value);
+    return NULL;
+}
+
 /* --- parsing */
+
+/* Several rows may have one name: the first is meant. */
+static bool is_first(const struct nc_option_table *t, size_t i) {
+    for (size_t k = 0; k < i; k++)
+        if (nc_streq(t->flags[k].name, t->flags[i].name))
+            return false;
+    return true;
+}
 
 /* A NULL-terminated array for getopt_long of what this command takes. Owned. */
 static struct option *list_options(const struct nc_command_line *line) {
@@ -159,9 +248,9 @@ static struct option *list_options(const struct nc_command_line *line) {
 
     for (size_t i = 0; i < t->n_flags; i++) {
         const struct nc_flag *f = &t->flags[i];
-        if (is_accepted(line->command, f))
+        if (is_accepted(line->command, f) && is_first(t, i))
             list[n++] = (struct option){f->name, f->argument ? required_argument : no_argument,
-                                        NULL, f->id};
+                                        NULL, FIRST_INDEX + (int)i};
     }
     return list;
 }
@@ -176,28 +265,28 @@ static int check_arguments(const struct nc_command *c, int argc, char **argv) {
 }
 
 int nc_options_parse(const struct nc_command_line *line, int argc, char **argv, int *ret_rest) {
-    const char *letters = find_flag(line, line->table->output) ? "o:h" : "h";
+    const char *letters = find_flag(line, 'o') ? "o:h" : "h";
     nc_auto_free struct option *list = list_options(line);
-    int id;
+    int value;
 
     optind = 0; /* also forgets where in a word it stopped before */
     opterr = 0;
-    while ((id = getopt_long(argc, argv, letters, list, NULL)) != -1) {
-        const char *wrong;
-        if (id == '?')
+    while ((value = getopt_long(argc, argv, letters, list, NULL)) != -1) {
+        const struct nc_flag *f = value == '?' ? NULL : find_flag(line, value);
+        const char *what;
+        if (!f)
             return report_option(line, argv[optind - 1]);
-        id = id == 'o' ? line->table->output : id == 'h' ? line->table->help : id;
-        if (id == line->table->help) {
+        if (!f->parse) {
             print_help(line);
             return NC_OPTIONS_HELP;
         }
-        if (!is_allowed(line, id, optarg)) {
-            report_value(line, id, optarg);
+        if (!is_allowed(line->table, f, optarg)) {
+            report_value(line, f, optarg);
             return NC_OPTIONS_WRONG;
         }
-        wrong = line->on_option(line->userdata, id, optarg);
-        if (wrong) {
-            (void)nc_options_wrong(line->command->name, wrong, optarg);
+        what = f->parse(f, (char *)line->to + f->to, optarg);
+        if (what) {
+            (void)nc_options_wrong(line->command->name, what, optarg);
             return NC_OPTIONS_WRONG;
         }
     }

@@ -5,6 +5,7 @@
 #ifndef NC_PROCESS_OPTIONS_H
 #define NC_PROCESS_OPTIONS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -19,14 +20,38 @@ struct nc_command {
     int (*run)(struct nc_app *app); /* of the agent */
 };
 
+/* An option is one row: what it is called, what it may be, and where it goes. */
 struct nc_flag {
     const char *name;
     const char *argument; /* NULL: takes none; "a|b": a or b; with a capital letter: any */
-    int id;               /* beyond any letter: from NC_FLAG_FIRST */
     unsigned accepts;     /* bits of the commands' `accepts`; 0: every command */
     const char *help;     /* NULL: a former name or argument, still accepted */
+    /* Takes the value to where it goes. NULL, or what is wrong with it: "--x is a duration, not".
+     * An option without a parser is help. */
+    const char *(*parse)(const struct nc_flag *f, void *to, const char *value);
+    size_t to; /* offset in what the options are read into */
+    char letter;
+    const char *least, *most;         /* of a duration, as they are written; NULL = any */
+    bool (*check)(const char *value); /* of a text */
+    const char *wanted;               /* words for what check, or a bound, wants: "a number" */
 };
-enum { NC_FLAG_FIRST = 1000 };
+
+/* Where an option goes; what is not of this type is an error of the compiler. */
+#define NC_FLAG_TO(type, options, member)                                                          \
+    (offsetof(options, member) + 0 * sizeof(_Generic(((options *)NULL)->member, type : 0)))
+
+/* Parsers. The target of a text is a const char *, of a switch a bool, of a duration a uint64_t of
+ * microseconds; log_format and log_level set the log's own. A text without a check is not empty;
+ * any_text may be. */
+const char *nc_flag_text(const struct nc_flag *f, void *to, const char *value);
+const char *nc_flag_any_text(const struct nc_flag *f, void *to, const char *value);
+const char *nc_flag_switch(const struct nc_flag *f, void *to, const char *value);
+const char *nc_flag_duration(const struct nc_flag *f, void *to, const char *value);
+const char *nc_flag_json(const struct nc_flag *f, void *to, const char *value);
+const char *nc_flag_log_format(const struct nc_flag *f, void *to, const char *value);
+const char *nc_flag_log_level(const struct nc_flag *f, void *to, const char *value);
+/* "--x is WANTED, not". Of static storage, good until the next one. */
+const char *nc_flag_wrong(const struct nc_flag *f, const char *wanted);
 
 struct nc_option_table {
     const char *usage; /* "COMMAND [OPTION...]" */
@@ -34,19 +59,13 @@ struct nc_option_table {
     size_t n_commands;
     const struct nc_flag *flags;
     size_t n_flags;
-    int output; /* the id that -o stands for, where the command takes it */
-    int help;   /* the id that -h stands for */
 };
-
-/* NULL, or what is wrong with the value: "--x is a duration, not". */
-typedef const char *(*nc_option_fn)(void *userdata, int id, const char *value);
 
 /* The command that was requested, as far as its options go. */
 struct nc_command_line {
     const struct nc_option_table *table;
     const struct nc_command *command;
-    nc_option_fn on_option;
-    void *userdata;
+    void *to; /* what the options are read into */
 };
 
 /* NULL where there is none of this name: that, and the one that was perhaps meant, was reported on

@@ -11,7 +11,7 @@ import time
 import unittest
 
 from controlling import ControlTest, ControlWorld, ToyAgent, stamp
-from promtext import check_with_promtool, documented_families, families_of
+from promtext import MANUAL, check_with_promtool, documented_families, families_of
 
 KARPENTER_LEASE = "karpenter-leader-election"
 
@@ -150,6 +150,18 @@ class Telling(ControlTest):
         code, _, err = world.run("run", "--kubeconfig", "/nonexistent", "--metrics-address", "off")
         self.assertNotEqual(code, 0)
         self.assertIn("/nonexistent", err)
+
+    def test_manual_page(self) -> None:
+        """It lists the options that help lists, with the same arguments."""
+        code, out, err = self.control_world().run("run", "--help")
+        self.assertEqual((code, err), (0, ""))
+        by_help = dict(re.findall(r"(?m)^  --([a-z0-9-]+) ?(\S*)", out))
+        self.assertEqual(by_help.pop("help"), "")
+        options = (MANUAL / "nodeclaim-controller.8").read_text().split(".Sh OPTIONS")[1].split("\n.S")[0]
+        heads = re.findall(r"(?m)^\.It (Fl -.*)$", options)
+        by_manual = dict(re.sub(r"\b(Ar|Cm) | (?=\|)|(?<=\|) ", "", one).removeprefix("Fl -").partition(" ")[::2]
+                         for head in heads for one in head.split(" , "))
+        self.assertEqual(by_manual, by_help)
 
     def test_it_stops_in_order(self) -> None:
         world = self.control_world(elects=True)
