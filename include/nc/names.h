@@ -35,6 +35,8 @@
 #define NC_ANNOTATION_NODE_POOL_HASH "karpenter.sh/nodepool-hash"
 #define NC_ANNOTATION_NODE_POOL_HASH_VERSION "karpenter.sh/nodepool-hash-version"
 #define NC_ANNOTATION_TERMINATION_TIMESTAMP "karpenter.sh/nodeclaim-termination-timestamp"
+#define NC_ANNOTATION_NODE_CLASS_HASH "karpenter.k8s.aws/ec2nodeclass-hash"
+#define NC_ANNOTATION_NODE_CLASS_HASH_VERSION "karpenter.k8s.aws/ec2nodeclass-hash-version"
 #define NC_FINALIZER_KARPENTER "karpenter.sh/termination"
 
 #define NC_OURS "nodeclaimd.io/" /* each name of ours begins so */

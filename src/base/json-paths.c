@@ -10,18 +10,14 @@
 #include "nc/mem.h"
 #include "nc/value.h"
 
-/* The next key of a path, unescaped; *path moves behind it. Owned. */
+/* The next key of a path, without its apostrophes; *path moves behind it. Owned. */
 static char *next_path_key(const char **path) {
-    struct nc_buf b = NC_BUF_INIT;
-    const char *p = *path;
+    const bool is_quoted = **path == '\'';
+    const char *key = *path + is_quoted, *end = key + strcspn(key, is_quoted ? "'" : ".");
+    const char *rest = end + (is_quoted && *end);
 
-    for (; *p && *p != '.'; p++) {
-        if (p[0] == '\\' && p[1])
-            p++;
-        nc_buf_putc(&b, *p);
-    }
-    *path = *p == '.' ? p + 1 : NULL;
-    return nc_buf_steal(&b);
+    *path = *rest ? rest + 1 : NULL;
+    return nc_strndup(key, (size_t)(end - key));
 }
 
 static struct nc_json_path *child_of(struct nc_json_path *node, char *key) {

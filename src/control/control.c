@@ -4,6 +4,7 @@
 #include "nc/control.h"
 
 #include "control-priv.h"
+#include "nc/names.h"
 #include "nc/str.h"
 
 #define CLOCK_BACK_USEC 1000000ull
@@ -59,23 +60,23 @@ const char *nc_control_verb_name(enum nc_control_verb v) {
     return names[v];
 }
 
+#define ANNOTATION(name) "metadata.annotations.'" name "'"
 #define HEAD_PATHS                                                                                 \
     "metadata.name", "metadata.uid", "metadata.resourceVersion", "metadata.creationTimestamp",     \
         "metadata.deletionTimestamp"
-#define STATUS_PATH "metadata.annotations.nodeclaimd\\.io/drain-status"
+#define POOL_LABEL_PATH "metadata.labels.'" NC_LABEL_NODE_POOL "'"
+#define STATUS_PATH ANNOTATION(NC_ANNOTATION_STATUS)
 
 #define NODE_PATHS HEAD_PATHS, STATUS_PATH, "metadata.finalizers", "metadata.ownerReferences"
 #define NODE_PATHS_STANDALONE                                                                      \
-    HEAD_PATHS, STATUS_PATH, "metadata.annotations.nodeclaimd\\.io/drain-request",                 \
-        "metadata.annotations.nodeclaimd\\.io/disrupted",                                          \
-        "metadata.annotations.karpenter\\.sh/do-not-disrupt", "metadata.ownerReferences",          \
-        "metadata.labels", "metadata.finalizers", "spec.providerID", "spec.taints",                \
-        "status.allocatable", "status.conditions.type", "status.conditions.status"
+    HEAD_PATHS, STATUS_PATH, ANNOTATION(NC_ANNOTATION_REQUEST),                                    \
+        ANNOTATION(NC_ANNOTATION_OUR_TAINT), ANNOTATION(NC_ANNOTATION_DO_NOT_DISRUPT),             \
+        "metadata.ownerReferences", "metadata.labels", "metadata.finalizers", "spec.providerID",   \
+        "spec.taints", "status.allocatable", "status.conditions.type", "status.conditions.status"
 #define CLAIM_PATHS                                                                                \
-    HEAD_PATHS, "metadata.finalizers", "metadata.labels.karpenter\\.sh/nodepool",                  \
-        "metadata.annotations.karpenter\\.sh/nodeclaim-termination-timestamp",                     \
-        "metadata.annotations.nodeclaimd\\.io/stamped", "status.nodeName"
-#define POOL_LABEL_PATH "metadata.labels.karpenter\\.sh/nodepool"
+    HEAD_PATHS, "metadata.finalizers", POOL_LABEL_PATH,                                            \
+        ANNOTATION(NC_ANNOTATION_TERMINATION_TIMESTAMP), ANNOTATION(NC_ANNOTATION_OUR_TIMESTAMP),  \
+        "status.nodeName"
 #define SINCE_PATH "status.conditions.lastTransitionTime"
 
 static const char *const keep_node[] = {NODE_PATHS, POOL_LABEL_PATH, NULL};
@@ -101,12 +102,11 @@ static const char *const keep_claim_standalone[] = {
     "spec.taints",       "spec.startupTaints",
     "status.nodeName",   "status.providerID",
     "status.conditions", NULL};
-static const char *const keep_pool[] = {
-    HEAD_PATHS, "metadata.annotations.karpenter\\.sh/nodepool-hash",
-    "metadata.annotations.karpenter\\.sh/nodepool-hash-version", "spec.disruption", NULL};
-static const char *const keep_class[] = {
-    HEAD_PATHS, "metadata.annotations.karpenter\\.k8s\\.aws/ec2nodeclass-hash",
-    "metadata.annotations.karpenter\\.k8s\\.aws/ec2nodeclass-hash-version", NULL};
+static const char *const keep_pool[] = {HEAD_PATHS, ANNOTATION(NC_ANNOTATION_NODE_POOL_HASH),
+                                        ANNOTATION(NC_ANNOTATION_NODE_POOL_HASH_VERSION),
+                                        "spec.disruption", NULL};
+static const char *const keep_class[] = {HEAD_PATHS, ANNOTATION(NC_ANNOTATION_NODE_CLASS_HASH),
+                                         ANNOTATION(NC_ANNOTATION_NODE_CLASS_HASH_VERSION), NULL};
 
 const char *const *nc_control_keep(enum nc_control_kind k, enum nc_control_mode mode,
                                    const struct nc_control_rules *rules) {

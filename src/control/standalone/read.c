@@ -156,8 +156,8 @@ static int parse_claim_hashes(const struct nc_value *object, struct control_clai
     const struct nc_value *const hashes[] = {
         annotation(object, NC_ANNOTATION_NODE_POOL_HASH),
         annotation(object, NC_ANNOTATION_NODE_POOL_HASH_VERSION),
-        annotation(object, "karpenter.k8s.aws/ec2nodeclass-hash"),
-        annotation(object, "karpenter.k8s.aws/ec2nodeclass-hash-version"),
+        annotation(object, NC_ANNOTATION_NODE_CLASS_HASH),
+        annotation(object, NC_ANNOTATION_NODE_CLASS_HASH_VERSION),
     };
 
     return nc_control_parse_tokens(hashes, NC_ARRAY_SIZE(hashes), CONTROL_HASH_MAX, &m->hashes);
@@ -293,8 +293,8 @@ int nc_standalone_read_pool(const struct nc_value *object, struct control_pool *
 }
 
 int nc_standalone_read_class(const struct nc_value *object, struct control_class *k) {
-    static const char *const keys[] = {"karpenter.k8s.aws/ec2nodeclass-hash",
-                                       "karpenter.k8s.aws/ec2nodeclass-hash-version"};
+    static const char *const keys[] = {NC_ANNOTATION_NODE_CLASS_HASH,
+                                       NC_ANNOTATION_NODE_CLASS_HASH_VERSION};
 
     return parse_hash_pair(object, keys, &k->hash, &k->hash_version);
 }

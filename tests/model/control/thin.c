@@ -4,17 +4,17 @@
  */
 #include "world.h"
 
-/* The first key of a path, unescaped; returns what follows it, NULL at the end. */
+/* The first key of a path, which apostrophes may enclose; returns what follows it, NULL at the end.
+ */
 static const char *first_key(const char *path, char key[static 256]) {
+    const char *until = *path == '\'' ? "'" : ".";
     size_t n = 0;
 
-    for (; *path && *path != '.'; path++) {
-        if (*path == '\\' && path[1])
-            path++;
+    for (path += *until == '\''; *path && *path != *until; path++)
         if (n < 255)
             key[n++] = *path;
-    }
     key[n] = '\0';
+    path += *path == '\'';
     return *path ? path + 1 : NULL;
 }
 

@@ -63,11 +63,11 @@ static int run(const struct nc_json_filter_options *o, bool is_stream, const cha
 
 static const char *const pod_paths[] = {
     "metadata.name",
-    "metadata.annotations.karpenter\\.sh/do-not-disrupt",
+    "metadata.annotations.'karpenter.sh/do-not-disrupt'",
     "metadata.ownerReferences",
     "spec.volumes.persistentVolumeClaim.claimName",
     "status.phase",
-    "a\\.b",
+    "'a.b'",
     "",
     NULL,
 };
@@ -440,8 +440,7 @@ static void random_path(uint64_t *rng, struct want *root, struct nc_strv *paths)
         struct want *next = NULL;
         if (i > 0)
             nc_buf_putc(&path, '.');
-        for (const char *p = key; *p; p++)
-            nc_buf_printf(&path, *p == '.' || *p == '\\' ? "\\%c" : "%c", *p);
+        nc_buf_printf(&path, strchr(key, '.') || i % 2 ? "'%s'" : "%s", key);
         for (size_t j = 0; j < w->n; j++)
             next = strcmp(w->below[j].key, key) == 0 ? &w->below[j] : next;
         if (!next) {
