@@ -10,7 +10,6 @@
 
 #include "controller.h"
 #include "log.h"
-#include "nc/clock.h"
 #include "nc/str.h"
 
 #define NODES "/api/v1/nodes"
@@ -214,24 +213,6 @@ static void on_lease_failed(void *userdata, const struct nc_err *err) {
 
 /* --- leadership */
 
-static void lead(struct nc_controller *c, bool leads) {
-    struct nc_control_event e = {.kind = NC_CONTROL_LEAD, .leads = leads};
-
-    if (leads == c->leads)
-        return;
-    c->leads = leads;
-    c->led += leads;
-    nc_log(NC_LOG_INFO, NULL, leads ? "leading as %s" : "not leading any more, %s", c->identity);
-    nc_controller_post(c, &e);
-    if (!leads)
-        nc_controller_drop_writes(c);
-}
-
-void nc_controller_notice_lead(struct nc_controller *c) {
-    if (c->leader)
-        lead(c, nc_leader_leads(c->leader));
-}
-
 static void on_leader(void *userdata, bool leads) {
     (void)leads; /* the same, by the clock */
     nc_controller_notice_lead(userdata);
@@ -254,7 +235,7 @@ static int open_leader(struct nc_controller *c, struct nc_err *err) {
     };
 
     if (s->no_leader_election) {
-        lead(c, true);
+        nc_controller_lead(c, true);
         return 0;
     }
     return nc_leader_new(c->api_config.kube, c->event, &o, &c->leader, err);
@@ -285,20 +266,4 @@ void nc_controller_close(struct nc_controller *c) {
     }
     c->leads = false;
     c->was_scanned = false;
-}
-
-const char *nc_controller_waits_for(const struct nc_controller *c) {
-    if (!c->was_scanned)
-        return "waits for the API server";
-    if (!c->paths[NC_CONTROL_CLAIM] && !c->settings->rules.completes_actions
-        && !c->settings->rules.out_of_service)
-        return "waits for NodeClaims to be installed";
-    for (int k = 0; k < _NC_CONTROL_KIND_MAX; k++)
-        if (c->paths[k] && !c->is_synced[k] && (c->watches[k] || c->mode == NC_CONTROL_STANDALONE))
-            return "waits for its lists";
-    return NULL;
-}
-
-bool nc_controller_is_synced(const struct nc_controller *c) {
-    return !nc_controller_waits_for(c);
 }

@@ -86,17 +86,25 @@ struct nc_controller {
  * it. */
 int nc_controller_open(struct nc_controller *c, struct nc_err *err);
 void nc_controller_close(struct nc_controller *c);
+
+/* health.c */
 bool nc_controller_is_synced(const struct nc_controller *c);
 /* Why it is not; NULL where it is. Static. */
 const char *nc_controller_waits_for(const struct nc_controller *c);
-/* Do we lead by the clock, whatever was observed? Posts LEAD where it is another answer than
- * before. */
-void nc_controller_notice_lead(struct nc_controller *c);
+/* The step's time: the API server's, where ours is another one. */
+uint64_t nc_controller_now(const struct nc_controller *c);
+uint64_t nc_controller_boot_usec(const struct nc_controller *c); /* … when CLOCK_BOOTTIME was 0 */
+void nc_controller_failed(struct nc_controller *c, enum nc_trouble where, const struct nc_err *err);
+/* The failure that should be known of; NULL where all is well. */
+const struct nc_err *nc_controller_trouble(const struct nc_controller *c);
+void nc_controller_forget_failures(struct nc_controller *c); /* those that were long ago */
 
 /* writer.c. e->now_usec is filled in here. */
 void nc_controller_post(struct nc_controller *c, struct nc_control_event *e);
-/* The step's time: the API server's, where ours is another one. */
-uint64_t nc_controller_now(const struct nc_controller *c);
+/* Posts LEAD where it is another answer than before. */
+void nc_controller_lead(struct nc_controller *c, bool leads);
+/* Do we lead by the clock, whatever was observed? */
+void nc_controller_notice_lead(struct nc_controller *c);
 /* The mode, and in which version NodeClaims are served. */
 void nc_controller_post_mode(struct nc_controller *c);
 /* A new, empty step, which is told what stays: rules, mode, whether we lead. */
@@ -111,17 +119,7 @@ bool nc_controller_is_late(struct nc_controller *c);
 void nc_controller_replace(struct nc_controller *c, const char *node, uint64_t since_usec);
 void nc_controller_drop_replacements(struct nc_controller *c); /* without an answer */
 
-/* aws-requests.c. An action whose verb is one of AWS; the answer is posted. Never before it
- * returns; negative: there will be none. */
-int nc_controller_call_aws(struct nc_controller *c, const struct nc_control_action *a,
-                           struct nc_err *err);
-void nc_controller_drop_aws(struct nc_controller *c); /* what was asked, without an answer */
-void nc_controller_end_aws(struct nc_controller *c);
-
 /* publish.c */
-void nc_controller_failed(struct nc_controller *c, enum nc_trouble where, const struct nc_err *err);
-/* The failure that should be known of; NULL where all is well. */
-const struct nc_err *nc_controller_trouble(const struct nc_controller *c);
 int nc_controller_listen(struct nc_controller *c, struct nc_err *err);
 /* STATUS= of the service manager, on change. */
 void nc_controller_publish(struct nc_controller *c);

@@ -1,6 +1,5 @@
 /*
- * What the controller tells: metrics, health, its view of the nodes; a line for systemctl;
- * failures, when they begin and when they end.
+ * What the controller tells: metrics, health, its view of the nodes; a line for systemctl.
  *
  * Names of nodes and what blocks their drains are not for everybody on the network: /status answers
  * this machine, or this pod, alone.
@@ -12,61 +11,12 @@
 
 #include "controller.h"
 #include "log.h"
-#include "nc/clock.h"
 #include "nc/file.h"
 #include "nc/prometheus.h"
 #include "nc/str.h"
 #include "process.h"
 
-#define COUNT_PUBLISHES 6     /* the line for people is at most so many times PUBLISH_USEC old */
-#define FORGET_USEC 45000000u /* longer than any pause between two attempts */
-
-/* --- failures: stated when they are new, and when there have been none for a while */
-
-static bool is_news(const struct nc_failure *f, const struct nc_err *err) {
-    return f->err.class != err->class || f->err.code != err->code;
-}
-
-/* What the layers below advise is meant for a node. */
-static const char *remedy_of(const struct nc_err *err) {
-    return err->code == 403   ? "the role of this identity must allow it: rbac.yaml, "
-                                "optional/standalone-role.yaml and "
-                                "optional/replacement-role.yaml of deploy/"
-           : err->code == 401 ? "the API server does not know this identity"
-                              : err->remedy;
-}
-
-void nc_controller_failed(struct nc_controller *c, enum nc_trouble where,
-                          const struct nc_err *err) {
-    struct nc_failure *f = &c->failed[where];
-    const char *remedy = remedy_of(err);
-
-    if (err->class == NC_ERR_NONE)
-        return;
-    c->failures++;
-    if (is_news(f, err))
-        nc_log(NC_LOG_WARNING,
-               &(struct nc_log_fields){.error_class = nc_err_class_name(err->class)},
-               "%s; trying again%s%s", err->msg, *remedy ? ": " : "", remedy);
-    *f = (struct nc_failure){.err = *err, .mono_usec = nc_mono_usec()};
-}
-
-const struct nc_err *nc_controller_trouble(const struct nc_controller *c) {
-    for (int i = 0; i < _NC_TROUBLE_MAX; i++)
-        if (c->failed[i].err.class != NC_ERR_NONE)
-            return &c->failed[i].err;
-    return NULL;
-}
-
-static void forget_failures(struct nc_controller *c) {
-    const bool was_trouble = nc_controller_trouble(c) != NULL;
-
-    for (int i = 0; i < _NC_TROUBLE_MAX; i++)
-        if (c->failed[i].mono_usec + FORGET_USEC < nc_mono_usec())
-            c->failed[i].err = (struct nc_err)NC_ERR_INIT;
-    if (was_trouble && !nc_controller_trouble(c))
-        nc_log(NC_LOG_INFO, NULL, "API errors cleared");
-}
+#define COUNT_PUBLISHES 6 /* the line for people is at most so many times PUBLISH_USEC old */
 
 /* --- status */
 
@@ -248,7 +198,7 @@ void nc_controller_publish(struct nc_controller *c) {
     const char *waits_for = nc_controller_waits_for(c);
     nc_auto_free char *line = NULL;
 
-    forget_failures(c);
+    nc_controller_forget_failures(c);
     log_doubts(c);
     if (!waits_for && !is_counting(c))
         return;

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "controller.h"
+#include "instances.h"
 #include "log.h"
 #include "nc/clock.h"
 #include "nc/str.h"
@@ -149,11 +150,45 @@ static void send_event(struct nc_controller *c, struct nc_control_action *a) {
     send_waiting_events(c);
 }
 
+/* --- AWS: the same credentials and the same queue for every mode */
+
+static void on_aws_answer(void *userdata, const struct nc_instances_answer *a,
+                          const struct nc_err *err) {
+    struct nc_controller *c = userdata;
+
+    if (err->class != NC_ERR_NONE)
+        nc_log(NC_LOG_WARNING,
+               &(struct nc_log_fields){.error_class = nc_err_class_name(err->class)}, "%s%s%s",
+               err->msg, *err->remedy ? ": " : "", err->remedy);
+    nc_controller_post(c, &(struct nc_control_event){.kind = NC_CONTROL_ANSWER,
+                                                     .id = a->id,
+                                                     .answer = a->answer,
+                                                     .refusal = a->refusal,
+                                                     .name = a->name,
+                                                     .instance_state = a->instance_state,
+                                                     .group = a->group,
+                                                     .lifecycle_state = a->state});
+}
+
+/* Never answers before it returns; negative: there will be none. */
+static int order(struct nc_controller *c, const struct nc_control_action *a, struct nc_err *err) {
+    int r = 0;
+
+    if (a->verb == NC_CONTROL_END_INSTANCE && !c->settings->rules.terminates)
+        return nc_err_set(err, NC_ERR_BUG, ENOTSUP, "instances are not ours to end");
+    if (!c->instances)
+        r = nc_instances_new(c->event,
+                             &(struct nc_instances_options){
+                                 .settings = c->settings, .done = on_aws_answer, .userdata = c},
+                             &c->instances, err);
+    return r < 0 ? r : nc_instances_call(c->instances, a, err);
+}
+
 static void call_aws(struct nc_controller *c, const struct nc_control_action *a) {
     const bool is_node = a->what == NC_CONTROL_NODE;
     struct nc_err err = NC_ERR_INIT;
 
-    if (nc_controller_call_aws(c, a, &err) >= 0)
+    if (order(c, a, &err) >= 0)
         return;
     nc_log(a->verb == NC_CONTROL_INSTANCE_STATE ? NC_LOG_WARNING : NC_LOG_ERROR,
            &(struct nc_log_fields){.node = is_node ? a->name : NULL,
@@ -199,19 +234,6 @@ static void carry_out(struct nc_controller *c, struct nc_control_action *a) {
 
 /* --- the step */
 
-/* Deletions, deadlines and conditions are dated by the API server and by EC2, which agree. By a
- * clock of our own that is set an hour on, whatever is to end would be ended at once; by one that
- * is set back, no notice would be due. */
-static uint64_t local_boot_usec(const struct nc_controller *c) {
-    const uint64_t told = c->api_config.kube ? nc_kube_boot_usec(c->api_config.kube) : 0;
-
-    return told ? told : c->api_boot_usec;
-}
-
-uint64_t nc_controller_now(const struct nc_controller *c) {
-    return nc_clock_shifted(local_boot_usec(c));
-}
-
 static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {
     struct nc_control_event e = {.kind = NC_CONTROL_TICK};
 
@@ -240,7 +262,7 @@ static void arm(struct nc_controller *c) {
 static void step_once(struct nc_controller *c, struct nc_control_event *e) {
     struct nc_control_actions actions = {0};
 
-    c->api_boot_usec = local_boot_usec(c);
+    c->api_boot_usec = nc_controller_boot_usec(c);
     e->now_usec = nc_controller_now(c);
     nc_control_step(c->control, e, &actions);
     for (size_t i = 0; i < actions.n; i++)
@@ -302,13 +324,14 @@ void nc_controller_drop_writes(struct nc_controller *c) {
         forget(c->pending_writes);
     }
     nc_control_actions_done(&c->waiting_events);
-    nc_controller_drop_aws(c);
+    if (c->instances)
+        nc_instances_drop(c->instances);
     nc_controller_drop_replacements(c);
 }
 
 void nc_controller_end(struct nc_controller *c) {
     nc_controller_drop_writes(c);
-    nc_controller_end_aws(c);
+    c->instances = nc_instances_free(c->instances);
     c->control = nc_control_free(c->control);
     c->timer = sd_event_source_disable_unref(c->timer);
     free(c->refused);
@@ -326,4 +349,24 @@ bool nc_controller_is_late(struct nc_controller *c) {
     }
     arm(c);
     return ++c->overdue >= LATE_MAX;
+}
+
+/* --- leadership */
+
+void nc_controller_lead(struct nc_controller *c, bool leads) {
+    struct nc_control_event e = {.kind = NC_CONTROL_LEAD, .leads = leads};
+
+    if (leads == c->leads)
+        return;
+    c->leads = leads;
+    c->led += leads;
+    nc_log(NC_LOG_INFO, NULL, leads ? "leading as %s" : "not leading any more, %s", c->identity);
+    nc_controller_post(c, &e);
+    if (!leads)
+        nc_controller_drop_writes(c);
+}
+
+void nc_controller_notice_lead(struct nc_controller *c) {
+    if (c->leader)
+        nc_controller_lead(c, nc_leader_leads(c->leader));
 }
