@@ -144,6 +144,7 @@ struct control_drain_status {
 /* The drain is over, done or not: Drained or Failed. False where the node reports nothing (NULL).
  */
 bool nc_control_is_final_status(const struct control_drain_status *w);
+struct control_drain_status *nc_control_drain_status_free(struct control_drain_status *w);
 
 /* ---- Node */
 
@@ -482,7 +483,6 @@ void nc_control_gone(struct nc_control *c, struct control_object *o);
 void nc_control_drop_all(struct nc_control *c);
 void nc_control_set_pool(struct nc_control *c, struct control_claim *claim, const char *name);
 void nc_control_set_class(struct nc_control *c, struct control_claim *claim, const char *name);
-struct control_drain_status *nc_control_drain_status_free(struct control_drain_status *w);
 struct control_node_more *nc_control_node_more_free(struct control_node_more *m);
 struct control_claim_more *nc_control_claim_more_free(struct control_claim_more *m);
 
@@ -517,19 +517,18 @@ void nc_control_relay_answered(struct nc_control *c, struct control_claim *claim
                                enum nc_control_verb verb, enum nc_control_answer answer,
                                uint64_t now_usec);
 
+/* mode.c */
+bool nc_control_may_complete(const struct nc_control *c); /* lifecycle actions */
+bool nc_control_may_relay(const struct nc_control *c);    /* the relay */
+bool nc_control_may_manage(const struct nc_control *c);   /* everything else */
+bool nc_control_may_taint(const struct nc_control *c);    /* out of service */
+
 /* write.c */
 /* More than so long is not trusted of a Retry-After, nor of a pause. */
 #define CONTROL_RETRY_AFTER_MAX_USEC (300ull * 1000000)
 /* EC2 and Auto Scaling have a part of the concurrency to themselves. */
 bool nc_control_is_for_ec2(enum nc_control_verb verb);
 bool nc_control_is_of_lifecycle(const struct control_object *o, enum nc_control_verb verb);
-bool nc_control_may_complete(const struct nc_control *c); /* lifecycle actions */
-bool nc_control_may_relay(const struct nc_control *c);    /* the relay */
-bool nc_control_may_manage(const struct nc_control *c);   /* everything else */
-bool nc_control_may_taint(const struct nc_control *c);    /* out of service */
-/* Is that moment still to come? One that is further away than it can be is of a clock that was set
- * back since. */
-bool nc_control_is_ahead(uint64_t usec, uint64_t now_usec, uint64_t most_usec);
 void nc_control_reconcile(struct nc_control *c, uint64_t now_usec); /* the end of each step */
 void nc_control_seen(struct nc_control *c, struct control_object *o);
 void nc_control_forget_in_flight(struct nc_control *c);
@@ -538,6 +537,9 @@ void nc_control_forget_in_flight(struct nc_control *c);
 void nc_control_answered(struct nc_control *c, const struct nc_control_event *e);
 
 /* rate-limit.c */
+/* Is that moment still to come? One that is further away than it can be is of a clock that was set
+ * back since. */
+bool nc_control_is_ahead(uint64_t usec, uint64_t now_usec, uint64_t most_usec);
 bool nc_control_rate_allows(const struct control_object *o, uint64_t now_usec, uint64_t *ret_usec);
 void nc_control_rate_spend(struct control_object *o, uint64_t now_usec);
 /* EMIT_EVENT that no rate limit holds back: for what is reported once. */

@@ -18,16 +18,6 @@ const struct nc_control_rules nc_control_defaults = {.margin_usec = NC_MARGIN_US
                                                      .identity = NC_CONTROL_IDENTITY_EC2,
                                                      .ceiling_usec = 24ull * 3600 * 1000000};
 
-const char *nc_control_mode_name(enum nc_control_mode m) {
-    static const char *const names[_NC_CONTROL_MODE_MAX] = {
-        [NC_CONTROL_MODE_UNKNOWN] = "unknown",
-        [NC_CONTROL_KARPENTER] = "karpenter",
-        [NC_CONTROL_STANDALONE] = "standalone",
-    };
-
-    return names[m];
-}
-
 const char *nc_control_kind_name(enum nc_control_kind k) {
     static const char *const names[_NC_CONTROL_KIND_MAX] = {
         [NC_CONTROL_NODE] = "Node",
@@ -151,15 +141,6 @@ struct nc_control *nc_control_free(struct nc_control *c) {
     free(c->turn.zone);
     free(c);
     return NULL;
-}
-
-void nc_control_touch_all(struct nc_control *c) {
-    for (size_t k = 0; c->leads && k < _NC_CONTROL_KIND_MAX; k++)
-        for (size_t i = 0; i < c->names[k].room; i++)
-            for (struct control_link *l = c->names[k].slots[i]; l; l = l->next)
-                nc_control_touch(
-                    c, (struct control_object *)((char *)l
-                                                 - offsetof(struct control_object, by_name)));
 }
 
 static void apply_rules(struct nc_control *c, const struct nc_control_rules *rules) {

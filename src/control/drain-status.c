@@ -29,6 +29,13 @@ const char *nc_control_phase_name(enum control_phase p) {
     return phase_names[p];
 }
 
+struct control_drain_status *nc_control_drain_status_free(struct control_drain_status *w) {
+    if (w)
+        free(w->blocked);
+    free(w);
+    return NULL;
+}
+
 bool nc_control_is_final_status(const struct control_drain_status *w) {
     return w && (w->phase == CONTROL_PHASE_DRAINED || w->phase == CONTROL_PHASE_FAILED);
 }

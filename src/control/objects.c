@@ -3,7 +3,6 @@
  */
 #include "control-priv.h"
 #include "lifecycle-action.h"
-#include "nc/names.h"
 #include "nc/str.h"
 #include "out-of-service.h"
 
@@ -54,13 +53,6 @@ struct control_object *nc_control_put(struct nc_control *c, enum nc_control_kind
     return o;
 }
 
-struct control_drain_status *nc_control_drain_status_free(struct control_drain_status *w) {
-    if (w)
-        free(w->blocked);
-    free(w);
-    return NULL;
-}
-
 struct control_node_more *nc_control_node_more_free(struct control_node_more *m) {
     if (!m)
         return NULL;
@@ -103,6 +95,16 @@ const struct control_claim_early *nc_control_early(const struct control_claim *c
     static const struct control_claim_early none = {0};
 
     return claim->more->early ? claim->more->early : &none;
+}
+
+void nc_control_set_dns_name(struct control_claim *claim, const char *name) {
+    if (!claim->more || !name)
+        return;
+    free(claim->more->dns_name);
+    claim->more->dns_name = nc_strdup(name);
+    for (char *p = claim->more->dns_name; *p; p++)
+        if (*p >= 'A' && *p <= 'Z')
+            *p = (char)(*p - 'A' + 'a');
 }
 
 /* An entry that only claims named goes with the last of them. */
@@ -301,14 +303,4 @@ void nc_control_drop_all(struct nc_control *c) {
     free(c->claims_by_node.slots);
     free(c->nodes_by_provider.slots);
     free(c->claims_by_provider.slots);
-}
-
-bool nc_control_drop_finalizer(const struct control_object *o,
-                               const struct control_strings *finalizers,
-                               struct nc_control_action *ret) {
-    ret->verb = o->kind == NC_CONTROL_NODE ? NC_CONTROL_PATCH_NODE : NC_CONTROL_PATCH_CLAIM;
-    ret->body = nc_control_patch(o, true);
-    nc_value_set(nc_value_get(ret->body, "metadata"), "finalizers",
-                 nc_control_strings_without(finalizers, NC_FINALIZER));
-    return true;
 }

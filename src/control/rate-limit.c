@@ -25,6 +25,10 @@ void nc_control_rate_spend(struct control_object *o, uint64_t now_usec) {
     o->write.rate_usec = now_usec + ahead(o, now_usec) + RATE_USEC;
 }
 
+bool nc_control_is_ahead(uint64_t usec, uint64_t now_usec, uint64_t most_usec) {
+    return usec > now_usec && usec - now_usec <= most_usec;
+}
+
 void nc_control_emit_always(struct nc_control *c, const struct control_object *o,
                             const char *reason, bool is_warning, char *message) {
     struct nc_control_action *a = NULL;

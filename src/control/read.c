@@ -206,16 +206,6 @@ static bool is_our_timestamp(const struct control_claim *claim, const struct nc_
            && recorded_usec == claim->timestamp_usec;
 }
 
-void nc_control_set_dns_name(struct control_claim *claim, const char *name) {
-    if (!claim->more || !name)
-        return;
-    free(claim->more->dns_name);
-    claim->more->dns_name = nc_strdup(name);
-    for (char *p = claim->more->dns_name; *p; p++)
-        if (*p >= 'A' && *p <= 'Z')
-            *p = (char)(*p - 'A' + 'a');
-}
-
 static void set_node_name(struct nc_control *c, struct control_claim *claim, const char *name) {
     if (name && nc_streq(claim->node_name, name))
         return;

@@ -135,6 +135,15 @@ void nc_control_touch(struct nc_control *c, struct control_object *o) {
     nc_control_enqueue(&c->dirty, o, CONTROL_HOOK_DIRTY);
 }
 
+void nc_control_touch_all(struct nc_control *c) {
+    for (size_t k = 0; c->leads && k < _NC_CONTROL_KIND_MAX; k++)
+        for (size_t i = 0; i < c->names[k].room; i++)
+            for (struct control_link *l = c->names[k].slots[i]; l; l = l->next)
+                nc_control_touch(
+                    c, (struct control_object *)((char *)l
+                                                 - offsetof(struct control_object, by_name)));
+}
+
 /* ---- times: a binary heap by wake_usec, places from 1 */
 
 static void set_place(struct nc_control *c, size_t at, struct control_object *o) {

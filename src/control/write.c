@@ -5,9 +5,6 @@
  * as writes in flight end the first of it is asked again and sent. So what is sent is what is
  * wanted at that moment, not what was wanted when it began to wait.
  */
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "control-priv.h"
 #include "lifecycle-action.h"
 #include "nc/names.h"
@@ -29,68 +26,7 @@ struct want {
     uint64_t next_usec;
 };
 
-bool nc_control_may_relay(const struct nc_control *c) {
-    return c->leads && c->is_relay_synced[NC_CONTROL_NODE] && c->is_relay_synced[NC_CONTROL_CLAIM];
-}
-
-/* Without NodeClaims, too: a cluster of groups need not have any. */
-bool nc_control_may_complete(const struct nc_control *c) {
-    return c->leads && c->is_relay_synced[NC_CONTROL_NODE] && c->rules.completes_actions;
-}
-
-/* Whose Node it is counts: NodeClaims must be known, where there are any. */
-bool nc_control_may_taint(const struct nc_control *c) {
-    return c->rules.out_of_service && c->leads && c->is_relay_synced[NC_CONTROL_NODE]
-           && (c->is_relay_synced[NC_CONTROL_CLAIM] || c->has_no_claims);
-}
-
-bool nc_control_may_manage(const struct nc_control *c) {
-    return nc_control_may_relay(c) && c->mode == NC_CONTROL_STANDALONE && !nc_control_doubts(c)
-           && c->is_synced[NC_CONTROL_NODE] && c->is_synced[NC_CONTROL_CLAIM]
-           && c->is_synced[NC_CONTROL_POOL];
-}
-
-const char *nc_control_doubts(const struct nc_control *c) {
-    if (!c->is_guess || c->mode == NC_CONTROL_MODE_UNKNOWN)
-        return NULL;
-    if (c->mode == NC_CONTROL_KARPENTER)
-        return c->n_karpenter_claims > 0 ? NULL
-                                         : "Karpenter's Lease is held, and no NodeClaim has its "
-                                           "finalizer: nothing is transferred; set --mode";
-    return c->n_karpenter_claims == 0
-               ? NULL
-               : "NodeClaims have Karpenter's finalizer, and its Lease was not found: nothing but "
-                 "the relay is done; set --karpenter-namespace or --mode";
-}
-
-struct nc_value *nc_control_patch(const struct control_object *o, bool with_version) {
-    struct nc_value *patch = nc_value_new(NC_VALUE_MAP), *meta = nc_value_new(NC_VALUE_MAP);
-    char version[24];
-
-    if (with_version) {
-        (void)snprintf(version, sizeof(version), "%" PRIu64, o->rv);
-        nc_value_set_string(meta, "resourceVersion", version);
-    }
-    nc_value_set_string(meta, "uid", o->uid);
-    nc_value_set(patch, "metadata", meta);
-    return patch;
-}
-
-struct nc_value *nc_control_delete_options(const struct control_object *o) {
-    struct nc_value *v = nc_value_new(NC_VALUE_MAP), *only = nc_value_new(NC_VALUE_MAP);
-
-    nc_value_set_string(only, "uid", o->uid);
-    nc_value_set_string(v, "apiVersion", "v1");
-    nc_value_set_string(v, "kind", "DeleteOptions");
-    nc_value_set(v, "preconditions", only);
-    return v;
-}
-
 /* ---- what is wanted */
-
-bool nc_control_is_ahead(uint64_t usec, uint64_t now_usec, uint64_t most_usec) {
-    return usec > now_usec && usec - now_usec <= most_usec;
-}
 
 static bool is_paused(const struct control_object *o, uint64_t now_usec) {
     return nc_control_is_ahead(o->write.pause_usec, now_usec, CONTROL_RETRY_AFTER_MAX_USEC);

@@ -7,18 +7,6 @@
 
 /* --- reasons */
 
-/* v1beta1 says it on the NodePool. */
-uint64_t nc_standalone_expiry(const struct control_claim *claim) {
-    const struct control_pool *p = claim->pool;
-    const uint64_t after = !claim->more->has_no_expiry ? claim->more->expire_after_usec
-                           : p && p->is_there          ? p->expire_after_usec
-                                                       : UINT64_MAX;
-
-    return after > UINT64_MAX - claim->created_usec || !claim->created_usec
-               ? UINT64_MAX
-               : claim->created_usec + after;
-}
-
 static bool differs(const char *hash, const char *version, const char *of, const char *of_version) {
     return *hash && of && *version && nc_streq(version, of_version) && !nc_streq(hash, of);
 }

@@ -27,6 +27,7 @@ bool nc_standalone_may_come_back(const struct standalone_view *v, uint64_t *next
 /* Somebody says to be the claim's machine, and EC2 was not queried for its name yet: that query.
  */
 bool nc_standalone_query_name(const struct standalone_view *v, struct nc_control_action *ret);
+uint64_t nc_standalone_expiry(const struct control_claim *claim); /* UINT64_MAX = never */
 static inline bool nc_standalone_is(const struct control_claim *claim, enum control_condition k) {
     return claim->more->truths[k] == CONTROL_TRUE;
 }
@@ -117,7 +118,6 @@ static inline bool nc_standalone_is_leaving(const struct control_claim *claim) {
 
 /* The reason of the condition Drifted; NULL where it is not drifted. */
 const char *nc_standalone_drift(const struct control_claim *claim);
-uint64_t nc_standalone_expiry(const struct control_claim *claim); /* UINT64_MAX = never */
 /* May it be disrupted voluntarily, budgets aside, and why? */
 bool nc_standalone_wants_out(const struct standalone_view *v, enum nc_budget_reason *ret);
 /* Do the budgets of its pool have room for it now? */

@@ -14,20 +14,6 @@ static bool are_strangers(const struct control_claim *claim, const struct contro
            && !nc_streq(claim->more->provider_id, node->more->provider_id);
 }
 
-struct standalone_view nc_standalone_view(struct nc_control *c, struct control_claim *claim,
-                                          uint64_t now_usec) {
-    struct standalone_view v = {.c = c, .claim = claim, .now_usec = now_usec};
-
-    v.node = nc_control_node_of(c, claim);
-    if (v.node && !v.node->more)
-        v.node = NULL;
-    return v;
-}
-
-bool nc_standalone_is_foreign(const struct standalone_view *v) {
-    return v->claim->more->is_foreign || v->claim->has_karpenter_finalizer;
-}
-
 static bool has_registered(const struct control_claim *claim) {
     return claim->node_name && nc_standalone_is(claim, CONTROL_COND_REGISTERED);
 }
@@ -52,16 +38,6 @@ static void note_missing(const struct standalone_view *v) {
         m->lost_usec = v->now_usec;
 }
 
-bool nc_standalone_may_come_back(const struct standalone_view *v, uint64_t *next_usec) {
-    const uint64_t over_usec = v->claim->more->lost_usec + NC_STANDALONE_LOST_USEC;
-
-    if (!v->claim->more->lost_usec || v->now_usec >= over_usec)
-        return false;
-    if (over_usec < *next_usec)
-        *next_usec = over_usec;
-    return true;
-}
-
 static bool has_lost_node(const struct standalone_view *v, uint64_t *next_usec) {
     if (v->node)
         return v->node->deletion_usec > 0 && has_registered(v->claim);
@@ -81,20 +57,6 @@ static struct nc_value *add_finalizer(const struct control_claim *claim) {
 static bool delete_claim(const struct standalone_view *v, struct nc_control_action *ret) {
     ret->verb = NC_CONTROL_DELETE_CLAIM;
     ret->body = nc_control_delete_options(&v->claim->o);
-    return true;
-}
-
-/* Somebody says to be its machine: whose is that name? */
-bool nc_standalone_query_name(const struct standalone_view *v, struct nc_control_action *ret) {
-    const struct control_claim_more *m = v->claim->more;
-    struct control_node *first = NULL;
-
-    if (v->c->rules.identity != NC_CONTROL_IDENTITY_EC2 || v->claim->node_name || v->node
-        || m->dns_name || !m->provider_id
-        || nc_control_nodes_with(v->c, m->provider_id, &first) == 0)
-        return false;
-    ret->verb = NC_CONTROL_DESCRIBE_INSTANCE;
-    ret->provider_id = nc_strdup(m->provider_id);
     return true;
 }
 
