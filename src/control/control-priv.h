@@ -486,7 +486,7 @@ void nc_control_set_class(struct nc_control *c, struct control_claim *claim, con
 struct control_node_more *nc_control_node_more_free(struct control_node_more *m);
 struct control_claim_more *nc_control_claim_more_free(struct control_claim_more *m);
 
-/* read.c: negative: the object is refused, nothing has changed; 0: nothing new; 1: it was
+/* read-objects.c: negative: the object is refused, nothing has changed; 0: nothing new; 1: it was
  * read, and touched with what belongs to it. */
 int nc_control_read(struct nc_control *c, enum nc_control_kind k, const struct nc_value *object,
                     struct control_object **ret);

@@ -26,7 +26,7 @@ struct nc_failure {
 };
 
 struct nc_pending_write;    /* writer.c: a request in flight */
-struct nc_replacement_walk; /* replacement.c: the pods of a node */
+struct nc_replacement_walk; /* replacement-requests.c: the pods of a node */
 struct nc_refused {
     uint64_t id;
     enum nc_control_answer answer;
@@ -40,7 +40,7 @@ struct nc_controller {
     char *identity;
     uint64_t started_usec;
 
-    /* run.c */
+    /* controller.c */
     struct nc_api_config api_config;
     sd_event_source *check_timer, *publish_timer;
     unsigned checks, overdue; /* overdue: how often in a row the step was found late */
@@ -68,7 +68,7 @@ struct nc_controller {
     struct nc_control_actions waiting_events; /* Events that wait for those in flight */
     unsigned n_events_in_flight;              /* these */
 
-    /* replacement.c */
+    /* replacement-requests.c */
     struct nc_replacement_walk *walks; /* oldest first */
     uint64_t reported_pods[128];       /* whose replacement is not possible */
     size_t n_reported_pods;
@@ -114,7 +114,7 @@ void nc_controller_drop_writes(struct nc_controller *c); /* without an answer */
 /* Has the step been wanting to run for long? */
 bool nc_controller_is_late(struct nc_controller *c);
 
-/* replacement.c. See to the pods of this node that wait for their replacement. What is in
+/* replacement-requests.c. See to the pods of this node that wait for their replacement. What is in
  * progress is not begun twice; where too many nodes wait it is left, for it is requested again. */
 void nc_controller_replace(struct nc_controller *c, const char *node, uint64_t since_usec);
 void nc_controller_drop_replacements(struct nc_controller *c); /* without an answer */

@@ -32,7 +32,7 @@ static inline bool nc_standalone_is(const struct control_claim *claim, enum cont
     return claim->more->truths[k] == CONTROL_TRUE;
 }
 
-/* ---- read.c: see struct nc_standalone */
+/* ---- read-more.c: see struct nc_standalone */
 
 const char *nc_standalone_condition_name(enum control_condition k); /* "Launched", … */
 int nc_standalone_read_node(const struct nc_value *object, struct control_node_more *ret);
