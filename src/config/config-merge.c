@@ -309,3 +309,11 @@ int nc_config_merge(const struct nc_documents *d, struct nc_config *ret, struct 
     keep_flags(ret, spec);
     return 0;
 }
+
+void nc_config_wipe_token(struct nc_value *tree) {
+    struct nc_value *token = nc_value_path(tree, "spec.cluster.auth.bootstrapToken");
+
+    for (; token; token = token->overrode)
+        if (token->type == NC_VALUE_STRING)
+            explicit_bzero(token->text, strlen(token->text));
+}

@@ -16,4 +16,9 @@ void nc_quote_numbers(struct nc_value *map);
 /* The same in each map of text of a KubeletConfiguration. */
 void nc_kubelet_quote_numbers(struct nc_value *kubelet);
 
+/* A bootstrap token is the only secret that a document may carry: of a document or of what was
+ * merged.
+ */
+void nc_config_wipe_token(struct nc_value *tree);
+
 #endif

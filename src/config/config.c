@@ -27,15 +27,6 @@ const struct nc_config nc_config_defaults = {
     .claim_lookup = true,
 };
 
-/* The token's copy in the tree is wiped too: it is the only secret that a document may carry. */
-static void wipe_token(struct nc_value *tree) {
-    struct nc_value *token = nc_value_path(tree, "spec.cluster.auth.bootstrapToken");
-
-    for (; token; token = token->overrode)
-        if (token->type == NC_VALUE_STRING)
-            explicit_bzero(token->text, strlen(token->text));
-}
-
 void nc_config_done(struct nc_config *c) {
     char *owned[] = {c->cluster_name, c->endpoint,           c->ca_pem,
                      c->cidr,         c->client_certificate, c->client_key,
@@ -46,7 +37,7 @@ void nc_config_done(struct nc_config *c) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(owned); i++)
         free(owned[i]);
     nc_secret_free(c->bootstrap_token);
-    wipe_token(c->tree);
+    nc_config_wipe_token(c->tree);
     nc_value_free(c->tree);
     nc_value_free(c->kubelet);
     nc_value_free(c->kube_reserved);

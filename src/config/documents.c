@@ -9,12 +9,11 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "config-merge.h"
 #include "diags.h"
+#include "mime.h"
 #include "nc/str.h"
-#include "nc/userdata.h"
-#include "rules.h"
 #include "schema.h"
-#include "userdata-priv.h"
 
 #define MAX_DOCUMENTS ((size_t)64)
 #define MAX_SOURCES ((size_t)128)
@@ -22,19 +21,11 @@
 #define MAX_MEMBERS ((size_t)1024) /* of one map: what follows may check each pair of them */
 #define MAX_ITEMS ((size_t)8192)
 
-/* A bootstrap token is the only secret that a document may carry. */
-static void wipe_token(struct nc_value *tree) {
-    struct nc_value *token = nc_value_path(tree, "spec.cluster.auth.bootstrapToken");
-
-    if (token && token->type == NC_VALUE_STRING)
-        explicit_bzero(token->text, strlen(token->text));
-}
-
 void nc_documents_done(struct nc_documents *d) {
     for (size_t i = 0; i < d->n_sources; i++)
         free(d->sources[i]);
     for (size_t i = 0; i < d->n_docs; i++) {
-        wipe_token(d->docs[i].tree);
+        nc_config_wipe_token(d->docs[i].tree);
         nc_value_free(d->docs[i].tree);
     }
     for (size_t i = 0; i < d->n_diags; i++) {

@@ -13,6 +13,7 @@
 #include "nc/err.h"
 #include "nc/mem.h"
 #include "nc/str.h"
+#include "nc/userdata.h"
 
 #define NC_MIME_MAX_BOUNDARY                                                                       \
     ((size_t)256) /* RFC 2046 allows 70; Go's reader, and so nodeadm, takes any */
@@ -59,5 +60,9 @@ int nc_mime_next(struct nc_mime_cursor *c, struct nc_text *ret, struct nc_err *e
 /* "", 7bit, 8bit, binary: copied; base64, quoted-printable: decoded. -ENOTSUP: another encoding;
  * -EINVAL: broken; -EFBIG: beyond the buffer's cap. */
 int nc_mime_transfer_decode(const char *encoding, const char *data, size_t n, struct nc_buf *out);
+
+/* What a part is, for a person who expected it to be ours: "a shell script", "a cloud-config", "a
+ * part of type text/plain". Owned by the caller. */
+char *nc_userdata_describe(const struct nc_userdata_part *p);
 
 #endif

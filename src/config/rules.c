@@ -2,8 +2,8 @@
  * Rules across fields: see rules.h. Values of a wrong type were reported by the schema and are
  * passed over here.
  */
-#include "rules.h"
 #include "nc/names.h"
+#include "schema.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -38,13 +38,6 @@ static size_t enter(struct walk *w, const char *key) {
     return before;
 }
 
-static size_t enter_item(struct walk *w, size_t i) {
-    size_t before = w->path.len;
-
-    (void)nc_buf_printf(&w->path, "[%zu]", i);
-    return before;
-}
-
 static void leave(struct walk *w, size_t before) {
     w->path.len = before;
     w->path.data[before] = '\0';
@@ -170,8 +163,9 @@ static void check_items(struct walk *w, const struct nc_field *f, const struct n
         return;
     }
     for (size_t i = 0; i < v->n; i++) {
-        size_t before = enter_item(w, i);
+        const size_t before = w->path.len;
 
+        (void)nc_buf_printf(&w->path, "[%zu]", i);
         if (f->type == NC_FIELD_STRINGS)
             check_string(w, f, v->items[i]);
         else if (f->type == NC_FIELD_INTS)

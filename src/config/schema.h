@@ -110,4 +110,23 @@ extern const struct nc_schema nc_schema_taint;
 extern const struct nc_field nc_reserved_resource; /* a key of a reservation */
 extern const char *const nc_eviction_signals[]; /* the keys of kubelet's eviction maps, and NULL */
 
+/* rules.c: what the Kubernetes and Karpenter APIs demand that a table of fields cannot say. */
+
+/* NodeClaim, facts from the CRD: operators and their values, restricted label domains, duplicate
+ * taints, quantities. What cannot be evaluated is an error; what the API server would have refused,
+ * but a node can live with, a warning. */
+void nc_rules_node_claim(struct nc_documents *d, const struct nc_value *claim);
+
+/* NodeClass: what a node must not be told by it, and slips that Karpenter would refuse (warnings).
+ */
+void nc_rules_node_class(struct nc_documents *d, const struct nc_value *node_class);
+
+/* Taints of one list, and those of `other` (may be NULL): one key and effect may stand there once.
+ */
+void nc_rules_taints(struct nc_documents *d, const struct nc_value *taints,
+                     const struct nc_value *other, const char *path, const char *other_path);
+
+/* A NodeConfig: the TOML text for containerd. */
+void nc_rules_node_config(struct nc_documents *d, const struct nc_value *config);
+
 #endif

@@ -8,8 +8,7 @@
 
 #include <zlib.h>
 
-#include "nc/userdata.h"
-#include "userdata-priv.h"
+#include "mime.h"
 
 #define OURS "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\n"
 #define HEAD "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"//\"\n\n"
