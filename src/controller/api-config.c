@@ -5,7 +5,7 @@
  * by the environment. Nobody's home is searched: a service has none. A kubeconfig whose user is an
  * `exec` plugin is refused: this program starts no other.
  */
-#include "api-config.h"
+#include "controller.h"
 
 #include <errno.h>
 

@@ -157,13 +157,6 @@ static bool apply_paths(struct nc_controller *c, const struct nc_karpenter_found
     return differs;
 }
 
-static void begin_anew(struct nc_controller *c) {
-    close_watches(c);
-    nc_controller_end(c);
-    nc_controller_begin(c);
-    open_watches(c);
-}
-
 static void log_mode(const struct nc_controller *c, const struct nc_karpenter_found *f) {
     const bool is_beyond_us = f->mode == NC_CONTROL_STANDALONE && !c->settings->standalone;
 
@@ -197,10 +190,14 @@ static void on_found(void *userdata, const struct nc_karpenter_found *f) {
     c->mode = mode;
     if (is_other_mode || is_anew)
         log_mode(c, f);
-    if (is_anew)
-        begin_anew(c);
-    else if (is_other_mode)
+    if (is_anew) {
+        close_watches(c);
+        nc_controller_end(c);
+        nc_controller_begin(c);
+        open_watches(c);
+    } else if (is_other_mode) {
         nc_controller_post_mode(c);
+    }
 }
 
 static void on_scan_failed(void *userdata, const struct nc_err *err) {

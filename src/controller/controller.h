@@ -8,8 +8,64 @@
 #ifndef NC_CONTROLLER_H
 #define NC_CONTROLLER_H
 
-#include "api-config.h"
+#include <systemd/sd-event.h>
+
 #include "listener.h"
+#include "nc/kube-control.h"
+#include "settings.h"
+
+/* api-config.c: the way to the API server, a kubeconfig or what a pod is given. */
+struct nc_api_config {
+    struct nc_kubeconfig config;
+    char *ca_pem;
+    char *pod_namespace; /* NULL: not in a pod */
+    struct nc_token_file *token;
+    struct nc_http *http;
+    struct nc_kube *kube;
+    uint64_t mark; /* of the files that it was opened with */
+};
+
+/* Reads the files and opens a handle; no request is made yet. NC_ERR_CONFIG, NC_ERR_HOST. */
+int nc_api_config_open(sd_event *event, const struct nc_settings *s, struct nc_api_config *ret,
+                       struct nc_err *err);
+/* Were kubeconfig or roots replaced by others since? What cannot be read just now has not changed.
+ */
+bool nc_api_config_is_stale(const struct nc_settings *s, const struct nc_api_config *w);
+/* Everything that was opened on w->kube must be closed before. */
+void nc_api_config_close(struct nc_api_config *w);
+
+/* instances.c: instances at EC2 and Auto Scaling, by provider ID: ended, or requested their name or
+ * state; the state that their group has them in, and its lifecycle action. Answered once each.
+ * Credentials come from where AWS' own programs look: the environment, a web identity token, IMDS.
+ * Asynchronous; bounded in number and rate. */
+struct nc_instances;
+
+/* How the action `id` ended; MISSING where there is no such instance (any more, or yet), or no such
+ * action. */
+struct nc_instances_answer {
+    uint64_t id;
+    enum nc_control_answer answer;
+    enum nc_control_refusal refusal;
+    const char *name; /* the private DNS name, where name or state was requested; or NULL */
+    const char *instance_state; /* static; EC2's word, where that was requested */
+    const char *group, *state;  /* where those were requested */
+};
+typedef void (*nc_instances_fn)(void *userdata, const struct nc_instances_answer *answer,
+                                const struct nc_err *err);
+struct nc_instances_options {
+    const struct nc_settings *settings;
+    nc_instances_fn done;
+    void *userdata;
+};
+int nc_instances_new(sd_event *event, const struct nc_instances_options *o,
+                     struct nc_instances **ret, struct nc_err *err);
+struct nc_instances *nc_instances_free(struct nc_instances *i);
+void nc_instances_drop(struct nc_instances *i); /* all orders, without an answer */
+/* An action whose verb is one of AWS: END_INSTANCE, DESCRIBE_INSTANCE, INSTANCE_STATE,
+ * DESCRIBE_LIFECYCLE, RECORD_HEARTBEAT, COMPLETE_ACTION. Never answers before it returns. Negative
+ * where it has no provider ID of EC2. */
+int nc_instances_call(struct nc_instances *i, const struct nc_control_action *a,
+                      struct nc_err *err);
 
 /* Whose requests fail: each may fail while the others are well. */
 enum nc_trouble {
@@ -110,7 +166,6 @@ void nc_controller_post_mode(struct nc_controller *c);
 /* A new, empty step, which is told what stays: rules, mode, whether we lead. */
 void nc_controller_begin(struct nc_controller *c);
 void nc_controller_end(struct nc_controller *c);
-void nc_controller_drop_writes(struct nc_controller *c); /* without an answer */
 /* Has the step been wanting to run for long? */
 bool nc_controller_is_late(struct nc_controller *c);
 

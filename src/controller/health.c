@@ -37,10 +37,6 @@ bool nc_controller_is_synced(const struct nc_controller *c) {
     return !nc_controller_waits_for(c);
 }
 
-static bool is_news(const struct nc_failure *f, const struct nc_err *err) {
-    return f->err.class != err->class || f->err.code != err->code;
-}
-
 /* What the layers below advise is meant for a node. */
 static const char *remedy_of(const struct nc_err *err) {
     return err->code == 403   ? "the role of this identity must allow it: rbac.yaml, "
@@ -58,7 +54,7 @@ void nc_controller_failed(struct nc_controller *c, enum nc_trouble where,
     if (err->class == NC_ERR_NONE)
         return;
     c->failures++;
-    if (is_news(f, err))
+    if (f->err.class != err->class || f->err.code != err->code)
         nc_log(NC_LOG_WARNING,
                &(struct nc_log_fields){.error_class = nc_err_class_name(err->class)},
                "%s; trying again%s%s", err->msg, *remedy ? ": " : "", remedy);

@@ -4,7 +4,7 @@
  *
  * What fails is answered, not tried again: when to ask again is the step's to say.
  */
-#include "instances.h"
+#include "controller.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -9,7 +9,6 @@
 #include <time.h>
 
 #include "controller.h"
-#include "instances.h"
 #include "log.h"
 #include "nc/clock.h"
 #include "nc/str.h"
@@ -318,7 +317,7 @@ void nc_controller_begin(struct nc_controller *c) {
 }
 
 /* What waits for a connection would be sent by whoever leads no more. The step has forgotten it. */
-void nc_controller_drop_writes(struct nc_controller *c) {
+static void drop_writes(struct nc_controller *c) {
     while (c->pending_writes) {
         nc_kube_cancel(c->pending_writes->req);
         forget(c->pending_writes);
@@ -330,7 +329,7 @@ void nc_controller_drop_writes(struct nc_controller *c) {
 }
 
 void nc_controller_end(struct nc_controller *c) {
-    nc_controller_drop_writes(c);
+    drop_writes(c);
     c->instances = nc_instances_free(c->instances);
     c->control = nc_control_free(c->control);
     c->timer = sd_event_source_disable_unref(c->timer);
@@ -363,7 +362,7 @@ void nc_controller_lead(struct nc_controller *c, bool leads) {
     nc_log(NC_LOG_INFO, NULL, leads ? "leading as %s" : "not leading any more, %s", c->identity);
     nc_controller_post(c, &e);
     if (!leads)
-        nc_controller_drop_writes(c);
+        drop_writes(c);
 }
 
 void nc_controller_notice_lead(struct nc_controller *c) {

@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "instances.h"
+#include "controller.h"
 #include "loopback.h"
 #include "nc/clock.h"
 #include "nc/mem.h"
