@@ -64,8 +64,6 @@ void nc_budgets_done(struct nc_budgets *b);
 /* A NodePool object of v1 or v1beta1. What cannot be read: NC_ERR_PROTOCOL with the path; the
  * caller then allows nothing (Karpenter does alike). */
 int nc_budgets_read(const struct nc_value *pool, struct nc_budgets *ret, struct nc_err *err);
-/* Is it in force now? Karpenter's arithmetic: a schedule fired at most `duration` ago. */
-bool nc_budget_is_active(const struct nc_budget *b, uint64_t now_usec);
 /* How many of n_nodes may be disrupted at once for a reason: the least of all that are in force;
  * UINT_MAX where none is. A percentage rounds up, as Karpenter's does. */
 unsigned nc_budgets_allowed(const struct nc_budgets *b, enum nc_budget_reason why, unsigned n_nodes,

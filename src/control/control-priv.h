@@ -381,6 +381,7 @@ static inline bool nc_control_is_deleting(const struct control_claim *claim) {
 }
 /* Check all of them again. */
 void nc_control_touch_all(struct nc_control *c);
+void nc_control_touch_kind(struct nc_control *c, enum nc_control_kind k);
 /* Check it again in this step (or the next one). */
 void nc_control_touch(struct nc_control *c, struct control_object *o);
 /* EMIT_EVENT, within the object's rate limit and only where we lead. The reason is static; false
@@ -442,6 +443,10 @@ struct nc_standalone {
 };
 void nc_control_uncount(struct control_claim *claim); /* it leaves its pool's numbers */
 
+static inline void nc_control_sooner(uint64_t *next_usec, uint64_t usec) {
+    if (usec < *next_usec)
+        *next_usec = usec;
+}
 static inline struct control_node *nc_control_as_node(struct control_object *o) {
     return (struct control_node *)o;
 }
@@ -464,7 +469,6 @@ void nc_control_link(const struct nc_control *c, struct control_table *t, struct
 void nc_control_unlink(struct control_table *t, struct control_link *l);
 struct control_link *nc_control_find(const struct nc_control *c, const struct control_table *t,
                                      const char *key);
-struct control_link *nc_control_same(const struct control_link *l); /* the next of the same key */
 void nc_control_enqueue(struct control_queue *q, struct control_object *o, size_t which);
 void nc_control_enqueue_first(struct control_queue *q, struct control_object *o, size_t which);
 void nc_control_dequeue(struct control_queue *q, struct control_object *o, size_t which);
@@ -477,7 +481,6 @@ void nc_control_touch_around(struct nc_control *c, struct control_object *o);
 struct control_object *nc_control_put(struct nc_control *c, enum nc_control_kind k,
                                       const char *name, const char *uid);
 void nc_control_set_uid(struct nc_control *c, struct control_object *o, const char *uid);
-void nc_control_drop(struct nc_control *c, struct control_object *o);
 void nc_control_count_karpenter(struct nc_control *c, struct control_claim *claim, bool counts);
 void nc_control_gone(struct nc_control *c, struct control_object *o);
 void nc_control_drop_all(struct nc_control *c);

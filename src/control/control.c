@@ -198,13 +198,6 @@ static void apply_synced(struct nc_control *c, enum nc_control_kind k) {
         nc_control_touch_all(c);
 }
 
-static void apply_object(struct nc_control *c, const struct nc_control_event *e) {
-    struct control_object *o = NULL;
-
-    if (nc_control_read(c, e->what, e->object, &o) > 0)
-        nc_control_seen(c, o);
-}
-
 static void apply_gone(struct nc_control *c, const struct nc_control_event *e) {
     struct control_link *l = nc_control_find(c, &c->names[e->what], e->name);
     struct control_object *o = NULL;
@@ -219,6 +212,8 @@ static void apply_gone(struct nc_control *c, const struct nc_control_event *e) {
 }
 
 static void apply_event(struct nc_control *c, const struct nc_control_event *e) {
+    struct control_object *o = NULL;
+
     switch (e->kind) {
     case NC_CONTROL_RULES:
         apply_rules(c, e->rules);
@@ -230,7 +225,8 @@ static void apply_event(struct nc_control *c, const struct nc_control_event *e) 
         apply_leadership(c, e->leads);
         break;
     case NC_CONTROL_SEEN:
-        apply_object(c, e);
+        if (nc_control_read(c, e->what, e->object, &o) > 0)
+            nc_control_seen(c, o);
         break;
     case NC_CONTROL_GONE:
         apply_gone(c, e);

@@ -101,11 +101,6 @@ void nc_control_apply_lifecycle(struct nc_control *c, struct control_node *node,
 
 /* ---- what is wanted */
 
-static void sooner(uint64_t *next, uint64_t usec) {
-    if (usec < *next)
-        *next = usec;
-}
-
 /* A node that only cordons knows nothing of its pods: nothing is waited for. */
 static bool is_evicting(const struct control_drain_status *w) {
     return (w->phase == CONTROL_PHASE_CORDONED && w->remaining >= 0)
@@ -160,14 +155,14 @@ bool nc_control_lifecycle(const struct nc_control *c, const struct control_node 
     if (!is_final && now_usec >= heartbeats_until(l, w))
         return false;
     if (!is_final)
-        sooner(next_usec, heartbeats_until(l, w));
+        nc_control_sooner(next_usec, heartbeats_until(l, w));
     verb = next_verb(l, is_final);
     if (has_pause(l, verb, now_usec)) {
-        sooner(next_usec, l->pause_usec);
+        nc_control_sooner(next_usec, l->pause_usec);
         return false;
     }
     if (verb == NC_CONTROL_RECORD_HEARTBEAT && !is_heartbeat_due(l, now_usec)) {
-        sooner(next_usec, l->heartbeat_usec + NC_CONTROL_HEARTBEAT_USEC);
+        nc_control_sooner(next_usec, l->heartbeat_usec + NC_CONTROL_HEARTBEAT_USEC);
         return false;
     }
     ret->verb = verb;
@@ -185,7 +180,7 @@ static bool emit(struct nc_control *c, struct control_node *node, const char *re
     if (nc_control_emit(c, &node->o, reason, true, "%s", message))
         return true;
     if (!nc_control_rate_allows(&node->o, c->now_usec, &when_usec))
-        sooner(next_usec, when_usec);
+        nc_control_sooner(next_usec, when_usec);
     return false;
 }
 

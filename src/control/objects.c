@@ -107,16 +107,7 @@ void nc_control_set_dns_name(struct control_claim *claim, const char *name) {
             *p = (char)(*p - 'A' + 'a');
 }
 
-/* An entry that only claims named goes with the last of them. */
-static void maybe_drop_pool(struct nc_control *c, struct control_pool *p) {
-    if (!p->is_there && p->n_claims == 0)
-        nc_control_drop(c, &p->o);
-}
-
-static void maybe_drop_class(struct nc_control *c, struct control_class *k) {
-    if (!k->is_there && k->n_claims == 0)
-        nc_control_drop(c, &k->o);
-}
+static void drop(struct nc_control *c, struct control_object *o);
 
 void nc_control_uncount(struct control_claim *claim) {
     if (claim->counts_as_node)
@@ -139,7 +130,8 @@ void nc_control_set_pool(struct nc_control *c, struct control_claim *claim, cons
         old->n_claims--;
         claim->pool = NULL;
         nc_control_touch(c, &old->o);
-        maybe_drop_pool(c, old);
+        if (!old->is_there && old->n_claims == 0) /* only claims named it */
+            drop(c, &old->o);
     }
     if (!name)
         return;
@@ -166,7 +158,8 @@ void nc_control_set_class(struct nc_control *c, struct control_claim *claim, con
             claim->class_next->class_at = claim->class_at;
         old->n_claims--;
         claim->class = NULL;
-        maybe_drop_class(c, old);
+        if (!old->is_there && old->n_claims == 0)
+            drop(c, &old->o);
     }
     if (!name)
         return;
@@ -242,7 +235,7 @@ static void done(struct nc_control *c, struct control_object *o) {
     }
 }
 
-void nc_control_drop(struct nc_control *c, struct control_object *o) {
+static void drop(struct nc_control *c, struct control_object *o) {
     done(c, o);
     nc_control_wake_at(c, o, UINT64_MAX);
     nc_control_dequeue(&c->dirty, o, CONTROL_HOOK_DIRTY);
@@ -279,7 +272,7 @@ void nc_control_gone(struct nc_control *c, struct control_object *o) {
             return;
         }
     }
-    nc_control_drop(c, o);
+    drop(c, o);
 }
 
 static void drop_all(struct nc_control *c, enum nc_control_kind k) {
@@ -287,9 +280,8 @@ static void drop_all(struct nc_control *c, enum nc_control_kind k) {
 
     for (size_t i = 0; i < t->room; i++)
         while (t->slots[i])
-            nc_control_drop(c,
-                            (struct control_object *)((char *)t->slots[i]
-                                                      - offsetof(struct control_object, by_name)));
+            drop(c, (struct control_object *)((char *)t->slots[i]
+                                              - offsetof(struct control_object, by_name)));
     free(t->slots);
     *t = (struct control_table){0};
 }

@@ -168,10 +168,6 @@ static const char *mismatch(const struct nc_control *c, const struct control_nod
     return o->is_another ? "EC2 has another name for it" : NULL;
 }
 
-static bool is_same_name(const char *a, const char *b) {
-    return strcasecmp(a, b) == 0;
-}
-
 /* ---- what is due */
 
 static bool is_fresh(const struct control_outage *o, uint64_t now_usec) {
@@ -347,7 +343,7 @@ static void apply_state(struct nc_control *c, struct control_node *node,
 
     o->answered_usec = e->now_usec;
     o->state = e->instance_state;
-    o->is_another = e->name && !is_named_by_id(node) && !is_same_name(e->name, node->o.name);
+    o->is_another = e->name && !is_named_by_id(node) && strcasecmp(e->name, node->o.name) != 0;
     if (nc_streq(o->state, TERMINATED) || o->is_another) {
         o->attempts = 0;
         o->again_usec = e->now_usec + (o->is_another ? LAST_AGAIN_USEC : FIRST_AGAIN_USEC);

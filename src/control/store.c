@@ -74,7 +74,8 @@ struct control_link *nc_control_find(const struct nc_control *c, const struct co
     return matching(t->slots[hash & (t->room - 1)], hash, key);
 }
 
-struct control_link *nc_control_same(const struct control_link *l) {
+/* The next of the same key. */
+static struct control_link *same(const struct control_link *l) {
     return matching(l->next, l->hash, l->key);
 }
 
@@ -135,13 +136,16 @@ void nc_control_touch(struct nc_control *c, struct control_object *o) {
     nc_control_enqueue(&c->dirty, o, CONTROL_HOOK_DIRTY);
 }
 
+void nc_control_touch_kind(struct nc_control *c, enum nc_control_kind k) {
+    for (size_t i = 0; i < c->names[k].room; i++)
+        for (struct control_link *l = c->names[k].slots[i]; l; l = l->next)
+            nc_control_touch(
+                c, (struct control_object *)((char *)l - offsetof(struct control_object, by_name)));
+}
+
 void nc_control_touch_all(struct nc_control *c) {
-    for (size_t k = 0; c->leads && k < _NC_CONTROL_KIND_MAX; k++)
-        for (size_t i = 0; i < c->names[k].room; i++)
-            for (struct control_link *l = c->names[k].slots[i]; l; l = l->next)
-                nc_control_touch(
-                    c, (struct control_object *)((char *)l
-                                                 - offsetof(struct control_object, by_name)));
+    for (enum nc_control_kind k = 0; c->leads && k < _NC_CONTROL_KIND_MAX; k++)
+        nc_control_touch_kind(c, k);
 }
 
 /* ---- times: a binary heap by wake_usec, places from 1 */
@@ -228,7 +232,7 @@ static struct control_claim *of_node_link(const struct control_link *l) {
 static struct control_claim *claim_of_provider(const struct nc_control *c, const char *id) {
     struct control_link *l = nc_control_find(c, &c->claims_by_provider, id);
 
-    if (!l || nc_control_same(l))
+    if (!l || same(l))
         return NULL;
     return ((struct control_claim_more *)((char *)l
                                           - offsetof(struct control_claim_more, by_provider)))
@@ -249,7 +253,7 @@ unsigned nc_control_nodes_with(const struct nc_control *c, const char *provider_
     if (!l)
         return 0;
     *ret_first = of_node_provider(l);
-    return nc_control_same(l) ? 2 : 1;
+    return same(l) ? 2 : 1;
 }
 
 struct control_claim *nc_control_naming(const struct nc_control *c, const struct control_node *node,
@@ -258,8 +262,8 @@ struct control_claim *nc_control_naming(const struct nc_control *c, const struct
 
     *ret_any = l != NULL;
     if (!node->owner_uid)
-        return l && !nc_control_same(l) ? of_node_link(l) : NULL;
-    for (; l; l = nc_control_same(l))
+        return l && !same(l) ? of_node_link(l) : NULL;
+    for (; l; l = same(l))
         if (nc_streq(of_node_link(l)->o.uid, node->owner_uid))
             return of_node_link(l);
     return NULL;
@@ -327,7 +331,7 @@ static void touch_provider(struct nc_control *c, const char *provider_id) {
     struct control_link *l = nc_control_find(c, &c->nodes_by_provider, provider_id);
     struct control_node *node = claim && claim->more ? bound_node(c, claim) : NULL;
 
-    for (unsigned n = 0; l && n < 2; n++, l = nc_control_same(l))
+    for (unsigned n = 0; l && n < 2; n++, l = same(l))
         nc_control_touch(c, &of_node_provider(l)->o);
     if (node)
         nc_control_touch(c, &node->o);
@@ -351,8 +355,7 @@ void nc_control_touch_around(struct nc_control *c, struct control_object *o) {
             provider_id = claim->more->provider_id;
         touch_claim(c, claim);
     }
-    for (struct control_link *l = nc_control_find(c, &c->claims_by_node, node_name); l;
-         l = nc_control_same(l))
+    for (struct control_link *l = nc_control_find(c, &c->claims_by_node, node_name); l; l = same(l))
         touch_claim(c, of_node_link(l));
     if (o->kind == NC_CONTROL_CLAIM && node_name && (node = nc_control_node(c, node_name)))
         nc_control_touch(c, &node->o);

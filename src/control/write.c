@@ -36,11 +36,6 @@ static bool is_awaiting_watch(const struct control_object *o, uint64_t now_usec)
     return nc_control_is_ahead(o->write.watch_wait_usec, now_usec, NC_CONTROL_WATCH_WAIT_USEC);
 }
 
-static void sooner(uint64_t *next, uint64_t usec) {
-    if (usec < *next)
-        *next = usec;
-}
-
 static void action_done(struct nc_control_action *a) {
     free(a->name);
     free(a->uid);
@@ -65,12 +60,12 @@ static void want_relay(struct nc_control *c, struct control_claim *claim, uint64
     const struct control_write *past = &claim->o.write;
     const bool is_wanted = nc_control_relay(c, claim, now_usec, &w->relay);
 
-    sooner(&w->next_usec, w->relay.next_usec);
+    nc_control_sooner(&w->next_usec, w->relay.next_usec);
     if (!is_wanted)
         return;
     w->is_relay = true;
     if (past->is_relay && past->verb == w->relay.verb && is_paused(&claim->o, now_usec))
-        sooner(&w->next_usec, past->pause_usec);
+        nc_control_sooner(&w->next_usec, past->pause_usec);
     else
         w->is_wanted = true;
 }
@@ -83,7 +78,8 @@ static void want_other(struct nc_control *c, struct control_object *o, uint64_t 
     uint64_t next_usec = UINT64_MAX;
 
     if (has_pause || is_awaiting_watch(o, now_usec)) {
-        sooner(&w->next_usec, has_pause ? o->write.pause_usec : o->write.watch_wait_usec);
+        nc_control_sooner(&w->next_usec,
+                          has_pause ? o->write.pause_usec : o->write.watch_wait_usec);
         return;
     }
     if (c->mode == NC_CONTROL_KARPENTER)
@@ -94,7 +90,7 @@ static void want_other(struct nc_control *c, struct control_object *o, uint64_t 
     else
         w->is_wanted =
             c->standalone->claim(c, nc_control_as_claim(o), now_usec, &w->action, &next_usec);
-    sooner(&w->next_usec, next_usec);
+    nc_control_sooner(&w->next_usec, next_usec);
 }
 
 /* What Auto Scaling is told changes nothing of the Node: it neither waits for the watch nor shares
@@ -105,7 +101,7 @@ static void want_lifecycle(const struct nc_control *c, const struct control_obje
 
     w->is_wanted =
         nc_control_lifecycle(c, (const struct control_node *)o, now_usec, &w->action, &next_usec);
-    sooner(&w->next_usec, next_usec);
+    nc_control_sooner(&w->next_usec, next_usec);
 }
 
 static void want_for_outage(struct nc_control *c, struct control_object *o, uint64_t now_usec,
@@ -113,13 +109,13 @@ static void want_for_outage(struct nc_control *c, struct control_object *o, uint
     uint64_t next_usec = UINT64_MAX;
 
     if (is_paused(o, now_usec) || is_awaiting_watch(o, now_usec)) {
-        sooner(&w->next_usec,
-               is_paused(o, now_usec) ? o->write.pause_usec : o->write.watch_wait_usec);
+        nc_control_sooner(&w->next_usec,
+                          is_paused(o, now_usec) ? o->write.pause_usec : o->write.watch_wait_usec);
         return;
     }
     w->outage = nc_control_outage(c, nc_control_as_node(o), now_usec, &w->action, &next_usec);
     w->is_wanted = w->outage != CONTROL_OUTAGE_NONE;
-    sooner(&w->next_usec, next_usec);
+    nc_control_sooner(&w->next_usec, next_usec);
 }
 
 static struct want want(struct nc_control *c, struct control_object *o, uint64_t now_usec) {
@@ -133,7 +129,7 @@ static struct want want(struct nc_control *c, struct control_object *o, uint64_t
     if (w.is_wanted)
         return w;
     if (may_relay && is_awaiting_watch(o, now_usec))
-        sooner(&w.next_usec, o->write.watch_wait_usec);
+        nc_control_sooner(&w.next_usec, o->write.watch_wait_usec);
     if (may_relay && o->kind == NC_CONTROL_CLAIM)
         want_relay(c, nc_control_as_claim(o), now_usec, &w);
     if (may_relay && !w.is_relay
@@ -154,7 +150,7 @@ static bool is_held(struct nc_control *c, struct control_object *o, uint64_t now
     if (!o->write.is_held)
         c->counts.rate_limited++;
     o->write.is_held = true;
-    sooner(&w->next_usec, when_usec);
+    nc_control_sooner(&w->next_usec, when_usec);
     return true;
 }
 
@@ -316,7 +312,7 @@ static void report_invalid_status(struct nc_control *c, struct control_node *nod
         node->is_invalid_status_unreported = false;
         node->invalid_status_usec = c->now_usec + INVALID_STATUS_EVENT_USEC;
     } else if (!nc_control_rate_allows(&node->o, c->now_usec, &when_usec))
-        sooner(&w->next_usec, when_usec);
+        nc_control_sooner(&w->next_usec, when_usec);
 }
 
 /* Beside all writes: what comes of it is seen in the next drain status. */
@@ -336,7 +332,7 @@ static void request_replacements(struct nc_control *c, struct control_node *node
                                         .since_usec = s->waiting_since_usec};
         node->replace_usec = now_usec + NC_CONTROL_REPLACE_USEC;
     }
-    sooner(&w->next_usec, node->replace_usec);
+    nc_control_sooner(&w->next_usec, node->replace_usec);
 }
 
 /* A moment that has passed cannot be waited for: whoever named it would be asked without end. */

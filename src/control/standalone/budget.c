@@ -161,7 +161,8 @@ static bool first_hit(const struct nc_budget *b, uint64_t now_usec, uint64_t *re
     return *ret_usec <= now_usec || *ret_usec == UINT64_MAX;
 }
 
-bool nc_budget_is_active(const struct nc_budget *b, uint64_t now_usec) {
+/* Karpenter's arithmetic: a schedule fired at most `duration` ago. */
+static bool is_active(const struct nc_budget *b, uint64_t now_usec) {
     uint64_t hit;
 
     return !b->has_schedule || first_hit(b, now_usec, &hit);
@@ -181,7 +182,7 @@ unsigned nc_budgets_allowed(const struct nc_budgets *b, enum nc_budget_reason wh
         const struct nc_budget *one = &b->v[i];
         if (one->reasons && !(one->reasons & 1u << why))
             continue;
-        if (nc_budget_is_active(one, now_usec) && allowed(one, n_nodes) < least)
+        if (is_active(one, now_usec) && allowed(one, n_nodes) < least)
             least = allowed(one, n_nodes);
     }
     return least;

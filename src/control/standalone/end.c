@@ -10,14 +10,10 @@ static uint64_t sum(uint64_t a, uint64_t b) {
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-static void sooner(uint64_t *next, uint64_t usec) {
-    if (usec < *next)
-        *next = usec;
-}
-
 /* --- the request */
 
-uint64_t nc_standalone_deadline(const struct standalone_view *v) {
+/* Of the drain request; 0 = none. */
+static uint64_t deadline_of(const struct standalone_view *v) {
     return v->claim->timestamp_usec ? sum(v->claim->timestamp_usec, v->c->rules.margin_usec) : 0;
 }
 
@@ -37,7 +33,7 @@ static const char *request_reason(const struct standalone_view *v) {
 /* Without a reason until the time is known that the annotation is going to have: its force-delete
  * time is written first. */
 char *nc_standalone_request_text(const struct standalone_view *v) {
-    const uint64_t deadline = nc_standalone_deadline(v);
+    const uint64_t deadline = deadline_of(v);
     struct nc_buf b = NC_BUF_INIT;
 
     if (!v->claim->timestamp_usec && v->claim->more->grace_usec != UINT64_MAX)
@@ -87,7 +83,7 @@ static bool is_abandoned(const struct standalone_view *v, uint64_t *next_usec) {
     if (!node_usec || v->node->more->is_ready)
         return false;
     if (v->now_usec < over_usec)
-        sooner(next_usec, over_usec);
+        nc_control_sooner(next_usec, over_usec);
     return v->now_usec >= over_usec;
 }
 
@@ -96,10 +92,10 @@ static bool is_abandoned(const struct standalone_view *v, uint64_t *next_usec) {
 static bool is_beyond_ceiling(const struct standalone_view *v, uint64_t *next_usec) {
     const uint64_t over_usec = sum(v->claim->deletion_usec, v->c->rules.ceiling_usec);
 
-    if (!v->c->rules.ceiling_usec || nc_standalone_deadline(v) || is_heard(v))
+    if (!v->c->rules.ceiling_usec || deadline_of(v) || is_heard(v))
         return false;
     if (v->now_usec < over_usec)
-        sooner(next_usec, over_usec);
+        nc_control_sooner(next_usec, over_usec);
     return v->now_usec >= over_usec;
 }
 
@@ -119,17 +115,17 @@ static const char *waits_for(const struct standalone_view *v,
 
     if (nc_standalone_request_on(v) == STANDALONE_REQUEST_OTHER)
         return "WaitingForAnotherRequest";
-    if (nc_standalone_deadline(v) || is_heard(v))
+    if (deadline_of(v) || is_heard(v))
         return "Draining";
     if (since && v->now_usec >= sum(since, NC_STANDALONE_RESPONSE_USEC))
         return "WaitingForAgent";
-    sooner(next_usec, sum(since ? since : v->now_usec, NC_STANDALONE_RESPONSE_USEC));
+    nc_control_sooner(next_usec, sum(since ? since : v->now_usec, NC_STANDALONE_RESPONSE_USEC));
     return "Draining";
 }
 
 static bool drain(const struct standalone_view *v, struct nc_control_action *ret,
                   uint64_t *next_usec) {
-    const uint64_t deadline = nc_standalone_deadline(v);
+    const uint64_t deadline = deadline_of(v);
     const bool is_word = is_heard(v) && v->node->drain_status->phase == CONTROL_PHASE_DRAINED;
     struct standalone_conditions cs;
 
@@ -149,7 +145,7 @@ static bool drain(const struct standalone_view *v, struct nc_control_action *ret
             &cs, &(struct standalone_condition){CONTROL_COND_DRAINED, CONTROL_UNKNOWN, reason, ""});
         v->claim->more->state = nc_streq(reason, "Draining") ? "draining" : reason;
         if (deadline)
-            sooner(next_usec, deadline);
+            nc_control_sooner(next_usec, deadline);
     }
     return nc_standalone_write_status(v, &cs, NULL, ret);
 }
@@ -212,7 +208,7 @@ bool nc_standalone_may_drop_node(const struct standalone_view *v, uint64_t *next
         return false;
     if (is_instance_over(v))
         return true;
-    sooner(next_usec, sum(terminating_since(v), NC_STANDALONE_ENDING_USEC));
+    nc_control_sooner(next_usec, sum(terminating_since(v), NC_STANDALONE_ENDING_USEC));
     return false;
 }
 
@@ -258,7 +254,7 @@ static bool wait_for_instance(const struct standalone_view *v, struct nc_control
         return false;
     if (v->now_usec >= again) /* a new leader asks at once */
         return end_instance(v, ret);
-    sooner(next_usec, again);
+    nc_control_sooner(next_usec, again);
     return false;
 }
 
@@ -270,7 +266,7 @@ static bool may_ask(const struct standalone_view *v, uint64_t *next_usec) {
     const uint64_t over_usec = sum(since_usec, NC_STANDALONE_ENDING_USEC);
 
     if (v->now_usec < over_usec)
-        sooner(next_usec, over_usec);
+        nc_control_sooner(next_usec, over_usec);
     return v->now_usec < over_usec;
 }
 

@@ -50,22 +50,15 @@ bool nc_standalone_wants_out(const struct standalone_view *v, enum nc_budget_rea
 
 /* --- budgets */
 
-static bool has_registered_node(const struct standalone_view *v) {
-    return v->node && nc_standalone_is(v->claim, CONTROL_COND_REGISTERED);
-}
-
-static bool is_out(const struct standalone_view *v) {
-    return nc_standalone_is_leaving(v->claim)
-           || (has_registered_node(v) && !v->node->more->is_ready);
-}
-
 void nc_standalone_count(struct nc_control *c, struct control_claim *claim) {
     nc_control_uncount(claim);
     nc_standalone_note_turn(c, claim);
     if (!claim->pool || !claim->more)
         return;
     const struct standalone_view v = nc_standalone_view(c, claim, c->now_usec);
-    claim->counts_as_out = is_out(&v);
+    claim->counts_as_out =
+        nc_standalone_is_leaving(claim)
+        || (v.node && nc_standalone_is(claim, CONTROL_COND_REGISTERED) && !v.node->more->is_ready);
     claim->counts_as_node =
         claim->counts_as_out || (v.node && nc_standalone_is(claim, CONTROL_COND_INITIALIZED));
     claim->pool->n_nodes += claim->counts_as_node;
@@ -134,11 +127,6 @@ static void touch_drifted(struct nc_control *c, struct control_claim *claim) {
         nc_control_touch(c, &claim->o);
 }
 
-static void sooner(uint64_t *next, uint64_t usec) {
-    if (usec < *next)
-        *next = usec;
-}
-
 static size_t gather(struct nc_control *c, struct control_pool *pool, uint64_t now_usec,
                      struct candidate *ret, uint64_t *next_usec) {
     size_t n = 0;
@@ -157,7 +145,7 @@ static size_t gather(struct nc_control *c, struct control_pool *pool, uint64_t n
             ret[n++] = (struct candidate){v, why};
         if (nc_standalone_expiry(claim)
             > now_usec) /* also one that waits for another budget's room */
-            sooner(next_usec, nc_standalone_expiry(claim));
+            nc_control_sooner(next_usec, nc_standalone_expiry(claim));
     }
     return n;
 }
@@ -194,5 +182,5 @@ void nc_standalone_pool(struct nc_control *c, struct control_pool *pool, uint64_
         choose(v[i].view.claim, (int)v[i].why + 1);
         nc_control_touch(c, &v[i].view.claim->o);
     }
-    sooner(next_usec, nc_budgets_next(pool->budgets, now_usec));
+    nc_control_sooner(next_usec, nc_budgets_next(pool->budgets, now_usec));
 }

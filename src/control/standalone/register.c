@@ -7,7 +7,8 @@
 #include "nc/str.h"
 #include "standalone-priv.h"
 
-bool nc_standalone_is_registered(const struct control_node *node) {
+/* The registration patch is seen on it. */
+static bool is_registered(const struct control_node *node) {
     return node->more->is_registered && node->more->has_our_finalizer
            && !nc_standalone_has_taint(&node->more->taints, 4, NC_TAINT_UNREGISTERED, "NoExecute");
 }
@@ -69,8 +70,10 @@ static char *missing_resource(const struct control_claim *claim, const struct co
     return NULL;
 }
 
-const char *nc_standalone_waits_for(const struct control_claim *claim,
-                                    const struct control_node *node, char **ret_message) {
+/* Why it is not initialized yet, in Karpenter's words; NULL where nothing is missing. The message
+ * is owned. */
+static const char *waits_for(const struct control_claim *claim, const struct control_node *node,
+                             char **ret_message) {
     if (!node->more->is_ready) {
         *ret_message = nc_strdup("Node status is NotReady");
         return "NodeNotReady";
@@ -171,10 +174,10 @@ struct nc_value *nc_standalone_registration(const struct standalone_view *v) {
 
     if (v->node->deletion_usec || !v->claim->has_our_finalizer || !v->claim->more->provider_id)
         return NULL;
-    if (!nc_standalone_is_registered(v->node))
+    if (!is_registered(v->node))
         return register_node(v);
     if (v->node->more->is_initialized || nc_standalone_is(v->claim, CONTROL_COND_INITIALIZED)
-        || nc_standalone_waits_for(v->claim, v->node, &message))
+        || waits_for(v->claim, v->node, &message))
         return NULL;
     struct nc_value *patch = nc_control_patch(&v->node->o, false);
     nc_value_set_string(nc_standalone_child(nc_standalone_child(patch, "metadata"), "labels"),
@@ -192,7 +195,7 @@ static const char *set_registered(const struct standalone_view *v,
                            ? nc_control_nodes_with(v->c, v->claim->more->provider_id, &first)
                            : v->node != NULL;
 
-    if (v->node && nc_standalone_is_registered(v->node)) {
+    if (v->node && is_registered(v->node)) {
         want.truth = CONTROL_TRUE;
         want.reason = "Registered";
         want.message = "";
@@ -212,7 +215,7 @@ static const char *set_registered(const struct standalone_view *v,
 
 static void set_initialized(const struct standalone_view *v, struct standalone_conditions *cs) {
     nc_auto_free char *message = NULL;
-    const char *reason = nc_standalone_waits_for(v->claim, v->node, &message);
+    const char *reason = waits_for(v->claim, v->node, &message);
 
     if (reason)
         nc_standalone_set(cs, &(struct standalone_condition){CONTROL_COND_INITIALIZED,

@@ -77,12 +77,6 @@ bool nc_standalone_write_status(const struct standalone_view *v, struct standalo
 
 /* ---- standalone/register.c */
 
-/* The registration patch is seen on it. */
-bool nc_standalone_is_registered(const struct control_node *node);
-/* Why it is not initialized yet, in Karpenter's words; NULL where nothing is missing. The message
- * is owned. */
-const char *nc_standalone_waits_for(const struct control_claim *claim,
-                                    const struct control_node *node, char **ret_message);
 /* Registration and initialization of the Node: the patch, or NULL. */
 struct nc_value *nc_standalone_registration(const struct standalone_view *v);
 /* The claim's status while it lives: conditions and nodeName. True where it must be written. */
@@ -94,8 +88,6 @@ bool nc_standalone_finish(const struct standalone_view *v, struct nc_control_act
                           uint64_t *next_usec);
 /* The Node of a claim that is being deleted may go. */
 bool nc_standalone_may_drop_node(const struct standalone_view *v, uint64_t *next_usec);
-uint64_t
-nc_standalone_deadline(const struct standalone_view *v); /* of the drain request; 0 = none */
 
 enum standalone_request {
     STANDALONE_REQUEST_NONE = 0,

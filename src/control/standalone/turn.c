@@ -210,20 +210,6 @@ static void report_exceeded(struct nc_control *c) {
         }
 }
 
-static void touch_pools(struct nc_control *c) {
-    const struct control_table *t = &c->names[NC_CONTROL_POOL];
-
-    for (size_t i = 0; i < t->room; i++)
-        for (struct control_link *l = t->slots[i]; l; l = l->next)
-            nc_control_touch(
-                c, (struct control_object *)((char *)l - offsetof(struct control_object, by_name)));
-}
-
-static void sooner(uint64_t *next, uint64_t usec) {
-    if (usec < *next)
-        *next = usec;
-}
-
 void nc_standalone_turn(struct nc_control *c, uint64_t *next_usec) {
     if (c->turn.led_usec != c->led_usec)
         resume(c);
@@ -239,11 +225,11 @@ void nc_standalone_turn(struct nc_control *c, uint64_t *next_usec) {
         c->turn.since_usec = c->now_usec;
     c->turn.is_open = c->turn.zone && !s.is_blocked;
     if (c->turn.is_open && !was_open)
-        touch_pools(c);
+        nc_control_touch_kind(c, NC_CONTROL_POOL);
     if (c->turn.is_open && s.is_awaited)
         report_exceeded(c);
     if (s.next)
-        sooner(next_usec, c->turn.since_usec + c->rules.zone_turn_usec);
+        nc_control_sooner(next_usec, c->turn.since_usec + c->rules.zone_turn_usec);
     if (s.next || s.is_awaited)
-        sooner(next_usec, s.next_usec);
+        nc_control_sooner(next_usec, s.next_usec);
 }
