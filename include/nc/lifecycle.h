@@ -1,9 +1,11 @@
 /*
  * The life of a node under notice: one pure step, events in, actions out.
  *
- * Time comes with the event (microseconds since the epoch on EC2's clock). Nothing here reads a
- * clock, a socket or a file. Whoever runs it carries out the actions and posts each result back as
- * the next event. All that survives a restart is in nc_life_save().
+ * Time comes with the event: microseconds on a clock that nobody sets and that does not begin anew
+ * before the machine does, and by how much EC2's clock is ahead of it as far as is known now. What
+ * waits for so long waits on the first; what EC2 or the API server dated is converted. Nothing here
+ * reads a clock, a socket or a file. Whoever runs it carries out the actions and posts each result
+ * back as the next event. All that survives a restart is in nc_life_save().
  *
  * The rules, in the words that the tests use:
  *  - A source is active from its NOTICE until its CLEARED. The policy in force is the strongest of
@@ -227,7 +229,8 @@ enum nc_life_event_kind {
 enum nc_write_outcome { NC_WRITTEN = 1, NC_WRITE_UNAVAILABLE, NC_WRITE_REFUSED };
 struct nc_life_event {
     enum nc_life_event_kind kind;
-    uint64_t now_usec;
+    uint64_t now_usec;         /* never less than that of the event before */
+    int64_t clock_offset_usec; /* EC2's clock less now_usec: what is dated in this event is by it */
     /* POD, POD_GONE, POD_ANSWER: others follow at once. Its own answer is given, but what is to be
      * done about it is asked with the next that has no more (a TICK will do): a question about all
      * pods, so that bursts would cost the square of their number. */
@@ -255,17 +258,20 @@ struct nc_life *nc_life_free(struct nc_life *l);
 /* The step. Appends to out (borrowed pods stay valid until the next step). Every cell of phase ×
  * event is defined; the table is in lifecycle.c. */
 void nc_life_step(struct nc_life *l, const struct nc_life_event *e, struct nc_life_actions *out);
-/* When a TICK is wanted next; UINT64_MAX = none. */
+/* When a TICK is wanted next, on the clock of now_usec; UINT64_MAX = none. */
 uint64_t nc_life_next(const struct nc_life *l, uint64_t now_usec);
 
 /* What must survive: active notices, phase, since when, cordon. An owned map; loading tolerates
  * what is missing or strange (returns -EBADMSG and loads nothing). After a reboot (`same_boot`
  * false) only an operator's request is kept, and what was left on the Node is undone unless it is
- * active again. Load before START. */
+ * active again. Load before START. What is saved is dated by EC2's clock; `clock_offset_usec`, as
+ * in an event, is for what another boot has saved, or a release that did not save its own. */
 struct nc_value *nc_life_save(const struct nc_life *l);
-int nc_life_load(struct nc_life *l, const struct nc_value *saved, bool same_boot);
+int nc_life_load(struct nc_life *l, const struct nc_value *saved, bool same_boot,
+                 int64_t clock_offset_usec);
 
-/* For people and programs: everything that status.json's `drain` shows. */
+/* For people and programs: everything that status.json's `drain` shows. Times are by EC2's clock,
+ * but for those of drain_rules and of the pods, which are clock_offset_usec less. */
 struct nc_life_view {
     enum nc_life_phase phase;
     const char *status_phase; /* Detected, Cordoned, Evicting, Forcing, VolumeWait, Drained, Failed;
@@ -285,12 +291,25 @@ struct nc_life_view {
     struct nc_hook_run hooks[_NC_HOOK_MAX];
     struct nc_drain_summary drain;
     struct nc_drain_rules drain_rules;
+    int64_t clock_offset_usec;
 };
+/* now_usec is by EC2's clock. */
 void nc_life_get_view(const struct nc_life *l, uint64_t now_usec, struct nc_life_view *ret);
 const struct nc_drain *nc_life_drain(const struct nc_life *l);
 /* Single facts of it. The notice of an active source; NULL = it is not active. */
 const struct nc_notice *nc_life_notice(const struct nc_life *l, enum nc_source s);
 bool nc_life_is_orphaned(const struct nc_life *l);
 enum nc_hook_state nc_life_hook_state(const struct nc_life *l, enum nc_hook h);
+
+/* A time by another clock; 0 and UINT64_MAX are none and stay. */
+static inline uint64_t nc_life_shift(uint64_t usec, int64_t by_usec) {
+    const uint64_t far_usec = by_usec < 0 ? -(uint64_t)by_usec : (uint64_t)by_usec;
+
+    if (usec == 0 || usec == UINT64_MAX)
+        return usec;
+    if (by_usec < 0)
+        return usec > far_usec ? usec - far_usec : 1;
+    return usec < UINT64_MAX - far_usec ? usec + far_usec : UINT64_MAX;
+}
 
 #endif

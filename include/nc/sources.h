@@ -42,7 +42,8 @@ extern const char *const nc_drain_mode_names[]; /* from AUTO on; ends with NULL 
     OPTION(AUTOSCALING, "autoscaling", DRAIN, .reason = "AutoScalingTermination",                  \
            .sentence = "Auto Scaling terminates this instance",                                    \
            .path = "/latest/meta-data/autoscaling/target-lifecycle-state", .max_bytes = 256,       \
-           .every_usec = NC_POLL_OFTEN_USEC, .absent_usec = NC_POLL_SELDOM_USEC)                   \
+           .every_usec = NC_POLL_OFTEN_USEC, .absent_usec = NC_POLL_SELDOM_USEC,                   \
+           .has_time_left = true)                                                                  \
     /* The annotation nodeclaimd.io/drain-request on our own Node. */                              \
     FIXED(REQUEST, "request", DRAIN, .reason = "Requested", .sentence = "The Node asks for it",    \
           .has_own_policy = true)                                                                  \
@@ -57,7 +58,7 @@ extern const char *const nc_drain_mode_names[]; /* from AUTO on; ends with NULL 
            .every_usec = NC_POLL_URGENT_USEC, .is_of_spot = true, .is_relayed = true)              \
     /* logind: PrepareForShutdown. */                                                              \
     OPTION(SHUTDOWN, "shutdown", DRAIN, .reason = "NodeShutdown",                                  \
-           .sentence = "The machine is being shut down")
+           .sentence = "The machine is being shut down", .has_time_left = true)
 
 enum nc_source {
 #define NC_SOURCE_ID(id, ...) NC_SOURCE_##id,
@@ -75,6 +76,7 @@ struct nc_source_info {
     bool is_option;        /* spec.interruption has a policy for it */
     bool has_own_policy;   /* the notice states what is requested */
     bool is_relayed;       /* its deadline is EC2's: the controller hands it to Karpenter */
+    bool has_time_left;    /* its deadline is so long after the notice, and no time that EC2 said */
     const char *path;      /* in IMDS; NULL = it comes from elsewhere */
     size_t max_bytes;      /* of an answer */
     uint64_t every_usec;   /* between two polls */

@@ -14,7 +14,7 @@
 #include "nc/str.h"
 
 #define HISTORY_MAX 64
-#define BACKWARDS_USEC 2000000u /* the difference of the clocks is narrowed answer by answer */
+#define DOUBT_USEC 100000 /* the difference of the clocks is narrowed answer by answer */
 #define TIMER_ACCURACY_USEC 1000u
 #define TIMER_SLACK_USEC 500u /* not worth arming it again */
 
@@ -54,16 +54,17 @@ void nc_daemon_read_skew(struct nc_daemon *d) {
     d->boot_usec = stats.boot_usec;
 }
 
-/* A small step backwards is our own doubt about the difference, not the clock. */
-static uint64_t event_time(struct nc_daemon *d) {
-    uint64_t now;
+/* A small step is our own doubt about the difference, not the clock. */
+static void set_time(struct nc_daemon *d, struct nc_life_event *e) {
+    int64_t offset_usec, moved_usec;
 
     nc_daemon_read_skew(d);
-    now = nc_daemon_now(d);
-    if (now < d->steps.now_usec && d->steps.now_usec - now < BACKWARDS_USEC)
-        now = d->steps.now_usec;
-    d->steps.now_usec = now;
-    return now;
+    e->now_usec = nc_daemon_own_now();
+    offset_usec = (int64_t)(nc_daemon_now(d) - e->now_usec);
+    moved_usec = offset_usec - d->steps.clock_offset_usec;
+    if (moved_usec >= DOUBT_USEC || moved_usec <= -DOUBT_USEC)
+        d->steps.clock_offset_usec = offset_usec;
+    e->clock_offset_usec = d->steps.clock_offset_usec;
 }
 
 bool nc_daemon_is_busy(const struct nc_daemon *d) {
@@ -89,7 +90,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
 }
 
 static uint64_t next_tick(const struct nc_daemon *d) {
-    const uint64_t now = nc_daemon_now(d), next = nc_life_next(d->life, now);
+    const uint64_t now = nc_daemon_own_now(), next = nc_life_next(d->life, now);
 
     if (next == UINT64_MAX)
         return UINT64_MAX;
@@ -198,7 +199,7 @@ static bool is_news(const struct nc_daemon *d, const struct nc_life_event *e) {
 static void check_after_step(struct nc_daemon *d, const struct nc_life_event *e, bool was_active) {
     struct nc_life_view view;
 
-    nc_life_get_view(d->life, e->now_usec, &view);
+    nc_life_get_view(d->life, nc_daemon_now(d), &view);
     if (e->kind == NC_LIFE_NOTICE && !was_active && view.is_active[e->notice->source])
         d->counters.notices[e->notice->source]++;
     if (view.phase != d->steps.phase) {
@@ -244,7 +245,7 @@ static void step(struct nc_daemon *d, struct nc_life_event *e) {
     struct nc_life_actions actions = {0};
     bool was_active;
 
-    e->now_usec = event_time(d);
+    set_time(d, e);
     e->more = is_of_pods(e->kind) && check_after_turn(d);
     was_active = is_active(d, e);
     nc_life_step(d->life, e, &actions);

@@ -11,6 +11,7 @@
 #include "cluster.h"
 #include "gather.h"
 #include "machine.h"
+#include "nc/clock.h"
 #include "nc/daemon-metrics.h"
 #include "nc/lifecycle.h"
 
@@ -29,12 +30,12 @@ struct nc_series {
 
 /* daemon.c: the lifecycle on the loop. */
 struct nc_daemon_steps {
-    sd_event_source *timer; /* nc_life_next */
-    uint64_t timer_usec;    /* monotonic: what it is set to; UINT64_MAX = off */
-    uint64_t now_usec;      /* of the last event */
-    bool is_stepping;       /* a post inside of a post is queued */
-    sd_event_source *after; /* what the pods of this turn request is asked after it */
-    bool is_after;          /* this step is that */
+    sd_event_source *timer;    /* nc_life_next */
+    uint64_t timer_usec;       /* monotonic: what it is set to; UINT64_MAX = off */
+    int64_t clock_offset_usec; /* of the last event */
+    bool is_stepping;          /* a post inside of a post is queued */
+    sd_event_source *after;    /* what the pods of this turn request is asked after it */
+    bool is_after;             /* this step is that */
     struct nc_posted *queue, **queue_end;
     enum nc_life_phase phase; /* after the last step: each change is put into the history */
 };
@@ -112,6 +113,10 @@ struct nc_daemon {
 
 /* --- what its parts call; whatever they show in status.json they announce by is_status_due */
 
+/* What the lifecycle counts on: nobody sets it, and what was before this boot is above 0, too. */
+static inline uint64_t nc_daemon_own_now(void) {
+    return ((uint64_t)1 << 50) + nc_boot_usec();
+}
 /* Now on EC2's clock: ours, set right by what IMDS' Date header says. */
 uint64_t nc_daemon_now(const struct nc_daemon *d);
 /* Takes over what IMDS has told of the difference of the clocks since. */

@@ -267,14 +267,13 @@ static bool stays(enum nc_pod_reason e) {
 void nc_pod_evictor_query_volumes(struct nc_daemon *d, const struct nc_drain *drain,
                                   const struct nc_drain_rules *rules) {
     const size_t room = drain ? nc_drain_count(drain) : 0;
-    const uint64_t now = nc_daemon_now(d);
     nc_auto_free struct nc_drain_line *lines = NULL;
     size_t n;
 
     if (!nc_api_session_is_up(&d->api) || room == 0 || room > LINES_MAX)
         return;
     lines = nc_calloc(room, sizeof(*lines));
-    n = nc_drain_lines(drain, rules, now, lines, room);
+    n = nc_drain_lines(drain, rules, nc_daemon_own_now(), lines, room);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; stays(lines[i].verdict.reason) && k < lines[i].pod->claims.n; k++)
             request_volume(d, lines[i].pod->namespace, lines[i].pod->claims.v[k]);

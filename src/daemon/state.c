@@ -68,7 +68,10 @@ int nc_daemon_state_load(struct nc_daemon *d, struct nc_err *err) {
     if (!wrong && is_same_boot(d, state)
         && !nc_hook_runner_load(&d->hooks, nc_value_get(state, "hooks")))
         wrong = "invalid hooks";
-    if (!wrong && nc_life_load(d->life, nc_value_get(state, "life"), is_same_boot(d, state)) < 0)
+    if (!wrong
+        && nc_life_load(d->life, nc_value_get(state, "life"), is_same_boot(d, state),
+                        (int64_t)(nc_daemon_now(d) - nc_daemon_own_now()))
+               < 0)
         wrong = "invalid drain state";
     if (wrong) {
         set_aside(path, wrong);

@@ -85,7 +85,8 @@ struct nc_value *nc_drain_counts(const struct nc_drain_summary *s) {
     return v;
 }
 
-static struct nc_value *new_blocked_pod(const struct nc_drain_line *line) {
+static struct nc_value *new_blocked_pod(const struct nc_drain_line *line,
+                                        int64_t clock_offset_usec) {
     struct nc_value *v = nc_value_new(NC_VALUE_MAP);
     nc_auto_free char *name = nc_asprintf("%s/%s", line->pod->namespace, line->pod->name);
 
@@ -100,36 +101,41 @@ static struct nc_value *new_blocked_pod(const struct nc_drain_line *line) {
                       nc_pod_reason_kind(line->verdict.reason) == NC_REASON_KIND_BLOCKED
                           ? line->message
                           : nc_pod_reason_text(line->verdict.reason));
-    nc_value_set_time(v, "forceDeleteAt", line->force_delete_at_usec);
+    nc_value_set_time(v, "forceDeleteAt",
+                      nc_life_shift(line->force_delete_at_usec, clock_offset_usec));
     return v;
 }
 
-static struct nc_value *new_other_pod(const struct nc_drain_line *line, uint64_t now_usec) {
+static struct nc_value *new_other_pod(const struct nc_drain_line *line, uint64_t now_usec,
+                                      int64_t clock_offset_usec) {
     const struct nc_verdict *verdict = &line->verdict;
+    const uint64_t at_usec = nc_life_shift(verdict->at_usec, clock_offset_usec);
     struct nc_value *v = nc_value_new(NC_VALUE_MAP);
     nc_auto_free char *name = nc_asprintf("%s/%s", line->pod->namespace, line->pod->name);
 
     nc_value_set_string(v, "pod", name);
     nc_value_set_string(v, "reason", nc_pod_reason_name(verdict->reason));
     nc_value_set_text(v, "next", nc_drain_verb_name(verdict->verb));
-    nc_value_set_time(v, "at", verdict->verb && verdict->at_usec > now_usec ? verdict->at_usec : 0);
+    nc_value_set_time(v, "at", verdict->verb && at_usec > now_usec ? at_usec : 0);
     return v;
 }
 
 /* Each pod is in one list: in that of those that hold the drain up, or in that of the others. */
-static void set_pods(struct nc_value *v, const struct nc_drain *d, const struct nc_drain_rules *r,
+static void set_pods(struct nc_value *v, const struct nc_life_view *view, const struct nc_drain *d,
                      uint64_t now_usec) {
+    const int64_t offset_usec = view->clock_offset_usec;
     struct nc_value *blocked = nc_value_new(NC_VALUE_LIST), *others = nc_value_new(NC_VALUE_LIST);
     const size_t room = nc_drain_count(d);
     nc_auto_free struct nc_drain_line *lines = nc_calloc(room + 1, sizeof(*lines));
-    const size_t n = nc_drain_lines(d, r, now_usec, lines, room);
+    const size_t n = nc_drain_lines(d, &view->drain_rules, nc_life_shift(now_usec, -offset_usec),
+                                    lines, room);
 
     for (size_t i = 0; i < n; i++) {
         const bool holds_up = nc_pod_reason_holds_up(lines[i].verdict.reason);
         if (holds_up && blocked->n < MAX_BLOCKED)
-            nc_value_push(blocked, new_blocked_pod(&lines[i]));
+            nc_value_push(blocked, new_blocked_pod(&lines[i], offset_usec));
         else if (!holds_up && others->n < MAX_OTHERS)
-            nc_value_push(others, new_other_pod(&lines[i], now_usec));
+            nc_value_push(others, new_other_pod(&lines[i], now_usec, offset_usec));
     }
     nc_value_set(v, "blocked", blocked);
     nc_value_set(v, "others", others);
@@ -152,7 +158,7 @@ struct nc_value *nc_drain_report_view(const struct nc_life_view *view, const str
     nc_value_set_text(v, "incomplete",
                       view->drain.gap == NC_LIST_COMPLETE ? NULL
                                                           : nc_list_gap_name(view->drain.gap));
-    set_pods(v, d, &view->drain_rules, now_usec);
+    set_pods(v, view, d, now_usec);
     nc_value_set(v, "hooks", new_hooks(view));
     nc_value_set_time(v, "drained", view->drained_usec);
     nc_value_set(v, "history", history ? history : nc_value_new(NC_VALUE_LIST));

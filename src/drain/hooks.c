@@ -72,7 +72,7 @@ static void emit(struct nc_life *l, const char *reason, char *message,
     nc_life_emit(NC_LIFE_MILESTONE_HOOK, reason, message, out);
 }
 
-/* How long it is waited for. A clock that was set back does not make that longer than it is. */
+/* How long it is waited for. */
 static void check_limit(struct nc_life *l, enum nc_hook h, struct nc_life_actions *out) {
     const struct nc_hook_run *run = &l->hooks[h].run;
     const uint64_t limit_usec = nc_life_later(run->started_usec, l->rules.drain.hook_timeout_usec);
@@ -171,8 +171,8 @@ struct nc_value *nc_life_save_hooks(const struct nc_life *l) {
             continue;
         one = nc_value_new(NC_VALUE_MAP);
         nc_value_set_string(one, "state", state_names[run->state]);
-        set_usec(one, "started", run->started_usec);
-        set_usec(one, "ended", run->ended_usec);
+        set_usec(one, "started", nc_life_ec2_time(l, run->started_usec));
+        set_usec(one, "ended", nc_life_ec2_time(l, run->ended_usec));
         if (!v)
             v = nc_value_new(NC_VALUE_MAP);
         nc_value_set(v, hooks[h].name, one);
@@ -180,28 +180,34 @@ struct nc_value *nc_life_save_hooks(const struct nc_life *l) {
     return v;
 }
 
-static bool load_hook(const struct nc_value *v, struct nc_hook_run *ret) {
+static bool load_hook(const struct nc_value *v, int64_t clock_offset_usec,
+                      struct nc_hook_run *ret) {
     const char *state = nc_value_get_string(v, "state");
     const char *started = nc_value_get_string(v, "started");
     const char *ended = nc_value_get_string(v, "ended");
+    uint64_t started_usec, ended_usec;
 
     for (int s = NC_HOOK_RUNNING; s < _NC_HOOK_STATE_MAX; s++)
         if (nc_streq(state, state_names[s]))
             ret->state = (enum nc_hook_state)s;
-    return ret->state != NC_HOOK_IDLE && started && ended
-           && nc_parse_u64(started, &ret->started_usec) == 0
-           && nc_parse_u64(ended, &ret->ended_usec) == 0;
+    if (ret->state == NC_HOOK_IDLE || !started || !ended || nc_parse_u64(started, &started_usec) < 0
+        || nc_parse_u64(ended, &ended_usec) < 0)
+        return false;
+    ret->started_usec = nc_life_shift(started_usec, -clock_offset_usec);
+    ret->ended_usec = nc_life_shift(ended_usec, -clock_offset_usec);
+    return true;
 }
 
 /* Of a version without hooks there are none. */
-bool nc_life_load_hooks(const struct nc_value *v, struct nc_life_hook *ret) {
+bool nc_life_load_hooks(const struct nc_value *v, int64_t clock_offset_usec,
+                        struct nc_life_hook *ret) {
     if (!v)
         return true;
     if (v->type != NC_VALUE_MAP)
         return false;
     for (enum nc_hook h = 0; h < _NC_HOOK_MAX; h++) {
         const struct nc_value *one = nc_value_get(v, hooks[h].name);
-        if (one && !load_hook(one, &ret[h].run))
+        if (one && !load_hook(one, clock_offset_usec, &ret[h].run))
             return false;
     }
     return true;

@@ -129,6 +129,9 @@ void nc_life_see_pod(struct nc_life *l, struct nc_pod *pod) {
         nc_pod_done(pod);
         return;
     }
+    pod->created_usec = nc_life_own_time(l, pod->created_usec);
+    pod->keep_until_usec = nc_life_own_time(l, pod->keep_until_usec);
+    pod->deletion_usec = nc_life_own_time(l, pod->deletion_usec);
     for (size_t i = 0; i < l->unseen.n; i++)
         if (nc_streq(l->unseen.v[i], pod->uid))
             l->unseen.v[i][0] = '\0';

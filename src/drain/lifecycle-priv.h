@@ -19,6 +19,8 @@ struct nc_life_source {
     struct nc_notice notice;
     uint64_t noticed_usec; /* since when this ending (its id) is known */
     uint64_t window_usec;  /* from hearing of the deadline until then */
+    uint64_t ends_usec;    /* the deadline, where it is so long after the notice, and no time that
+                              somebody said: a clock that is set does not move it; 0 = it is */
     enum nc_policy policy; /* as it counts now */
 };
 
@@ -60,7 +62,9 @@ struct nc_life_hook {
 
 struct nc_life {
     struct nc_life_rules rules;
-    uint64_t now_usec;               /* of the last event */
+    uint64_t now_usec;               /* of the last event; all moments are on its clock, but for
+                                        those of notices and signals, which are EC2's */
+    int64_t clock_offset_usec;       /* of the last event */
     uint64_t next_usec;              /* the earliest moment that something waits for */
     struct nc_drain_summary summary; /* of the pods, where is_counted */
     bool is_reconciling, is_counted;
@@ -122,6 +126,12 @@ struct nc_life {
 /* lifecycle.c: is it that late? If not, a TICK will come then. */
 bool nc_life_has_come(struct nc_life *l, uint64_t when_usec);
 uint64_t nc_life_later(uint64_t a, uint64_t b); /* a + b, at most UINT64_MAX */
+static inline uint64_t nc_life_own_time(const struct nc_life *l, uint64_t ec2_usec) {
+    return nc_life_shift(ec2_usec, -l->clock_offset_usec);
+}
+static inline uint64_t nc_life_ec2_time(const struct nc_life *l, uint64_t own_usec) {
+    return nc_life_shift(own_usec, l->clock_offset_usec);
+}
 struct nc_life_action *nc_life_add_action(struct nc_life_actions *out,
                                           enum nc_life_action_kind kind);
 void nc_life_void_node(struct nc_life *l, struct nc_life_actions *out);
@@ -140,6 +150,8 @@ bool nc_life_all_observed(const struct nc_life *l);
 enum nc_policy nc_life_policy(struct nc_life *l, enum nc_source s);
 /* The moment by which the pods must be gone for this source; 0 = none. */
 uint64_t nc_life_force_delete_at(const struct nc_life *l, enum nc_source s);
+/* Dates the deadlines that are so long after their notice by EC2's clock as it is known now. */
+void nc_life_update_deadlines(struct nc_life *l);
 void nc_life_apply_policies(struct nc_life *l);
 
 /* lifecycle-phase.c */
@@ -172,7 +184,9 @@ void nc_life_start_hooks(struct nc_life *l, struct nc_life_actions *out);
 void nc_life_observe_hook(struct nc_life *l, const struct nc_life_event *e,
                           struct nc_life_actions *out);
 struct nc_value *nc_life_save_hooks(const struct nc_life *l); /* NULL = none was started */
-bool nc_life_load_hooks(const struct nc_value *v, struct nc_life_hook *hooks);
+/* `clock_offset_usec`: of the clock by which they were saved. */
+bool nc_life_load_hooks(const struct nc_value *v, int64_t clock_offset_usec,
+                        struct nc_life_hook *hooks);
 
 /* lifecycle-write.c */
 bool nc_life_keeps_cordon(const struct nc_life *l); /* a Node that goes stays cordoned */

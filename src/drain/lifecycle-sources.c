@@ -24,8 +24,21 @@ static struct nc_notice with_deadline(const struct nc_life *l, const struct nc_n
 
     if (n->source == NC_SOURCE_AUTOSCALING && !n->deadline_usec
         && l->rules.drain.autoscaling_deadline_usec)
-        with.deadline_usec = nc_life_later(noticed_usec, l->rules.drain.autoscaling_deadline_usec);
+        with.deadline_usec = nc_life_ec2_time(
+            l, nc_life_later(noticed_usec, l->rules.drain.autoscaling_deadline_usec));
     return with;
+}
+
+/* When the machine goes; 0 = it is not known. */
+static uint64_t deadline_of(const struct nc_life *l, const struct nc_life_source *s) {
+    return s->ends_usec ? s->ends_usec : nc_life_own_time(l, s->notice.deadline_usec);
+}
+
+void nc_life_update_deadlines(struct nc_life *l) {
+    for (size_t i = 0; i < _NC_SOURCE_MAX; i++)
+        if (l->sources[i].ends_usec)
+            l->sources[i].notice.deadline_usec = l->notices[i].deadline_usec =
+                nc_life_ec2_time(l, l->sources[i].ends_usec);
 }
 
 void nc_life_observe(struct nc_life *l, const struct nc_notice *observed) {
@@ -44,8 +57,11 @@ void nc_life_observe(struct nc_life *l, const struct nc_notice *observed) {
         if (n->source == NC_SOURCE_SHUTDOWN)
             l->has_released = false;
     }
-    if (!is_same_ending || s->notice.deadline_usec != n->deadline_usec)
-        s->window_usec = n->deadline_usec > l->now_usec ? n->deadline_usec - l->now_usec : 0;
+    if (!is_same_ending || s->notice.deadline_usec != n->deadline_usec) {
+        const uint64_t ends_usec = nc_life_own_time(l, n->deadline_usec);
+        s->window_usec = ends_usec > l->now_usec ? ends_usec - l->now_usec : 0;
+        s->ends_usec = nc_sources[n->source].has_time_left ? ends_usec : 0;
+    }
     s->is_active = true;
     s->notice = l->notices[n->source] = *n;
 }
@@ -87,20 +103,21 @@ enum nc_policy nc_life_policy(struct nc_life *l, enum nc_source source) {
         p = at_most(p, NC_POLICY_REPORT);
     if (l->rules.drain.mode == NC_DRAIN_OBSERVE)
         p = at_most(p, NC_POLICY_CORDON);
-    if (p > NC_POLICY_REPORT && !nc_life_has_come(l, s->notice.begin_usec))
+    if (p > NC_POLICY_REPORT && !nc_life_has_come(l, nc_life_own_time(l, s->notice.begin_usec)))
         p = NC_POLICY_REPORT;
     return p;
 }
 
 uint64_t nc_life_force_delete_at(const struct nc_life *l, enum nc_source source) {
     const struct nc_life_source *s = &l->sources[source];
+    const uint64_t deadline_usec = deadline_of(l, s);
     uint64_t margin_usec = l->rules.drain.margin_usec;
 
-    if (!s->notice.deadline_usec || s->notice.is_force_delete_time)
-        return s->notice.deadline_usec;
+    if (!deadline_usec || s->notice.is_force_delete_time)
+        return deadline_usec;
     if (source == NC_SOURCE_SHUTDOWN && margin_usec > s->window_usec / SHUTDOWN_MARGIN_PART)
         margin_usec = s->window_usec / SHUTDOWN_MARGIN_PART;
-    return s->notice.deadline_usec > margin_usec ? s->notice.deadline_usec - margin_usec : 1;
+    return deadline_usec > margin_usec ? deadline_usec - margin_usec : 1;
 }
 
 static void earliest(uint64_t *usec, uint64_t other_usec) {

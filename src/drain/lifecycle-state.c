@@ -3,14 +3,17 @@
  *
  * Nothing of the pods: they are listed again, and whoever was evicted is seen to be leaving.
  * A saved state is read strictly and as a whole: what is strange in it makes all of it void, for
- * the Node itself carries the record of our cordon. Times are decimal texts: JSON numbers end too
- * early for them.
+ * the Node itself carries the record of our cordon. Times are by EC2's clock, and decimal texts:
+ * JSON numbers end too early for them. By what that clock was ahead of ours when they were saved
+ * they are set right again, whatever is known of it by then.
  */
 #include <errno.h>
 #include <stdio.h>
 
 #include "lifecycle-priv.h"
 #include "nc/str.h"
+
+#define CLOCK_OFFSET_MAX_USEC ((int64_t)1 << 52) /* a century and more */
 
 static void set_usec(struct nc_value *v, const char *key, uint64_t usec) {
     char text[24];
@@ -19,7 +22,7 @@ static void set_usec(struct nc_value *v, const char *key, uint64_t usec) {
     nc_value_set_string(v, key, text);
 }
 
-static struct nc_value *save_source(const struct nc_life_source *s) {
+static struct nc_value *save_source(const struct nc_life *l, const struct nc_life_source *s) {
     struct nc_value *v = nc_value_new(NC_VALUE_MAP);
 
     nc_value_set_string(v, "source", nc_source_name(s->notice.source));
@@ -30,7 +33,7 @@ static struct nc_value *save_source(const struct nc_life_source *s) {
     set_usec(v, "deadline", s->notice.deadline_usec);
     nc_value_set_bool(v, "last_moment", s->notice.is_force_delete_time);
     set_usec(v, "begin", s->notice.begin_usec);
-    set_usec(v, "noticed", s->noticed_usec);
+    set_usec(v, "noticed", nc_life_ec2_time(l, s->noticed_usec));
     set_usec(v, "window", s->window_usec);
     nc_value_set_bool(v, "announced", s->is_announced);
     return v;
@@ -50,8 +53,8 @@ static struct nc_value *save_node(const struct nc_life *l) {
     }
     nc_value_set_bool(v, "is_cordoned", l->is_cordon_done && !l->is_cordon_refused);
     nc_value_set_bool(v, "is_foreign", l->is_foreign);
-    set_usec(v, "cordoned", l->cordoned_usec);
-    set_usec(v, "drained", l->drained_usec);
+    set_usec(v, "cordoned", nc_life_ec2_time(l, l->cordoned_usec));
+    set_usec(v, "drained", nc_life_ec2_time(l, l->drained_usec));
     for (int m = 1; m < _NC_LIFE_MILESTONE_MAX; m++)
         if (l->has_announced[m])
             nc_value_push(announced, nc_value_new_int(m));
@@ -66,11 +69,12 @@ struct nc_value *nc_life_save(const struct nc_life *l) {
 
     for (size_t i = 0; i < _NC_SOURCE_MAX; i++)
         if (l->sources[i].is_active)
-            nc_value_push(sources, save_source(&l->sources[i]));
+            nc_value_push(sources, save_source(l, &l->sources[i]));
+    nc_value_set_int(v, "clock_offset", l->clock_offset_usec);
     nc_value_set_string(v, "phase", nc_life_phase_name(l->phase));
-    set_usec(v, "since", l->since_usec);
+    set_usec(v, "since", nc_life_ec2_time(l, l->since_usec));
     if (l->evicting_usec)
-        set_usec(v, "evicting", l->evicting_usec);
+        set_usec(v, "evicting", nc_life_ec2_time(l, l->evicting_usec));
     nc_value_set(v, "sources", sources);
     nc_value_set(v, "node", save_node(l));
     if (hooks)
@@ -82,6 +86,31 @@ static bool get_usec(const struct nc_value *v, const char *key, uint64_t *ret) {
     const char *text = nc_value_get_string(v, key);
 
     return text && nc_parse_u64(text, ret) == 0;
+}
+
+/* A moment, on our own clock. */
+static bool get_moment(const struct nc_value *v, const char *key, const struct nc_life *l,
+                       uint64_t *ret) {
+    uint64_t usec;
+
+    if (!get_usec(v, key, &usec))
+        return false;
+    *ret = nc_life_own_time(l, usec);
+    return true;
+}
+
+/* Of another boot, or of a release that did not save it: as it is known now. */
+static bool get_clock_offset(const struct nc_value *v, bool same_boot, int64_t *ret) {
+    const struct nc_value *offset = nc_value_get(v, "clock_offset");
+
+    if (!offset)
+        return true;
+    if (offset->type != NC_VALUE_INT || offset->integer > CLOCK_OFFSET_MAX_USEC
+        || offset->integer < -CLOCK_OFFSET_MAX_USEC)
+        return false;
+    if (same_boot)
+        *ret = offset->integer;
+    return true;
 }
 
 static bool get_bool(const struct nc_value *v, const char *key, bool *ret) {
@@ -121,23 +150,25 @@ static bool get_phase(const struct nc_value *v, enum nc_life_phase *ret) {
     return false;
 }
 
-static bool load_source(const struct nc_value *v, struct nc_life_source *sources) {
+static bool load_source(const struct nc_value *v, struct nc_life *l) {
     struct nc_life_source s = {.is_active = true};
     struct nc_notice *n = &s.notice;
     const struct nc_value *policy = nc_value_get(v, "policy");
 
-    if (!get_source(v, &n->source) || sources[n->source].is_active
+    if (!get_source(v, &n->source) || l->sources[n->source].is_active
         || !get_text(v, "id", n->id, sizeof(n->id))
         || !get_text(v, "action", n->action, sizeof(n->action))
         || !get_text(v, "reason", n->reason, sizeof(n->reason)) || !policy
         || policy->type != NC_VALUE_INT || policy->integer < 0 || policy->integer > NC_POLICY_DRAIN
         || !get_usec(v, "deadline", &n->deadline_usec)
         || !get_bool(v, "last_moment", &n->is_force_delete_time)
-        || !get_usec(v, "begin", &n->begin_usec) || !get_usec(v, "noticed", &s.noticed_usec)
+        || !get_usec(v, "begin", &n->begin_usec) || !get_moment(v, "noticed", l, &s.noticed_usec)
         || !get_usec(v, "window", &s.window_usec) || !get_bool(v, "announced", &s.is_announced))
         return false;
     n->policy = (enum nc_policy)policy->integer;
-    sources[n->source] = s;
+    if (nc_sources[n->source].has_time_left)
+        s.ends_usec = nc_life_own_time(l, n->deadline_usec);
+    l->sources[n->source] = s;
     return true;
 }
 
@@ -171,21 +202,22 @@ static bool load_node(const struct nc_value *v, struct nc_life *l) {
            && load_signal(nc_value_get(v, "signalled"), &l->signalled)
            && get_bool(v, "is_cordoned", &l->is_cordon_done)
            && get_bool(v, "is_foreign", &l->is_foreign)
-           && get_usec(v, "cordoned", &l->cordoned_usec) && get_usec(v, "drained", &l->drained_usec)
+           && get_moment(v, "cordoned", l, &l->cordoned_usec)
+           && get_moment(v, "drained", l, &l->drained_usec)
            && load_announced(nc_value_get(v, "said"), l->has_announced);
 }
 
 static bool load(const struct nc_value *v, struct nc_life *l) {
     const struct nc_value *sources = nc_value_get(v, "sources");
 
-    if (nc_value_get(v, "evicting") && !get_usec(v, "evicting", &l->evicting_usec))
+    if (nc_value_get(v, "evicting") && !get_moment(v, "evicting", l, &l->evicting_usec))
         return false;
-    if (!get_phase(v, &l->phase) || !get_usec(v, "since", &l->since_usec) || !sources
+    if (!get_phase(v, &l->phase) || !get_moment(v, "since", l, &l->since_usec) || !sources
         || sources->type != NC_VALUE_LIST || !load_node(nc_value_get(v, "node"), l)
-        || !nc_life_load_hooks(nc_value_get(v, "hooks"), l->hooks))
+        || !nc_life_load_hooks(nc_value_get(v, "hooks"), l->clock_offset_usec, l->hooks))
         return false;
     for (size_t i = 0; i < sources->n; i++)
-        if (!load_source(sources->items[i], l->sources))
+        if (!load_source(sources->items[i], l))
             return false;
     return true;
 }
@@ -198,11 +230,13 @@ static void restore_sources(struct nc_life *l, const struct nc_life *saved, bool
         }
 }
 
-int nc_life_load(struct nc_life *l, const struct nc_value *saved, bool same_boot) {
-    struct nc_life s = {0};
+int nc_life_load(struct nc_life *l, const struct nc_value *saved, bool same_boot,
+                 int64_t clock_offset_usec) {
+    struct nc_life s = {.clock_offset_usec = clock_offset_usec};
 
-    if (!load(saved, &s))
+    if (!get_clock_offset(saved, same_boot, &s.clock_offset_usec) || !load(saved, &s))
         return -EBADMSG;
+    l->clock_offset_usec = s.clock_offset_usec;
     restore_sources(l, &s, same_boot);
     if (!same_boot)
         return 0;

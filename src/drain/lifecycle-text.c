@@ -115,12 +115,12 @@ char *nc_life_status_text(struct nc_life *l, enum nc_node_write_kind kind, bool 
     set_blocked(v, l, &s, has_updated);
     if (s.waiting > 0) {
         nc_value_set_int(v, "waiting", (int64_t)s.waiting);
-        nc_value_set_time(v, "waitingSince", l->evicting_usec);
+        nc_value_set_time(v, "waitingSince", nc_life_ec2_time(l, l->evicting_usec));
     }
     if (s.gap != NC_LIST_COMPLETE)
         nc_value_set_string(v, "incomplete", nc_list_gap_name(s.gap));
     if (has_updated)
-        nc_value_set_time(v, "updated", l->now_usec);
+        nc_value_set_time(v, "updated", nc_life_ec2_time(l, l->now_usec));
     nc_json_write(&b, v, 0);
     return nc_buf_steal(&b);
 }
@@ -130,7 +130,7 @@ char *nc_life_cordon_text(const struct nc_life *l) {
     struct nc_buf b = NC_BUF_INIT;
 
     nc_value_set_string(v, "id", l->sources[l->force.leading].notice.id);
-    nc_value_set_time(v, "since", l->now_usec);
+    nc_value_set_time(v, "since", nc_life_ec2_time(l, l->now_usec));
     nc_json_write(&b, v, 0);
     return nc_buf_steal(&b);
 }
@@ -177,7 +177,7 @@ static char *notice_text(const struct nc_life *l, enum nc_source source, enum nc
     nc_auto_free char *sentence = nc_life_sentence(l, source);
     char time[32];
 
-    if (n->begin_usec <= l->now_usec)
+    if (nc_life_own_time(l, n->begin_usec) <= l->now_usec)
         return nc_asprintf("%s; policy=%s", sentence, nc_policy_name(now));
     nc_time_format(n->begin_usec, time);
     return nc_asprintf("%s; acted on from %s, until then: %s", sentence, time, nc_policy_name(now));
@@ -237,7 +237,7 @@ static void announce_replacements(struct nc_life *l, const struct nc_drain_summa
 
     nc_life_drain_rules(l, &rules);
     if (s->waiting > 0) {
-        nc_time_format(rules.replaced_by_usec, time);
+        nc_time_format(nc_life_ec2_time(l, rules.replaced_by_usec), time);
         nc_life_emit_once(
             l, NC_LIFE_MILESTONE_WAITING,
             nc_asprintf("Pods that wait for their replacement: %zu, until %s", s->waiting, time),

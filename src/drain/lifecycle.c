@@ -212,35 +212,13 @@ static void reconcile(struct nc_life *l, struct nc_life_actions *out) {
     l->is_reconciling = l->is_counted = false;
 }
 
-/* The clock was set back: what counts from a moment now counts from the new now. */
-static void set_back(struct nc_life *l, uint64_t by_usec) {
-    uint64_t *const moments[] = {&l->orphaned_usec, &l->quiet_usec,         &l->raised_usec,
-                                 &l->complete_usec, &l->refresh_usec,       &l->status_usec,
-                                 &l->cordoned_usec, &l->drained_usec,       &l->opened_usec,
-                                 &l->synced_usec,   &l->marked_absent_usec, &l->empty_usec,
-                                 &l->evicting_usec};
-
-    for (size_t i = 0; i < NC_ARRAY_SIZE(moments); i++)
-        *moments[i] = *moments[i] > by_usec ? *moments[i] - by_usec : 0;
-    for (size_t i = 0; i < _NC_SOURCE_MAX; i++)
-        if (l->sources[i].noticed_usec > by_usec)
-            l->sources[i].noticed_usec -= by_usec;
-    for (size_t i = 0; i < _NC_HOOK_MAX; i++)
-        if (l->hooks[i].run.started_usec > by_usec)
-            l->hooks[i].run.started_usec -= by_usec;
-    for (size_t i = 0; i < _NC_WRITE_MAX; i++) {
-        struct nc_life_try *t = &l->tries[i];
-        t->wanted_usec = t->wanted_usec > by_usec ? t->wanted_usec - by_usec : 0;
-        t->last_usec = t->last_usec > by_usec ? t->last_usec - by_usec : 0;
-        t->next_usec = t->next_usec > by_usec ? t->next_usec - by_usec : 0;
-    }
-}
-
 void nc_life_step(struct nc_life *l, const struct nc_life_event *e, struct nc_life_actions *out) {
     assert((unsigned)e->kind < _NC_LIFE_EVENT_MAX);
-    if (e->now_usec < l->now_usec)
-        set_back(l, l->now_usec - e->now_usec);
     l->now_usec = e->now_usec;
+    if (e->clock_offset_usec != l->clock_offset_usec) {
+        l->clock_offset_usec = e->clock_offset_usec;
+        nc_life_update_deadlines(l);
+    }
     observe(l, e, out);
     nc_life_report_pods(l, out);
     if (!e->more)
@@ -301,27 +279,34 @@ void nc_life_actions_done(struct nc_life_actions *a) {
 void nc_life_get_view(const struct nc_life *l, uint64_t now_usec, struct nc_life_view *ret) {
     *ret = (struct nc_life_view){
         .phase = l->phase,
-        .since_usec = l->since_usec,
+        .since_usec = nc_life_ec2_time(l, l->since_usec),
         .notices = l->notices,
         .leading = l->force.leading,
         .policy = l->force.policy,
         .deadline_usec = l->force.deadline_usec,
-        .t_usec = l->force.t_usec,
+        .t_usec = nc_life_ec2_time(l, l->force.t_usec),
         .is_ours = l->node.exists && l->node.has_cordon_record
                    && (!l->node.is_complete || l->node.is_unschedulable),
         .is_orphaned = l->orphaned_usec != 0,
-        .cordoned_usec = l->cordoned_usec,
-        .drained_usec = l->drained_usec,
+        .cordoned_usec = nc_life_ec2_time(l, l->cordoned_usec),
+        .drained_usec = nc_life_ec2_time(l, l->drained_usec),
+        .clock_offset_usec = l->clock_offset_usec,
     };
     for (size_t s = 0; s < _NC_SOURCE_MAX; s++) {
         ret->is_active[s] = l->sources[s].is_active;
         ret->policies[s] = l->sources[s].policy;
-        ret->noticed_usec[s] = l->sources[s].noticed_usec;
+        ret->noticed_usec[s] = nc_life_ec2_time(l, l->sources[s].noticed_usec);
     }
-    for (size_t i = 0; i < _NC_HOOK_MAX; i++)
-        ret->hooks[i] = l->hooks[i].run;
+    for (size_t i = 0; i < _NC_HOOK_MAX; i++) {
+        const struct nc_hook_run *run = &l->hooks[i].run;
+        ret->hooks[i] = (struct nc_hook_run){.state = run->state,
+                                             .started_usec = nc_life_ec2_time(l, run->started_usec),
+                                             .ended_usec = nc_life_ec2_time(l, run->ended_usec)};
+    }
     nc_life_drain_rules(l, &ret->drain_rules);
-    nc_drain_summarize(nc_life_drain(l), &ret->drain_rules, now_usec, &ret->drain);
+    nc_drain_summarize(nc_life_drain(l), &ret->drain_rules, nc_life_own_time(l, now_usec),
+                       &ret->drain);
+    ret->drain.last_progress_usec = nc_life_ec2_time(l, ret->drain.last_progress_usec);
     ret->status_phase = nc_life_status_phase(l, &ret->drain);
 }
 

@@ -16,6 +16,7 @@ struct world {
     struct nc_life *life;
     struct nc_life_rules rules;
     uint64_t now_usec;
+    int64_t clock_offset_usec;
     struct nc_node_view node; /* as the server has it, and as it was shown */
     struct nc_node_write write;
     bool is_writing, is_open, is_synced, has_released;
@@ -98,6 +99,7 @@ static void step(struct world *w, struct nc_life_event *e) {
     struct nc_life_actions out = {0};
 
     e->now_usec = w->now_usec;
+    e->clock_offset_usec = w->clock_offset_usec;
     nc_life_step(w->life, e, &out);
     for (size_t i = 0; i < out.n; i++)
         handle_action(w, &out.v[i]);
@@ -252,7 +254,7 @@ static void restart(struct world *w, uint8_t with) {
     w->life = nc_life_new(&w->rules);
     w->is_writing = w->is_open = w->is_synced = w->has_released = false;
     if (with & 1)
-        must(nc_life_load(w->life, saved, with & 2) == 0);
+        must(nc_life_load(w->life, saved, with & 2, 0) == 0);
     for (size_t s = 0; s < _NC_SOURCE_MAX; s++)
         w->is_active[s] &= with & 1 && (with & 2 || s == NC_SOURCE_OPERATOR);
     simple(w, NC_LIFE_START);
@@ -264,7 +266,7 @@ static void wait_for(struct world *w, uint8_t with) {
     if (with & 1 && next_usec != UINT64_MAX)
         w->now_usec = next_usec;
     else if (with & 2)
-        w->now_usec -= (with >> 2) * 100000ull;
+        w->clock_offset_usec += ((int64_t)(with >> 2) - 32) * 4000000;
     else
         w->now_usec += (with >> 2) * 250000ull;
     simple(w, NC_LIFE_TICK);

@@ -46,12 +46,12 @@ static void load(const struct nc_value *saved, bool same_boot) {
     struct nc_life *l = nc_life_new(&rules), *other = nc_life_new(&rules);
     nc_auto_value struct nc_value *fresh = nc_life_save(l);
 
-    if (nc_life_load(l, saved, same_boot) < 0) {
+    if (nc_life_load(l, saved, same_boot, 0) < 0) {
         nc_auto_value struct nc_value *left = nc_life_save(l);
         must(nc_value_equal(fresh, left));
     } else {
         nc_auto_value struct nc_value *once = nc_life_save(l);
-        must(nc_life_load(other, once, same_boot) == 0);
+        must(nc_life_load(other, once, same_boot, 0) == 0);
         nc_auto_value struct nc_value *twice = nc_life_save(other);
         must(nc_value_equal(once, twice));
         live(l);

@@ -27,11 +27,6 @@ static struct {
     unsigned armed;
 } script;
 
-uint64_t nc_daemon_now(const struct nc_daemon *d) {
-    (void)d;
-    return 1767323045000000;
-}
-
 uint64_t nc_life_next(const struct nc_life *l, uint64_t now_usec) {
     (void)l;
     return script.late_usec ? now_usec - script.late_usec : UINT64_MAX;

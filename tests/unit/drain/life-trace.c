@@ -93,6 +93,7 @@ void life_step(struct life_world *w, struct nc_life_event *e) {
     struct nc_life_actions out = {0};
 
     e->now_usec = w->now_usec;
+    e->clock_offset_usec = w->clock_offset_usec;
     e->more = w->more;
     nc_life_step(w->life, e, &out);
     for (size_t i = 0; i < out.n; i++) {

@@ -64,6 +64,8 @@ static void do_notice(struct life_world *w, char *rest) {
         else
             assert_string_equal(word, "drain");
     }
+    if (nc_sources[n.source].has_time_left)
+        n.deadline_usec = nc_life_shift(n.deadline_usec, w->clock_offset_usec);
     life_step(w, &e);
 }
 
@@ -167,7 +169,8 @@ static void show_pod(struct life_world *w, char *word, enum shown how) {
     pod.uid = nc_strdup(word);
     pod.has_controller = true;
     if (how == LEAVING) {
-        pod.deletion_usec = w->now_usec + pod.grace_sec * 1000000;
+        pod.deletion_usec =
+            nc_life_shift(w->now_usec + pod.grace_sec * 1000000, w->clock_offset_usec);
         pod.deletion_grace_sec = pod.grace_sec;
     }
     life_step(w, &e);
@@ -342,6 +345,8 @@ static void do_rules(struct life_world *w, char *rest) {
             w->rules.drain.margin_usec = (uint64_t)(strtod(value, NULL) * 1e6);
         else if (nc_streq(word, "hooks"))
             w->rules.drain.hook_timeout_usec = (uint64_t)(strtod(value, NULL) * 1e6);
+        else if (nc_streq(word, "deadline"))
+            w->rules.drain.autoscaling_deadline_usec = (uint64_t)(strtod(value, NULL) * 1e6);
         else if (nc_streq(word, "linger"))
             w->rules.drain.linger_usec = (uint64_t)(strtod(value, NULL) * 1e6);
         else if (nc_streq(word, "replacement"))
@@ -363,7 +368,7 @@ static void revive(struct life_world *w, bool keep, bool same_boot) {
         nc_auto_value struct nc_value *read = NULL;
         nc_json_write(&b, saved, 0);
         assert_int_equal(nc_json_parse(b.data, b.len, &read, NULL), 0);
-        assert_int_equal(nc_life_load(w->life, read, same_boot), 0);
+        assert_int_equal(nc_life_load(w->life, read, same_boot, w->clock_offset_usec), 0);
         nc_buf_done(&b);
     }
     step_kind(w, NC_LIFE_START);
@@ -500,7 +505,7 @@ const char *life_do(struct life_world *w, unsigned at_ms, const char *event) {
         }
     if (!is_known)
         fail_msg("no event %s", event);
-    nc_life_get_view(w->life, w->now_usec, &view);
+    nc_life_get_view(w->life, nc_life_shift(w->now_usec, w->clock_offset_usec), &view);
     (void)nc_buf_printf(&w->trace, "%s@%s", w->trace.len ? " " : "",
                         nc_life_phase_name(view.phase));
     return w->trace.data;

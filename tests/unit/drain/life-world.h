@@ -16,7 +16,8 @@
  * begin) synced          the list is complete ok | okay-unseen | refused | away [SECONDS]   the
  * write in flight ended yes NAME | no NAME [BUDGET] | again NAME | gone-pod NAME   the answer to
  * what was asked of a pod rules KEY=VALUE …   spot=, rebalance=, shutdown=, maintenance=, mode=,
- * margin=, linger=, hooks=, replacement= hook preDrain|postDrain running|none|done|failed   how it
+ * margin=, linger=, hooks=, replacement=,
+ * deadline= hook preDrain|postDrain running|none|done|failed   how it
  * goes restart | crash | reboot   state kept and loaded | lost | loaded as of another boot; then
  * START FLAGS: uid=X deleting cordoned record status label label-ours taint pending drained
  * volumes=N
@@ -47,7 +48,8 @@ struct life_world {
     struct nc_life *life;
     struct nc_life_rules rules;
     uint64_t now_usec;
-    bool more; /* the event of this row says that others follow at once */
+    int64_t clock_offset_usec; /* so far EC2's clock is known to be ahead of it */
+    bool more;                 /* the event of this row says that others follow at once */
     struct nc_node_view server;
     struct life_write {
         struct nc_node_write w;

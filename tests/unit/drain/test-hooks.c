@@ -325,7 +325,7 @@ static int load_with(struct life_world *w, const char *hooks) {
 
     assert_int_equal(nc_json_parse(hooks, strlen(hooks), &v, NULL), 0);
     nc_value_set(saved, "hooks", nc_steal(&v));
-    r = nc_life_load(l, saved, true);
+    r = nc_life_load(l, saved, true, 0);
     nc_life_free(l);
     return r;
 }

@@ -221,7 +221,7 @@ static void assert_refused(const struct life_world *w, const struct nc_value *sa
     struct nc_life *l = nc_life_new(&w->rules);
     struct nc_life_view v;
 
-    assert_int_equal(nc_life_load(l, saved, true), -EBADMSG);
+    assert_int_equal(nc_life_load(l, saved, true, 0), -EBADMSG);
     nc_life_get_view(l, w->now_usec, &v);
     assert_int_equal(v.phase, NC_LIFE_IDLE);
     assert_false(v.is_active[NC_SOURCE_SPOT]);
@@ -288,7 +288,7 @@ static void test_stranger_states(void **state) {
     assert_refused(&w, announced);
     nc_auto_value struct nc_value *whole = nc_life_save(w.life);
     struct nc_life *l = nc_life_new(&w.rules);
-    assert_int_equal(nc_life_load(l, whole, true), 0);
+    assert_int_equal(nc_life_load(l, whole, true, 0), 0);
     nc_life_free(l);
     life_world_done(&w);
 }

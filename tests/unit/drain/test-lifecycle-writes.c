@@ -180,25 +180,6 @@ static void test_blocked_once_in_thirty_seconds(void **state) {
     LIFE_STORY(story);
 }
 
-/* What waits goes on as before: no pause grows by what the clock lost. */
-static void test_clock_set_back(void **state) {
-    static const struct life_row story[] = {
-        {600000, "start", "@idle"},
-        {600000, "clear all", "@idle"},
-        {600000, "node", "@idle"},
-        {601000, "notice request drain",
-         "SAY Requested; WRITE signal[Detected pending] @signalling"},
-        {601010, "away", "@signalling"},
-        {601020, "next", "601183 @signalling"},
-        {1010, "tick", "@signalling"},
-        {1010, "next", "1183 @signalling"},
-        {1200, "tick", "WRITE signal[Detected pending] @signalling"},
-    };
-
-    (void)state;
-    LIFE_STORY(story);
-}
-
 static void test_disrupted_taint_is_checked(void **state) {
     static const struct life_row story[] = {
         {0, "begin", "@idle"},
@@ -287,7 +268,6 @@ TEST_GROUP() {
         cmocka_unit_test(test_nothing_announced_nothing_written),
         cmocka_unit_test(test_answer_of_the_write_gets_lost),
         cmocka_unit_test(test_blocked_once_in_thirty_seconds),
-        cmocka_unit_test(test_clock_set_back),
         cmocka_unit_test(test_disrupted_taint_is_checked),
         cmocka_unit_test(test_cleared_twice),
         cmocka_unit_test(test_another_ending_of_the_same_source),
