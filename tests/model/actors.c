@@ -250,5 +250,8 @@ void world_action(struct world *w, const struct thing_due *due) {
     case THING_HINT:
     case THING_PROPERTY:
         break;
+    case THING_CLOCK:
+        world_correct_clock(w, due->a);
+        break;
     }
 }

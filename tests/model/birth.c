@@ -231,4 +231,5 @@ void world_populate(struct world *w) {
         world_plan(w, at + SEC, THING_HEARTBEAT, 0, 0);
     world_plan(w, w->now_usec, THING_START, 0, 0);
     populate_strangers(w);
+    world_plan_clock(w);
 }

@@ -28,14 +28,17 @@ void host_greet_logind(struct world *w) {
     host_hint(w);
 }
 
+/* What logind gives is a time that is left: a deadline by whatever clock the daemon has. */
 static void read_value(struct world *w, bool is_coming) {
+    struct nc_notice notice = w->sources[NC_SOURCE_SHUTDOWN].notice;
+
     w->property_failures = 0;
     if (!nc_hint_read(&w->shutdown, is_coming))
         return;
+    notice.deadline_usec = nc_life_shift(notice.deadline_usec, w->clock_off_usec);
     if (is_coming)
-        host_post(w, &(struct nc_life_event){.kind = NC_LIFE_NOTICE,
-                                             .notice = &w->sources[NC_SOURCE_SHUTDOWN].notice,
-                                             .source = NC_SOURCE_SHUTDOWN});
+        host_post(w, &(struct nc_life_event){
+                         .kind = NC_LIFE_NOTICE, .notice = &notice, .source = NC_SOURCE_SHUTDOWN});
     else
         host_post(w,
                   &(struct nc_life_event){.kind = NC_LIFE_CLEARED, .source = NC_SOURCE_SHUTDOWN});

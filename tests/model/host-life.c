@@ -15,7 +15,7 @@ static void load(struct world *w, bool is_same_boot, const struct rules_memory *
 
     nc_json_write(&text, w->saved, 0);
     if (nc_json_parse(text.data, text.len, &v, &err) < 0
-        || nc_life_load(w->life, v, is_same_boot, 0) < 0)
+        || nc_life_load(w->life, v, is_same_boot, w->clock_off_usec) < 0)
         rules_break(&w->rules, "state", "what was saved cannot be loaded: %.120s", text.data);
     nc_buf_done(&text);
     for (int s = 0; s < _NC_SOURCE_MAX; s++)

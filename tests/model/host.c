@@ -46,6 +46,7 @@ void host_post(struct world *w, struct nc_life_event *e) {
     if (!w->life || w->rules.broken[0])
         return;
     e->now_usec = w->now_usec;
+    e->clock_offset_usec = w->clock_off_usec;
     e->more = !is_news(e->kind) && world_chance(w, 50);
     w->is_unsettled = e->more;
     rules_event(&w->rules, e);
@@ -193,7 +194,8 @@ static void post_pod(struct world *w, unsigned i, const struct world_pod *p) {
                          .uid = nc_asprintf("uid-%02u", i),
                          .tier = p->tier,
                          .order = p->order,
-                         .created_usec = p->is_daemon ? 1 : p->bound_usec,
+                         .created_usec =
+                             p->is_daemon ? 1 : nc_life_shift(p->bound_usec, w->clock_off_usec),
                          .is_daemon = p->is_daemon,
                          .is_mirror = p->is_mirror,
                          .is_terminal = p->is_terminal,
@@ -202,9 +204,9 @@ static void post_pod(struct world *w, unsigned i, const struct world_pod *p) {
                          .has_started = p->has_started,
                          .tolerates_disrupted = p->tolerates,
                          .never_disrupt = p->never_disrupt,
-                         .keep_until_usec = p->keep_until_usec,
+                         .keep_until_usec = nc_life_shift(p->keep_until_usec, w->clock_off_usec),
                          .grace_sec = p->grace_sec,
-                         .deletion_usec = p->deletion_usec,
+                         .deletion_usec = nc_life_shift(p->deletion_usec, w->clock_off_usec),
                          .deletion_grace_sec = p->deletion_grace_sec};
 
     world_log(w, "pod %u: tier %d, grace %llu%s%s%s%s%s%s, ends %+.3f (%llu)", i, (int)p->tier,
@@ -338,6 +340,9 @@ static void happen_to_daemon(struct world *w, struct thing_due *due) {
         if (due->a != w->tick_number)
             break;
         w->armed_usec = UINT64_MAX;
+        host_post(w, &(struct nc_life_event){.kind = NC_LIFE_TICK});
+        break;
+    case THING_CLOCK: /* the answer that dates it tells of a source, too */
         host_post(w, &(struct nc_life_event){.kind = NC_LIFE_TICK});
         break;
     case THING_HEARTBEAT:

@@ -278,6 +278,34 @@ static void break_idle(void) {
     scene_wait_sec(1);
     rules_watch(&scene_judge, scene_now);
 }
+/* The pause after a refusal is over whatever the clock says. */
+static void break_retry_after_correction(void) {
+    scene_spot();
+    scene_evict(0);
+    scene_evicted(1);
+    scene_answer(NC_DRAIN_EVICT, 0, NC_ANSWER_BUDGET);
+    scene_correct_clock(-95);
+    scene_wait_sec(5);
+    rules_watch(&scene_judge, scene_now);
+    scene_wait_sec(1);
+    rules_watch(&scene_judge, scene_now);
+}
+static void break_retry_before_correction(void) {
+    scene_spot();
+    scene_evict(0);
+    scene_evicted(1);
+    scene_answer(NC_DRAIN_EVICT, 0, NC_ANSWER_BUDGET);
+    scene_correct_clock(20);
+    scene_evict(0);
+}
+/* EC2's deadline is further away than it seemed. */
+static void break_deletion_by_the_wrong_clock(void) {
+    scene_spot();
+    scene_correct_clock(-30);
+    scene_wait_sec(104);
+    scene_marked(0);
+    scene_request(NC_DRAIN_DELETE, 0, 30);
+}
 static void break_cut_short(void) {
     scene_spot();
     rules_shortened(&scene_judge, 0, scene_now + 10 * SEC, scene_now + 60 * SEC, scene_now,
@@ -332,6 +360,9 @@ const struct scene_play plays_of_pods[] = {
     {"needless", break_needless},
     {"overdue", break_overdue},
     {"idle", break_idle},
+    {"idle", break_retry_after_correction},
+    {"pause", break_retry_before_correction},
+    {"early-deletion", break_deletion_by_the_wrong_clock},
     {"cut-short", break_cut_short},
     {"not-cut", break_not_cut},
     {NULL, NULL},

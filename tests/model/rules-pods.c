@@ -136,9 +136,9 @@ static void take_pod(struct rules *r, const struct nc_pod *pod, uint64_t now_use
     p->is_terminal = pod->is_terminal;
     p->tolerates = pod->tolerates_disrupted;
     p->is_bound_to_stay = pod->never_disrupt;
-    p->keep_until_usec = pod->keep_until_usec;
+    p->keep_until_usec = rules_when(r, pod->keep_until_usec);
     p->grace_sec = pod->grace_sec;
-    p->deletion_usec = pod->deletion_usec;
+    p->deletion_usec = rules_when(r, pod->deletion_usec);
     p->deletion_grace_sec = pod->deletion_grace_sec;
     if (old.is_known && !old.is_gone && !old.deletion_usec && p->deletion_usec) {
         r->any_moved_usec = now_usec;

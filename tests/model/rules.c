@@ -23,6 +23,12 @@ void rules_break(struct rules *r, const char *rule, const char *format, ...) {
     va_end(ap);
 }
 
+uint64_t rules_when(const struct rules *r, uint64_t dated_usec) {
+    const int64_t when_usec = (int64_t)dated_usec - r->clock_off_usec;
+
+    return !dated_usec ? 0 : when_usec > 0 ? (uint64_t)when_usec : 1;
+}
+
 void rules_init(struct rules *r, const struct nc_life_rules *config) {
     memset(r, 0, sizeof(*r));
     r->config = *config;
@@ -35,6 +41,7 @@ void rules_restart(struct rules *r, const struct rules_memory *memory,
     rules_init(&fresh, config);
     memcpy(fresh.broken, r->broken, sizeof(r->broken));
     memcpy(fresh.story, r->story, sizeof(r->story));
+    fresh.clock_off_usec = r->clock_off_usec;
     fresh.is_shutdown = r->is_shutdown;
     fresh.shutdown_usec = r->shutdown_usec;
     if (memory)
@@ -59,7 +66,8 @@ enum nc_policy rules_policy(const struct rules *r, enum nc_source s, uint64_t no
     if (!r->memory.is_active[s])
         return 0;
     p = configured(r, s);
-    if (r->config.drain.mode == NC_DRAIN_OFF || r->memory.notices[s].begin_usec > now_usec)
+    if (r->config.drain.mode == NC_DRAIN_OFF
+        || rules_when(r, r->memory.notices[s].begin_usec) > now_usec)
         cap = NC_POLICY_REPORT;
     else if (r->config.drain.mode == NC_DRAIN_OBSERVE)
         cap = NC_POLICY_CORDON;
@@ -71,11 +79,13 @@ static uint64_t last_moment(const struct rules *r, enum nc_source s) {
     const struct nc_notice *n = &r->memory.notices[s];
     uint64_t margin = n->is_force_delete_time ? 0 : r->config.drain.margin_usec;
     uint64_t observed = r->memory.noticed_usec[s];
-    uint64_t given = n->deadline_usec > observed ? n->deadline_usec - observed : 0;
+    uint64_t ends =
+        r->memory.ends_usec[s] ? r->memory.ends_usec[s] : rules_when(r, n->deadline_usec);
+    uint64_t given = ends > observed ? ends - observed : 0;
 
     if (s == NC_SOURCE_SHUTDOWN && margin > given / 10)
         margin = given / 10;
-    return n->deadline_usec > margin ? n->deadline_usec - margin : 1;
+    return ends > margin ? ends - margin : 1;
 }
 
 static void set_in_force(struct rules *r, uint64_t now_usec) {
@@ -192,6 +202,7 @@ static void on_notice_event(struct rules *r, const struct nc_notice *n, uint64_t
     }
     m->is_active[n->source] = true;
     m->notices[n->source] = *n;
+    m->ends_usec[n->source] = n->source == NC_SOURCE_SHUTDOWN ? rules_when(r, n->deadline_usec) : 0;
 }
 
 static void on_cleared_event(struct rules *r, enum nc_source s, uint64_t now_usec) {
@@ -260,6 +271,7 @@ static void on_written_event(struct rules *r, const struct nc_life_event *e) {
 
 void rules_event(struct rules *r, const struct nc_life_event *e) {
     rules_watch(r, e->now_usec);
+    r->clock_off_usec = e->clock_offset_usec;
     switch (e->kind) {
     case NC_LIFE_START:
     case NC_LIFE_TICK:

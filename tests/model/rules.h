@@ -56,6 +56,7 @@ struct rules_memory {
     bool is_active[_NC_SOURCE_MAX];
     struct nc_notice notices[_NC_SOURCE_MAX];
     uint64_t noticed_usec[_NC_SOURCE_MAX];
+    uint64_t ends_usec[_NC_SOURCE_MAX]; /* the deadline where it is a time that is left */
     bool took_over;
     bool was_drained; /* said so in this drain: volumes that come later are not waited for */
     struct rules_hook {
@@ -73,6 +74,7 @@ struct rules {
     char story[200]; /* how */
 
     struct nc_life_rules config;
+    int64_t clock_off_usec; /* by this it dates what it is shown; time itself goes on by itself */
     struct rules_memory memory;
     bool is_observed[_NC_SOURCE_MAX];
     uint64_t started_usec;
@@ -160,6 +162,9 @@ size_t rules_remaining(const struct rules *r, uint64_t now_usec);
 /* Only Karpenter requests a drain: it leaves pods that tolerate its taint. */
 bool rules_is_karpenters(const struct rules *r, uint64_t now_usec);
 bool rules_is_eligible(const struct rules *r, const struct rules_pod *p, uint64_t now_usec);
+
+/* When what it was shown with this date comes, as far as it can know. */
+uint64_t rules_when(const struct rules *r, uint64_t dated_usec);
 
 void rules_break(struct rules *r, const char *rule, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -9,10 +9,12 @@
 
 struct rules scene_judge;
 uint64_t scene_now;
+int64_t scene_clock_off;
 struct nc_node_view scene_node;
 
 void scene_post(struct nc_life_event e) {
     e.now_usec = scene_now;
+    e.clock_offset_usec = scene_clock_off;
     rules_event(&scene_judge, &e);
 }
 
@@ -27,6 +29,7 @@ void scene_begin(enum nc_drain_mode mode) {
     for (int s = 0; s < _NC_SOURCE_MAX; s++)
         config.drain.policy[s] = NC_POLICY_DRAIN;
     scene_now = SCENE_BEGIN_USEC;
+    scene_clock_off = 0;
     rules_init(&scene_judge, &config);
     rules_restart(&scene_judge, NULL, &config, scene_now);
     scene_node = (struct nc_node_view){.exists = true, .is_complete = true, .uid = "node-1"};
@@ -175,4 +178,9 @@ void scene_wait_sec(uint64_t sec) {
 void scene_marked(unsigned i) {
     scene_request(NC_DRAIN_MARK, i, 0);
     scene_answer(NC_DRAIN_MARK, i, NC_ANSWER_ACCEPTED);
+}
+
+void scene_correct_clock(int64_t by_sec) {
+    scene_clock_off += by_sec * (int64_t)SEC;
+    scene_post((struct nc_life_event){.kind = NC_LIFE_TICK});
 }

@@ -12,6 +12,7 @@
 
 extern struct rules scene_judge;
 extern uint64_t scene_now;
+extern int64_t scene_clock_off; /* of what is dated from now on */
 extern struct nc_node_view scene_node;
 
 void scene_post(struct nc_life_event e);
@@ -43,6 +44,8 @@ void scene_evicted(unsigned i);
 void scene_gone(unsigned i);
 void scene_wait_sec(uint64_t sec);
 void scene_marked(unsigned i);
+/* The clock is known to be so much further ahead than before. */
+void scene_correct_clock(int64_t by_sec);
 
 /* A rule, and a play that breaks it. */
 struct scene_play {

@@ -30,6 +30,29 @@ bool world_chance(struct world *w, unsigned percent) {
     return world_random(w, 100) < percent;
 }
 
+/* One world of five begins with a clock that is off, or has one that is set off; mostly it is set
+ * right in the end. */
+void world_plan_clock(struct world *w) {
+    unsigned n = 0;
+
+    w->clock_random = ~w->random;
+    if (draw(&w->clock_random) % 5)
+        return;
+    if (draw(&w->clock_random) % 2)
+        world_correct_clock(w, ++n);
+    for (unsigned more = 1 + (unsigned)(draw(&w->clock_random) % 3); more > 0; more--)
+        world_plan(w, w->now_usec + draw(&w->clock_random) % (150 * SEC), THING_CLOCK, ++n, 0);
+}
+
+/* The API server's clock was taken for EC2's, or root has set the machine's. */
+void world_correct_clock(struct world *w, unsigned n) {
+    static const int64_t off_sec[] = {-3600, -95, -20, -2, 2, 20, 95, 3600};
+    const uint64_t which = draw(&w->clock_random);
+
+    w->clock_off_usec = n % 2 ? off_sec[which % NC_ARRAY_SIZE(off_sec)] * (int64_t)SEC : 0;
+    world_log(w, "the clock is off by %lld s", (long long)(w->clock_off_usec / (int64_t)SEC));
+}
+
 void world_log(const struct world *w, const char *format, ...) {
     va_list ap;
 

@@ -47,6 +47,7 @@ enum thing {
     THING_NODE_BACK,
     THING_HINT,     /* a signal on the bus, of logind or of a stranger */
     THING_PROPERTY, /* logind is asked, or answers; a = which read, b = 2 or the value */
+    THING_CLOCK,    /* the daemon learns how far off its clock is; a = which correction */
 };
 
 struct thing_due {
@@ -110,6 +111,7 @@ struct request {
 
 struct world {
     uint64_t seed, random;
+    uint64_t clock_random; /* of its own: worlds without a correction stay as they were */
     bool is_traced;
     uint64_t now_usec, start_usec, end_usec, busy_until_usec;
     struct thing_due *queue;
@@ -139,6 +141,7 @@ struct world {
     bool refuses_status, refuses_patch, refuses_evictions, refuses_marks;
     uint64_t latency_usec;
 
+    int64_t clock_off_usec; /* so far the daemon takes EC2's clock to be ahead of what it is */
     struct nc_life *life;
     struct nc_life_rules config;
     struct nc_node_view view; /* what the daemon holds of its Node */
@@ -169,6 +172,8 @@ void world_log(const struct world *w, const char *format, ...)
 uint64_t world_random(struct world *w, uint64_t below);
 uint64_t world_between(struct world *w, uint64_t from, uint64_t to);
 bool world_chance(struct world *w, unsigned percent);
+void world_plan_clock(struct world *w);
+void world_correct_clock(struct world *w, unsigned n);
 struct thing_due *world_plan(struct world *w, uint64_t at_usec, enum thing kind, unsigned a,
                              unsigned b);
 bool world_next(struct world *w, struct thing_due *ret);
