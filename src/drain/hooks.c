@@ -48,7 +48,7 @@ static uint64_t first_force_delete_at(const struct nc_life *l) {
     uint64_t first_usec = UINT64_MAX;
     size_t n;
 
-    if (!l->force.t_usec || !l->is_open)
+    if (!l->in_force.t_usec || !l->is_open)
         return UINT64_MAX;
     nc_auto_free struct nc_drain_line *v = nc_life_lines(l, &n);
     for (size_t i = 0; i < n; i++)
@@ -64,7 +64,6 @@ static void finish(struct nc_life *l, enum nc_hook h, enum nc_hook_state state) 
 
     run->state = state;
     run->ended_usec = l->now_usec;
-    l->is_counted = false; /* pods may be evicted from now on */
 }
 
 static void emit(struct nc_life *l, const char *reason, char *message,
@@ -73,18 +72,19 @@ static void emit(struct nc_life *l, const char *reason, char *message,
 }
 
 /* How long it is waited for. */
-static void check_limit(struct nc_life *l, enum nc_hook h, struct nc_life_actions *out) {
+static void check_limit(struct nc_life *l, enum nc_hook h, uint64_t *next_usec,
+                        struct nc_life_actions *out) {
     const struct nc_hook_run *run = &l->hooks[h].run;
     const uint64_t limit_usec = nc_life_later(run->started_usec, l->rules.drain.hook_timeout_usec);
     uint64_t usec = limit_usec;
 
-    if (l->force.t_usec && l->force.t_usec < usec)
-        usec = l->force.t_usec;
+    if (l->in_force.t_usec && l->in_force.t_usec < usec)
+        usec = l->in_force.t_usec;
     if (h == NC_HOOK_PRE_DRAIN) {
         const uint64_t forced_usec = first_force_delete_at(l);
         usec = forced_usec < usec ? forced_usec : usec;
     }
-    if (!nc_life_has_come(l, usec))
+    if (!nc_has_come(l->now_usec, usec, next_usec))
         return;
     finish(l, h, NC_HOOK_TIMEOUT);
     emit(l, "HookTimedOut",
@@ -96,40 +96,41 @@ static void check_limit(struct nc_life *l, enum nc_hook h, struct nc_life_action
          out);
 }
 
-static bool is_due(const struct nc_life *l, enum nc_hook h) {
+static bool is_due(const struct nc_life *l, enum nc_hook h, uint64_t *next_usec) {
     if (l->rules.drain.hook_timeout_usec == 0 || l->hooks[h].run.state != NC_HOOK_IDLE
-        || l->is_resuming || l->force.policy != NC_POLICY_DRAIN || !nc_life_has_machine(l))
+        || l->is_resuming || l->in_force.policy != NC_POLICY_DRAIN || !nc_life_has_machine(l))
         return false;
     if (h == NC_HOOK_POST_DRAIN)
-        return l->is_emptied;
+        return l->phase == NC_LIFE_VOLUME_WAIT && nc_life_is_emptied(l, next_usec);
     return l->phase == NC_LIFE_OBSERVING || l->phase == NC_LIFE_EVICTING;
 }
 
 /* The answer to a start comes at once, and is a step of its own: only then its limit counts. Who
  * has no hooks has none that time out. */
-static void start(struct nc_life *l, enum nc_hook h, struct nc_life_actions *out) {
+static void start(struct nc_life *l, enum nc_hook h, uint64_t *next_usec,
+                  struct nc_life_actions *out) {
     l->hooks[h].is_followed = true;
     l->hooks[h].run = (struct nc_hook_run){.state = NC_HOOK_RUNNING, .started_usec = l->now_usec};
-    l->is_counted = false;
+    nc_life_update_summary(l);
     nc_life_add_action(out, NC_LIFE_ACTION_START_HOOK)->hook = h;
-    (void)nc_life_has_come(l, nc_life_later(l->now_usec, 1));
+    nc_wake_at(nc_life_later(l->now_usec, 1), next_usec);
 }
 
-void nc_life_limit_hooks(struct nc_life *l, struct nc_life_actions *out) {
+void nc_life_limit_hooks(struct nc_life *l, uint64_t *next_usec, struct nc_life_actions *out) {
     for (enum nc_hook h = 0; h < _NC_HOOK_MAX; h++) {
         if (l->hooks[h].run.state != NC_HOOK_RUNNING)
             continue;
         if (l->now_usec > l->hooks[h].run.started_usec)
-            check_limit(l, h, out);
+            check_limit(l, h, next_usec, out);
         else
-            (void)nc_life_has_come(l, nc_life_later(l->now_usec, 1));
+            nc_wake_at(nc_life_later(l->now_usec, 1), next_usec);
     }
 }
 
-void nc_life_start_hooks(struct nc_life *l, struct nc_life_actions *out) {
+void nc_life_start_hooks(struct nc_life *l, uint64_t *next_usec, struct nc_life_actions *out) {
     for (enum nc_hook h = 0; h < _NC_HOOK_MAX; h++)
-        if (is_due(l, h)) {
-            start(l, h, out);
+        if (is_due(l, h, next_usec)) {
+            start(l, h, next_usec, out);
         } else if (l->hooks[h].run.state == NC_HOOK_RUNNING && !l->hooks[h].is_followed) {
             l->hooks[h].is_followed = true;
             nc_life_add_action(out, NC_LIFE_ACTION_FOLLOW_HOOK)->hook = h;

@@ -1,8 +1,8 @@
 /*
  * Which phase is it? Derived from what is in force, what was written and which pods are left.
  *
- * Must not change anything but the phase's own marks: since when the pods are gone, and whether a
- * drain that somebody else began was taken over.
+ * What is asked here changes nothing. nc_life_update_phase alone notes, beside the phase, since
+ * when the pods are gone and whether a drain that somebody else began was taken over.
  */
 #include <string.h>
 
@@ -16,10 +16,10 @@
 
 struct nc_life_signal nc_life_wanted_signal(const struct nc_life *l) {
     struct nc_life_signal s = {
-        .is_set = true, .source = l->force.leading, .deadline_usec = l->force.deadline_usec};
+        .is_set = true, .source = l->in_force.leading, .deadline_usec = l->in_force.deadline_usec};
 
-    if (l->force.leading >= 0)
-        memcpy(s.id, l->sources[l->force.leading].notice.id, sizeof(s.id));
+    if (l->in_force.leading >= 0)
+        memcpy(s.id, l->sources[l->in_force.leading].notice.id, sizeof(s.id));
     return s;
 }
 
@@ -31,161 +31,185 @@ bool nc_life_is_signalled(const struct nc_life *l) {
 }
 
 /* Under a deadline a write may hold up what follows for so long only. */
-static bool has_waited(struct nc_life *l, enum nc_node_write_kind kind) {
+static bool has_waited(const struct nc_life *l, enum nc_node_write_kind kind, uint64_t *next_usec) {
     const uint64_t wanted_usec = l->tries[kind].wanted_usec;
 
-    return l->force.t_usec && wanted_usec
-           && nc_life_has_come(l, nc_life_later(wanted_usec, NC_LIFE_WRITE_PATIENCE_USEC));
+    return l->in_force.t_usec && wanted_usec
+           && nc_has_come(l->now_usec, nc_life_later(wanted_usec, NC_LIFE_WRITE_PATIENCE_USEC),
+                          next_usec);
 }
 
 /* Once the pods are watched, a signal that has to be written anew holds up nothing. */
-bool nc_life_may_cordon(struct nc_life *l) {
-    return l->is_open || nc_life_is_signalled(l) || has_waited(l, NC_WRITE_SIGNAL);
+bool nc_life_may_cordon(const struct nc_life *l, uint64_t *next_usec) {
+    return l->is_open || nc_life_is_signalled(l) || has_waited(l, NC_WRITE_SIGNAL, next_usec);
 }
 
-bool nc_life_may_drain(struct nc_life *l) {
-    return nc_life_may_cordon(l)
-           && (l->is_open || l->is_cordon_done || has_waited(l, NC_WRITE_CORDON));
+static bool may_drain(const struct nc_life *l, uint64_t *next_usec) {
+    return nc_life_may_cordon(l, next_usec)
+           && (l->is_open || l->is_cordon_done || has_waited(l, NC_WRITE_CORDON, next_usec));
 }
 
 /* auto: whoever deleted the Node drains it, as long as something moves. */
-static bool is_observing(struct nc_life *l, const struct nc_drain_summary *s) {
+static bool is_observing(const struct nc_life *l, uint64_t *next_usec) {
     uint64_t moved_usec = l->sources[NC_SOURCE_DELETION].noticed_usec;
 
-    if (l->rules.drain.mode != NC_DRAIN_AUTO || !l->force.is_only_deletion) {
-        l->has_taken_over = true;
-        return false;
-    }
-    if (l->has_taken_over)
+    if (l->rules.drain.mode != NC_DRAIN_AUTO || !l->in_force.is_only_deletion || l->has_taken_over)
         return false;
     if (!l->is_synced)
         return true;
-    if (s->last_progress_usec > moved_usec)
-        moved_usec = s->last_progress_usec;
-    l->has_taken_over = nc_life_has_come(l, nc_life_later(moved_usec, NC_LIFE_PATIENCE_USEC));
-    return !l->has_taken_over;
+    if (l->summary.last_progress_usec > moved_usec)
+        moved_usec = l->summary.last_progress_usec;
+    return !nc_has_come(l->now_usec, nc_life_later(moved_usec, NC_LIFE_PATIENCE_USEC), next_usec);
 }
 
-static bool is_time_over(struct nc_life *l) {
-    return l->force.t_usec && nc_life_has_come(l, l->force.t_usec);
+static bool is_time_over(const struct nc_life *l, uint64_t *next_usec) {
+    return l->in_force.t_usec && nc_has_come(l->now_usec, l->in_force.t_usec, next_usec);
 }
 
-static bool are_volumes_off(struct nc_life *l) {
+static bool are_volumes_off(const struct nc_life *l, uint64_t *next_usec) {
     if (l->orphaned_usec) /* where they are attached stood in the Node */
         return true;
     if (l->node.is_complete && l->node.n_volumes == 0 && l->complete_usec >= l->empty_usec)
         return true;
-    return is_time_over(l);
+    return is_time_over(l, next_usec);
+}
+
+/* Since when is nothing bound here any more? 0 = it may be. Nothing is bound to no Node. */
+static uint64_t shut_usec(const struct nc_life *l) {
+    return l->is_cordon_done ? l->cordoned_usec : l->orphaned_usec;
+}
+
+static bool is_listed_since_shut(const struct nc_life *l) {
+    return (l->is_cordon_done || l->orphaned_usec) && l->synced_usec >= shut_usec(l);
+}
+
+bool nc_life_is_emptied(const struct nc_life *l, uint64_t *next_usec) {
+    return l->is_synced && l->empty_usec && is_listed_since_shut(l)
+           && (!l->absent_usec || l->opened_usec >= l->absent_usec)
+           && nc_has_come(l->now_usec, nc_life_later(shut_usec(l), NC_LIFE_GRACE_USEC), next_usec);
 }
 
 /* No eligible pod is left: what else is waited for? */
-static bool is_drained(struct nc_life *l) {
-    const bool is_shut = l->is_cordon_done || l->orphaned_usec; /* nothing is bound to no Node */
-    const uint64_t cordoned_usec = l->is_cordon_done ? l->cordoned_usec : l->orphaned_usec;
+static bool is_drained(const struct nc_life *l, uint64_t *next_usec) {
+    const uint64_t lingered_usec = nc_life_later(shut_usec(l), l->rules.drain.linger_usec);
 
-    if (!is_shut || l->synced_usec < cordoned_usec)
-        return false;
     if (l->phase == NC_LIFE_DRAINED)
-        return true;
-    if (l->marked_absent_usec && l->opened_usec < l->marked_absent_usec)
-        return false;
-    l->is_emptied = nc_life_has_come(l, nc_life_later(cordoned_usec, NC_LIFE_GRACE_USEC));
-    return l->is_emptied
-           && (nc_life_has_come(l, nc_life_later(cordoned_usec, l->rules.drain.linger_usec))
-               || is_time_over(l))
-           && are_volumes_off(l) && nc_life_is_hook_over(l, NC_HOOK_POST_DRAIN);
+        return is_listed_since_shut(l);
+    return nc_life_is_emptied(l, next_usec)
+           && (nc_has_come(l->now_usec, lingered_usec, next_usec) || is_time_over(l, next_usec))
+           && are_volumes_off(l, next_usec) && nc_life_is_hook_over(l, NC_HOOK_POST_DRAIN);
 }
 
-static enum nc_life_phase pod_phase(struct nc_life *l) {
-    struct nc_drain_summary s;
+/* The phase of before holds until the pods are listed again. */
+static bool is_held(const struct nc_life *l) {
+    return !l->is_synced && l->held_phase != NC_LIFE_IDLE;
+}
 
-    nc_life_summarize(l, &s);
-    const bool observes = is_observing(l, &s);
-    if (!l->is_synced && l->held_phase != NC_LIFE_IDLE)
-        return l->held_phase;
-    if (!l->is_synced || s.gap != NC_LIST_COMPLETE || s.remaining > 0) {
+static void update_pods(struct nc_life *l, uint64_t *next_usec) {
+    const struct nc_drain_summary *s = &l->summary;
+
+    l->has_taken_over = !is_observing(l, next_usec);
+    if (is_held(l))
+        return;
+    if (!l->is_synced || s->gap != NC_LIST_COMPLETE || s->remaining > 0)
         l->empty_usec = 0;
-        return observes ? NC_LIFE_OBSERVING : NC_LIFE_EVICTING;
-    }
-    if (!l->empty_usec)
+    else if (!l->empty_usec)
         l->empty_usec = l->now_usec;
-    return is_drained(l) ? NC_LIFE_DRAINED : NC_LIFE_VOLUME_WAIT;
 }
 
-enum nc_life_phase nc_life_wanted_phase(struct nc_life *l) {
-    l->is_emptied = false;
-    if (l->force.policy < NC_POLICY_REPORT)
+static enum nc_life_phase pod_phase(const struct nc_life *l, uint64_t *next_usec) {
+    if (is_held(l))
+        return l->held_phase;
+    if (!l->empty_usec)
+        return l->has_taken_over ? NC_LIFE_EVICTING : NC_LIFE_OBSERVING;
+    return is_drained(l, next_usec) ? NC_LIFE_DRAINED : NC_LIFE_VOLUME_WAIT;
+}
+
+/* _NC_LIFE_PHASE_MAX: the pods decide. */
+static enum nc_life_phase phase_before_pods(const struct nc_life *l, uint64_t *next_usec) {
+    if (l->in_force.policy < NC_POLICY_REPORT)
         return nc_life_wants_undo(l) || l->in_flight ? NC_LIFE_RELEASING : NC_LIFE_IDLE;
     if (l->is_resuming && l->phase != NC_LIFE_IDLE && l->phase != NC_LIFE_RELEASING)
         return l->phase;
-    if (l->orphaned_usec && l->force.policy == NC_POLICY_DRAIN)
-        return pod_phase(l);
+    if (l->orphaned_usec && l->in_force.policy == NC_POLICY_DRAIN)
+        return _NC_LIFE_PHASE_MAX;
     if (!l->node.exists)
-        return l->phase == NC_LIFE_DRAINED && l->force.policy == NC_POLICY_DRAIN
+        return l->phase == NC_LIFE_DRAINED && l->in_force.policy == NC_POLICY_DRAIN
                    ? NC_LIFE_DRAINED
                    : NC_LIFE_SIGNALLING;
-    if (l->force.policy == NC_POLICY_REPORT)
+    if (l->in_force.policy == NC_POLICY_REPORT)
         return nc_life_is_signalled(l) ? NC_LIFE_REPORTED : NC_LIFE_SIGNALLING;
-    if (l->force.policy == NC_POLICY_CORDON && l->is_cordon_done)
+    if (l->in_force.policy == NC_POLICY_CORDON && l->is_cordon_done)
         return NC_LIFE_CORDONED;
-    if (!nc_life_may_cordon(l))
+    if (!nc_life_may_cordon(l, next_usec))
         return NC_LIFE_SIGNALLING;
-    if (l->force.policy == NC_POLICY_CORDON)
+    if (l->in_force.policy == NC_POLICY_CORDON)
         return NC_LIFE_CORDONING;
-    return nc_life_may_drain(l) ? pod_phase(l) : NC_LIFE_CORDONING;
+    return may_drain(l, next_usec) ? _NC_LIFE_PHASE_MAX : NC_LIFE_CORDONING;
 }
 
-bool nc_life_is_failed(struct nc_life *l) {
-    struct nc_drain_summary s;
+void nc_life_update_phase(struct nc_life *l, uint64_t *next_usec) {
+    enum nc_life_phase phase = phase_before_pods(l, next_usec);
 
-    nc_life_summarize(l, &s);
+    if (phase == _NC_LIFE_PHASE_MAX) {
+        update_pods(l, next_usec);
+        phase = pod_phase(l, next_usec);
+    }
+    nc_life_enter(l, phase);
+}
+
+bool nc_life_is_failed(const struct nc_life *l, uint64_t *next_usec) {
     /* one that is incomplete is read again and again, and would put it off for ever */
-    const bool is_listed = l->is_synced && s.gap == NC_LIST_COMPLETE;
+    const bool is_listed = l->is_synced && l->summary.gap == NC_LIST_COMPLETE;
     const uint64_t known_usec = is_listed ? l->synced_usec : l->raised_usec;
-    const uint64_t from_usec = l->force.t_usec > known_usec ? l->force.t_usec : known_usec;
+    const uint64_t from_usec = l->in_force.t_usec > known_usec ? l->in_force.t_usec : known_usec;
 
-    if (l->force.policy != NC_POLICY_DRAIN || !nc_life_has_machine(l) || l->is_resuming
-        || !l->force.t_usec || l->phase == NC_LIFE_DRAINED || l->phase == NC_LIFE_VOLUME_WAIT)
+    if (l->in_force.policy != NC_POLICY_DRAIN || !nc_life_has_machine(l) || l->is_resuming
+        || !l->in_force.t_usec || l->phase == NC_LIFE_DRAINED || l->phase == NC_LIFE_VOLUME_WAIT)
         return false;
-    return nc_life_has_come(
-        l, nc_life_later(from_usec, is_listed ? FAILED_USEC : FAILED_UNLISTED_USEC));
+    return nc_has_come(l->now_usec,
+                       nc_life_later(from_usec, is_listed ? FAILED_USEC : FAILED_UNLISTED_USEC),
+                       next_usec);
 }
 
 /* A shutdown that requests no drain waits for its writes, but not for long. */
-static bool has_waited_for_shutdown(struct nc_life *l, unsigned writes) {
+static bool has_waited_for_shutdown(const struct nc_life *l, unsigned writes, uint64_t *next_usec) {
     const uint64_t noticed_usec = l->sources[NC_SOURCE_SHUTDOWN].noticed_usec;
     const uint64_t last_usec = nc_life_force_delete_at(l, NC_SOURCE_SHUTDOWN);
 
-    return (last_usec && nc_life_has_come(l, last_usec))
-           || nc_life_has_come(l,
-                               nc_life_later(noticed_usec, writes * NC_LIFE_WRITE_PATIENCE_USEC));
+    return (last_usec && nc_has_come(l->now_usec, last_usec, next_usec))
+           || nc_has_come(l->now_usec,
+                          nc_life_later(noticed_usec, writes * NC_LIFE_WRITE_PATIENCE_USEC),
+                          next_usec);
 }
 
 /* Has nothing more to be done for a shutdown than what was done? */
-static bool is_shutdown_served(struct nc_life *l) {
-    switch (nc_life_policy(l, NC_SOURCE_SHUTDOWN)) {
+static bool is_shutdown_served(const struct nc_life *l, uint64_t *next_usec) {
+    switch (l->sources[NC_SOURCE_SHUTDOWN].policy) {
     case NC_POLICY_IGNORE:
         return true;
     case NC_POLICY_REPORT:
-        return nc_life_is_signalled(l) || has_waited_for_shutdown(l, 1);
+        return nc_life_is_signalled(l) || has_waited_for_shutdown(l, 1, next_usec);
     case NC_POLICY_CORDON:
-        return l->is_cordon_done || has_waited_for_shutdown(l, 2);
+        return l->is_cordon_done || has_waited_for_shutdown(l, 2, next_usec);
     case NC_POLICY_DRAIN:
         break;
     }
     return l->phase == NC_LIFE_DRAINED
            && (l->orphaned_usec || l->is_drained_done || l->node.is_drained_true
-               || nc_life_has_come(l, nc_life_later(l->drained_usec, NC_LIFE_WRITE_PATIENCE_USEC)));
+               || nc_has_come(l->now_usec,
+                              nc_life_later(l->drained_usec, NC_LIFE_WRITE_PATIENCE_USEC),
+                              next_usec));
 }
 
-void nc_life_release_inhibitor(struct nc_life *l, struct nc_life_actions *out) {
-    const bool is_draining = nc_life_has_machine(l) && l->force.policy == NC_POLICY_DRAIN;
+void nc_life_release_inhibitor(struct nc_life *l, uint64_t *next_usec,
+                               struct nc_life_actions *out) {
+    const bool is_draining = nc_life_has_machine(l) && l->in_force.policy == NC_POLICY_DRAIN;
     const bool is_node_gone = l->is_node_seen && !l->node.exists && !is_draining;
 
     if (!l->sources[NC_SOURCE_SHUTDOWN].is_active || l->has_released)
         return;
-    if (!is_node_gone && !is_shutdown_served(l)
-        && !(l->force.t_usec && nc_life_has_come(l, l->force.t_usec)))
+    if (!is_node_gone && !is_shutdown_served(l, next_usec) && !is_time_over(l, next_usec))
         return;
     l->has_released = true;
     (void)nc_life_add_action(out, NC_LIFE_ACTION_RELEASE_INHIBITOR);

@@ -22,16 +22,16 @@ static uint64_t replaced_by(const struct nc_life *l) {
 
     if (!l->evicting_usec || !l->rules.drain.replacement_usec || l->orphaned_usec)
         return 0;
-    return l->force.t_usec && l->force.t_usec <= usec ? 0 : usec;
+    return l->in_force.t_usec && l->in_force.t_usec <= usec ? 0 : usec;
 }
 
 void nc_life_drain_rules(const struct nc_life *l, struct nc_drain_rules *ret) {
     *ret = (struct nc_drain_rules){
-        .t_usec = l->force.t_usec,
+        .t_usec = l->in_force.t_usec,
         .may_evict = l->is_synced && l->has_taken_over /* tiers need to know every pod */
                      && nc_life_is_hook_over(l, NC_HOOK_PRE_DRAIN),
         .has_disrupted_taint = l->node.has_disrupted_taint,
-        .karpenter_drains = l->force.is_only_deletion, /* nobody else requests a drain */
+        .karpenter_drains = l->in_force.is_only_deletion, /* nobody else requests a drain */
         .tolerating_last = l->rules.drain.tolerating_last,
         .cordoned_usec = l->is_cordon_done ? l->cordoned_usec : l->raised_usec,
         .replaced_by_usec = replaced_by(l),
@@ -40,16 +40,11 @@ void nc_life_drain_rules(const struct nc_life *l, struct nc_drain_rules *ret) {
     };
 }
 
-/* Several request it while nothing changes: it is counted once. */
-void nc_life_summarize(struct nc_life *l, struct nc_drain_summary *ret) {
+void nc_life_update_summary(struct nc_life *l) {
     struct nc_drain_rules rules;
 
-    if (!l->is_counted) {
-        nc_life_drain_rules(l, &rules);
-        nc_drain_summarize(l->drain, &rules, l->now_usec, &l->summary);
-        l->is_counted = l->is_reconciling;
-    }
-    *ret = l->summary;
+    nc_life_drain_rules(l, &rules);
+    nc_drain_summarize(l->drain, &rules, l->now_usec, &l->summary);
 }
 
 struct nc_drain_line *nc_life_lines(const struct nc_life *l, size_t *ret_n) {
@@ -67,7 +62,6 @@ void nc_life_close_pods(struct nc_life *l, struct nc_life_actions *out) {
     if (!l->is_open)
         return;
     l->is_open = l->is_synced = false;
-    l->is_counted = false;
     l->empty_usec = 0;
     nc_drain_restart(l->drain);
     (void)nc_life_add_action(out, NC_LIFE_ACTION_PODS_CLOSE);
@@ -89,35 +83,34 @@ static void open_pods(struct nc_life *l, struct nc_life_actions *out) {
 }
 
 /* Not every pod is known: once those that are have gone, or some of them, the others are listed. */
-static bool needs_rest(struct nc_life *l) {
-    uint64_t pause_usec = l->force.t_usec ? RELIST_PRESSED_USEC : RELIST_IDLE_USEC;
-    struct nc_drain_summary s;
+static bool needs_rest(const struct nc_life *l, uint64_t *next_usec) {
+    const struct nc_drain_summary *s = &l->summary;
+    uint64_t pause_usec = l->in_force.t_usec ? RELIST_PRESSED_USEC : RELIST_IDLE_USEC;
 
-    nc_life_summarize(l, &s);
-    if (s.gap == NC_LIST_COMPLETE
-        || (s.gap == NC_LIST_TOO_MANY && !nc_drain_has_room(l->drain, s.remaining)))
+    if (s->gap == NC_LIST_COMPLETE
+        || (s->gap == NC_LIST_TOO_MANY && !nc_drain_has_room(l->drain, s->remaining)))
         return false;
-    if (s.gap == NC_LIST_TOO_MANY && s.remaining == 0)
+    if (s->gap == NC_LIST_TOO_MANY && s->remaining == 0)
         pause_usec = RELIST_USEC;
-    return nc_life_has_come(l, nc_life_later(l->synced_usec, pause_usec));
+    return nc_has_come(l->now_usec, nc_life_later(l->synced_usec, pause_usec), next_usec);
 }
 
 /* A pod may have been bound between the list and the cordon. And who was reported to be gone in
  * answer to a question may be there all the same: the API server knew nothing of it yet. */
-static bool needs_list(struct nc_life *l) {
+static bool needs_list(const struct nc_life *l, uint64_t *next_usec) {
     return (!l->is_cordon_done && l->synced_usec < l->orphaned_usec)
            || (l->is_cordon_done && l->synced_usec < l->cordoned_usec)
-           || (l->empty_usec && l->marked_absent_usec && l->opened_usec < l->marked_absent_usec)
-           || needs_rest(l);
+           || (l->empty_usec && l->absent_usec && l->opened_usec < l->absent_usec)
+           || needs_rest(l, next_usec);
 }
 
-void nc_life_open_pods(struct nc_life *l, struct nc_life_actions *out) {
+void nc_life_open_pods(struct nc_life *l, uint64_t *next_usec, struct nc_life_actions *out) {
     if (!nc_life_has_pods(l->phase) || !nc_life_has_machine(l) || l->is_resuming) {
         nc_life_close_pods(l, out);
     } else if (!l->is_open) {
         nc_drain_restart(l->drain); /* what was answered since the last one ended is of that */
         open_pods(l, out);
-    } else if (l->is_synced && needs_list(l)) {
+    } else if (l->is_synced && needs_list(l, next_usec)) {
         l->held_phase = l->phase;
         (void)nc_life_add_action(out, NC_LIFE_ACTION_PODS_CLOSE);
         open_pods(l, out);
@@ -153,15 +146,15 @@ void nc_life_synced(struct nc_life *l) {
 
 /* The drain's own next moment. Where it names one that has passed although nothing was due, it is
  * asked again soon, not at once. */
-static void await_pods(struct nc_life *l, const struct nc_drain_rules *rules) {
-    const uint64_t next_usec = nc_drain_next(l->drain, rules, l->now_usec);
+static void await_pods(const struct nc_life *l, const struct nc_drain_rules *rules,
+                       uint64_t *next_usec) {
+    const uint64_t pods_usec = nc_drain_next(l->drain, rules, l->now_usec);
 
-    if (next_usec != UINT64_MAX)
-        (void)nc_life_has_come(
-            l, next_usec > l->now_usec ? next_usec : nc_life_later(l->now_usec, STALLED_USEC));
+    nc_wake_at(pods_usec > l->now_usec ? pods_usec : nc_life_later(l->now_usec, STALLED_USEC),
+               next_usec);
 }
 
-void nc_life_step_pods(struct nc_life *l, struct nc_life_actions *out) {
+void nc_life_step_pods(struct nc_life *l, uint64_t *next_usec, struct nc_life_actions *out) {
     struct nc_drain_action due[REQUESTED_AT_ONCE];
     struct nc_drain_rules rules;
     size_t n = REQUESTED_AT_ONCE;
@@ -174,13 +167,12 @@ void nc_life_step_pods(struct nc_life *l, struct nc_life_actions *out) {
             && (l->held_phase == NC_LIFE_IDLE
                 || nc_drain_gap(l->drain, &rules) == NC_LIST_COMPLETE)))
         return;
-    l->is_counted = false;
     while (n == REQUESTED_AT_ONCE) {
         n = nc_drain_step(l->drain, &rules, l->now_usec, due, REQUESTED_AT_ONCE);
         for (size_t i = 0; i < n; i++)
             nc_life_add_action(out, NC_LIFE_ACTION_POD)->pod = due[i];
     }
-    await_pods(l, &rules);
+    await_pods(l, &rules, next_usec);
 }
 
 void nc_life_report_pods(struct nc_life *l, struct nc_life_actions *out) {
@@ -195,35 +187,40 @@ void nc_life_report_pods(struct nc_life *l, struct nc_life_actions *out) {
 static uint64_t blocked_event_pause(const struct nc_life *l, const struct nc_life_budget *b) {
     uint64_t usec = BLOCKED_EVENT_USEC;
 
-    for (unsigned i = 1; !l->force.t_usec && i < b->times && usec < BLOCKED_EVENT_MAX_USEC; i++)
+    for (unsigned i = 1; !l->in_force.t_usec && i < b->times && usec < BLOCKED_EVENT_MAX_USEC; i++)
         usec *= 2;
     return usec < BLOCKED_EVENT_MAX_USEC ? usec : BLOCKED_EVENT_MAX_USEC;
 }
 
-/* Was this budget named lately? Notes it if not; an unused place, or the oldest, is taken. Where
- * all are of late, nothing is known of this budget, and it waits until one is not. */
-static bool was_reported(struct nc_life *l, const char *key) {
-    struct nc_life_budget *place = &l->budgets[0];
+/* Where this budget is noted, or may be: an unused place, or the oldest. */
+static size_t place_of(const struct nc_life *l, const char *key) {
+    size_t place = 0;
 
     for (size_t i = 0; i < NC_LIFE_BUDGETS; i++) {
-        struct nc_life_budget *b = &l->budgets[i];
-        if (nc_streq(b->key, key)) {
-            place = b;
-            break;
-        }
-        if (place->key && (!b->key || b->reported_usec < place->reported_usec))
-            place = b;
+        const struct nc_life_budget *b = &l->budgets[i], *best = &l->budgets[place];
+        if (nc_streq(b->key, key))
+            return i;
+        if (best->key && (!b->key || b->reported_usec < best->reported_usec))
+            place = i;
     }
-    const bool is_known = nc_streq(place->key, key);
-    if (place->key
-        && l->now_usec < nc_life_later(
-               place->reported_usec, is_known ? blocked_event_pause(l, place) : BLOCKED_EVENT_USEC))
-        return true;
-    const unsigned times = is_known ? place->times : 0;
-    free(place->key);
-    *place = (struct nc_life_budget){
+    return place;
+}
+
+/* Was it named lately? Where all places are of late, nothing is known of this budget, and it waits
+ * until one is not. */
+static bool was_reported(const struct nc_life *l, const struct nc_life_budget *b, const char *key) {
+    const uint64_t pause_usec =
+        nc_streq(b->key, key) ? blocked_event_pause(l, b) : BLOCKED_EVENT_USEC;
+
+    return b->key && l->now_usec < nc_life_later(b->reported_usec, pause_usec);
+}
+
+static void update_reported(struct nc_life *l, struct nc_life_budget *b, const char *key) {
+    const unsigned times = nc_streq(b->key, key) ? b->times : 0;
+
+    free(b->key);
+    *b = (struct nc_life_budget){
         .key = nc_strdup(key), .reported_usec = l->now_usec, .times = times + 1};
-    return false;
 }
 
 static bool is_blocking(enum nc_pod_answer_kind kind) {
@@ -246,8 +243,10 @@ void nc_life_report_blocked(struct nc_life *l, const struct nc_life_event *e,
     const char *budget = e->answer->kind == NC_ANSWER_BUDGET ? e->answer->budget
                                                              : nc_pod_answer_name(e->answer->kind);
     nc_auto_free char *key = nc_asprintf("%s/%s", pod->namespace, budget);
-    if (was_reported(l, key))
+    struct nc_life_budget *place = &l->budgets[place_of(l, key)];
+    if (was_reported(l, place, key))
         return;
+    update_reported(l, place, key);
     nc_life_emit(NC_LIFE_MILESTONE_BLOCKED, "DrainBlocked",
                  nc_asprintf("Pod %s/%s may not leave: %s%s%s", pod->namespace, pod->name, budget,
                              e->answer->message[0] ? ": " : "", e->answer->message),

@@ -2,8 +2,9 @@
  * The life of a node, inside: what the files of the lifecycle share.
  *
  * Each event changes what is known; then nc_life_step asks what should be true now and lets the
- * next missing thing be done. Whatever waits for a moment asks nc_life_has_come(), which notes the
- * moment: so nc_life_next() can never forget one, nor name one that has passed.
+ * next missing thing be done. Whatever waits for a moment asks nc_has_come(), which notes the
+ * moment: so nc_life_next() can never forget one, nor name one that has passed. What is asked
+ * changes nothing; `next_usec` is the earliest moment that anything asked so far waits for.
  */
 #ifndef NC_DRAIN_LIFECYCLE_PRIV_H
 #define NC_DRAIN_LIFECYCLE_PRIV_H
@@ -25,7 +26,7 @@ struct nc_life_source {
 };
 
 /* What is in force. */
-struct nc_life_force {
+struct nc_life_in_force {
     enum nc_policy policy; /* IGNORE where nothing is active */
     int leading;
     uint64_t deadline_usec, t_usec;
@@ -66,8 +67,7 @@ struct nc_life {
                                         those of notices and signals, which are EC2's */
     int64_t clock_offset_usec;       /* of the last event */
     uint64_t next_usec;              /* the earliest moment that something waits for */
-    struct nc_drain_summary summary; /* of the pods, where is_counted */
-    bool is_reconciling, is_counted;
+    struct nc_drain_summary summary; /* of the pods, as this step found them */
 
     enum nc_life_phase phase;
     uint64_t since_usec;
@@ -77,7 +77,7 @@ struct nc_life {
 
     struct nc_life_source sources[_NC_SOURCE_MAX];
     struct nc_notice notices[_NC_SOURCE_MAX]; /* for nc_life_get_view */
-    struct nc_life_force force;
+    struct nc_life_in_force in_force;
     uint64_t quiet_usec;  /* since when no cordon is requested */
     uint64_t raised_usec; /* since when one is */
     bool has_released;
@@ -113,18 +113,28 @@ struct nc_life {
     bool is_open, is_synced;   /* the pods */
     uint64_t opened_usec;      /* when the list was requested that is read now, or was read last */
     uint64_t synced_usec;
-    uint64_t marked_absent_usec; /* when a pod was last said to be gone in an answer; 0 = never */
-    struct nc_strv unseen;       /* uids that were known before the pods were listed again */
-    uint64_t evicting_usec;      /* when this drain came to evict; 0 = it did not */
-    uint64_t empty_usec;         /* since when no eligible pod is left; 0 = there are some */
+    uint64_t absent_usec;   /* when a pod was last said to be gone in an answer; 0 = never */
+    struct nc_strv unseen;  /* uids that were known before the pods were listed again */
+    uint64_t evicting_usec; /* when this drain came to evict; 0 = it did not */
+    uint64_t empty_usec;    /* since when no eligible pod is left; 0 = there are some */
     struct nc_life_hook hooks[_NC_HOOK_MAX];
-    bool is_emptied;     /* no pod is left and none comes: the second may start */
     bool is_failed;      /* the deadline has passed and pods are left */
     bool has_taken_over; /* from whoever deleted the Node */
 };
 
-/* lifecycle.c: is it that late? If not, a TICK will come then. */
-bool nc_life_has_come(struct nc_life *l, uint64_t when_usec);
+static inline void nc_wake_at(uint64_t when_usec, uint64_t *next_usec) {
+    if (when_usec < *next_usec)
+        *next_usec = when_usec;
+}
+/* Is it that late? If not, a TICK will come then. */
+static inline bool nc_has_come(uint64_t now_usec, uint64_t when_usec, uint64_t *next_usec) {
+    if (when_usec > now_usec)
+        nc_wake_at(when_usec, next_usec);
+    return when_usec <= now_usec;
+}
+
+/* lifecycle.c */
+void nc_life_enter(struct nc_life *l, enum nc_life_phase phase);
 uint64_t nc_life_later(uint64_t a, uint64_t b); /* a + b, at most UINT64_MAX */
 static inline uint64_t nc_life_own_time(const struct nc_life *l, uint64_t ec2_usec) {
     return nc_life_shift(ec2_usec, -l->clock_offset_usec);
@@ -146,41 +156,41 @@ bool nc_life_notice_equal(const struct nc_notice *a, const struct nc_notice *b);
 void nc_life_observe(struct nc_life *l, const struct nc_notice *n);
 void nc_life_clear(struct nc_life *l, enum nc_source s, struct nc_life_actions *out);
 bool nc_life_all_observed(const struct nc_life *l);
-/* The policy of one source, as it counts now: IGNORE where it is not active. */
-enum nc_policy nc_life_policy(struct nc_life *l, enum nc_source s);
 /* The moment by which the pods must be gone for this source; 0 = none. */
 uint64_t nc_life_force_delete_at(const struct nc_life *l, enum nc_source s);
 /* Dates the deadlines that are so long after their notice by EC2's clock as it is known now. */
 void nc_life_update_deadlines(struct nc_life *l);
-void nc_life_apply_policies(struct nc_life *l);
+void nc_life_apply_policies(struct nc_life *l, uint64_t *next_usec);
 
 /* lifecycle-phase.c */
-enum nc_life_phase nc_life_wanted_phase(struct nc_life *l);
+void nc_life_update_phase(struct nc_life *l, uint64_t *next_usec);
 struct nc_life_signal nc_life_wanted_signal(const struct nc_life *l);
 bool nc_life_is_signalled(const struct nc_life *l);
-bool nc_life_may_cordon(struct nc_life *l); /* SIGNAL was done, or waited for long enough */
-bool nc_life_may_drain(struct nc_life *l);  /* CORDON likewise */
-bool nc_life_is_failed(struct nc_life *l);
-void nc_life_release_inhibitor(struct nc_life *l, struct nc_life_actions *out);
+/* SIGNAL was done, or waited for long enough. */
+bool nc_life_may_cordon(const struct nc_life *l, uint64_t *next_usec);
+/* No pod is left and none comes. */
+bool nc_life_is_emptied(const struct nc_life *l, uint64_t *next_usec);
+bool nc_life_is_failed(const struct nc_life *l, uint64_t *next_usec);
+void nc_life_release_inhibitor(struct nc_life *l, uint64_t *next_usec, struct nc_life_actions *out);
 
 /* lifecycle-pods.c */
 void nc_life_drain_rules(const struct nc_life *l, struct nc_drain_rules *ret);
-void nc_life_summarize(struct nc_life *l, struct nc_drain_summary *ret);
+void nc_life_update_summary(struct nc_life *l);
 /* Where each pod stands. Owned array of borrowed lines. */
 struct nc_drain_line *nc_life_lines(const struct nc_life *l, size_t *ret_n);
-void nc_life_open_pods(struct nc_life *l, struct nc_life_actions *out);
+void nc_life_open_pods(struct nc_life *l, uint64_t *next_usec, struct nc_life_actions *out);
 void nc_life_close_pods(struct nc_life *l, struct nc_life_actions *out);
 void nc_life_see_pod(struct nc_life *l, struct nc_pod *pod);
 void nc_life_synced(struct nc_life *l);
 void nc_life_report_pods(struct nc_life *l, struct nc_life_actions *out); /* what became of them */
-void nc_life_step_pods(struct nc_life *l, struct nc_life_actions *out);
+void nc_life_step_pods(struct nc_life *l, uint64_t *next_usec, struct nc_life_actions *out);
 void nc_life_report_blocked(struct nc_life *l, const struct nc_life_event *e,
                             struct nc_life_actions *out);
 
 /* hooks.c */
 bool nc_life_is_hook_over(const struct nc_life *l, enum nc_hook h);
-void nc_life_limit_hooks(struct nc_life *l, struct nc_life_actions *out);
-void nc_life_start_hooks(struct nc_life *l, struct nc_life_actions *out);
+void nc_life_limit_hooks(struct nc_life *l, uint64_t *next_usec, struct nc_life_actions *out);
+void nc_life_start_hooks(struct nc_life *l, uint64_t *next_usec, struct nc_life_actions *out);
 void nc_life_observe_hook(struct nc_life *l, const struct nc_life_event *e,
                           struct nc_life_actions *out);
 struct nc_value *nc_life_save_hooks(const struct nc_life *l); /* NULL = none was started */
@@ -191,13 +201,13 @@ bool nc_life_load_hooks(const struct nc_value *v, int64_t clock_offset_usec,
 /* lifecycle-write.c */
 bool nc_life_keeps_cordon(const struct nc_life *l); /* a Node that goes stays cordoned */
 bool nc_life_wants_undo(const struct nc_life *l);
-void nc_life_refresh_node(struct nc_life *l, struct nc_life_actions *out);
-void nc_life_write(struct nc_life *l, struct nc_life_actions *out);
+void nc_life_refresh_node(struct nc_life *l, uint64_t *next_usec, struct nc_life_actions *out);
+void nc_life_write(struct nc_life *l, uint64_t *next_usec, struct nc_life_actions *out);
 void nc_life_written(struct nc_life *l, const struct nc_life_event *e, struct nc_life_actions *out);
-void nc_life_adopt(struct nc_life *l);
+void nc_life_adopt(struct nc_life *l, uint64_t *next_usec);
 
 /* lifecycle-text.c: owned texts. */
-char *nc_life_status_text(struct nc_life *l, enum nc_node_write_kind kind, bool has_updated);
+char *nc_life_status_text(const struct nc_life *l, enum nc_node_write_kind kind, bool has_updated);
 char *nc_life_cordon_text(const struct nc_life *l);
 char *nc_life_sentence(const struct nc_life *l, enum nc_source s);
 const char *nc_life_status_phase(const struct nc_life *l, const struct nc_drain_summary *s);

@@ -92,7 +92,9 @@ static enum nc_policy at_most(enum nc_policy p, enum nc_policy cap) {
     return p < cap ? p : cap;
 }
 
-enum nc_policy nc_life_policy(struct nc_life *l, enum nc_source source) {
+/* The policy of one source, as it counts now: IGNORE where it is not active. */
+static enum nc_policy policy_of(const struct nc_life *l, enum nc_source source,
+                                uint64_t *next_usec) {
     const struct nc_life_source *s = &l->sources[source];
     enum nc_policy p =
         nc_sources[source].has_own_policy ? s->notice.policy : l->rules.drain.policy[source];
@@ -103,7 +105,8 @@ enum nc_policy nc_life_policy(struct nc_life *l, enum nc_source source) {
         p = at_most(p, NC_POLICY_REPORT);
     if (l->rules.drain.mode == NC_DRAIN_OBSERVE)
         p = at_most(p, NC_POLICY_CORDON);
-    if (p > NC_POLICY_REPORT && !nc_life_has_come(l, nc_life_own_time(l, s->notice.begin_usec)))
+    if (p > NC_POLICY_REPORT
+        && !nc_has_come(l->now_usec, nc_life_own_time(l, s->notice.begin_usec), next_usec))
         p = NC_POLICY_REPORT;
     return p;
 }
@@ -128,13 +131,14 @@ static void earliest(uint64_t *usec, uint64_t other_usec) {
 /* The machine's deadline is what EC2 or a person said. A force-delete time that somebody derived
  * from it stands in only where nothing else is known: otherwise the two would take margins off each
  * other's in turn. */
-static void evaluate_sources(struct nc_life *l, struct nc_life_force *f) {
+static void evaluate_sources(struct nc_life *l, uint64_t *next_usec) {
+    struct nc_life_in_force *f = &l->in_force;
     uint64_t derived_usec = 0;
 
-    *f =
-        (struct nc_life_force){.policy = NC_POLICY_IGNORE, .leading = -1, .is_only_deletion = true};
+    *f = (struct nc_life_in_force){
+        .policy = NC_POLICY_IGNORE, .leading = -1, .is_only_deletion = true};
     for (size_t i = 0; i < _NC_SOURCE_MAX; i++) {
-        const enum nc_policy p = nc_life_policy(l, (enum nc_source)i);
+        const enum nc_policy p = policy_of(l, (enum nc_source)i, next_usec);
         const struct nc_notice *n = &l->sources[i].notice;
         l->sources[i].policy = p;
         if (p == NC_POLICY_IGNORE)
@@ -177,11 +181,11 @@ static void forget_cordon(struct nc_life *l) {
         false;
 }
 
-void nc_life_apply_policies(struct nc_life *l) {
-    evaluate_sources(l, &l->force);
-    if (l->force.policy < NC_POLICY_DRAIN)
+void nc_life_apply_policies(struct nc_life *l, uint64_t *next_usec) {
+    evaluate_sources(l, next_usec);
+    if (l->in_force.policy < NC_POLICY_DRAIN)
         forget_drain(l);
-    if (l->force.policy < NC_POLICY_CORDON) {
+    if (l->in_force.policy < NC_POLICY_CORDON) {
         forget_cordon(l);
         l->raised_usec = 0;
         if (!l->quiet_usec)
@@ -191,6 +195,6 @@ void nc_life_apply_policies(struct nc_life *l) {
         if (!l->raised_usec)
             l->raised_usec = l->now_usec;
     }
-    if (l->force.policy < NC_POLICY_REPORT)
+    if (l->in_force.policy < NC_POLICY_REPORT)
         l->signalled.is_set = false;
 }

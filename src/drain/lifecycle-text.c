@@ -55,7 +55,7 @@ const char *nc_life_status_phase(const struct nc_life *l, const struct nc_drain_
     }
     if (l->is_failed)
         return "Failed";
-    if (s->is_forcing || (l->has_announced[NC_LIFE_MILESTONE_FORCING] && l->force.t_usec))
+    if (s->is_forcing || (l->has_announced[NC_LIFE_MILESTONE_FORCING] && l->in_force.t_usec))
         return "Forcing";
     return l->phase == NC_LIFE_OBSERVING ? "Cordoned" : "Evicting";
 }
@@ -91,34 +91,33 @@ static void set_blocked(struct nc_value *status, const struct nc_life *l,
         nc_value_set(status, "reasons", nc_steal(&reasons));
 }
 
-char *nc_life_status_text(struct nc_life *l, enum nc_node_write_kind kind, bool has_updated) {
-    const bool has_leading = l->force.leading >= 0;
+char *nc_life_status_text(const struct nc_life *l, enum nc_node_write_kind kind, bool has_updated) {
+    const struct nc_drain_summary *s = &l->summary;
+    const bool has_leading = l->in_force.leading >= 0;
     nc_auto_value struct nc_value *v = nc_value_new(NC_VALUE_MAP);
-    struct nc_drain_summary s;
     struct nc_buf b = NC_BUF_INIT;
 
-    nc_life_summarize(l, &s);
-    const bool is_known = l->is_synced || s.gap != NC_LIST_COMPLETE;
-    nc_value_set_string(v, "id", has_leading ? l->sources[l->force.leading].notice.id : "");
+    const bool is_known = l->is_synced || s->gap != NC_LIST_COMPLETE;
+    nc_value_set_string(v, "id", has_leading ? l->sources[l->in_force.leading].notice.id : "");
     nc_value_set_string(v, "source",
-                        has_leading ? nc_source_name((enum nc_source)l->force.leading) : "");
-    if (l->force.policy == NC_POLICY_REPORT)
+                        has_leading ? nc_source_name((enum nc_source)l->in_force.leading) : "");
+    if (l->in_force.policy == NC_POLICY_REPORT)
         nc_value_set_string(v, "policy", nc_policy_name(NC_POLICY_REPORT));
     nc_value_set_string(v, "phase",
                         kind == NC_WRITE_CORDON && l->phase == NC_LIFE_CORDONING
                             ? "Cordoned"
-                            : nc_life_status_phase(l, &s));
-    nc_value_set_time(v, "deadline", l->force.deadline_usec);
-    set_count(v, "total", is_known, s.total);
+                            : nc_life_status_phase(l, s));
+    nc_value_set_time(v, "deadline", l->in_force.deadline_usec);
+    set_count(v, "total", is_known, s->total);
     /* Drained is what was found, also by the process before us: none is left. */
-    set_count(v, "remaining", is_known || l->phase == NC_LIFE_DRAINED, s.remaining);
-    set_blocked(v, l, &s, has_updated);
-    if (s.waiting > 0) {
-        nc_value_set_int(v, "waiting", (int64_t)s.waiting);
+    set_count(v, "remaining", is_known || l->phase == NC_LIFE_DRAINED, s->remaining);
+    set_blocked(v, l, s, has_updated);
+    if (s->waiting > 0) {
+        nc_value_set_int(v, "waiting", (int64_t)s->waiting);
         nc_value_set_time(v, "waitingSince", nc_life_ec2_time(l, l->evicting_usec));
     }
-    if (s.gap != NC_LIST_COMPLETE)
-        nc_value_set_string(v, "incomplete", nc_list_gap_name(s.gap));
+    if (s->gap != NC_LIST_COMPLETE)
+        nc_value_set_string(v, "incomplete", nc_list_gap_name(s->gap));
     if (has_updated)
         nc_value_set_time(v, "updated", nc_life_ec2_time(l, l->now_usec));
     nc_json_write(&b, v, 0);
@@ -129,7 +128,7 @@ char *nc_life_cordon_text(const struct nc_life *l) {
     nc_auto_value struct nc_value *v = nc_value_new(NC_VALUE_MAP);
     struct nc_buf b = NC_BUF_INIT;
 
-    nc_value_set_string(v, "id", l->sources[l->force.leading].notice.id);
+    nc_value_set_string(v, "id", l->sources[l->in_force.leading].notice.id);
     nc_value_set_time(v, "since", nc_life_ec2_time(l, l->now_usec));
     nc_json_write(&b, v, 0);
     return nc_buf_steal(&b);
@@ -185,7 +184,7 @@ static char *notice_text(const struct nc_life *l, enum nc_source source, enum nc
 
 static void announce_sources(struct nc_life *l, struct nc_life_actions *out) {
     for (size_t i = 0; i < _NC_SOURCE_MAX; i++) {
-        const enum nc_policy p = nc_life_policy(l, (enum nc_source)i);
+        const enum nc_policy p = l->sources[i].policy;
         if (p == NC_POLICY_IGNORE || l->sources[i].is_announced)
             continue;
         l->sources[i].is_announced = true;
@@ -255,12 +254,11 @@ static void announce_replacements(struct nc_life *l, const struct nc_drain_summa
 }
 
 void nc_life_announce(struct nc_life *l, struct nc_life_actions *out) {
-    struct nc_drain_summary s;
+    const struct nc_drain_summary *s = &l->summary;
 
     announce_sources(l, out);
     if (!nc_life_has_pods(l->phase) && !l->is_failed)
         return;
-    nc_life_summarize(l, &s);
     if (l->orphaned_usec && l->phase != NC_LIFE_DRAINED)
         nc_life_emit_once(
             l, NC_LIFE_MILESTONE_ORPHANED,
@@ -269,21 +267,21 @@ void nc_life_announce(struct nc_life *l, struct nc_life_actions *out) {
             out);
     if (l->phase == NC_LIFE_EVICTING && nc_life_is_hook_over(l, NC_HOOK_PRE_DRAIN))
         nc_life_emit_once(l, NC_LIFE_MILESTONE_DRAINING, nc_strdup("Evicting pods"), out);
-    announce_replacements(l, &s, out);
-    if (s.gap != NC_LIST_COMPLETE)
-        nc_life_emit_once(l, NC_LIFE_MILESTONE_INCOMPLETE, gap_text(l, s.gap), out);
-    if (s.is_forcing)
+    announce_replacements(l, s, out);
+    if (s->gap != NC_LIST_COMPLETE)
+        nc_life_emit_once(l, NC_LIFE_MILESTONE_INCOMPLETE, gap_text(l, s->gap), out);
+    if (s->is_forcing)
         nc_life_emit_once(
             l, NC_LIFE_MILESTONE_FORCING,
             nc_strdup("The force-delete time of a pod has come: it is deleted with the time "
                       "that is left"),
             out);
     if (l->phase == NC_LIFE_DRAINED)
-        nc_life_emit_once(l, NC_LIFE_MILESTONE_DRAINED, drained_text(&s), out);
+        nc_life_emit_once(l, NC_LIFE_MILESTONE_DRAINED, drained_text(s), out);
     if (l->is_failed && l->is_synced)
         nc_life_emit_once(l, NC_LIFE_MILESTONE_FAILED,
-                          nc_asprintf("drain deadline exceeded, %zu pods remaining%s", s.remaining,
-                                      s.gap == NC_LIST_COMPLETE
+                          nc_asprintf("drain deadline exceeded, %zu pods remaining%s", s->remaining,
+                                      s->gap == NC_LIST_COMPLETE
                                           ? ""
                                           : ", besides those that the list of pods did not show"),
                           out);

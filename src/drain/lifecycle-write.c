@@ -17,7 +17,7 @@ static const struct nc_backoff retries = {.first_usec = NC_LIFE_SECOND_USEC / 5,
                                           .max_usec = 2 * NC_LIFE_SECOND_USEC};
 
 static bool is_ignored(const struct nc_life *l) {
-    return l->force.policy < NC_POLICY_REPORT;
+    return l->in_force.policy < NC_POLICY_REPORT;
 }
 
 bool nc_life_keeps_cordon(const struct nc_life *l) {
@@ -25,7 +25,7 @@ bool nc_life_keeps_cordon(const struct nc_life *l) {
 }
 
 static bool has_cordon_to_undo(const struct nc_life *l) {
-    return l->force.policy < NC_POLICY_CORDON && !nc_life_keeps_cordon(l)
+    return l->in_force.policy < NC_POLICY_CORDON && !nc_life_keeps_cordon(l)
            && (l->node.has_cordon_record || l->node.is_balancers_label_ours);
 }
 
@@ -52,7 +52,7 @@ static bool is_seen_since(const struct nc_life *l, uint64_t usec) {
     return l->node.is_complete && l->complete_usec >= usec;
 }
 
-static bool wants_signal(struct nc_life *l) {
+static bool wants_signal(const struct nc_life *l, uint64_t *next_usec) {
     return !is_ignored(l) && !nc_life_is_signalled(l);
 }
 
@@ -65,47 +65,47 @@ static bool is_foreign_lifted(const struct nc_life *l) {
 /* Under a deadline a node that takes pods again takes them to their end. Whoever lifts the cordon
  * twice means it. */
 static bool is_lifted(const struct nc_life *l) {
-    return l->force.t_usec && l->is_cordon_done && !l->is_cordon_refused && !l->is_foreign
+    return l->in_force.t_usec && l->is_cordon_done && !l->is_cordon_refused && !l->is_foreign
            && !l->has_announced[NC_LIFE_MILESTONE_RECORDONED] && l->node.is_complete
            && !l->node.is_unschedulable && l->complete_usec >= l->cordoned_usec;
 }
 
-static bool needs_cordon(struct nc_life *l) {
-    return l->force.policy >= NC_POLICY_CORDON
+static bool needs_cordon(const struct nc_life *l, uint64_t *next_usec) {
+    return l->in_force.policy >= NC_POLICY_CORDON
            && (is_foreign_lifted(l) || is_lifted(l)
-               || (!l->is_cordon_done && nc_life_may_cordon(l)));
+               || (!l->is_cordon_done && nc_life_may_cordon(l, next_usec)));
 }
 
-static bool wants_cordon(struct nc_life *l) {
-    return needs_cordon(l) && is_seen_since(l, l->raised_usec);
+static bool wants_cordon(const struct nc_life *l, uint64_t *next_usec) {
+    return needs_cordon(l, next_usec) && is_seen_since(l, l->raised_usec);
 }
 
 static bool needs_release(const struct nc_life *l) {
     return may_undo(l) && (has_cordon_to_undo(l) || has_status_to_undo(l));
 }
 
-static bool wants_release(struct nc_life *l) {
+static bool wants_release(const struct nc_life *l, uint64_t *next_usec) {
     return needs_release(l) && is_seen_since(l, l->quiet_usec);
 }
 
-static bool wants_conditions_cleared(struct nc_life *l) {
+static bool wants_conditions_cleared(const struct nc_life *l, uint64_t *next_usec) {
     return may_undo(l) && has_conditions_to_undo(l)
            && (!needs_release(l) || l->tries[NC_WRITE_RELEASE].is_refused);
 }
 
-static bool wants_drained(struct nc_life *l) {
+static bool wants_drained(const struct nc_life *l, uint64_t *next_usec) {
     return l->phase == NC_LIFE_DRAINED && !l->is_unverified && !l->is_drained_done && l->is_synced
            && !l->node.is_drained_true;
 }
 
-static bool wants_undrained(struct nc_life *l) {
+static bool wants_undrained(const struct nc_life *l, uint64_t *next_usec) {
     return !is_ignored(l) && l->phase != NC_LIFE_DRAINED && l->node.is_complete
            && l->node.is_drained_true;
 }
 
 static const struct {
     enum nc_node_write_kind kind;
-    bool (*wants)(struct nc_life *l);
+    bool (*wants)(const struct nc_life *l, uint64_t *next_usec);
 } kinds[] = {
     {NC_WRITE_SIGNAL, wants_signal},       {NC_WRITE_CORDON, wants_cordon},
     {NC_WRITE_UNDRAINED, wants_undrained}, {NC_WRITE_DRAINED, wants_drained},
@@ -134,16 +134,16 @@ static void note_awaited(struct nc_life *l, enum nc_node_write_kind kind, bool i
 
 /* A Node that carries our cordon needs no second one, nor one that reports it a second Drained; and
  * from when the first two are wanted, patience counts. */
-void nc_life_adopt(struct nc_life *l) {
-    if (l->force.policy >= NC_POLICY_CORDON && !l->is_cordon_done && l->node.exists
+void nc_life_adopt(struct nc_life *l, uint64_t *next_usec) {
+    if (l->in_force.policy >= NC_POLICY_CORDON && !l->is_cordon_done && l->node.exists
         && l->node.is_complete && l->node.has_cordon_record && l->node.is_unschedulable
         && l->in_flight != NC_WRITE_RELEASE && l->in_flight != NC_WRITE_CORDON
         && !l->is_release_lost) {
         l->is_cordon_done = true;
         l->cordoned_usec = l->now_usec;
     }
-    note_awaited(l, NC_WRITE_SIGNAL, l->node.exists && wants_signal(l));
-    note_awaited(l, NC_WRITE_CORDON, l->node.exists && needs_cordon(l));
+    note_awaited(l, NC_WRITE_SIGNAL, l->node.exists && wants_signal(l, next_usec));
+    note_awaited(l, NC_WRITE_CORDON, l->node.exists && needs_cordon(l, next_usec));
 }
 
 /* Karpenter taints a Node soon after its deletion; whether DaemonSet pods go depends on it, and
@@ -154,8 +154,8 @@ static bool is_taint_expected(const struct nc_life *l) {
 }
 
 /* When should the complete Node be requested again? UINT64_MAX = it is known well enough. */
-static uint64_t refresh_pause(struct nc_life *l) {
-    if (!l->node.is_complete || (needs_cordon(l) && !is_seen_since(l, l->raised_usec))
+static uint64_t refresh_pause(const struct nc_life *l, uint64_t *next_usec) {
+    if (!l->node.is_complete || (needs_cordon(l, next_usec) && !is_seen_since(l, l->raised_usec))
         || (needs_release(l) && !is_seen_since(l, l->quiet_usec)))
         return LOOK_USEC;
     if (l->phase == NC_LIFE_VOLUME_WAIT
@@ -165,21 +165,22 @@ static uint64_t refresh_pause(struct nc_life *l) {
         return l->now_usec < nc_life_later(l->since_usec, REFRESH_SELDOM_USEC)
                    ? 2 * LOOK_USEC
                    : REFRESH_SELDOM_USEC;
-    if (l->force.policy < NC_POLICY_CORDON && l->node.has_disrupted_taint && !l->node.is_deleting
+    if (l->in_force.policy < NC_POLICY_CORDON && l->node.has_disrupted_taint && !l->node.is_deleting
         && (l->node.has_cordon_record || l->node.is_balancers_label_ours))
         return REFRESH_SELDOM_USEC;
     return UINT64_MAX;
 }
 
-void nc_life_refresh_node(struct nc_life *l, struct nc_life_actions *out) {
-    const uint64_t pause_usec = l->node.exists ? refresh_pause(l) : UINT64_MAX;
+void nc_life_refresh_node(struct nc_life *l, uint64_t *next_usec, struct nc_life_actions *out) {
+    const uint64_t pause_usec = l->node.exists ? refresh_pause(l, next_usec) : UINT64_MAX;
 
     if (pause_usec == UINT64_MAX
-        || (l->refresh_usec && !nc_life_has_come(l, nc_life_later(l->refresh_usec, pause_usec))))
+        || (l->refresh_usec
+            && !nc_has_come(l->now_usec, nc_life_later(l->refresh_usec, pause_usec), next_usec)))
         return;
     l->refresh_usec = l->now_usec;
     (void)nc_life_add_action(out, NC_LIFE_ACTION_REFRESH_NODE);
-    (void)nc_life_has_come(l, nc_life_later(l->now_usec, pause_usec)); /* an answer may get lost */
+    nc_wake_at(nc_life_later(l->now_usec, pause_usec), next_usec); /* an answer may get lost */
 }
 
 static void fill_cordon(const struct nc_life *l, struct nc_node_write *w) {
@@ -222,8 +223,8 @@ static void fill_cleared_conditions(const struct nc_life *l, struct nc_node_writ
 static void fill(struct nc_life *l, enum nc_node_write_kind kind, struct nc_node_write *w) {
     *w = (struct nc_node_write){.kind = kind, .unschedulable = -1, .balancers_label = -1};
     if (kind == NC_WRITE_SIGNAL)
-        fill_condition(&w->pending, true, nc_source_reason((enum nc_source)l->force.leading),
-                       nc_life_sentence(l, (enum nc_source)l->force.leading));
+        fill_condition(&w->pending, true, nc_source_reason((enum nc_source)l->in_force.leading),
+                       nc_life_sentence(l, (enum nc_source)l->in_force.leading));
     if (kind == NC_WRITE_CORDON)
         fill_cordon(l, w);
     if (kind == NC_WRITE_DRAINED)
@@ -258,36 +259,41 @@ static void send(struct nc_life *l, enum nc_node_write_kind kind, struct nc_life
     l->tries[kind].last_usec = l->now_usec;
 }
 
-/* Progress goes out where nothing else has to, and says something new. */
-static bool wants_progress(struct nc_life *l) {
-    if (is_ignored(l) || l->is_resuming || !nc_life_is_signalled(l)
-        || l->phase == NC_LIFE_SIGNALLING || l->phase == NC_LIFE_CORDONING
-        || (l->phase == NC_LIFE_DRAINED && l->is_unverified)
-        || !nc_life_has_come(l, nc_life_later(l->status_usec, PROGRESS_USEC)))
+static bool may_progress(const struct nc_life *l, uint64_t *next_usec) {
+    return !is_ignored(l) && !l->is_resuming && nc_life_is_signalled(l)
+           && l->phase != NC_LIFE_SIGNALLING && l->phase != NC_LIFE_CORDONING
+           && (l->phase != NC_LIFE_DRAINED || !l->is_unverified)
+           && nc_has_come(l->now_usec, nc_life_later(l->status_usec, PROGRESS_USEC), next_usec);
+}
+
+/* Progress goes out where nothing else has to, and says something new. Returns whether it is due.
+ */
+static bool update_progress(struct nc_life *l, uint64_t *next_usec) {
+    if (!may_progress(l, next_usec))
         return false;
     nc_auto_free char *text = nc_life_status_text(l, NC_WRITE_PROGRESS, false);
     const bool is_news = !l->status || strcmp(l->status, text) != 0;
     note_wanted(l, NC_WRITE_PROGRESS, is_news);
-    return is_news && nc_life_has_come(l, l->tries[NC_WRITE_PROGRESS].next_usec);
+    return is_news && nc_has_come(l->now_usec, l->tries[NC_WRITE_PROGRESS].next_usec, next_usec);
 }
 
 /* Of those that are due, the one that was tried longest ago: one that fails again and again keeps
  * no other from its turn. */
-void nc_life_write(struct nc_life *l, struct nc_life_actions *out) {
+void nc_life_write(struct nc_life *l, uint64_t *next_usec, struct nc_life_actions *out) {
     enum nc_node_write_kind next = NC_WRITE_NONE;
 
     if (l->in_flight || !l->node.exists || l->is_resuming)
         return;
     for (size_t i = 0; i < NC_ARRAY_SIZE(kinds); i++) {
         const enum nc_node_write_kind kind = kinds[i].kind;
-        const bool is_wanted = kinds[i].wants(l);
+        const bool is_wanted = kinds[i].wants(l, next_usec);
         if (kind != NC_WRITE_SIGNAL && kind != NC_WRITE_CORDON)
             note_wanted(l, kind, is_wanted);
-        if (is_wanted && nc_life_has_come(l, l->tries[kind].next_usec)
+        if (is_wanted && nc_has_come(l->now_usec, l->tries[kind].next_usec, next_usec)
             && (!next || l->tries[kind].last_usec < l->tries[next].last_usec))
             next = kind;
     }
-    if (!next && wants_progress(l))
+    if (!next && update_progress(l, next_usec))
         next = NC_WRITE_PROGRESS;
     if (next)
         send(l, next, out);
@@ -312,7 +318,7 @@ static void apply(struct nc_life *l, const struct nc_node_write *w) {
 }
 
 static void finish_cordon(struct nc_life *l, bool is_done) {
-    if (l->force.policy < NC_POLICY_CORDON)
+    if (l->in_force.policy < NC_POLICY_CORDON)
         return;
     l->is_cordon_done = true;
     l->cordoned_usec = l->now_usec;
@@ -366,7 +372,7 @@ static void finish_write(struct nc_life *l, bool is_done, struct nc_life_actions
         announce_written(l, w, is_again, out);
 }
 
-static uint64_t pause_of(struct nc_life *l, const struct nc_life_event *e,
+static uint64_t pause_of(const struct nc_life *l, const struct nc_life_event *e,
                          const struct nc_life_try *t) {
     const uint64_t asked_usec =
         e->retry_after_usec < RETRY_AFTER_MAX_USEC ? e->retry_after_usec : RETRY_AFTER_MAX_USEC;

@@ -31,14 +31,6 @@ uint64_t nc_life_later(uint64_t a, uint64_t b) {
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-bool nc_life_has_come(struct nc_life *l, uint64_t when_usec) {
-    if (when_usec <= l->now_usec)
-        return true;
-    if (when_usec < l->next_usec)
-        l->next_usec = when_usec;
-    return false;
-}
-
 struct nc_life_action *nc_life_add_action(struct nc_life_actions *out,
                                           enum nc_life_action_kind kind) {
     struct nc_life_action *a = nc_append(&out->v, &out->n);
@@ -63,7 +55,7 @@ void nc_life_void_node(struct nc_life *l, struct nc_life_actions *out) {
     nc_life_close_pods(l, out);
 }
 
-static void enter(struct nc_life *l, enum nc_life_phase phase) {
+void nc_life_enter(struct nc_life *l, enum nc_life_phase phase) {
     if (phase == l->phase)
         return;
     l->phase = phase;
@@ -80,7 +72,7 @@ static void verify(struct nc_life *l, const struct nc_node_view *v) {
     if (!v->has_cordon_record && (!l->is_foreign || (v->is_complete && !v->is_unschedulable)))
         l->is_cordon_done = false;
     if (v->is_complete && !v->is_drained_true && l->phase == NC_LIFE_DRAINED)
-        enter(l, l->held_phase = NC_LIFE_VOLUME_WAIT);
+        nc_life_enter(l, l->held_phase = NC_LIFE_VOLUME_WAIT);
     l->is_unverified = !v->is_complete;
     l->is_resuming = false;
 }
@@ -128,7 +120,7 @@ static void observe_answer(struct nc_life *l, const struct nc_life_event *e,
                                                        .seed = l->rules.seed,
                                                        .now_usec = e->now_usec});
     if (e->answer->kind == NC_ANSWER_GONE)
-        l->marked_absent_usec = e->now_usec;
+        l->absent_usec = e->now_usec;
     if (l->is_open)
         nc_life_report_blocked(l, e, out);
 }
@@ -189,27 +181,27 @@ static void observe(struct nc_life *l, const struct nc_life_event *e, struct nc_
 
 /* What should be true now? The next missing thing of each kind is requested. */
 static void reconcile(struct nc_life *l, struct nc_life_actions *out) {
-    l->next_usec = UINT64_MAX;
-    nc_life_apply_policies(l);
-    nc_life_adopt(l);
-    l->is_reconciling = true;
-    l->is_counted = false;
-    nc_life_limit_hooks(l, out);
-    enter(l, nc_life_wanted_phase(l));
-    nc_life_start_hooks(l, out);
+    uint64_t next_usec = UINT64_MAX;
+
+    nc_life_apply_policies(l, &next_usec);
+    nc_life_adopt(l, &next_usec);
+    nc_life_limit_hooks(l, &next_usec, out);
+    nc_life_update_summary(l);
+    nc_life_update_phase(l, &next_usec);
+    nc_life_start_hooks(l, &next_usec, out);
     if (l->phase == NC_LIFE_EVICTING && !l->evicting_usec
         && nc_life_is_hook_over(l, NC_HOOK_PRE_DRAIN)) {
         l->evicting_usec = l->now_usec;
-        l->is_counted = false; /* pods may wait for their replacement from now on */
+        nc_life_update_summary(l); /* pods may wait for their replacement from now on */
     }
-    l->is_failed = nc_life_is_failed(l);
+    l->is_failed = nc_life_is_failed(l, &next_usec);
     nc_life_announce(l, out);
-    nc_life_refresh_node(l, out);
-    nc_life_write(l, out);
-    nc_life_open_pods(l, out);
-    nc_life_step_pods(l, out);
-    nc_life_release_inhibitor(l, out);
-    l->is_reconciling = l->is_counted = false;
+    nc_life_refresh_node(l, &next_usec, out);
+    nc_life_write(l, &next_usec, out);
+    nc_life_open_pods(l, &next_usec, out);
+    nc_life_step_pods(l, &next_usec, out);
+    nc_life_release_inhibitor(l, &next_usec, out);
+    l->next_usec = next_usec;
 }
 
 void nc_life_step(struct nc_life *l, const struct nc_life_event *e, struct nc_life_actions *out) {
@@ -238,8 +230,8 @@ struct nc_life *nc_life_new(const struct nc_life_rules *rules) {
     if (rules->max_pods)
         nc_drain_set_max(l->drain, rules->max_pods);
     l->next_usec = UINT64_MAX;
-    l->force.policy = NC_POLICY_IGNORE;
-    l->force.leading = -1;
+    l->in_force.policy = NC_POLICY_IGNORE;
+    l->in_force.leading = -1;
     return l;
 }
 
@@ -281,10 +273,10 @@ void nc_life_get_view(const struct nc_life *l, uint64_t now_usec, struct nc_life
         .phase = l->phase,
         .since_usec = nc_life_ec2_time(l, l->since_usec),
         .notices = l->notices,
-        .leading = l->force.leading,
-        .policy = l->force.policy,
-        .deadline_usec = l->force.deadline_usec,
-        .t_usec = nc_life_ec2_time(l, l->force.t_usec),
+        .leading = l->in_force.leading,
+        .policy = l->in_force.policy,
+        .deadline_usec = l->in_force.deadline_usec,
+        .t_usec = nc_life_ec2_time(l, l->in_force.t_usec),
         .is_ours = l->node.exists && l->node.has_cordon_record
                    && (!l->node.is_complete || l->node.is_unschedulable),
         .is_orphaned = l->orphaned_usec != 0,
