@@ -14,8 +14,7 @@
 #include "nc/str.h"
 #include "nc/value.h"
 
-#define BODY_MAX_BYTES ((size_t)4096)
-#define EVENTS_MAX_BYTES ((size_t)256 << 10)
+#define REQUEST_MAX_BYTES ((size_t)4096)
 #define EVENTS_MAX ((size_t)100)
 
 /* Printable ASCII, `min` to `max` bytes. */
@@ -44,15 +43,17 @@ static int refuse(struct nc_err *err, const char *where, const struct nc_value *
                       needed);
 }
 
+static int check_size(size_t n, size_t max_bytes, struct nc_err *err) {
+    if (n <= max_bytes)
+        return 0;
+    return nc_err_set(err, NC_ERR_PROTOCOL, EFBIG, "%zu bytes, at most %zu are expected", n,
+                      max_bytes);
+}
+
 /* One JSON value of the wanted type: a notice, or the list of events. */
 static int parse(const char *data, size_t n, enum nc_value_type type, struct nc_value **ret,
                  struct nc_err *err) {
-    const size_t max_bytes = type == NC_VALUE_LIST ? EVENTS_MAX_BYTES : BODY_MAX_BYTES;
     nc_auto_value struct nc_value *v = NULL;
-
-    if (n > max_bytes)
-        return nc_err_set(err, NC_ERR_PROTOCOL, EFBIG, "%zu bytes, at most %zu are expected", n,
-                          max_bytes);
     const int r = nc_json_parse(data, n, &v, err);
     if (r < 0)
         return r;
@@ -255,8 +256,10 @@ int nc_notice_read(enum nc_source source, const struct nc_buf *body, uint64_t no
         [NC_SOURCE_AUTOSCALING] = read_target_state,
         [NC_SOURCE_SPOT] = read_spot,
     };
-    const int r = readers[source](body->data, body->len, now_usec, ret, err);
+    int r = check_size(body->len, nc_sources[source].max_bytes, err);
 
+    if (r == 0)
+        r = readers[source](body->data, body->len, now_usec, ret, err);
     if (r < 0)
         nc_err_wrap(err, "imds: %s", nc_sources[source].path);
     return r;
@@ -301,8 +304,10 @@ static int read_request_mode(const struct nc_value *document, struct nc_notice *
 
 static int read_request(const char *data, size_t size, struct nc_notice *n, struct nc_err *err) {
     nc_auto_value struct nc_value *v = NULL;
-    int r = parse(data, size, NC_VALUE_MAP, &v, err);
+    int r = check_size(size, REQUEST_MAX_BYTES, err);
 
+    if (r == 0)
+        r = parse(data, size, NC_VALUE_MAP, &v, err);
     if (r < 0)
         return r;
     const char *id = nc_value_get_string(v, "id");
