@@ -1,67 +1,11 @@
 /*
  * The life of a node under notice: one pure step, events in, actions out.
  *
- * Time comes with the event: microseconds on a clock that nobody sets and that does not begin anew
- * before the machine does, and by how much EC2's clock is ahead of it as far as is known now. What
- * waits for so long waits on the first; what EC2 or the API server dated is converted. Nothing here
- * reads a clock, a socket or a file. Whoever runs it carries out the actions and posts each result
- * back as the next event. All that survives a restart is in nc_life_save().
+ * Whoever runs it carries out the actions and posts each result back as the next event. Time comes
+ * with the event (N3); nothing here reads a clock, a socket or a file, and all that survives a
+ * restart is in nc_life_save().
  *
- * The rules, in the words that the tests use:
- *  - A source is active from its NOTICE until its CLEARED. The policy in force is the strongest of
- *    all active sources (ignore < report < cordon < drain); the deadline in force, T, is the
- *    earliest of (deadline - margin, or deadline where is_force_delete_time) over all active
- * sources whose policy is drain; a source whose begin_usec is still ahead counts as `report` until
- * then. The margin of SHUTDOWN is at most a tenth of the time that logind gives. The leading source
- * (for id, reason) is the most severe active one that requests the policy in force.
- *  - drain.mode: off caps every policy at report; observe drains nobody (cordons at most); always
- *    drains a deleted Node like any other; auto watches whoever deletes it first, and evicts once
- * no pod has moved for NC_LIFE_PATIENCE_USEC (since the deletion was seen, or since the last pod
- *    began to leave or left), or another source than DELETION requests a drain. Force-delete times
- * are kept in each but `observe` and `off`.
- *  - Signal first: SIGNAL (status: condition InterruptionPending and annotation drain-status) is
- *    written before the cordon, the cordon before the first eviction. A write that is refused for
- *    good (403, 422) does not hold up what follows; one that fails otherwise is tried again (0.2 s
- *    doubling to 2 s), and under a deadline the next step goes on after NC_LIFE_WRITE_PATIENCE_USEC
- *    in any case (the write is then still tried).
- *  - One Node write at a time. PROGRESS at most one a second, and only where its content changed.
- *    No write at all while nothing is active and nothing is to be undone.
- *  - Our cordon that somebody lifts while a deadline runs is made once more, and once only: a node
- *    that is about to end would be given new pods.
- *  - The cordon is ours only where we made it: it is recorded on the Node itself (annotation
- *    nodeclaimd.io/cordon) in the same patch; where the Node was unschedulable before and has no
- *    such annotation it is foreign and is never lifted. The load-balancer label likewise: only our
- *    value is removed.
- *  - Withdrawn: where nothing is active any more, what is ours is undone (RELEASE, then CALM), but
- *    for the cordon (and its label) on a Node that is being deleted or has the taint
- *    karpenter.sh/disrupted. Where what is active only reports (also because the configuration was
- *    read again), the cordon is undone alike; RELEASE then carries drain-status, and the conditions
- *    stay.
- *  - After a restart, nothing is undone before every source has been observed once (NOTICE or
- * CLEARED) and the Node was seen.
- *  - Drained: no eligible pod is left, at least NC_LIFE_GRACE_USEC after the cordon (late-bound
- *    pods) and drain.linger after the load-balancer label (or T, where that is sooner), the pods
- *    were listed after the cordon (and once more where a pod was only said to be gone in answer to
- * a question), and the volumes are detached or T has passed. A pod that is bound later is drained
- *    too: the phase goes back.
- *  - A pod that wants its replacement first (nc/drain.h) waits for it so long
- *    (rules.drain.replacement_usec) from when the drain first evicted; not at all where T is no
- * later than that, nor where the Node, which states that it waits, is gone.
- *  - Without a Node before registration, or where another machine's Node has our name, notices are
- *    kept and announced, and acted on once a Node is seen.
- *  - A Node that is deleted under us takes its pods along to nobody: a drain goes on without it
- *    (pods are still listed, evicted and deleted by the same times), nothing is written, and there
- *    is no cordon and no volume to wait for. What became of it is announced all the same.
- *  - Drained is a statement about every pod of the node. While the list is incomplete (more pods
- *    than are kept, or one that cannot be read) it is not said: what is known is evicted; then, or
- *    every 5 s with a deadline and every 30 s without one, all are listed again, until a list is
- *    complete.
- *  - Hooks: each is started once a drain. The one before it is started as soon as the pods are
- *    listed, and no pod is evicted before it has ended, but at its force-delete time. The one after
- *    it is started once no pod is left and the grace period after the cordon is over; Drained is
- *    not said before it has ended. Neither is waited for longer than hook_timeout_usec, nor beyond
- *    T, nor the first beyond the force-delete time of a pod that is not leaving. After a restart
- *    one that runs is not started again.
+ * The rules: docs/drain-rules.md, "Node".
  */
 #ifndef NC_LIFECYCLE_H
 #define NC_LIFECYCLE_H
@@ -229,7 +173,7 @@ enum nc_life_event_kind {
 enum nc_write_outcome { NC_WRITTEN = 1, NC_WRITE_UNAVAILABLE, NC_WRITE_REFUSED };
 struct nc_life_event {
     enum nc_life_event_kind kind;
-    uint64_t now_usec;         /* never less than that of the event before */
+    uint64_t now_usec; /* on a clock that nobody sets; what was before this boot is above 0 */
     int64_t clock_offset_usec; /* EC2's clock less now_usec: what is dated in this event is by it */
     /* POD, POD_GONE, POD_ANSWER: others follow at once. Its own answer is given, but what is to be
      * done about it is asked with the next that has no more (a TICK will do): a question about all
@@ -255,8 +199,8 @@ struct nc_life;
 struct nc_life *nc_life_new(const struct nc_life_rules *rules);
 struct nc_life *nc_life_free(struct nc_life *l);
 
-/* The step. Appends to out (borrowed pods stay valid until the next step). Every cell of phase ×
- * event is defined; the table is in lifecycle.c. */
+/* The step. Appends to out (borrowed pods stay valid until the next step). Every event may come in
+ * every phase. */
 void nc_life_step(struct nc_life *l, const struct nc_life_event *e, struct nc_life_actions *out);
 /* When a TICK is wanted next, on the clock of now_usec; UINT64_MAX = none. */
 uint64_t nc_life_next(const struct nc_life *l, uint64_t now_usec);

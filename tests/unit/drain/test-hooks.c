@@ -1,5 +1,5 @@
 /*
- * Hooks: when each is started, what waits for it and for how long, and what a restart keeps.
+ * Hooks (N16): when each is started, what waits for it and for how long, and what a restart keeps.
  */
 #include "groups.h"
 #include "life-world.h"

@@ -1,6 +1,7 @@
 /*
- * EC2's clock is corrected in the middle of a story, by so much back or ahead: what waits for so
- * long goes on as if nothing had happened, and a deadline that EC2 said moves with the clock.
+ * Stories of N3. EC2's clock is corrected in the middle of a story, by so much back or ahead: what
+ * waits for so long goes on as if nothing had happened, and a deadline that EC2 said moves with the
+ * clock.
  */
 #include <errno.h>
 

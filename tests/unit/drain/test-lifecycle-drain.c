@@ -1,5 +1,5 @@
 /*
- * Stories of the drain: shutdowns, late pods, waits, and what is over.
+ * Stories of the drain (N11, N12, N15): shutdowns, late pods, waits, and what is over.
  */
 #include "groups.h"
 #include "life-world.h"

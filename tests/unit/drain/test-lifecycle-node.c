@@ -1,5 +1,6 @@
 /*
- * Stories of the Node: gone, replaced, cordoned by somebody else, held by whoever deletes it.
+ * Stories of the Node (N7 to N9, N13, N14): gone, replaced, cordoned by somebody else, held by
+ * whoever deletes it.
  */
 #include "groups.h"
 #include "life-world.h"

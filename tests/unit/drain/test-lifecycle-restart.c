@@ -1,5 +1,5 @@
 /*
- * Stories of restarts: what was saved, what was lost, what another boot left behind; the
+ * Stories of restarts (N4, N10): what was saved, what was lost, what another boot left behind; the
  * configuration read again.
  */
 #include "groups.h"

@@ -1,5 +1,5 @@
 /*
- * The life of a node in stories: sources, policies, deadlines, and how each ends.
+ * The lifecycle of a node in stories (N1, N2): sources, policies, deadlines, and how each ends.
  */
 #include "groups.h"
 #include "life-world.h"

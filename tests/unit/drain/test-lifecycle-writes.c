@@ -1,5 +1,6 @@
 /*
- * Stories of the writes: those that fail, those that are refused, how often, and what is checked.
+ * Stories of the writes (N5, N6): those that fail, those that are refused, how often, and what is
+ * checked.
  */
 #include "groups.h"
 #include "life-world.h"
