@@ -1,12 +1,10 @@
 /*
  * Hooks: when each is started, how long it is waited for, and what of it survives a restart.
  *
- * A hook never stops a drain: whatever becomes of it is reported, and the drain goes on. How a hook
- * is started is the daemon's business.
+ * The rule: docs/drain-rules.md, N16. A hook never stops a drain: whatever becomes of it is
+ * reported, and the drain goes on. How a hook is started is the daemon's business.
  */
 #include "nc/hooks.h"
-
-#include <stdio.h>
 
 #include "lifecycle-priv.h"
 #include "nc/str.h"
@@ -155,13 +153,6 @@ void nc_life_observe_hook(struct nc_life *l, const struct nc_life_event *e,
 
 /* --- what survives a restart */
 
-static void set_usec(struct nc_value *v, const char *key, uint64_t usec) {
-    char text[24];
-
-    (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)usec);
-    nc_value_set_string(v, key, text);
-}
-
 struct nc_value *nc_life_save_hooks(const struct nc_life *l) {
     struct nc_value *v = NULL;
 
@@ -172,8 +163,8 @@ struct nc_value *nc_life_save_hooks(const struct nc_life *l) {
             continue;
         one = nc_value_new(NC_VALUE_MAP);
         nc_value_set_string(one, "state", state_names[run->state]);
-        set_usec(one, "started", nc_life_ec2_time(l, run->started_usec));
-        set_usec(one, "ended", nc_life_ec2_time(l, run->ended_usec));
+        nc_life_set_usec(one, "started", nc_life_ec2_time(l, run->started_usec));
+        nc_life_set_usec(one, "ended", nc_life_ec2_time(l, run->ended_usec));
         if (!v)
             v = nc_value_new(NC_VALUE_MAP);
         nc_value_set(v, hooks[h].name, one);
@@ -181,34 +172,25 @@ struct nc_value *nc_life_save_hooks(const struct nc_life *l) {
     return v;
 }
 
-static bool load_hook(const struct nc_value *v, int64_t clock_offset_usec,
-                      struct nc_hook_run *ret) {
+static bool load_hook(const struct nc_value *v, const struct nc_life *l, struct nc_hook_run *ret) {
     const char *state = nc_value_get_string(v, "state");
-    const char *started = nc_value_get_string(v, "started");
-    const char *ended = nc_value_get_string(v, "ended");
-    uint64_t started_usec, ended_usec;
 
     for (int s = NC_HOOK_RUNNING; s < _NC_HOOK_STATE_MAX; s++)
         if (nc_streq(state, state_names[s]))
             ret->state = (enum nc_hook_state)s;
-    if (ret->state == NC_HOOK_IDLE || !started || !ended || nc_parse_u64(started, &started_usec) < 0
-        || nc_parse_u64(ended, &ended_usec) < 0)
-        return false;
-    ret->started_usec = nc_life_shift(started_usec, -clock_offset_usec);
-    ret->ended_usec = nc_life_shift(ended_usec, -clock_offset_usec);
-    return true;
+    return ret->state != NC_HOOK_IDLE && nc_life_get_moment(v, "started", l, &ret->started_usec)
+           && nc_life_get_moment(v, "ended", l, &ret->ended_usec);
 }
 
 /* Of a version without hooks there are none. */
-bool nc_life_load_hooks(const struct nc_value *v, int64_t clock_offset_usec,
-                        struct nc_life_hook *ret) {
+bool nc_life_load_hooks(const struct nc_value *v, struct nc_life *l) {
     if (!v)
         return true;
     if (v->type != NC_VALUE_MAP)
         return false;
     for (enum nc_hook h = 0; h < _NC_HOOK_MAX; h++) {
         const struct nc_value *one = nc_value_get(v, hooks[h].name);
-        if (one && !load_hook(one, clock_offset_usec, &ret[h].run))
+        if (one && !load_hook(one, l, &l->hooks[h].run))
             return false;
     }
     return true;

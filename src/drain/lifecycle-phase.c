@@ -30,7 +30,7 @@ bool nc_life_is_signalled(const struct nc_life *l) {
            && l->signalled.deadline_usec == s.deadline_usec && strcmp(l->signalled.id, s.id) == 0;
 }
 
-/* Under a deadline a write may hold up what follows for so long only. */
+/* N5: under a deadline a write may hold up what follows for so long only. */
 static bool has_waited(const struct nc_life *l, enum nc_node_write_kind kind, uint64_t *next_usec) {
     const uint64_t wanted_usec = l->tries[kind].wanted_usec;
 
@@ -44,12 +44,7 @@ bool nc_life_may_cordon(const struct nc_life *l, uint64_t *next_usec) {
     return l->is_open || nc_life_is_signalled(l) || has_waited(l, NC_WRITE_SIGNAL, next_usec);
 }
 
-static bool may_drain(const struct nc_life *l, uint64_t *next_usec) {
-    return nc_life_may_cordon(l, next_usec)
-           && (l->is_open || l->is_cordon_done || has_waited(l, NC_WRITE_CORDON, next_usec));
-}
-
-/* auto: whoever deleted the Node drains it, as long as something moves. */
+/* N4, auto: whoever deleted the Node drains it, as long as something moves. */
 static bool is_observing(const struct nc_life *l, uint64_t *next_usec) {
     uint64_t moved_usec = l->sources[NC_SOURCE_DELETION].noticed_usec;
 
@@ -89,7 +84,7 @@ bool nc_life_is_emptied(const struct nc_life *l, uint64_t *next_usec) {
            && nc_has_come(l->now_usec, nc_life_later(shut_usec(l), NC_LIFE_GRACE_USEC), next_usec);
 }
 
-/* No eligible pod is left: what else is waited for? */
+/* N11: no eligible pod is left; what else is waited for? */
 static bool is_drained(const struct nc_life *l, uint64_t *next_usec) {
     const uint64_t lingered_usec = nc_life_later(shut_usec(l), l->rules.drain.linger_usec);
 
@@ -145,7 +140,9 @@ static enum nc_life_phase phase_before_pods(const struct nc_life *l, uint64_t *n
         return NC_LIFE_SIGNALLING;
     if (l->in_force.policy == NC_POLICY_CORDON)
         return NC_LIFE_CORDONING;
-    return may_drain(l, next_usec) ? _NC_LIFE_PHASE_MAX : NC_LIFE_CORDONING;
+    return l->is_open || l->is_cordon_done || has_waited(l, NC_WRITE_CORDON, next_usec)
+               ? _NC_LIFE_PHASE_MAX
+               : NC_LIFE_CORDONING;
 }
 
 void nc_life_update_phase(struct nc_life *l, uint64_t *next_usec) {

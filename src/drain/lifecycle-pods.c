@@ -16,7 +16,7 @@
 #define RELIST_IDLE_USEC (30 * NC_LIFE_SECOND_USEC)   /* or there is none */
 #define REQUESTED_AT_ONCE ((size_t)64)
 
-/* Under a deadline that is nearer than that nobody is waited for. */
+/* N12: under a deadline that is nearer than that nobody is waited for. */
 static uint64_t replaced_by(const struct nc_life *l) {
     const uint64_t usec = nc_life_later(l->evicting_usec, l->rules.drain.replacement_usec);
 
@@ -82,7 +82,8 @@ static void open_pods(struct nc_life *l, struct nc_life_actions *out) {
     (void)nc_life_add_action(out, NC_LIFE_ACTION_PODS_OPEN);
 }
 
-/* Not every pod is known: once those that are have gone, or some of them, the others are listed. */
+/* N15: not every pod is known. Once those that are have gone, or some of them, the others are
+ * listed. */
 static bool needs_rest(const struct nc_life *l, uint64_t *next_usec) {
     const struct nc_drain_summary *s = &l->summary;
     uint64_t pause_usec = l->in_force.t_usec ? RELIST_PRESSED_USEC : RELIST_IDLE_USEC;
@@ -144,16 +145,6 @@ void nc_life_synced(struct nc_life *l) {
     l->held_phase = NC_LIFE_IDLE;
 }
 
-/* The drain's own next moment. Where it names one that has passed although nothing was due, it is
- * asked again soon, not at once. */
-static void await_pods(const struct nc_life *l, const struct nc_drain_rules *rules,
-                       uint64_t *next_usec) {
-    const uint64_t pods_usec = nc_drain_next(l->drain, rules, l->now_usec);
-
-    nc_wake_at(pods_usec > l->now_usec ? pods_usec : nc_life_later(l->now_usec, STALLED_USEC),
-               next_usec);
-}
-
 void nc_life_step_pods(struct nc_life *l, uint64_t *next_usec, struct nc_life_actions *out) {
     struct nc_drain_action due[REQUESTED_AT_ONCE];
     struct nc_drain_rules rules;
@@ -172,7 +163,11 @@ void nc_life_step_pods(struct nc_life *l, uint64_t *next_usec, struct nc_life_ac
         for (size_t i = 0; i < n; i++)
             nc_life_add_action(out, NC_LIFE_ACTION_POD)->pod = due[i];
     }
-    await_pods(l, &rules, next_usec);
+    /* where it names a moment that has passed although nothing was due, it is asked again soon, not
+     * at once */
+    const uint64_t pods_usec = nc_drain_next(l->drain, &rules, l->now_usec);
+    nc_wake_at(pods_usec > l->now_usec ? pods_usec : nc_life_later(l->now_usec, STALLED_USEC),
+               next_usec);
 }
 
 void nc_life_report_pods(struct nc_life *l, struct nc_life_actions *out) {
@@ -215,14 +210,6 @@ static bool was_reported(const struct nc_life *l, const struct nc_life_budget *b
     return b->key && l->now_usec < nc_life_later(b->reported_usec, pause_usec);
 }
 
-static void update_reported(struct nc_life *l, struct nc_life_budget *b, const char *key) {
-    const unsigned times = nc_streq(b->key, key) ? b->times : 0;
-
-    free(b->key);
-    *b = (struct nc_life_budget){
-        .key = nc_strdup(key), .reported_usec = l->now_usec, .times = times + 1};
-}
-
 static bool is_blocking(enum nc_pod_answer_kind kind) {
     return kind == NC_ANSWER_BUDGET || kind == NC_ANSWER_BUDGETS || kind == NC_ANSWER_REFUSED
            || kind == NC_ANSWER_FAILED;
@@ -246,7 +233,10 @@ void nc_life_report_blocked(struct nc_life *l, const struct nc_life_event *e,
     struct nc_life_budget *place = &l->budgets[place_of(l, key)];
     if (was_reported(l, place, key))
         return;
-    update_reported(l, place, key);
+    const unsigned times = nc_streq(place->key, key) ? place->times : 0;
+    free(place->key);
+    *place = (struct nc_life_budget){
+        .key = nc_strdup(key), .reported_usec = l->now_usec, .times = times + 1};
     nc_life_emit(NC_LIFE_MILESTONE_BLOCKED, "DrainBlocked",
                  nc_asprintf("Pod %s/%s may not leave: %s%s%s", pod->namespace, pod->name, budget,
                              e->answer->message[0] ? ": " : "", e->answer->message),

@@ -136,6 +136,7 @@ static inline bool nc_has_come(uint64_t now_usec, uint64_t when_usec, uint64_t *
 /* lifecycle.c */
 void nc_life_enter(struct nc_life *l, enum nc_life_phase phase);
 uint64_t nc_life_later(uint64_t a, uint64_t b); /* a + b, at most UINT64_MAX */
+/* N3: what is dated by EC2's clock, on ours, and back. */
 static inline uint64_t nc_life_own_time(const struct nc_life *l, uint64_t ec2_usec) {
     return nc_life_shift(ec2_usec, -l->clock_offset_usec);
 }
@@ -194,9 +195,12 @@ void nc_life_start_hooks(struct nc_life *l, uint64_t *next_usec, struct nc_life_
 void nc_life_observe_hook(struct nc_life *l, const struct nc_life_event *e,
                           struct nc_life_actions *out);
 struct nc_value *nc_life_save_hooks(const struct nc_life *l); /* NULL = none was started */
-/* `clock_offset_usec`: of the clock by which they were saved. */
-bool nc_life_load_hooks(const struct nc_value *v, int64_t clock_offset_usec,
-                        struct nc_life_hook *hooks);
+bool nc_life_load_hooks(const struct nc_value *v, struct nc_life *l);
+
+/* lifecycle-state.c: a time as a decimal text; a moment, on our own clock again. */
+void nc_life_set_usec(struct nc_value *v, const char *key, uint64_t usec);
+bool nc_life_get_moment(const struct nc_value *v, const char *key, const struct nc_life *l,
+                        uint64_t *ret);
 
 /* lifecycle-write.c */
 bool nc_life_keeps_cordon(const struct nc_life *l); /* a Node that goes stays cordoned */

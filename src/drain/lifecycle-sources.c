@@ -8,7 +8,7 @@
 
 #include "lifecycle-priv.h"
 
-#define SHUTDOWN_MARGIN_PART 10 /* logind gives seconds, not minutes */
+#define SHUTDOWN_MARGIN_PART 10 /* N2: logind gives seconds, not minutes */
 
 bool nc_life_notice_equal(const struct nc_notice *a, const struct nc_notice *b) {
     return a->source == b->source && strcmp(a->id, b->id) == 0 && strcmp(a->action, b->action) == 0
@@ -27,11 +27,6 @@ static struct nc_notice with_deadline(const struct nc_life *l, const struct nc_n
         with.deadline_usec = nc_life_ec2_time(
             l, nc_life_later(noticed_usec, l->rules.drain.autoscaling_deadline_usec));
     return with;
-}
-
-/* When the machine goes; 0 = it is not known. */
-static uint64_t deadline_of(const struct nc_life *l, const struct nc_life_source *s) {
-    return s->ends_usec ? s->ends_usec : nc_life_own_time(l, s->notice.deadline_usec);
 }
 
 void nc_life_update_deadlines(struct nc_life *l) {
@@ -92,7 +87,7 @@ static enum nc_policy at_most(enum nc_policy p, enum nc_policy cap) {
     return p < cap ? p : cap;
 }
 
-/* The policy of one source, as it counts now: IGNORE where it is not active. */
+/* The policy of one source, as it counts now (N1, N4): IGNORE where it is not active. */
 static enum nc_policy policy_of(const struct nc_life *l, enum nc_source source,
                                 uint64_t *next_usec) {
     const struct nc_life_source *s = &l->sources[source];
@@ -113,7 +108,8 @@ static enum nc_policy policy_of(const struct nc_life *l, enum nc_source source,
 
 uint64_t nc_life_force_delete_at(const struct nc_life *l, enum nc_source source) {
     const struct nc_life_source *s = &l->sources[source];
-    const uint64_t deadline_usec = deadline_of(l, s);
+    const uint64_t deadline_usec =
+        s->ends_usec ? s->ends_usec : nc_life_own_time(l, s->notice.deadline_usec);
     uint64_t margin_usec = l->rules.drain.margin_usec;
 
     if (!deadline_usec || s->notice.is_force_delete_time)

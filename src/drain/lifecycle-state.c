@@ -15,7 +15,7 @@
 
 #define CLOCK_OFFSET_MAX_USEC ((int64_t)1 << 52) /* a century and more */
 
-static void set_usec(struct nc_value *v, const char *key, uint64_t usec) {
+void nc_life_set_usec(struct nc_value *v, const char *key, uint64_t usec) {
     char text[24];
 
     (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)usec);
@@ -30,11 +30,11 @@ static struct nc_value *save_source(const struct nc_life *l, const struct nc_lif
     nc_value_set_string(v, "action", s->notice.action);
     nc_value_set_string(v, "reason", s->notice.reason);
     nc_value_set_int(v, "policy", (int64_t)s->notice.policy);
-    set_usec(v, "deadline", s->notice.deadline_usec);
+    nc_life_set_usec(v, "deadline", s->notice.deadline_usec);
     nc_value_set_bool(v, "last_moment", s->notice.is_force_delete_time);
-    set_usec(v, "begin", s->notice.begin_usec);
-    set_usec(v, "noticed", nc_life_ec2_time(l, s->noticed_usec));
-    set_usec(v, "window", s->window_usec);
+    nc_life_set_usec(v, "begin", s->notice.begin_usec);
+    nc_life_set_usec(v, "noticed", nc_life_ec2_time(l, s->noticed_usec));
+    nc_life_set_usec(v, "window", s->window_usec);
     nc_value_set_bool(v, "announced", s->is_announced);
     return v;
 }
@@ -48,13 +48,13 @@ static struct nc_value *save_node(const struct nc_life *l) {
         struct nc_value *signal = nc_value_new(NC_VALUE_MAP);
         nc_value_set_string(signal, "source", nc_source_name((enum nc_source)l->signalled.source));
         nc_value_set_string(signal, "id", l->signalled.id);
-        set_usec(signal, "deadline", l->signalled.deadline_usec);
+        nc_life_set_usec(signal, "deadline", l->signalled.deadline_usec);
         nc_value_set(v, "signalled", signal);
     }
     nc_value_set_bool(v, "is_cordoned", l->is_cordon_done && !l->is_cordon_refused);
     nc_value_set_bool(v, "is_foreign", l->is_foreign);
-    set_usec(v, "cordoned", nc_life_ec2_time(l, l->cordoned_usec));
-    set_usec(v, "drained", nc_life_ec2_time(l, l->drained_usec));
+    nc_life_set_usec(v, "cordoned", nc_life_ec2_time(l, l->cordoned_usec));
+    nc_life_set_usec(v, "drained", nc_life_ec2_time(l, l->drained_usec));
     for (int m = 1; m < _NC_LIFE_MILESTONE_MAX; m++)
         if (l->has_announced[m])
             nc_value_push(announced, nc_value_new_int(m));
@@ -72,9 +72,9 @@ struct nc_value *nc_life_save(const struct nc_life *l) {
             nc_value_push(sources, save_source(l, &l->sources[i]));
     nc_value_set_int(v, "clock_offset", l->clock_offset_usec);
     nc_value_set_string(v, "phase", nc_life_phase_name(l->phase));
-    set_usec(v, "since", nc_life_ec2_time(l, l->since_usec));
+    nc_life_set_usec(v, "since", nc_life_ec2_time(l, l->since_usec));
     if (l->evicting_usec)
-        set_usec(v, "evicting", nc_life_ec2_time(l, l->evicting_usec));
+        nc_life_set_usec(v, "evicting", nc_life_ec2_time(l, l->evicting_usec));
     nc_value_set(v, "sources", sources);
     nc_value_set(v, "node", save_node(l));
     if (hooks)
@@ -88,9 +88,8 @@ static bool get_usec(const struct nc_value *v, const char *key, uint64_t *ret) {
     return text && nc_parse_u64(text, ret) == 0;
 }
 
-/* A moment, on our own clock. */
-static bool get_moment(const struct nc_value *v, const char *key, const struct nc_life *l,
-                       uint64_t *ret) {
+bool nc_life_get_moment(const struct nc_value *v, const char *key, const struct nc_life *l,
+                        uint64_t *ret) {
     uint64_t usec;
 
     if (!get_usec(v, key, &usec))
@@ -162,7 +161,8 @@ static bool load_source(const struct nc_value *v, struct nc_life *l) {
         || policy->type != NC_VALUE_INT || policy->integer < 0 || policy->integer > NC_POLICY_DRAIN
         || !get_usec(v, "deadline", &n->deadline_usec)
         || !get_bool(v, "last_moment", &n->is_force_delete_time)
-        || !get_usec(v, "begin", &n->begin_usec) || !get_moment(v, "noticed", l, &s.noticed_usec)
+        || !get_usec(v, "begin", &n->begin_usec)
+        || !nc_life_get_moment(v, "noticed", l, &s.noticed_usec)
         || !get_usec(v, "window", &s.window_usec) || !get_bool(v, "announced", &s.is_announced))
         return false;
     n->policy = (enum nc_policy)policy->integer;
@@ -202,32 +202,24 @@ static bool load_node(const struct nc_value *v, struct nc_life *l) {
            && load_signal(nc_value_get(v, "signalled"), &l->signalled)
            && get_bool(v, "is_cordoned", &l->is_cordon_done)
            && get_bool(v, "is_foreign", &l->is_foreign)
-           && get_moment(v, "cordoned", l, &l->cordoned_usec)
-           && get_moment(v, "drained", l, &l->drained_usec)
+           && nc_life_get_moment(v, "cordoned", l, &l->cordoned_usec)
+           && nc_life_get_moment(v, "drained", l, &l->drained_usec)
            && load_announced(nc_value_get(v, "said"), l->has_announced);
 }
 
 static bool load(const struct nc_value *v, struct nc_life *l) {
     const struct nc_value *sources = nc_value_get(v, "sources");
 
-    if (nc_value_get(v, "evicting") && !get_moment(v, "evicting", l, &l->evicting_usec))
+    if (nc_value_get(v, "evicting") && !nc_life_get_moment(v, "evicting", l, &l->evicting_usec))
         return false;
-    if (!get_phase(v, &l->phase) || !get_moment(v, "since", l, &l->since_usec) || !sources
+    if (!get_phase(v, &l->phase) || !nc_life_get_moment(v, "since", l, &l->since_usec) || !sources
         || sources->type != NC_VALUE_LIST || !load_node(nc_value_get(v, "node"), l)
-        || !nc_life_load_hooks(nc_value_get(v, "hooks"), l->clock_offset_usec, l->hooks))
+        || !nc_life_load_hooks(nc_value_get(v, "hooks"), l))
         return false;
     for (size_t i = 0; i < sources->n; i++)
         if (!load_source(sources->items[i], l))
             return false;
     return true;
-}
-
-static void restore_sources(struct nc_life *l, const struct nc_life *saved, bool same_boot) {
-    for (size_t i = 0; i < _NC_SOURCE_MAX; i++)
-        if (saved->sources[i].is_active && (same_boot || i == NC_SOURCE_OPERATOR)) {
-            l->sources[i] = saved->sources[i];
-            l->notices[i] = saved->sources[i].notice;
-        }
 }
 
 int nc_life_load(struct nc_life *l, const struct nc_value *saved, bool same_boot,
@@ -237,7 +229,11 @@ int nc_life_load(struct nc_life *l, const struct nc_value *saved, bool same_boot
     if (!get_clock_offset(saved, same_boot, &s.clock_offset_usec) || !load(saved, &s))
         return -EBADMSG;
     l->clock_offset_usec = s.clock_offset_usec;
-    restore_sources(l, &s, same_boot);
+    for (size_t i = 0; i < _NC_SOURCE_MAX; i++)
+        if (s.sources[i].is_active && (same_boot || i == NC_SOURCE_OPERATOR)) {
+            l->sources[i] = s.sources[i];
+            l->notices[i] = s.sources[i].notice;
+        }
     if (!same_boot)
         return 0;
     l->phase = s.phase;

@@ -20,6 +20,7 @@ static bool is_ignored(const struct nc_life *l) {
     return l->in_force.policy < NC_POLICY_REPORT;
 }
 
+/* N9 */
 bool nc_life_keeps_cordon(const struct nc_life *l) {
     return l->node.is_deleting || l->node.has_disrupted_taint;
 }
@@ -38,7 +39,7 @@ static bool has_conditions_to_undo(const struct nc_life *l) {
            && (l->node.is_pending_true || l->node.is_drained_true);
 }
 
-/* After a restart a source that was not observed yet may still be active. */
+/* N10: after a restart a source that was not observed yet may still be active. */
 static bool may_undo(const struct nc_life *l) {
     return l->node.exists && nc_life_all_observed(l);
 }
@@ -62,8 +63,8 @@ static bool is_foreign_lifted(const struct nc_life *l) {
            && !l->node.has_cordon_record;
 }
 
-/* Under a deadline a node that takes pods again takes them to their end. Whoever lifts the cordon
- * twice means it. */
+/* N8: under a deadline a node that takes pods again takes them to their end. Whoever lifts the
+ * cordon twice means it. */
 static bool is_lifted(const struct nc_life *l) {
     return l->in_force.t_usec && l->is_cordon_done && !l->is_cordon_refused && !l->is_foreign
            && !l->has_announced[NC_LIFE_MILESTONE_RECORDONED] && l->node.is_complete
@@ -183,6 +184,7 @@ void nc_life_refresh_node(struct nc_life *l, uint64_t *next_usec, struct nc_life
     nc_wake_at(nc_life_later(l->now_usec, pause_usec), next_usec); /* an answer may get lost */
 }
 
+/* N7: a foreign cordon is not claimed. */
 static void fill_cordon(const struct nc_life *l, struct nc_node_write *w) {
     const bool is_foreign = l->node.is_unschedulable && !l->node.has_cordon_record;
 
@@ -277,8 +279,8 @@ static bool update_progress(struct nc_life *l, uint64_t *next_usec) {
     return is_news && nc_has_come(l->now_usec, l->tries[NC_WRITE_PROGRESS].next_usec, next_usec);
 }
 
-/* Of those that are due, the one that was tried longest ago: one that fails again and again keeps
- * no other from its turn. */
+/* N6. Of those that are due, the one that was tried longest ago: one that fails again and again
+ * keeps no other from its turn. */
 void nc_life_write(struct nc_life *l, uint64_t *next_usec, struct nc_life_actions *out) {
     enum nc_node_write_kind next = NC_WRITE_NONE;
 

@@ -101,6 +101,7 @@ static void observe_node(struct nc_life *l, const struct nc_life_event *e,
     l->is_node_seen = true;
 }
 
+/* N13, N14 */
 static void lose_node(struct nc_life *l, const struct nc_life_event *e,
                       struct nc_life_actions *out) {
     if (e->is_anothers)
