@@ -14,7 +14,7 @@
 #include "nc/kube-control.h"
 #include "settings.h"
 
-/* api-config.c: the way to the API server, a kubeconfig or what a pod is given. */
+/* api-config.c: the connection to the API server: of a kubeconfig, or what a pod is given. */
 struct nc_api_config {
     struct nc_kubeconfig config;
     char *ca_pem;

@@ -127,8 +127,8 @@ static void set_pods(struct nc_value *v, const struct nc_life_view *view, const 
     struct nc_value *blocked = nc_value_new(NC_VALUE_LIST), *others = nc_value_new(NC_VALUE_LIST);
     const size_t room = nc_drain_count(d);
     nc_auto_free struct nc_drain_line *lines = nc_calloc(room + 1, sizeof(*lines));
-    const size_t n = nc_drain_lines(d, &view->drain_rules, nc_life_shift(now_usec, -offset_usec),
-                                    lines, room);
+    const size_t n =
+        nc_drain_lines(d, &view->drain_rules, nc_life_shift(now_usec, -offset_usec), lines, room);
 
     for (size_t i = 0; i < n; i++) {
         const bool holds_up = nc_pod_reason_holds_up(lines[i].verdict.reason);
