@@ -1,5 +1,5 @@
 /*
- * What came of a write: when it is tried again, what is waited for, who is told.
+ * What came of a write: when it is tried again, what is waited for, who is told. Rules C5, C8.
  */
 #include "control-priv.h"
 #include "lifecycle-action.h"

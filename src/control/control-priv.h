@@ -1,5 +1,6 @@
 /*
- * The controller's step, inside: what its files share. Rules: nc/control.h.
+ * The controller's step, inside: what its files share. Rules: docs/drain-rules.md, C1 to
+ * C19.
  *
  * Objects are kept small: a name, a few times, flags. What only a life without Karpenter needs
  * hangs on `more` of a Node and a NodeClaim, and is there only where mode == STANDALONE; lists that
@@ -353,7 +354,7 @@ struct control_node *nc_control_node(const struct nc_control *c, const char *nam
 struct control_pool *nc_control_pool(const struct nc_control *c, const char *name);
 struct control_class *nc_control_class(const struct nc_control *c, const char *name);
 
-/* The Node that belongs to a claim and the other way round, by the rule of nc/control.h: by
+/* The Node that belongs to a claim and the other way round, by rules C1 and C2: by
  * status.nodeName (and where the Node has an owner of kind NodeClaim, that must be this claim;
  * where it has none, no other claim may name the Node); before that, standalone, by providerID and
  * rules.identity. */

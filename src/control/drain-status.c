@@ -1,7 +1,7 @@
 /*
  * What a node says about itself: the annotation nodeclaimd.io/drain-status, which any node may fill
  * with anything. Keys and words that are not known are of a later release and are tolerated; a
- * known key of another type or size makes the whole of it unreadable.
+ * known key of another type or size makes the whole of it unreadable. Rule C3.
  */
 #include "parse.h"
 

@@ -1,6 +1,6 @@
 /*
  * Lifecycle actions of Auto Scaling groups: a group that ends an instance waits while its node
- * drains, and goes on once that has ended. Rules: nc/control.h.
+ * drains, and goes on once that has ended. Rules C14, C15.
  *
  * What a node says of itself, its drain status and its providerID, moves its own instance only: its
  * name it cannot choose. All that is remembered can be found out again, but for when a drain began

@@ -1,6 +1,6 @@
 /*
  * The lifecycle action of the Auto Scaling group of a Node's instance: what is kept of it, and what
- * it wants. Rules: nc/control.h.
+ * it wants. Rules C14, C15.
  */
 #ifndef NC_CONTROL_LIFECYCLE_ACTION_H
 #define NC_CONTROL_LIFECYCLE_ACTION_H

@@ -1,5 +1,6 @@
 /*
  * Nodes whose instance is gone: which they are, and the taint that lets their pods and volumes go.
+ * Rules C16 to C18.
  *
  * The taint makes Kubernetes delete the pods without a kubelet that has stopped them, and detach
  * their volumes. On a machine that runs it would let two write where one may. So EC2 must have

@@ -1,5 +1,6 @@
 /*
- * Nodes whose instance may be gone: what is kept of them, and what they want. Rules: nc/control.h.
+ * Nodes whose instance may be gone: what is kept of them, and what they want. Rules C16 to
+ * C18.
  */
 #ifndef NC_CONTROL_OUT_OF_SERVICE_H
 #define NC_CONTROL_OUT_OF_SERVICE_H

@@ -1,6 +1,7 @@
 /*
- * What one object may cost: so many writes at once, so many a minute. Kept as one moment, the one
- * at which a bucket that leaks would be empty again. And what is reported, which costs alike.
+ * What one object may cost: so many writes at once, so many a minute (rule C10). Kept as one
+ * moment, the one at which a bucket that leaks would be empty again. And what is reported, which
+ * costs alike.
  */
 #include "control-priv.h"
 

@@ -1,6 +1,6 @@
 /*
  * The wire from a node's notice to its NodeClaim: when a drain status is to be carried there, what
- * is missing there, and what follows from the answers.
+ * is missing there, and what follows from the answers. Rules C4 to C6.
  *
  * Bounds against a hostile node, or one whose clock is wrong: the deadline is taken as an absolute
  * time, so a node that lies or is skewed ends its own claim earlier or later, never another one;

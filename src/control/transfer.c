@@ -1,6 +1,7 @@
 /*
  * Karpenter came (back) to a cluster in which we were standalone. Our finalizer is still on claims
- * and Nodes of that time; Karpenter waits for everybody's, and nobody but us takes ours off.
+ * and Nodes of that time; Karpenter waits for everybody's, and nobody but us takes ours off. Rules
+ * C13, C19.
  *
  * A claim is released at once: what Karpenter has yet to do its own finalizer holds it for, and a
  * claim without that Karpenter leaves alone. A Node that Karpenter does not hold either is released

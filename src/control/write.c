@@ -1,5 +1,5 @@
 /*
- * Writes: who wants one, who may send one.
+ * Writes: who wants one, who may send one. Rules C7 to C11.
  *
  * Each object that changed is asked what it wants; those that want something wait in a queue, and
  * as writes in flight end the first of it is asked again and sent. So what is sent is what is

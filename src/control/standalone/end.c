@@ -1,6 +1,6 @@
 /*
  * The end of a claim that is being deleted: the request to drain, what is observed of it, the
- * instance, the finalizer.
+ * instance, the finalizer. Rules S13 to S17.
  */
 #include "nc/names.h"
 #include "nc/str.h"

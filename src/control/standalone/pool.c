@@ -1,6 +1,6 @@
 /*
  * Which claims of a NodePool are to go, and which of them now: expiry, drift, rebalance
- * recommendations, under the pool's budgets.
+ * recommendations, under the pool's budgets. Rules S8, S9.
  */
 #include "nc/str.h"
 #include "standalone-priv.h"

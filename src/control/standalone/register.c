@@ -1,6 +1,7 @@
 /*
- * Registration and initialization: what Karpenter's lifecycle controller writes, where it does not
- * run (facts: nodeclaim/lifecycle/registration.go and initialization.go of karpenter core 1.14).
+ * Registration and initialization (rules S4 to S6): what Karpenter's lifecycle controller writes,
+ * where it does not run (facts: nodeclaim/lifecycle/registration.go and initialization.go of
+ * karpenter core 1.14).
  */
 #include "nc/names.h"
 #include "nc/quantity.h"

@@ -1,5 +1,5 @@
 /*
- * What the files of the half without Karpenter share. Rules: nc/standalone.h.
+ * What the files of the half without Karpenter share. Rules: docs/drain-rules.md, S1 to S18.
  *
  * Nothing here changes an object: what is wanted follows from what is seen.
  */

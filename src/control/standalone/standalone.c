@@ -1,7 +1,8 @@
 /*
  * Where we are standalone: what a NodeClaim and its Node need next. Pure; called by the step.
  *
- * Here is the order of things; how each is put together is in the files beside this one.
+ * Here is the order of things; how each is put together is in the files beside this one. Rules S1
+ * to S3, S7, S12, S18.
  */
 #include "nc/names.h"
 #include "nc/str.h"

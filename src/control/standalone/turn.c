@@ -1,5 +1,6 @@
 /*
- * One zone at a time (rules.zone_turn_usec): whose turn it is to be disrupted voluntarily.
+ * One zone at a time (rules.zone_turn_usec): whose turn it is to be disrupted voluntarily. Rules
+ * S10, S11.
  *
  * What keeps the other zones away is on the cluster: the claims that are being disrupted, and since
  * when. Only the place in the order of the zones, and since when a zone has its turn, is remembered

@@ -1,6 +1,6 @@
 /*
  * Lifecycle actions of Auto Scaling groups: of which instance, in which order, how often, and where
- * nothing is done.
+ * nothing is done. Rules C14, C15.
  */
 #include "control-world.h"
 #include "groups.h"

@@ -1,5 +1,6 @@
 /*
- * Nodes whose instance is gone: the taint comes where EC2 says so, and nowhere else.
+ * Nodes whose instance is gone: the taint comes where EC2 says so, and nowhere else. Rules C16 to
+ * C18.
  */
 #include "control-world.h"
 #include "groups.h"

@@ -1,5 +1,5 @@
 /*
- * What nodes and clusters may send: words and objects, read strictly and capped.
+ * What nodes and clusters may send: drain statuses and objects, read strictly and capped. Rule C3.
  */
 #include "control-world.h"
 #include "groups.h"

@@ -1,5 +1,6 @@
 /*
- * From a node's word to its NodeClaim: what is relayed, in which order, how often, and to whom.
+ * From a drain status to its NodeClaim: what is relayed, in which order, how often, and to whom.
+ * Rules C1, C2, C4 to C7.
  */
 #include "control-world.h"
 #include "groups.h"

@@ -1,6 +1,6 @@
 /*
  * Replacement first: which pods wait, whose they are, what their Deployment can do; and when the
- * step requests it.
+ * step requests it. Rule C11.
  */
 #include "control-world.h"
 #include "groups.h"

@@ -1,6 +1,7 @@
 /*
  * Karpenter comes to a cluster in which the controller was standalone: what the controller once put
- * its finalizer on, and is deleted now, is released, and nothing else is touched.
+ * its finalizer on, and is deleted now, is released, and nothing else is touched. Rules C12, C13,
+ * C19.
  */
 #include "control-world.h"
 #include "groups.h"

@@ -1,5 +1,6 @@
 /*
- * Writes: how many at once, who first, how often again, and what an object may cost.
+ * Writes: how many at once, who first, how often again, and what an object may cost. Rules C7 to
+ * C10.
  */
 #include "control-world.h"
 #include "groups.h"

@@ -1,5 +1,6 @@
 /*
  * Where we are standalone: the taint, and what is disrupted voluntarily, when, and beside what.
+ * Rules S7 to S9.
  */
 #include "groups.h"
 #include "standalone-world.h"

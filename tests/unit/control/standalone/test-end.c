@@ -1,6 +1,6 @@
 /*
  * Where we are standalone: what a claim that is being deleted asks of its node, and what it
- * observes.
+ * observes. Rules S13 to S15.
  */
 #include "groups.h"
 #include "standalone-world.h"

@@ -1,5 +1,6 @@
 /*
  * Where we are standalone: the end of instance, Node and claim, once nothing is left to wait for.
+ * Rules S12, S16 to S18.
  */
 #include "groups.h"
 #include "standalone-world.h"

@@ -1,5 +1,6 @@
 /*
  * Where we are standalone: whose a claim is, its registration and initialization, its conditions.
+ * Rules S1, S3 to S6, S18.
  */
 #include "groups.h"
 #include "standalone-world.h"

@@ -1,5 +1,6 @@
 /*
- * Where zones take turns: what is disrupted voluntarily begins in one zone at a time.
+ * Where zones take turns: what is disrupted voluntarily begins in one zone at a time. Rules S10,
+ * S11.
  *
  * The first letter of a claim's name is its zone.
  */
