@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What a release says is missing from a tree, and which packages it takes: a small repository, in which one thing after the other is made
-# wrong. No file of the project names the host of a package mirror. TAP.
+# wrong. No file of the project names the host of a package mirror. And tests/check-commits, of such a repository. TAP.
 set -u
 top=$(cd "${NC_SRCDIR:-$(dirname "$0")/..}" && pwd)
 work=$(mktemp -d)
@@ -92,5 +92,16 @@ cp VERSION build/package/nodeclaimd-0.1.0.tar.xz
 is "tested packages of the same tarball are taken" "$(took)" old
 echo other >build/package/nodeclaimd-0.1.0.tar.xz
 is "those of another tarball are not" "$(took)" new
+
+# Subjects of commits count from the one on that brings the rule.
+cp "$top/tests/check-commits" tests/
+git add . && git commit -q -m "tests: check subjects"
+for subject in "drain: keep a verdict" "tests/bench: keep it" "Keep a verdict" "drain:keep it" "drain: $(printf 'x%.0s' {1..66})"; do
+    git commit -q --allow-empty -m "$subject"
+done
+is "subjects without a room, and longer ones" "$(tests/check-commits | sed 's/^failed: [0-9a-f]*/failed:/')" "failed: drain: $(printf 'x%.0s' {1..66})
+failed: drain:keep it
+failed: Keep a verdict
+3 passed, 3 failed"
 echo "1..$n"
 exit "$bad"
