@@ -123,11 +123,8 @@ extern const struct nc_imds_question nc_imds_questions[_NC_IMDS_ITEM_MAX];
 int nc_facts_parse_imds(struct nc_facts *f, enum nc_imds_item item, const char *body, size_t n,
                         struct nc_err *err);
 
-/* host.json of `--facts DIR`: {cpus, mem_total_bytes, root_fs_bytes, kubelet_version, boot_id,
- * sysctls{}, hostname, logind_inhibit_delay_usec, ecr_credential_provider_dir, ecr_folder_empty,
- * has_nvidia, containerd_version, has_nvidia_runtime, has_pause_archive, has_soci_snapshotter,
- * local_disks, local_disk_bytes, environment_services[]}; unknown keys are ignored, missing ones
- * stay unknown. And back, for --save-facts. */
+/* host.json of `--facts DIR`: the table of facts-host.c, environment_services[] and sysctls{}.
+ * Unknown keys are ignored, missing ones stay unknown. And back, for --save-facts. */
 int nc_facts_parse_host_json(struct nc_facts *f, const char *data, size_t n, struct nc_err *err);
 void nc_facts_write_host_json(const struct nc_facts *f, struct nc_buf *out);
 

@@ -16,12 +16,13 @@
 #define MAX_SYSCTLS ((size_t)256)
 #define MAX_HOST_JSON ((size_t)256 << 10)
 
-void nc_facts_free_sysctls(struct nc_sysctl *s, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        free(s[i].name);
-        free(s[i].value);
+void nc_facts_free_sysctls(struct nc_facts *f) {
+    for (size_t i = 0; i < f->n_sysctls; i++) {
+        free(f->sysctls[i].name);
+        free(f->sysctls[i].value);
     }
-    free(s);
+    free(nc_steal(&f->sysctls));
+    f->n_sysctls = 0;
 }
 
 /* Digits at *s as one number below 10000; *s moves behind them. */
@@ -86,30 +87,6 @@ static bool is_set(const struct nc_value *v) {
     return v && v->type != NC_VALUE_NULL;
 }
 
-static int read_host_number(const struct nc_value *host, const char *key, int64_t *ret,
-                            struct nc_err *err) {
-    const struct nc_value *v = nc_value_get(host, key);
-
-    if (!is_set(v))
-        return 0;
-    if (v->type != NC_VALUE_INT || v->integer < 0)
-        return wrong(err, key, "an integer that is not negative");
-    *ret = v->integer;
-    return 0;
-}
-
-static int read_host_bool(const struct nc_value *host, const char *key, bool *ret,
-                          struct nc_err *err) {
-    const struct nc_value *v = nc_value_get(host, key);
-
-    if (!is_set(v))
-        return 0;
-    if (v->type != NC_VALUE_BOOL)
-        return wrong(err, key, "true or false");
-    *ret = v->boolean;
-    return 0;
-}
-
 static bool is_line(const char *s) {
     return s[0] && strlen(s) <= 256 && nc_is_text(s, strlen(s)) && !strpbrk(s, "\r\n");
 }
@@ -122,31 +99,70 @@ static bool is_containerd_version(const char *s) {
     return nc_containerd_version_parse(s, NULL, NULL) == 0;
 }
 
-/* What the host says in one text. */
-struct host_text {
+enum field_type { NUMBER, BOOL, TEXT };
+
+/* What the host says in one value, in the order in which it is written. */
+static const struct field {
     const char *key;
-    char **place;
-    bool (*shape)(const char *);
+    size_t at; /* in struct nc_facts: an int64_t or uint64_t, a bool, or an owned string */
+    enum field_type type;
     const char *wanted;
+    bool (*shape)(const char *); /* of a text */
+} fields[] = {
+#define HOST_NUMBER(name)                                                                          \
+    { #name, offsetof(struct nc_facts, name), NUMBER, "an integer that is not negative", NULL }
+#define HOST_BOOL(key, name)                                                                       \
+    { key, offsetof(struct nc_facts, name), BOOL, "true or false", NULL }
+#define HOST_TEXT(name, shape, wanted)                                                             \
+    { #name, offsetof(struct nc_facts, name), TEXT, wanted, shape }
+    HOST_NUMBER(cpus),
+    HOST_NUMBER(mem_total_bytes),
+    HOST_NUMBER(root_fs_bytes),
+    HOST_TEXT(kubelet_version, is_version, "a kubelet version such as v1.34.4"),
+    HOST_TEXT(boot_id, is_line, "a string of one line"),
+    HOST_TEXT(hostname, nc_shape_domain, "a host name"),
+    HOST_NUMBER(logind_inhibit_delay_usec),
+    HOST_TEXT(ecr_credential_provider_dir, nc_shape_absolute_path, "an absolute path"),
+    HOST_TEXT(containerd_version, is_containerd_version, "a containerd version such as 2.1.4"),
+    HOST_BOOL("ecr_folder_empty", is_ecr_folder_empty),
+    HOST_BOOL("has_nvidia", has_nvidia),
+    HOST_BOOL("has_nvidia_runtime", has_nvidia_runtime),
+    HOST_BOOL("has_pause_archive", has_pause_archive),
+    HOST_BOOL("has_soci_snapshotter", has_soci_snapshotter),
+    HOST_NUMBER(local_disks),
+    HOST_NUMBER(local_disk_bytes),
 };
 
-static int read_host_string(const struct nc_value *host, const struct host_text *t,
-                            struct nc_err *err) {
-    const struct nc_value *v = nc_value_get(host, t->key);
-    const char *text = nc_value_string(v);
-
-    if (!is_set(v))
-        return 0;
-    if (!text || !t->shape(text))
-        return wrong(err, t->key, t->wanted);
-    free(*t->place);
-    *t->place = nc_strdup(text);
-    return 0;
+static bool is_right(const struct field *x, const struct nc_value *v) {
+    switch (x->type) {
+    case NUMBER:
+        return v->type == NC_VALUE_INT && v->integer >= 0;
+    case BOOL:
+        return v->type == NC_VALUE_BOOL;
+    case TEXT:
+        return v->type == NC_VALUE_STRING && x->shape(nc_value_string(v));
+    }
+    return false;
 }
 
-static int read_host_sysctls(const struct nc_value *host, struct nc_facts *f, struct nc_err *err) {
-    const struct nc_value *map = nc_value_get(host, "sysctls");
+static void take_field(const struct field *x, const struct nc_value *v, struct nc_facts *f) {
+    void *place = (char *)f + x->at;
 
+    switch (x->type) {
+    case NUMBER:
+        *(int64_t *)place = v->integer;
+        break;
+    case BOOL:
+        *(bool *)place = v->boolean;
+        break;
+    case TEXT:
+        free(*(char **)place);
+        *(char **)place = nc_strdup(nc_value_string(v));
+        break;
+    }
+}
+
+static int check_sysctls(const struct nc_value *map, struct nc_err *err) {
     if (!is_set(map))
         return 0;
     if (map->type != NC_VALUE_MAP || map->n > MAX_SYSCTLS)
@@ -154,89 +170,59 @@ static int read_host_sysctls(const struct nc_value *host, struct nc_facts *f, st
     for (size_t i = 0; i < map->n; i++) {
         char buffer[32];
         const char *value = nc_value_scalar_text(map->members[i].value, buffer);
-        struct nc_sysctl *s = NULL;
 
         if (!value || !is_line(value) || !is_line(map->members[i].key))
             return wrong(err, "sysctls", "a map of names to values");
-        s = nc_append(&f->sysctls, &f->n_sysctls);
-        s->name = nc_strdup(map->members[i].key);
-        s->value = nc_strdup(value);
     }
     return 0;
 }
 
-static int read_host_services(const struct nc_value *host, struct nc_strv *ret,
-                              struct nc_err *err) {
-    const struct nc_value *list = nc_value_get(host, "environment_services");
-
-    for (size_t i = 0; is_set(list) && i < list->n; i++) {
-        const char *service = nc_value_string(list->type == NC_VALUE_LIST ? list->items[i] : NULL);
-        if (!service || !nc_shape_environment_service(service))
-            return wrong(err, "environment_services", "a list of names of services");
-        nc_strv_add_once(ret, service);
-    }
-    return is_set(list) && list->type != NC_VALUE_LIST
-               ? wrong(err, "environment_services", "a list of names of services")
-               : 0;
-}
-
-static int read_host(struct nc_facts *f, const struct nc_value *host, struct nc_err *err) {
-    const struct host_text texts[] = {
-        {"kubelet_version", &f->kubelet_version, is_version, "a kubelet version such as v1.34.4"},
-        {"boot_id", &f->boot_id, is_line, "a string of one line"},
-        {"hostname", &f->hostname, nc_shape_domain, "a host name"},
-        {"ecr_credential_provider_dir", &f->ecr_credential_provider_dir, nc_shape_absolute_path,
-         "an absolute path"},
-        {"containerd_version", &f->containerd_version, is_containerd_version,
-         "a containerd version such as 2.1.4"},
-    };
-    const struct {
-        const char *key;
-        bool *place;
-    } bools[] = {{"ecr_folder_empty", &f->is_ecr_folder_empty},
-                 {"has_nvidia", &f->has_nvidia},
-                 {"has_nvidia_runtime", &f->has_nvidia_runtime},
-                 {"has_pause_archive", &f->has_pause_archive},
-                 {"has_soci_snapshotter", &f->has_soci_snapshotter}};
-    int64_t delay = (int64_t)f->logind_inhibit_delay_usec;
-    int r = read_host_number(host, "cpus", &f->cpus, err);
-
-    if (r >= 0)
-        r = read_host_number(host, "mem_total_bytes", &f->mem_total_bytes, err);
-    if (r >= 0)
-        r = read_host_number(host, "root_fs_bytes", &f->root_fs_bytes, err);
-    if (r >= 0)
-        r = read_host_number(host, "logind_inhibit_delay_usec", &delay, err);
-    if (r >= 0)
-        r = read_host_number(host, "local_disks", &f->local_disks, err);
-    if (r >= 0)
-        r = read_host_number(host, "local_disk_bytes", &f->local_disk_bytes, err);
-    if (r >= 0)
-        r = read_host_services(host, &f->environment_services, err);
-    for (size_t i = 0; r >= 0 && i < NC_ARRAY_SIZE(texts); i++)
-        r = read_host_string(host, &texts[i], err);
-    for (size_t i = 0; r >= 0 && i < NC_ARRAY_SIZE(bools); i++)
-        r = read_host_bool(host, bools[i].key, bools[i].place, err);
-    if (r >= 0)
-        r = read_host_sysctls(host, f, err);
-    if (r < 0)
-        return r;
-    f->logind_inhibit_delay_usec = (uint64_t)delay;
-    f->has_ecr_credential_provider = f->ecr_credential_provider_dir != NULL;
-    return 0;
-}
-
-/* Moves the host half of `from` over that of `f`, where it was given. */
-static void adopt_text(char **into, char **from) {
-    if (!*from)
+static void take_sysctls(const struct nc_value *map, struct nc_facts *f) {
+    if (!is_set(map) || map->n == 0)
         return;
-    free(*into);
-    *into = nc_steal(from);
+    nc_facts_free_sysctls(f);
+    for (size_t i = 0; i < map->n; i++) {
+        char buffer[32];
+        struct nc_sysctl *s = nc_append(&f->sysctls, &f->n_sysctls);
+
+        s->name = nc_strdup(map->members[i].key);
+        s->value = nc_strdup(nc_value_scalar_text(map->members[i].value, buffer));
+    }
+}
+
+static int check_services(const struct nc_value *list, struct nc_err *err) {
+    bool right = !is_set(list) || list->type == NC_VALUE_LIST;
+
+    for (size_t i = 0; right && is_set(list) && i < list->n; i++) {
+        const char *service = nc_value_string(list->items[i]);
+        right = service && nc_shape_environment_service(service);
+    }
+    return right ? 0 : wrong(err, "environment_services", "a list of names of services");
+}
+
+static void take_services(const struct nc_value *list, struct nc_facts *f) {
+    if (!is_set(list) || list->n == 0)
+        return;
+    nc_strv_done(&f->environment_services);
+    for (size_t i = 0; i < list->n; i++)
+        nc_strv_add_once(&f->environment_services, nc_value_string(list->items[i]));
+}
+
+static int check_host(const struct nc_value *host, struct nc_err *err) {
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < NC_ARRAY_SIZE(fields); i++) {
+        const struct nc_value *v = nc_value_get(host, fields[i].key);
+        if (is_set(v) && !is_right(&fields[i], v))
+            r = wrong(err, fields[i].key, fields[i].wanted);
+    }
+    if (r == 0)
+        r = check_services(nc_value_get(host, "environment_services"), err);
+    return r < 0 ? r : check_sysctls(nc_value_get(host, "sysctls"), err);
 }
 
 int nc_facts_parse_host_json(struct nc_facts *f, const char *data, size_t n, struct nc_err *err) {
     nc_auto_value struct nc_value *host = NULL;
-    struct nc_facts taken = *f;
     int r = 0;
 
     if (n > MAX_HOST_JSON)
@@ -249,60 +235,36 @@ int nc_facts_parse_host_json(struct nc_facts *f, const char *data, size_t n, str
     }
     if (host->type != NC_VALUE_MAP)
         return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "host.json: must be an object");
-    taken.kubelet_version = taken.boot_id = taken.hostname = taken.ecr_credential_provider_dir =
-        taken.containerd_version = NULL;
-    taken.sysctls = NULL;
-    taken.n_sysctls = 0;
-    taken.environment_services = (struct nc_strv)NC_STRV_INIT;
-    r = read_host(&taken, host, err);
-    if (r >= 0) {
-        f->cpus = taken.cpus;
-        f->mem_total_bytes = taken.mem_total_bytes;
-        f->root_fs_bytes = taken.root_fs_bytes;
-        f->logind_inhibit_delay_usec = taken.logind_inhibit_delay_usec;
-        f->has_nvidia = taken.has_nvidia;
-        f->is_ecr_folder_empty = taken.is_ecr_folder_empty;
-        f->has_nvidia_runtime = taken.has_nvidia_runtime;
-        f->has_pause_archive = taken.has_pause_archive;
-        f->has_soci_snapshotter = taken.has_soci_snapshotter;
-        f->local_disks = taken.local_disks;
-        f->local_disk_bytes = taken.local_disk_bytes;
-        if (taken.environment_services.n > 0) {
-            nc_strv_done(&f->environment_services);
-            f->environment_services = taken.environment_services;
-            taken.environment_services = (struct nc_strv)NC_STRV_INIT;
-        }
-        adopt_text(&f->kubelet_version, &taken.kubelet_version);
-        adopt_text(&f->boot_id, &taken.boot_id);
-        adopt_text(&f->hostname, &taken.hostname);
-        adopt_text(&f->ecr_credential_provider_dir, &taken.ecr_credential_provider_dir);
-        adopt_text(&f->containerd_version, &taken.containerd_version);
-        f->has_ecr_credential_provider = f->ecr_credential_provider_dir != NULL;
-        if (taken.sysctls) {
-            nc_facts_free_sysctls(f->sysctls, f->n_sysctls);
-            f->sysctls = nc_steal(&taken.sysctls);
-            f->n_sysctls = taken.n_sysctls;
-            taken.n_sysctls = 0;
-        }
+    r = check_host(host, err);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(fields); i++) {
+        const struct nc_value *v = nc_value_get(host, fields[i].key);
+        if (is_set(v))
+            take_field(&fields[i], v, f);
     }
-    free(taken.kubelet_version);
-    free(taken.boot_id);
-    free(taken.hostname);
-    nc_strv_done(&taken.environment_services);
-    free(taken.ecr_credential_provider_dir);
-    free(taken.containerd_version);
-    nc_facts_free_sysctls(taken.sysctls, taken.n_sysctls);
-    return r;
+    take_services(nc_value_get(host, "environment_services"), f);
+    take_sysctls(nc_value_get(host, "sysctls"), f);
+    f->has_ecr_credential_provider = f->ecr_credential_provider_dir != NULL;
+    return 0;
 }
 
-static void set_number(struct nc_value *host, const char *key, int64_t n) {
-    if (n > 0)
-        nc_value_set_int(host, key, n);
-}
+static void write_field(const struct field *x, const struct nc_facts *f, struct nc_value *host) {
+    const void *place = (const char *)f + x->at;
 
-static void set_text(struct nc_value *host, const char *key, const char *text) {
-    if (text)
-        nc_value_set_string(host, key, text);
+    switch (x->type) {
+    case NUMBER:
+        if (*(const int64_t *)place > 0)
+            nc_value_set_int(host, x->key, *(const int64_t *)place);
+        break;
+    case BOOL:
+        nc_value_set_bool(host, x->key, *(const bool *)place);
+        break;
+    case TEXT:
+        if (*(char *const *)place)
+            nc_value_set_string(host, x->key, *(char *const *)place);
+        break;
+    }
 }
 
 static void set_services(struct nc_value *host, const struct nc_strv *services) {
@@ -320,22 +282,8 @@ void nc_facts_write_host_json(const struct nc_facts *f, struct nc_buf *out) {
     nc_auto_value struct nc_value *host = nc_value_new(NC_VALUE_MAP);
     struct nc_value *sysctls = nc_value_new(NC_VALUE_MAP);
 
-    set_number(host, "cpus", f->cpus);
-    set_number(host, "mem_total_bytes", f->mem_total_bytes);
-    set_number(host, "root_fs_bytes", f->root_fs_bytes);
-    set_text(host, "kubelet_version", f->kubelet_version);
-    set_text(host, "boot_id", f->boot_id);
-    set_text(host, "hostname", f->hostname);
-    set_number(host, "logind_inhibit_delay_usec", (int64_t)f->logind_inhibit_delay_usec);
-    set_text(host, "ecr_credential_provider_dir", f->ecr_credential_provider_dir);
-    set_text(host, "containerd_version", f->containerd_version);
-    nc_value_set_bool(host, "ecr_folder_empty", f->is_ecr_folder_empty);
-    nc_value_set_bool(host, "has_nvidia", f->has_nvidia);
-    nc_value_set_bool(host, "has_nvidia_runtime", f->has_nvidia_runtime);
-    nc_value_set_bool(host, "has_pause_archive", f->has_pause_archive);
-    nc_value_set_bool(host, "has_soci_snapshotter", f->has_soci_snapshotter);
-    set_number(host, "local_disks", f->local_disks);
-    set_number(host, "local_disk_bytes", f->local_disk_bytes);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(fields); i++)
+        write_field(&fields[i], f, host);
     set_services(host, &f->environment_services);
     for (size_t i = 0; i < f->n_sysctls; i++)
         nc_value_set_string(sysctls, f->sysctls[i].name, f->sysctls[i].value);

@@ -6,6 +6,6 @@
 
 #include "nc/facts.h"
 
-void nc_facts_free_sysctls(struct nc_sysctl *s, size_t n);
+void nc_facts_free_sysctls(struct nc_facts *f);
 
 #endif

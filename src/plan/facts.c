@@ -58,7 +58,7 @@ void nc_facts_done(struct nc_facts *f) {
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(owned); i++)
         free(owned[i]);
-    nc_facts_free_sysctls(f->sysctls, f->n_sysctls);
+    nc_facts_free_sysctls(f);
     nc_strv_done(&f->environment_services);
     *f = (struct nc_facts)NC_FACTS_INIT;
 }
