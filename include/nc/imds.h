@@ -62,6 +62,9 @@ struct nc_imds_batch *nc_imds_batch_cancel(struct nc_imds_batch *b); /* NULL in,
 /* The same for one-shot programs: blocks in the loop until all have ended, in place of `done`. */
 int nc_imds_fetch(struct nc_imds *i, struct nc_imds_batch_call call, struct nc_err *err);
 
+/* The path of an item with its argument in place of the %s; owned. */
+int nc_imds_path(enum nc_imds_item item, const char *argument, char **ret, struct nc_err *err);
+
 /* One-shot programs: turns the loop until *done; -EINTR where it was asked to exit meanwhile. */
 int nc_imds_wait(struct nc_imds *i, const bool *done, struct nc_err *err);
 

@@ -42,8 +42,7 @@ static void on_fetched(void *userdata, const struct nc_imds_answer *answer) {
     call.done(call.userdata, &err);
 }
 
-/* The path of an item with its argument in place. */
-static int make_path(enum nc_imds_item item, const char *argument, char **ret, struct nc_err *err) {
+int nc_imds_path(enum nc_imds_item item, const char *argument, char **ret, struct nc_err *err) {
     const char *path = nc_imds_questions[item].path;
     const char *at = strstr(path, "%s");
 
@@ -65,7 +64,7 @@ static int make_path(enum nc_imds_item item, const char *argument, char **ret, s
 
 static int start_item(struct nc_imds_batch *b, enum nc_imds_item item, struct nc_err *err) {
     nc_auto_free char *path = NULL;
-    int r = make_path(item, b->call.args ? b->call.args[item] : NULL, &path, err);
+    int r = nc_imds_path(item, b->call.args ? b->call.args[item] : NULL, &path, err);
     const struct nc_imds_call call = {.path = path,
                                       .max_bytes = nc_imds_questions[item].max,
                                       .timeout_usec = b->call.timeout_usec,

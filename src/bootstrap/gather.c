@@ -51,22 +51,14 @@ int nc_gather_open(struct nc_gather *g, struct nc_app *app, struct nc_err *err) 
 
 /* --- answers */
 
-/* The question's path with its %s, if it has one, filled in. */
-static char *imds_path(enum nc_imds_item item, const char *arg) {
-    const char *path = nc_imds_questions[item].path;
-    const char *hole = strstr(path, "%s");
-
-    return hole ? nc_asprintf("%.*s%s%s", (int)(hole - path), path, arg, hole + 2)
-                : nc_strdup(path);
-}
-
 static int read_recorded(struct nc_gather *g, enum nc_imds_item item, const char *arg,
                          struct nc_err *err) {
     struct nc_imds_answer *a = &g->answers[item];
     nc_auto_free char *relative = NULL, *path = NULL;
-    int r;
+    int r = nc_imds_path(item, arg, &relative, err);
 
-    relative = imds_path(item, arg);
+    if (r < 0)
+        return r;
     path = nc_asprintf("%s/imds%s", g->folder, relative);
     r = nc_file_read(path, nc_imds_questions[item].max, &a->body, NULL);
     if (r == -ENOENT) {
@@ -100,8 +92,7 @@ int nc_gather_answers(struct nc_gather *g, unsigned items,
             err);
     for (unsigned i = 0; i < _NC_IMDS_ITEM_MAX; i++)
         if (missing & (1u << i)) {
-            const int r =
-                read_recorded(g, (enum nc_imds_item)i, args && args[i] ? args[i] : "", err);
+            const int r = read_recorded(g, (enum nc_imds_item)i, args ? args[i] : NULL, err);
             if (r < 0)
                 return r;
         }
@@ -346,7 +337,9 @@ int nc_gather_save(const struct nc_gather *g, const char *folder, struct nc_err 
         int r;
         if (a->status != 200 || i == NC_IMDS_CREDENTIALS || i == NC_IMDS_ROLE)
             continue;
-        relative = imds_path((enum nc_imds_item)i, g->facts.mac);
+        r = nc_imds_path((enum nc_imds_item)i, g->facts.mac, &relative, err);
+        if (r < 0)
+            return r;
         path = nc_asprintf("%s/imds%s", folder, relative);
         r = nc_file_write(path, a->body.data, a->body.len, i == NC_IMDS_USER_DATA ? 0600 : 0644,
                           err);
