@@ -15,9 +15,6 @@
 
 /* ---- writes */
 
-/* What an answer to an action means. A uid that is another one's is MISSING, whatever was asked. */
-enum nc_control_answer nc_control_answer_of(const struct nc_kube_status *status);
-
 /* How an action ended; `userdata` is the caller's. */
 struct nc_control_sent {
     uint64_t id; /* the action's */

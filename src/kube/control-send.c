@@ -38,7 +38,8 @@ static bool is_about_uid(const struct nc_kube_status *s) {
            || (s->http == 422 && strstr(s->message, "metadata.uid: Invalid value"));
 }
 
-enum nc_control_answer nc_control_answer_of(const struct nc_kube_status *s) {
+/* What an answer to an action means. A uid that is another one's is MISSING, whatever was asked. */
+static enum nc_control_answer answer_of(const struct nc_kube_status *s) {
     if (s->http >= 200 && s->http <= 299)
         return NC_CONTROL_DONE;
     if (is_about_uid(s))
@@ -62,7 +63,7 @@ static void on_sent(void *userdata, const struct nc_value *object,
     static const struct nc_err none = NC_ERR_INIT;
     nc_auto_free struct sent *s = userdata;
     const bool is_event = s->verb == NC_CONTROL_EMIT_EVENT; /* whose answer is thrown away */
-    const enum nc_control_answer meant = nc_control_answer_of(status);
+    const enum nc_control_answer meant = answer_of(status);
     const bool is_done = (err->class == NC_ERR_NONE && (object || is_event))
                          || (is_event && nc_event_exists(status));
     struct nc_err bare = NC_ERR_INIT;

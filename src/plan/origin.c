@@ -95,7 +95,8 @@ void nc_reasons_set(struct nc_reasons *r, const char *path, const char *text) {
     *reason = (struct nc_reason){nc_strdup(path), nc_strdup(text)};
 }
 
-const char *nc_reasons_get(const struct nc_reasons *r, const char *path) {
+/* "built-in default" where none was put. */
+static const char *reason_of(const struct nc_reasons *r, const char *path) {
     for (size_t i = r->n; i > 0; i--)
         if (nc_streq(r->v[i - 1].path, path))
             return r->v[i - 1].text;
@@ -166,7 +167,7 @@ static char *layer_origin(const struct search *s, size_t layer, const char *path
         return flag_origin(s, top, mark);
     if (layer == 1)
         return user_origin(s, mark);
-    return nc_strdup(nc_reasons_get(s->layers->reasons, path));
+    return nc_strdup(reason_of(s->layers->reasons, path));
 }
 
 /* A map of the user's does not replace the base's: its members are distinguished one by one. */
@@ -239,7 +240,7 @@ static char *tree_origin(const struct walk *w, const char *path, struct nc_mark 
     nc_auto_free char *place = NULL;
 
     if (mark.source == 0 && mark.line == 0)
-        return nc_strdup(t->reasons ? nc_reasons_get(t->reasons, path) : "built-in default");
+        return nc_strdup(t->reasons ? reason_of(t->reasons, path) : "built-in default");
     if (!t->within)
         return nc_origin_mark(t->docs, mark);
     place = nc_origin_mark(t->docs, (struct nc_mark){.source = mark.source});

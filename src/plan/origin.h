@@ -40,8 +40,6 @@ struct nc_reasons {
 };
 
 void nc_reasons_set(struct nc_reasons *r, const char *path, const char *text);
-const char *nc_reasons_get(const struct nc_reasons *r,
-                           const char *path); /* "built-in default" where none was put */
 void nc_reasons_done(struct nc_reasons *r);
 
 /* kubelet's configuration, layer by layer; user and flags may be NULL. */
