@@ -37,20 +37,12 @@ static void free_secret_value(struct nc_value **v) {
     nc_value_free(*v);
 }
 
-static bool is_token(const char *s, size_t max) {
-    const size_t n = strlen(s);
-
-    for (size_t k = 0; k < n; k++)
-        if (s[k] <= ' ' || s[k] > '~')
-            return false;
-    return n > 0 && n <= max;
-}
-
 static int read_credential(const struct nc_value *v, const char *key, size_t max, char **ret,
                            struct nc_err *err) {
     const char *text = nc_value_get_string(v, key);
+    const size_t n = text ? strlen(text) : 0;
 
-    if (!text || !is_token(text, max))
+    if (n == 0 || n > max || !nc_is_visible(text, n))
         return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG,
                           "role credentials: %s is missing or no key", key);
     *ret = nc_strdup(text);

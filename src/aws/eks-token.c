@@ -20,12 +20,7 @@
 
 /* The name becomes a header of the verifier's request. */
 static bool is_cluster_name(const char *s) {
-    if (!s || !*s || strlen(s) > 256)
-        return false;
-    for (; *s; s++)
-        if (*s <= ' ' || *s > '~')
-            return false;
-    return true;
+    return s && *s && strlen(s) <= 256 && nc_is_visible(s, strlen(s));
 }
 
 static int check(const struct nc_credentials *c, const struct nc_eks_token_request *q,

@@ -102,13 +102,6 @@ int nc_imds_check(const struct nc_imds *i, const char *path, const struct nc_htt
     }
 }
 
-static bool is_token(const char *body, size_t n) {
-    for (size_t k = 0; k < n; k++)
-        if (body[k] <= ' ' || body[k] > '~')
-            return false;
-    return n > 0;
-}
-
 int nc_imds_check_token(const struct nc_imds *i, const struct nc_http_result *result,
                         struct nc_err *err) {
     static const char what[] = "imds: PUT /latest/api/token";
@@ -128,7 +121,7 @@ int nc_imds_check_token(const struct nc_imds *i, const struct nc_http_result *re
     if (result->status == 200 && is_page(result->body, result->n))
         return refuse_page(i, what, err);
     if (result->status == 200)
-        return is_token(result->body, result->n)
+        return result->n > 0 && nc_is_visible(result->body, result->n)
                    ? 0
                    : nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: invalid token in the answer",
                                 what);

@@ -290,12 +290,8 @@ static int start_token(struct nc_imds *i, uint64_t timeout_usec, struct nc_err *
 }
 
 static bool is_path(const char *path) {
-    if (!path || path[0] != '/')
-        return false;
-    for (const char *p = path; *p; p++)
-        if (*p <= ' ' || *p > '~' || *p == '#' || *p == '?' || *p == '\\')
-            return false;
-    return strlen(path) < 1024;
+    return path && path[0] == '/' && strlen(path) < 1024 && nc_is_visible(path, strlen(path))
+           && !strpbrk(path, "#?\\");
 }
 
 /* One that was kept for the next time, or a new one. */

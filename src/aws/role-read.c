@@ -16,12 +16,9 @@
 static void read_role_token(const struct nc_xml *element, const char *path, char **ret) {
     const char *text = element->text;
 
-    if (*ret || !nc_streq(element->path, path) || !*text || strlen(text) > MAX_SECRET)
-        return;
-    for (const char *p = text; *p; p++)
-        if (*p <= ' ' || *p > '~')
-            return;
-    *ret = nc_strdup(text);
+    if (!*ret && nc_streq(element->path, path) && *text && strlen(text) <= MAX_SECRET
+        && nc_is_visible(text, strlen(text)))
+        *ret = nc_strdup(text);
 }
 
 struct answer {
@@ -92,9 +89,8 @@ bool nc_role_is_container_uri(const char *uri) {
     static const char *const hosts[] = {"127.0.0.1",     "[::1]",          "localhost",
                                         "169.254.170.2", "169.254.170.23", "[fd00:ec2::23]"};
 
-    for (const char *p = uri; *p; p++)
-        if (*p <= ' ' || *p > '~' || *p == '@' || *p == '\\')
-            return false;
+    if (!nc_is_visible(uri, strlen(uri)) || strpbrk(uri, "@\\"))
+        return false;
     if (nc_starts_with(uri, "https://"))
         return true;
     if (!nc_starts_with(uri, "http://"))

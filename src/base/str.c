@@ -100,6 +100,13 @@ bool nc_is_made_of(const char *s, const char *set, size_t most) {
     return n > 0 && n <= most && s[n] == '\0';
 }
 
+bool nc_is_visible(const char *s, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (s[i] <= ' ' || s[i] > '~')
+            return false;
+    return true;
+}
+
 int nc_hex_digit(char c) {
     const char digits[] = "0123456789abcdef",
                *at = strchr(digits, c >= 'A' && c <= 'F' ? c + 32 : c);

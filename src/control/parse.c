@@ -27,11 +27,9 @@ int nc_control_parse_time(const struct nc_value *v, uint64_t *ret) {
 int nc_control_parse_token(const struct nc_value *v, size_t max, char **ret) {
     if (!v)
         return 0;
-    if (v->type != NC_VALUE_STRING)
+    if (v->type != NC_VALUE_STRING || strlen(v->text) > max
+        || !nc_is_visible(v->text, strlen(v->text)))
         return -EBADMSG;
-    for (size_t i = 0; v->text[i]; i++)
-        if (i >= max || v->text[i] <= ' ' || v->text[i] > '~')
-            return -EBADMSG;
     if (v->text[0])
         *ret = nc_strdup(v->text);
     return 0;

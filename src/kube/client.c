@@ -34,11 +34,10 @@ static int check_server(const char *server, struct nc_err *err) {
     if (!nc_starts_with(server, "https://") || strlen(server) == strlen("https://"))
         return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
                           "the API server's address must be https://HOST[:PORT]");
-    for (const char *p = server; *p; p++)
-        if (*p <= ' ' || *p > '~' || strchr("?#@\\", *p))
-            return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
-                              "the API server's address has a character that none has: "
-                              "https://HOST[:PORT] is wanted");
+    if (!nc_is_visible(server, strlen(server)) || strpbrk(server, "?#@\\"))
+        return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
+                          "the API server's address has a character that none has: "
+                          "https://HOST[:PORT] is wanted");
     return 0;
 }
 

@@ -17,13 +17,6 @@ void nc_exec_credential_done(struct nc_exec_credential *c) {
     *c = (struct nc_exec_credential){0};
 }
 
-static bool is_token(const char *s) {
-    for (const char *p = s; *p; p++)
-        if (*p <= ' ' || *p > '~')
-            return false;
-    return *s;
-}
-
 static int refuse(struct nc_err *err, const char *what) {
     return nc_err_set(err, NC_ERR_AUTH, EPROTO, "%s", what);
 }
@@ -41,7 +34,7 @@ static int read_status(const struct nc_value *tree, struct nc_exec_credential *r
         return refuse(err, "it printed a client certificate: only status.token is understood");
     if (!token)
         return refuse(err, "no status.token in what it printed");
-    if (!is_token(token))
+    if (!*token || !nc_is_visible(token, strlen(token)))
         return refuse(err, "status.token is empty, or has a character that no token has");
     if (until && until->type != NC_VALUE_NULL
         && (!nc_value_string(until) || nc_time_parse(nc_value_string(until), &ret->until_usec) < 0))

@@ -197,9 +197,8 @@ int nc_guard_form(const struct nc_kube_call *c, const char *const *methods, stru
         return nc_guard_refuse(c, err, "PATCH and the kind of the patch belong together", NULL);
     if (!c->path || c->path[0] != '/')
         return nc_guard_refuse(c, err, "a path starts with a slash", NULL);
-    for (const char *p = c->path; *p; p++)
-        if (*p <= ' ' || *p > '~' || *p == '#')
-            return nc_guard_refuse(c, err, "the path is not encoded", NULL);
+    if (!nc_is_visible(c->path, strlen(c->path)) || strchr(c->path, '#'))
+        return nc_guard_refuse(c, err, "the path is not encoded", NULL);
     return check_segments(c, err);
 }
 

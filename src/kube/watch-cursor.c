@@ -51,11 +51,8 @@ void nc_watch_cursor_done(struct nc_watch_cursor *c) {
 int nc_watch_cursor_advance(struct nc_watch_cursor *c, const char *version) {
     const size_t n = version ? strlen(version) : 0;
 
-    if (n == 0 || n >= sizeof(c->version) || nc_streq(version, "0"))
+    if (n == 0 || n >= sizeof(c->version) || nc_streq(version, "0") || !nc_is_visible(version, n))
         return -EBADMSG;
-    for (size_t i = 0; i < n; i++)
-        if (version[i] <= ' ' || version[i] > '~')
-            return -EBADMSG;
     memcpy(c->version, version, n + 1);
     c->expired = 0;
     c->is_whole = false;
