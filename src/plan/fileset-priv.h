@@ -24,4 +24,16 @@ struct nc_file *nc_fileset_add_absent(struct nc_fileset *s, const char *path);
 int nc_env_join(const struct nc_strv *const *lists, size_t n_lists, struct nc_buf *out,
                 struct nc_err *err);
 
+/* --- render-containerd.c */
+
+/* Adds what the plan has of containerd, all of NC_STAGE_CONTAINERD; nothing where there is no
+ * containerd. */
+int nc_render_containerd(const struct nc_containerd_plan *p, struct nc_fileset *s,
+                         struct nc_err *err);
+
+/* --- render-kubeconfig.c */
+
+/* Adds the kubeconfig files that the configuration's auth mode needs. */
+void nc_render_kubeconfig(const struct nc_render_input *in, struct nc_fileset *s);
+
 #endif

@@ -6,7 +6,7 @@
  * parsed when the program starts. A file on the AMI in the same form as the TSV comes first, row by
  * row: it can add a type or correct one.
  */
-#include "instance-types.h"
+#include "planner.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
  * options set a domain of their own: then only the first label is right, and EC2's name ends in the
  * region's domain all the same. So EC2 need not be asked at all where it may not be.
  */
-#include "naming.h"
+#include "planner.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -10,7 +10,6 @@
 
 #include "cidr.h"
 #include "labels.h"
-#include "naming.h"
 #include "nc/names.h"
 #include "nc/str.h"
 #include "planner.h"

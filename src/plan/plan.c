@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "instance-types.h"
 #include "kubelet.h"
 #include "labels.h"
 #include "nc/names.h"

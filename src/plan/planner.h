@@ -49,4 +49,36 @@ int nc_plan_image_pulls(struct nc_planner *s);
 /* containerd's configuration. Needs kubelet's version. */
 int nc_plan_containerd(struct nc_planner *s);
 
+/* --- naming.c: who the node is */
+
+struct nc_decided_name {
+    char *text; /* owned */
+    char from[96];
+};
+
+/* The node's name by the configured way, checked as a DNS-1123 subdomain. NC_ERR_CONFIG with a
+ * remedy where a fact is missing that the user can replace. */
+int nc_name_decide(const struct nc_facts *f, const struct nc_config *c, struct nc_decided_name *ret,
+                   struct nc_strv *warnings, struct nc_err *err);
+
+/* "aws:///AZ/INSTANCE", or the configured one. */
+int nc_provider_id_decide(const struct nc_facts *f, const struct nc_config *c,
+                          struct nc_decided_name *ret, struct nc_err *err);
+
+/* The address of the family that the services have: 0 = the family is not known. NULL where that
+ * fact is missing. Borrowed. */
+const char *nc_node_ip_of_family(const struct nc_facts *f, int family);
+
+/* --- instance-types.c: one row of an instance table file */
+
+enum nc_type_row {
+    NC_TYPE_ROW_NONE = 0, /* the file has no row of that name */
+    NC_TYPE_ROW_FOUND,
+    NC_TYPE_ROW_BAD, /* it has one, but not in the TSV's form: *ret is untouched */
+};
+
+/* Looks `name` up in the text of a table file (may be NULL with n_types 0). */
+enum nc_type_row nc_instance_type_row(const char *types, size_t n_types, const char *name,
+                                      struct nc_instance_type *ret);
+
 #endif

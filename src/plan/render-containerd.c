@@ -1,7 +1,6 @@
 /*
  * containerd's files.
  */
-#include "render-containerd.h"
 
 #include <errno.h>
 

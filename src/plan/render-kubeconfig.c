@@ -5,7 +5,6 @@
  * The layout (one cluster, one context, one user) is what kubelet needs and no more. The exec
  * credential is this program's own `token`: no other program is started for all of the node's life.
  */
-#include "render-kubeconfig.h"
 
 #include "nc/str.h"
 

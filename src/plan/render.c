@@ -7,8 +7,6 @@
 #include "nc/str.h"
 
 #include "fileset-priv.h"
-#include "render-containerd.h"
-#include "render-kubeconfig.h"
 
 #define KUBELET_CONFIG "/etc/kubernetes/kubelet/config.json"
 #define KUBELET_DROPIN "/etc/kubernetes/kubelet/config.json.d/40-nodeclaimd.conf"

@@ -9,7 +9,7 @@
 #include "nc/plan.h"
 #include "nc/str.h"
 
-#include "instance-types.h"
+#include "planner.h"
 
 static struct nc_buf table = NC_BUF_INIT;
 
