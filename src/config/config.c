@@ -189,23 +189,18 @@ static bool has_cluster_dns(const struct nc_config *c) {
     return list && list->type == NC_VALUE_LIST && list->n > 0;
 }
 
-static int refuse_outpost(const struct nc_documents *d, const struct nc_config *c,
-                          struct nc_err *err) {
-    const int r = conflict(d, c, "spec.cluster.enableOutpost",
-                           "local clusters on AWS Outposts are not supported", err);
-
-    nc_err_remedy(err, "use an image with nodeadm for nodes of a local cluster on an Outpost");
-    return r;
-}
-
 static int apply_cluster(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
     const char *ca = nc_value_string(at(c, "spec.cluster.certificateAuthority"));
     int r = apply_auth(d, c, err);
 
     if (r < 0)
         return r;
-    if (bool_at(c, "spec.cluster.enableOutpost", false))
-        return refuse_outpost(d, c, err);
+    if (bool_at(c, "spec.cluster.enableOutpost", false)) {
+        r = conflict(d, c, "spec.cluster.enableOutpost",
+                     "local clusters on AWS Outposts are not supported", err);
+        nc_err_remedy(err, "use an image with nodeadm for nodes of a local cluster on an Outpost");
+        return r;
+    }
     c->cluster_name = text_at(c, "spec.cluster.name");
     c->endpoint = text_at(c, "spec.cluster.apiServerEndpoint");
     c->cidr = text_at(c, "spec.cluster.cidr");
