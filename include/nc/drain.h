@@ -152,8 +152,8 @@ struct nc_drain_action {
  * how many; where it is `room`, call again. */
 size_t nc_drain_step(struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,
                      struct nc_drain_action *ret, size_t room);
-/* Every action is answered once, AWAY included. An answer for a pod that is not known any more is
- * dropped. */
+/* Every action is answered once, UNAVAILABLE included. An answer for a pod that is not known any
+ * more is dropped. */
 struct nc_drain_reply {
     const char *uid;
     enum nc_drain_verb verb;

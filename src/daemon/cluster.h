@@ -126,8 +126,8 @@ struct nc_own_node {
     uint64_t refused_usec;  /* monotonic: said last */
 };
 
-/* Opens the watch (and the NodeClaim's where its name is known). What is in flight is answered AWAY
- * by _close; _done forgets what is known. */
+/* Opens the watch (and the NodeClaim's where its name is known). What is in flight is answered
+ * UNAVAILABLE by _close; _done forgets what is known. */
 int nc_own_node_open(struct nc_daemon *d, struct nc_err *err);
 void nc_own_node_close(struct nc_daemon *d);
 void nc_own_node_done(struct nc_daemon *d);
@@ -174,7 +174,7 @@ struct nc_pod_evictor {
 };
 
 /* _unwatch ends what _open began, and lets requests go on; what is in flight is cancelled by
- * _close, and answered AWAY. */
+ * _close, and answered UNAVAILABLE. */
 void nc_pod_evictor_open(struct nc_daemon *d);
 void nc_pod_evictor_unwatch(struct nc_daemon *d);
 void nc_pod_evictor_close(struct nc_daemon *d);

@@ -4,8 +4,8 @@
  *
  * Pods that have ended are not even listed. Of each only what a drain checks is kept
  * (nc_pod_paths). A question that is in flight knows
- * its pod by uid alone; it is answered exactly once, AWAY where it is cut off. Volumes and what a
- * shutdown left are best effort: a refusal there is no failure of a drain.
+ * its pod by uid alone; it is answered exactly once, UNAVAILABLE where it is cut off. Volumes and
+ * what a shutdown left are best effort: a refusal there is no failure of a drain.
  */
 #include "daemon.h"
 

@@ -191,7 +191,7 @@ static uint64_t pause_after(const struct nc_pod_answer *a, unsigned n, bool has_
     if (a->kind == NC_ANSWER_BUSY && a->retry_after_usec)
         return a->retry_after_usec < MAX_RETRY_AFTER_USEC ? a->retry_after_usec
                                                           : MAX_RETRY_AFTER_USEC;
-    if (most) /* FAILED and AWAY have no steps of their own */
+    if (most) /* FAILED and UNAVAILABLE have no steps of their own */
         b.first_usec = b.max_usec = pauses[a->kind].sec[(n < most ? n : most) - 1] * NC_SEC_USEC;
     return nc_backoff_pause(&b, n, seed);
 }
