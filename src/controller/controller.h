@@ -118,7 +118,7 @@ struct nc_controller {
     struct nc_pending_write *pending_writes;
     struct nc_refused *refused; /* actions that could not be sent: answered after the step */
     size_t n_refused;
-    struct nc_instances *instances; /* of aws-requests.c */
+    struct nc_instances *instances; /* of instances.c */
     uint64_t event_rate_usec;       /* the rate limit of Events as one moment */
     uint64_t api_boot_usec;         /* nc_kube_boot_usec() of the last API client that knew it */
     struct nc_control_actions waiting_events; /* Events that wait for those in flight */
