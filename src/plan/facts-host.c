@@ -177,7 +177,7 @@ static int check_sysctls(const struct nc_value *map, struct nc_err *err) {
     return 0;
 }
 
-static void take_sysctls(const struct nc_value *map, struct nc_facts *f) {
+static void read_sysctls(const struct nc_value *map, struct nc_facts *f) {
     if (!is_set(map) || map->n == 0)
         return;
     nc_facts_free_sysctls(f);
@@ -200,7 +200,7 @@ static int check_services(const struct nc_value *list, struct nc_err *err) {
     return right ? 0 : wrong(err, "environment_services", "a list of names of services");
 }
 
-static void take_services(const struct nc_value *list, struct nc_facts *f) {
+static void read_services(const struct nc_value *list, struct nc_facts *f) {
     if (!is_set(list) || list->n == 0)
         return;
     nc_strv_done(&f->environment_services);
@@ -243,8 +243,8 @@ int nc_facts_parse_host_json(struct nc_facts *f, const char *data, size_t n, str
         if (is_set(v))
             take_field(&fields[i], v, f);
     }
-    take_services(nc_value_get(host, "environment_services"), f);
-    take_sysctls(nc_value_get(host, "sysctls"), f);
+    read_services(nc_value_get(host, "environment_services"), f);
+    read_sysctls(nc_value_get(host, "sysctls"), f);
     f->has_ecr_credential_provider = f->ecr_credential_provider_dir != NULL;
     return 0;
 }
