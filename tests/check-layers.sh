@@ -21,7 +21,7 @@ verdict() {
 # "owns": the headers of include/nc that are a room's. "room": what it may include beside its own folder: other rooms, a header of
 # another room's folder, libraries. "pure" is the C library without clock, descriptor or environment; "system" is all of it.
 rules='
-owns base backoff clock drain-settings err file json-filter mem names prometheus quantity sources str toml value zip
+owns base backoff clock drain-settings encode err file json-filter marks mem names prometheus quantity sources str time toml value zip
 owns config config host-config userdata
 owns plan containerd facts fileset plan
 owns drain drain drain-report hint hooks lifecycle notice pod

@@ -5,8 +5,8 @@
 #define NC_DAEMON_METRICS_H
 
 #include "nc/lifecycle.h"
+#include "nc/mem.h"
 #include "nc/prometheus.h"
-#include "nc/str.h"
 /* How the daemon stands with the API server. */
 enum nc_api_state {
     NC_API_CONNECTING = 0, /* the first answer has not come yet */

@@ -9,7 +9,6 @@
 
 #include "nc/lifecycle.h"
 #include "nc/mem.h"
-#include "nc/str.h"
 #include "nc/value.h"
 
 /* status.json's `drain`: {phase, since, id, source, reason, policy, deadline, forceDeleteAt,

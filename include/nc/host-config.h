@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "nc/str.h"
+#include "nc/mem.h"
 #include "nc/value.h"
 
 /* The service name that stands for all services. */

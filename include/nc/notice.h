@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 #include "nc/err.h"
+#include "nc/mem.h"
 #include "nc/sources.h"
-#include "nc/str.h"
 
 /* One announcement. All times are microseconds since the epoch, on EC2's clock. */
 struct nc_notice {

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "nc/str.h"
+#include "nc/mem.h"
 
 enum nc_metric_type { NC_GAUGE = 0, NC_COUNTER, NC_HISTOGRAM };
 

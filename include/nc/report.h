@@ -13,8 +13,8 @@
 #include "nc/config.h"
 #include "nc/err.h"
 #include "nc/facts.h"
+#include "nc/mem.h"
 #include "nc/plan.h"
-#include "nc/str.h"
 #include "nc/value.h"
 
 enum nc_phase {

@@ -1,5 +1,5 @@
 /*
- * Text: strict numbers, safe quoting, base64, small predicates.
+ * Text: strict numbers, safe quoting, small predicates.
  *
  * Nothing here guesses: a number with a sign, a space or a letter too many is refused.
  */
@@ -33,8 +33,6 @@ bool nc_is_visible(const char *s, size_t n);
 int nc_hex_digit(char c);
 /* How many bytes of s to keep so that they are at most `most`, and no half of a character. */
 size_t nc_cut(const char *s, size_t most);
-/* Appends s as a part of a URL: what is neither unreserved (RFC 3986) nor in `also` as "%XX". */
-void nc_url_escape(struct nc_buf *out, const char *s, const char *also);
 
 /* A borrowed text, and the line of the document that its first one is, from 1, for messages. */
 struct nc_text {
@@ -58,39 +56,11 @@ char *nc_quote_most(const char *data, size_t n, size_t most);
  * and backslashes as they are. Owned by the caller. */
 char *nc_printable(const char *s);
 
-/* Marks in a text for people: what follows is good, worth a look, or wrong, until NC_MARK_END. They
- * are control characters: whoever passes on what came from outside leaves none in it, and
- * process/terminal.c makes colours of them, or nothing. */
-#define NC_MARK_GOOD "\001"
-#define NC_MARK_NOTICE "\002"
-#define NC_MARK_BAD "\003"
-#define NC_MARK_END "\004"
-
 /* Cuts leading and trailing white space in place, returns s. */
 char *nc_trim(char *s);
 
 /* The name in the NULL-terminated list that is nearest to s by edit distance (case-insensitively),
  * or NULL where nothing is nearer than a third of its length. Borrowed from the list. */
 const char *nc_nearest(const char *s, const char *const *names);
-
-/* Standard base64 (padded or not, line breaks allowed). Appends to ret. -EINVAL for anything else,
- * -EFBIG at the cap. */
-int nc_base64_decode(const char *s, size_t n, struct nc_buf *ret);
-void nc_base64_encode(const void *data, size_t n, struct nc_buf *ret);
-void nc_base64url_encode(const void *data, size_t n,
-                         struct nc_buf *ret); /* URL alphabet, no padding */
-
-/* RFC 3339 in UTC ("2024-01-01T00:00:00Z"), second precision, and back (fractions are accepted and
- * dropped, offsets applied). Times are microseconds since the epoch. */
-void nc_time_format(uint64_t usec, char ret[static 32]);
-int nc_time_parse(const char *s, uint64_t *ret_usec);
-/* "Sun, 06 Nov 1994 08:49:37 GMT" of an HTTP Date header. */
-int nc_time_parse_http(const char *s, uint64_t *ret_usec);
-
-/* Go durations ("1h30m", "2m30s", "500ms", "0"). Negative ones are refused with -EINVAL, overflow
- * with -ERANGE. */
-int nc_duration_parse(const char *s, uint64_t *ret_usec);
-/* As Go prints them: "2m30s", "1h0m0s", "500ms", "0s". */
-void nc_duration_format(uint64_t usec, char ret[static 32]);
 
 #endif

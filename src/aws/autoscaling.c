@@ -8,7 +8,8 @@
 #include <stdio.h>
 
 #include "autoscaling-priv.h"
-#include "nc/str.h"
+#include "nc/encode.h"
+#include "nc/mem.h"
 
 #define API_VERSION "2011-01-01"
 #define SERVICE "autoscaling"

@@ -8,6 +8,7 @@
 
 #include "nc/imds.h"
 #include "nc/str.h"
+#include "nc/time.h"
 #include "nc/value.h"
 
 #define MAX_KEY 128

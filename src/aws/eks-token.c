@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 
+#include "nc/encode.h"
 #include "nc/sigv4.h"
 #include "nc/str.h"
 

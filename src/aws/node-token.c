@@ -7,8 +7,8 @@
 #include <errno.h>
 
 #include "nc/clock.h"
+#include "nc/mem.h"
 #include "nc/sigv4.h"
-#include "nc/str.h"
 
 #define TIMEOUT_USEC 1000000u
 #define CREDENTIALS_MARGIN_USEC (5ull * 60 * 1000000)

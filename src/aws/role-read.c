@@ -7,6 +7,7 @@
 
 #include "nc/role.h"
 #include "nc/str.h"
+#include "nc/time.h"
 #include "xml.h"
 
 #define RESULT "AssumeRoleWithWebIdentityResponse/AssumeRoleWithWebIdentityResult/Credentials/"

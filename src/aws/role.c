@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "nc/clock.h"
+#include "nc/encode.h"
 #include "nc/file.h"
 #include "nc/sigv4.h"
 #include "nc/str.h"

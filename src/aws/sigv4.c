@@ -15,7 +15,8 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "nc/str.h"
+#include "nc/encode.h"
+#include "nc/mem.h"
 
 #define ALGORITHM "AWS4-HMAC-SHA256"
 #define MAX_PAIRS 64

@@ -124,14 +124,6 @@ size_t nc_cut(const char *s, size_t most) {
     return n;
 }
 
-void nc_url_escape(struct nc_buf *out, const char *s, const char *also) {
-    for (; *s; s++)
-        if (strchr(NC_ALNUM "-._~", *s) || strchr(also, *s))
-            (void)nc_buf_putc(out, *s);
-        else
-            (void)nc_buf_printf(out, "%%%02X", (unsigned)(unsigned char)*s);
-}
-
 struct nc_text nc_text(const char *s) {
     return (struct nc_text){.data = s, .n = strlen(s), .line = 1};
 }

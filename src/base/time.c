@@ -3,12 +3,15 @@
  *
  * Pure: no clock and no time zone is read. Years run from 1970 to 9999 where text is parsed.
  */
-#include "nc/str.h"
+#include "nc/time.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+
+#include "nc/mem.h"
 
 #define USEC_PER_SEC 1000000u
 

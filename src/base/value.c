@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "nc/str.h"
+#include "nc/time.h"
 #include "number.h"
 
 struct nc_value *nc_value_new(enum nc_value_type type) {

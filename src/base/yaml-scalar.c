@@ -16,7 +16,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "nc/str.h"
+#include "nc/mem.h"
 #include "number.h"
 
 static const struct name {

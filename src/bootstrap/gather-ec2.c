@@ -8,9 +8,9 @@
 
 #include "nc/backoff.h"
 #include "nc/ec2.h"
+#include "nc/mem.h"
 #include "nc/node-token.h"
 #include "nc/sigv4.h"
-#include "nc/str.h"
 
 #define EC2_TIMEOUT_USEC 5000000u
 #define TYPE_TRIES 4

@@ -19,6 +19,7 @@
 #include "nc/file.h"
 #include "nc/report.h"
 #include "nc/str.h"
+#include "nc/time.h"
 #include "status-file.h"
 
 #define ACCEPT_USEC 5000000u

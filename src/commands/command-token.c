@@ -11,6 +11,7 @@
 #include "connect.h"
 #include "nc/backoff.h"
 #include "nc/str.h"
+#include "nc/time.h"
 
 #define DEFAULT_API_VERSION "client.authentication.k8s.io/v1beta1"
 #define PATIENCE_USEC 8000000u /* kubelet's client gives its plugin no deadline of its own */

@@ -13,6 +13,7 @@
 #include "nc/config.h"
 #include "nc/names.h"
 #include "nc/str.h"
+#include "nc/time.h"
 
 #define KUBELET_ANNOTATION "compatibility.karpenter.sh/v1beta1-kubelet-conversion"
 #define MAX_ENTRIES                                                                                \

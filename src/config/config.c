@@ -11,7 +11,9 @@
 #include "diags.h"
 #include "host-settings.h"
 #include "labels.h"
+#include "nc/encode.h"
 #include "nc/str.h"
+#include "nc/time.h"
 #include "schema.h"
 #include "shapes.h"
 

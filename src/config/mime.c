@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdint.h>
 
+#include "nc/encode.h"
 #include "nc/str.h"
 
 void nc_mime_header_done(struct nc_mime_header *h) {

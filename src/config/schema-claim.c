@@ -9,6 +9,7 @@
 #include "schema.h"
 
 #include "nc/str.h"
+#include "nc/time.h"
 #include "shapes.h"
 
 #define F(n, t)                                                                                    \

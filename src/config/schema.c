@@ -8,6 +8,7 @@
 #include "diags.h"
 #include "nc/quantity.h"
 #include "nc/str.h"
+#include "nc/time.h"
 
 #define MAX_NAMES ((size_t)192)  /* more fields than any schema has */
 #define MAX_NEAREST ((size_t)64) /* nobody mistypes a longer name */

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "nc/encode.h"
 #include "nc/mem.h"
 #include "nc/str.h"
 

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include "mime.h"
+#include "nc/encode.h"
 #include "nc/str.h"
 #include "nc/zip.h"
 

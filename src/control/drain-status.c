@@ -6,6 +6,7 @@
 #include "parse.h"
 
 #include "nc/str.h"
+#include "nc/time.h"
 
 #define SHORT_MAX ((size_t)32)   /* bytes of source and phase */
 #define BLOCKED_MAX ((size_t)16) /* entries that are taken for sane; an agent names 5 */

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "nc/str.h"
+#include "nc/time.h"
 
 #define USEC_PER_SEC ((uint64_t)1000000)
 

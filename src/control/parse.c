@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "nc/str.h"
+#include "nc/time.h"
 
 #define CONDITIONS_BYTES ((size_t)16384)
 

@@ -7,8 +7,9 @@
  * and beyond an hour ahead or ten minutes past nothing is done at all.
  */
 #include "control-priv.h"
+#include "nc/mem.h"
 #include "nc/names.h"
-#include "nc/str.h"
+#include "nc/time.h"
 
 #define SECOND_USEC 1000000ull
 #define TIMESTAMP_TRIES 4u /* that are waited for before the DELETE: some three seconds */

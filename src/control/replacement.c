@@ -10,6 +10,7 @@
 #include "nc/mem.h"
 #include "nc/names.h"
 #include "nc/str.h"
+#include "nc/time.h"
 
 #define NAME_MAX_BYTES ((size_t)253)
 #define UID_MAX_BYTES ((size_t)64)

@@ -7,8 +7,8 @@
  */
 #include "control-priv.h"
 #include "lifecycle-action.h"
+#include "nc/mem.h"
 #include "nc/names.h"
-#include "nc/str.h"
 #include "out-of-service.h"
 
 #define POOL_PAUSE_USEC 1000000ull                   /* between two checks the same pool */

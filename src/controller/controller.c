@@ -15,7 +15,7 @@
 #include "controller.h"
 #include "log.h"
 #include "nc/clock.h"
-#include "nc/str.h"
+#include "nc/mem.h"
 #include "process.h"
 
 #define CHECK_USEC 10000000u

@@ -10,7 +10,7 @@
 
 #include "controller.h"
 #include "nc/http.h"
-#include "nc/str.h"
+#include "nc/mem.h"
 #include "process.h"
 #include "terminal.h"
 

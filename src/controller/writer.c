@@ -11,7 +11,7 @@
 #include "controller.h"
 #include "log.h"
 #include "nc/clock.h"
-#include "nc/str.h"
+#include "nc/mem.h"
 
 #define CALL_USEC 10000000u
 #define TICK_MOST_USEC (60ull * 1000000) /* the clock may be set meanwhile */

@@ -16,8 +16,8 @@
 #include "daemon.h"
 #include "log.h"
 #include "nc/drain-report.h"
+#include "nc/mem.h"
 #include "nc/report.h"
-#include "nc/str.h"
 #include "status-file.h"
 
 #define LEAST_PAUSE_USEC 100000u

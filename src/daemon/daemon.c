@@ -11,7 +11,8 @@
 #include <errno.h>
 
 #include "log.h"
-#include "nc/str.h"
+#include "nc/mem.h"
+#include "nc/time.h"
 
 #define HISTORY_MAX 64
 #define DOUBT_USEC 100000 /* the difference of the clocks is narrowed answer by answer */

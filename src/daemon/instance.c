@@ -11,8 +11,8 @@
 #include "log.h"
 #include "nc/backoff.h"
 #include "nc/ec2.h"
+#include "nc/mem.h"
 #include "nc/node-token.h"
-#include "nc/str.h"
 
 #define SECOND 1000000ull
 #define EC2_TIMEOUT_USEC (5 * SECOND)

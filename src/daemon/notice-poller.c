@@ -15,7 +15,7 @@
 #include "log.h"
 #include "nc/backoff.h"
 #include "nc/clock.h"
-#include "nc/str.h"
+#include "nc/mem.h"
 
 #define SECOND 1000000ull
 #define TIMER_ACCURACY_USEC 1000u

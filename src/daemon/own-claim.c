@@ -10,6 +10,7 @@
 #include "log.h"
 #include "nc/names.h"
 #include "nc/str.h"
+#include "nc/time.h"
 
 #define CLAIM_PAUSE_USEC (10ull * 60 * 1000000) /* access may be granted later */
 #define FAILURES_MAX 5                          /* then the Node's own word must do */

@@ -10,7 +10,8 @@
 #include "log.h"
 #include "nc/backoff.h"
 #include "nc/kube-drain.h"
-#include "nc/str.h"
+#include "nc/mem.h"
+#include "nc/time.h"
 
 #define REASON "NodeDraining"
 #define IN_FLIGHT_MAX 4

@@ -15,7 +15,7 @@
 
 #include "log.h"
 #include "nc/file.h"
-#include "nc/str.h"
+#include "nc/mem.h"
 
 #define REQUEST_MAX_BYTES 4096
 #define RETRY_USEC 5000000u

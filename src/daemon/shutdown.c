@@ -8,7 +8,8 @@
 
 #include "log.h"
 #include "nc/host.h"
-#include "nc/str.h"
+#include "nc/mem.h"
+#include "nc/time.h"
 
 /* A daemon that was restarted in the window knows from its saved state when that ends. */
 static void on_shutdown(void *userdata, bool is_coming, uint64_t window_usec) {

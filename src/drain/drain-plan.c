@@ -10,6 +10,7 @@
 
 #include "drain-priv.h"
 #include "nc/drain-report.h"
+#include "nc/time.h"
 
 /* What would become of a pod, were the drain to begin now. */
 enum fate {

@@ -7,7 +7,8 @@
 #include <stdio.h>
 
 #include "lifecycle-priv.h"
-#include "nc/str.h"
+#include "nc/mem.h"
+#include "nc/time.h"
 
 #define BLOCKED_MAX 5
 #define BLOCKED_BYTES                                                                              \

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "nc/str.h"
+#include "nc/time.h"
 #include "nc/value.h"
 
 #define REQUEST_MAX_BYTES ((size_t)4096)

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "nc/str.h"
+#include "nc/time.h"
 
 #include "drain-priv.h"
 

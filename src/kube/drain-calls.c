@@ -9,7 +9,8 @@
 
 #include "nc/clock.h"
 #include "nc/kube-drain.h"
-#include "nc/str.h"
+#include "nc/mem.h"
+#include "nc/time.h"
 
 #include "wire.h"
 

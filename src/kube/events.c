@@ -14,6 +14,7 @@
 
 #include "nc/kube-drain.h"
 #include "nc/str.h"
+#include "nc/time.h"
 
 #include "wire.h"
 

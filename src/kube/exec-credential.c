@@ -9,6 +9,7 @@
 
 #include "nc/kubeconfig.h"
 #include "nc/str.h"
+#include "nc/time.h"
 
 #define KIND "ExecCredential"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "nc/kube.h"
-#include "nc/str.h"
+#include "nc/mem.h"
 
 #include "wire.h"
 

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "nc/str.h"
+#include "nc/time.h"
 
 #include "karpenter.h"
 #include "wire.h"

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "nc/encode.h"
 #include "nc/str.h"
 
 #define MAX_PEM_BYTES ((size_t)256 << 10)

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "nc/str.h"
+#include "nc/mem.h"
 
 #include "wire.h"
 

@@ -12,6 +12,7 @@
 #include "nc/kube-drain.h"
 #include "nc/names.h"
 #include "nc/str.h"
+#include "nc/time.h"
 
 #include "wire.h"
 

@@ -9,8 +9,8 @@
 
 #include "nc/clock.h"
 #include "nc/kube-drain.h"
+#include "nc/mem.h"
 #include "nc/names.h"
-#include "nc/str.h"
 
 #include "wire.h"
 

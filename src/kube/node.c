@@ -8,6 +8,7 @@
 
 #include "nc/kube.h"
 #include "nc/str.h"
+#include "nc/time.h"
 
 #include "wire.h"
 

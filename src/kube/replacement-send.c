@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "nc/kube-control.h"
+#include "nc/mem.h"
 #include "nc/pod.h"
-#include "nc/str.h"
 
 #include "wire.h"
 

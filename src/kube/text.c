@@ -7,7 +7,8 @@
 #include <time.h>
 
 #include "nc/clock.h"
-#include "nc/str.h"
+#include "nc/encode.h"
+#include "nc/mem.h"
 
 #include "wire.h"
 

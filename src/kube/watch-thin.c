@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "nc/str.h"
+#include "nc/mem.h"
 
 #include "watch-frame.h"
 

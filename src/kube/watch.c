@@ -10,7 +10,7 @@
 #include <systemd/sd-event.h>
 
 #include "nc/clock.h"
-#include "nc/str.h"
+#include "nc/mem.h"
 #include "watch-frame.h"
 #include "wire.h"
 

@@ -18,6 +18,7 @@
 #include "config.h"
 #include "nc/clock.h"
 #include "nc/str.h"
+#include "nc/time.h"
 
 #define MAX_RETRY_AFTER_SEC 86400
 /* A peer that is gone without a word: noticed by the kernel after so long, with bytes in flight or

@@ -12,6 +12,7 @@
 
 #include "nc/clock.h"
 #include "nc/str.h"
+#include "nc/time.h"
 
 /* CURLE_TOO_LARGE, which headers before libcurl 8.6 do not have, while the library may be newer. */
 #define CODE_TOO_LARGE 100

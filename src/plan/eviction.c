@@ -13,6 +13,7 @@
 
 #include "nc/quantity.h"
 #include "nc/str.h"
+#include "nc/time.h"
 #include "origin.h"
 #include "schema.h"
 

@@ -10,7 +10,8 @@
 #include "kubelet.h"
 
 #include "labels.h"
-#include "nc/str.h"
+#include "nc/mem.h"
+#include "nc/time.h"
 
 #define SHUTDOWN_USEC ((uint64_t)150 * 1000000)
 #define SHUTDOWN_CRITICAL_USEC ((uint64_t)30 * 1000000)

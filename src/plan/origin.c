@@ -13,6 +13,7 @@
 
 #include "kubelet-flags.h"
 #include "nc/str.h"
+#include "nc/time.h"
 
 #define MAX_VALUE_TEXT 400  /* of a field's value in an origin; the files have all of it */
 #define MAX_FIELD_TEXT 1000 /* of a field's name: each value below a long one would repeat it */

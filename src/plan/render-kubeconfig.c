@@ -6,7 +6,7 @@
  * credential is this program's own `token`: no other program is started for all of the node's life.
  */
 
-#include "nc/str.h"
+#include "nc/mem.h"
 
 #include "fileset-priv.h"
 

@@ -4,7 +4,7 @@
  * Contents come from trees that the plan made; this module knows paths, modes and formats and
  * decides nothing about a node.
  */
-#include "nc/str.h"
+#include "nc/mem.h"
 
 #include "fileset-priv.h"
 

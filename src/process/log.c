@@ -15,6 +15,7 @@
 
 #include "nc/mem.h"
 #include "nc/str.h"
+#include "nc/time.h"
 #include "nc/value.h"
 
 #include "process.h"

@@ -8,6 +8,7 @@
 
 #include "log.h"
 #include "nc/str.h"
+#include "nc/time.h"
 #include "process.h"
 #include "terminal.h"
 

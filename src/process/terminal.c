@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "nc/str.h"
+#include "nc/time.h"
 
 #define USUAL_COLUMNS 80
 #define FEWEST_COLUMNS 40

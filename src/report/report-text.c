@@ -5,10 +5,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "nc/mem.h"
 #include "nc/prometheus.h"
 #include "nc/quantity.h"
 #include "nc/report.h"
-#include "nc/str.h"
 
 #define ANNOTATION_MAX_BYTES 2048
 

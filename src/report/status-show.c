@@ -6,8 +6,10 @@
 
 #define MAX_MOMENT_USEC (253402300800ull * 1000000) /* the year 10000 */
 
+#include "nc/marks.h"
 #include "nc/report.h"
 #include "nc/str.h"
+#include "nc/time.h"
 
 size_t nc_show_at_most(size_t n, size_t most) {
     return n < most ? n : most;

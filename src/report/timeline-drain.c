@@ -6,8 +6,10 @@
 #include <inttypes.h>
 
 #include "nc/drain.h"
+#include "nc/marks.h"
 #include "nc/report.h"
 #include "nc/str.h"
+#include "nc/time.h"
 #include "status-show.h"
 #include "timeline-model.h"
 

@@ -5,7 +5,6 @@
  * As timeline.c: the file is not trusted. Every member is always there; what is not known is null.
  */
 #include "nc/report.h"
-#include "nc/str.h"
 #include "status-show.h"
 #include "timeline-model.h"
 

@@ -8,6 +8,7 @@
 
 #include "nc/report.h"
 #include "nc/str.h"
+#include "nc/time.h"
 #include "status-show.h"
 #include "timeline-model.h"
 

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "nc/marks.h"
 #include "nc/report.h"
 #include "nc/str.h"
 #include "status-show.h"

@@ -3,7 +3,8 @@
  */
 #include <stdint.h>
 
-#include "nc/str.h"
+#include "nc/encode.h"
+#include "nc/mem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "nc/login.h"
-#include "nc/str.h"
+#include "nc/mem.h"
 
 #define LOGIND "org.freedesktop.login1"
 #define WINDOW_USEC 9000000u

@@ -13,6 +13,7 @@
 #include "nc/names.h"
 #include "nc/standalone.h"
 #include "nc/str.h"
+#include "nc/time.h"
 
 #define N 4u
 #define FLIGHTS 64u

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "nc/budget.h"
-#include "nc/str.h"
+#include "nc/mem.h"
 
 #define MINUTE_USEC UINT64_C(60000000)
 #define START_USEC UINT64_C(1767225600000000) /* 2026-01-01T00:00:00Z */

@@ -5,7 +5,6 @@
 #include <stdint.h>
 
 #include "nc/kubeconfig.h"
-#include "nc/str.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

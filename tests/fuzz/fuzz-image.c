@@ -12,7 +12,7 @@
 
 #include "nc/file.h"
 #include "nc/image.h"
-#include "nc/str.h"
+#include "nc/mem.h"
 
 static const char *const paths[] = {"/etc/systemd/system/kubelet.service",
                                     "/etc/systemd/system/kubelet.service.d/x.conf",

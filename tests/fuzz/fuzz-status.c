@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nc/marks.h"
+#include "nc/mem.h"
 #include "nc/report.h"
-#include "nc/str.h"
 
 #define SHOWN_MAX_BYTES ((size_t)1 << 20)
 

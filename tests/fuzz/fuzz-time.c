@@ -6,6 +6,7 @@
 
 #include "nc/budget.h"
 #include "nc/str.h"
+#include "nc/time.h"
 
 #define UNTOUCHED 12345u
 #define YEAR_10000_SEC UINT64_C(253402300800)

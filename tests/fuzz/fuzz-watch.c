@@ -4,7 +4,7 @@
  */
 #include <stdint.h>
 
-#include "nc/str.h"
+#include "nc/mem.h"
 
 #include "watch-frame.h"
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "nc/str.h"
+#include "nc/time.h"
 
 #define OTHER_REASONS (1u << _NC_BUDGET_REASON_MAX) /* words that are no reason of ours */
 #define HITS_MAX 64u                                /* of a schedule that are looked through */

@@ -4,6 +4,7 @@
  * A list is written back as it was seen but for what is ours; conditions that we do not know stay.
  */
 #include "nc/str.h"
+#include "nc/time.h"
 #include "standalone-priv.h"
 
 struct nc_value *nc_standalone_child(struct nc_value *map, const char *key) {

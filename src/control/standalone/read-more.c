@@ -7,6 +7,7 @@
 
 #include "nc/names.h"
 #include "nc/str.h"
+#include "nc/time.h"
 #include "parse.h"
 #include "standalone-priv.h"
 

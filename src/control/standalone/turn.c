@@ -6,7 +6,7 @@
  * when. Only the place in the order of the zones, and since when a zone has its turn, is remembered
  * here; whoever leads next takes both from those claims.
  */
-#include "nc/str.h"
+#include "nc/mem.h"
 #include "standalone-priv.h"
 
 static const char *zone_of(const struct control_claim *claim) {

@@ -4,8 +4,10 @@
 #include <errno.h>
 
 #include "differ.h"
+#include "nc/encode.h"
 #include "nc/quantity.h"
 #include "nc/str.h"
+#include "nc/time.h"
 #include "nc/zip.h"
 
 #define MAX_INFLATED ((size_t)1 << 16)

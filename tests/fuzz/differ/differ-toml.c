@@ -3,7 +3,7 @@
  * writer makes of it.
  */
 #include "differ.h"
-#include "nc/str.h"
+#include "nc/mem.h"
 #include "nc/toml.h"
 
 static const char *type_of(const struct nc_value *v) {

@@ -3,6 +3,7 @@
  */
 #include "judge.h"
 #include "nc/str.h"
+#include "nc/time.h"
 #include "world.h"
 
 static struct object *node_of(struct world *w, const struct machine *m) {

@@ -2,7 +2,8 @@
  * The cluster in the beginning: NodePools, a NodeClass, claims of ours and of others, and which
  * machine is going to say what.
  */
-#include "nc/str.h"
+#include "nc/mem.h"
+#include "nc/time.h"
 #include "world.h"
 
 #define CLASS "default"

@@ -3,6 +3,7 @@
  */
 #include "judge.h"
 #include "nc/str.h"
+#include "nc/time.h"
 
 const char *text_at(const struct nc_value *v, const char *path) {
     return nc_value_string(nc_value_path(v, path));

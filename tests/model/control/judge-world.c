@@ -8,6 +8,7 @@
 #include "nc/budget.h"
 #include "nc/names.h"
 #include "nc/str.h"
+#include "nc/time.h"
 
 #define BOUND_FAULTS (60 * SEC) /* of a relay, where something may have failed just before */
 #define BOUND (8 * SEC)

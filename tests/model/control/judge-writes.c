@@ -7,6 +7,7 @@
 #include "nc/budget.h"
 #include "nc/names.h"
 #include "nc/str.h"
+#include "nc/time.h"
 
 #define NAME nc_control_verb_name(a->verb)
 

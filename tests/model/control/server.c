@@ -6,6 +6,7 @@
 
 #include "judge.h"
 #include "nc/str.h"
+#include "nc/time.h"
 #include "world.h"
 
 static struct nc_value *meta(const struct object *o) {

@@ -6,7 +6,7 @@
 #include <stdarg.h>
 
 #include "judge.h"
-#include "nc/str.h"
+#include "nc/mem.h"
 
 uint64_t world_below(struct world *w, uint64_t n) {
     uint64_t z = w->random += 0x9e3779b97f4a7c15u;

@@ -11,7 +11,7 @@
 
 #include "groups.h"
 #include "nc/imds.h"
-#include "nc/str.h"
+#include "nc/mem.h"
 
 #define GOOD                                                                                       \
     "{\"Code\": \"Success\", \"LastUpdated\": \"2024-01-01T00:00:00Z\", \"Type\": \"AWS-HMAC\",\n" \

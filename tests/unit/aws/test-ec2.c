@@ -12,7 +12,7 @@
 #include "ec2-priv.h"
 #include "groups.h"
 #include "loopback.h"
-#include "nc/str.h"
+#include "nc/mem.h"
 
 #define ID "i-0123456789abcdef0"
 #define INSTANCES(inner)                                                                           \

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "groups.h"
+#include "nc/encode.h"
 #include "nc/sigv4.h"
 #include "nc/str.h"
 

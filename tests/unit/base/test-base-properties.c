@@ -8,7 +8,9 @@
 #include <inttypes.h>
 #include <zlib.h>
 
+#include "nc/encode.h"
 #include "nc/str.h"
+#include "nc/time.h"
 #include "nc/value.h"
 #include "nc/zip.h"
 

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "nc/str.h"
+#include "nc/mem.h"
 #include "nc/value.h"
 
 /* Parses a copy of exactly n bytes, so that a read beyond them is seen by the sanitizer. */

@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "nc/mem.h"
 #include "nc/quantity.h"
-#include "nc/str.h"
 
 #define BAD INT64_MIN
 #define RANGE (INT64_MIN + 1)

@@ -6,7 +6,9 @@
 
 #include <errno.h>
 
+#include "nc/encode.h"
 #include "nc/str.h"
+#include "nc/time.h"
 
 static void predicates(void **state) {
     (void)state;

@@ -5,7 +5,7 @@
 #include "base-test.h"
 #include "groups.h"
 
-#include "nc/str.h"
+#include "nc/mem.h"
 #include "nc/value.h"
 
 static struct nc_value *json(const char *text) {

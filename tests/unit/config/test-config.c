@@ -7,6 +7,7 @@
 #include "groups.h"
 
 #include "nc/file.h"
+#include "nc/time.h"
 
 static void built(const char *const *documents, struct nc_config *ret) {
     struct nc_err err = NC_ERR_INIT;

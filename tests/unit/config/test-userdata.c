@@ -9,6 +9,7 @@
 #include <zlib.h>
 
 #include "mime.h"
+#include "nc/encode.h"
 
 #define OURS "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\n"
 #define HEAD "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"//\"\n\n"

@@ -8,6 +8,7 @@
 #include "nc/names.h"
 #include "nc/standalone.h"
 #include "nc/str.h"
+#include "nc/time.h"
 
 const char *world_time(uint64_t usec) {
     static char text[4][32];

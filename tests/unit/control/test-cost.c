@@ -7,8 +7,8 @@
 
 #include <time.h>
 
+#include "nc/mem.h"
 #include "nc/names.h"
-#include "nc/str.h"
 
 #define FEW 1500u
 #define RATIO 4u  /* so many times FEW is many */

@@ -6,7 +6,7 @@
 #include "groups.h"
 
 #include "nc/lease.h"
-#include "nc/str.h"
+#include "nc/mem.h"
 
 #define SEC ((uint64_t)1000000)
 #define START (1000 * SEC)          /* of the monotonic clock */

@@ -5,9 +5,9 @@
 #include "control-world.h"
 #include "groups.h"
 
+#include "nc/mem.h"
 #include "nc/names.h"
 #include "nc/replacement.h"
-#include "nc/str.h"
 
 #define NOW WORLD_START
 #define SINCE (NOW - 5 * WORLD_SEC)

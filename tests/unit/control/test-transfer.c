@@ -6,7 +6,7 @@
 #include "control-world.h"
 #include "groups.h"
 
-#include "nc/str.h"
+#include "nc/mem.h"
 
 #define OURS "\"nodeclaimd.io/termination\""
 #define THEIRS "\"karpenter.sh/termination\""

@@ -7,7 +7,7 @@
 
 #include <inttypes.h>
 
-#include "nc/str.h"
+#include "nc/mem.h"
 
 #define T105 "2026-11-22T02:01:45Z"
 #define STAMP1 "set-timestamp c1 " T105 "\n"

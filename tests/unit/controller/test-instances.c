@@ -15,6 +15,7 @@
 #include "nc/mem.h"
 #include "nc/role.h"
 #include "nc/str.h"
+#include "nc/time.h"
 
 #define PATIENCE_USEC 20000000u
 #define ID "i-0123456789abcdef0"

@@ -15,7 +15,7 @@
 
 #include "daemon.h"
 #include "groups.h"
-#include "nc/str.h"
+#include "nc/mem.h"
 
 #define SECOND 1000000ull
 

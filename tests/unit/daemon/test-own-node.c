@@ -17,7 +17,8 @@
 #include "daemon.h"
 #include "groups.h"
 #include "log.h"
-#include "nc/str.h"
+#include "nc/mem.h"
+#include "nc/time.h"
 #include "virtual-clock.h"
 
 #define OURS "aws:///us-west-2a/i-1"

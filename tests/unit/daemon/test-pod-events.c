@@ -9,7 +9,7 @@
 
 #include "daemon.h"
 #include "log.h"
-#include "nc/str.h"
+#include "nc/mem.h"
 
 #define MAX_REQS 600
 #define SEC 1000000ull

@@ -17,7 +17,7 @@
 #include "daemon.h"
 #include "groups.h"
 #include "log.h"
-#include "nc/str.h"
+#include "nc/mem.h"
 
 /* --- the script */
 

@@ -18,7 +18,7 @@
 #include "groups.h"
 #include "log.h"
 #include "nc/file.h"
-#include "nc/str.h"
+#include "nc/mem.h"
 
 #define NOW 1767323045000000ull
 

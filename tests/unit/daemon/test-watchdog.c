@@ -19,7 +19,7 @@
 #include "daemon.h"
 #include "groups.h"
 #include "log.h"
-#include "nc/str.h"
+#include "nc/mem.h"
 
 static struct {
     uint64_t late_usec; /* of the lifecycle's next tick; 0 = it wants none */

@@ -25,7 +25,6 @@
 
 #include "nc/drain.h"
 #include "nc/mem.h"
-#include "nc/str.h"
 
 #define SCRIPT_EPOCH_USEC (1000000ull * 1000000) /* second 0 of a script */
 

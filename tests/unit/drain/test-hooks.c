@@ -4,7 +4,7 @@
 #include "groups.h"
 #include "life-world.h"
 
-#include "nc/str.h"
+#include "nc/mem.h"
 
 /* A drain of one pod, up to where its pods are listed. */
 #define CORDONED(deadline)                                                                         \

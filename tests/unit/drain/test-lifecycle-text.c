@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "nc/str.h"
+#include "nc/mem.h"
 
 static void begin(struct life_world *w, const char *const *events) {
     life_world_init(w);

@@ -6,8 +6,9 @@
 
 #include <errno.h>
 
+#include "nc/mem.h"
 #include "nc/notice.h"
-#include "nc/str.h"
+#include "nc/time.h"
 
 #define NOW_USEC (1548060000ull * 1000000) /* 2019-01-21T08:40:00Z */
 

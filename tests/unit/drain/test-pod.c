@@ -8,7 +8,6 @@
 
 #include "nc/mem.h"
 #include "nc/pod.h"
-#include "nc/str.h"
 
 /* A pod object from the insides of its three parts, each with a comma before what is there. */
 static char *object(const char *metadata, const char *spec, const char *status) {

@@ -15,7 +15,7 @@
 
 #include "nc/file.h"
 #include "nc/host.h"
-#include "nc/str.h"
+#include "nc/mem.h"
 
 static char root[64];
 

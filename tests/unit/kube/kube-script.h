@@ -20,7 +20,6 @@
 
 #include "nc/http.h"
 #include "nc/kube.h"
-#include "nc/str.h"
 
 struct script_step {
     /* What must be asked; NULL: anything. */

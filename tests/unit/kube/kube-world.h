@@ -18,7 +18,7 @@
 
 #include "nc/http.h"
 #include "nc/kube-drain.h"
-#include "nc/str.h"
+#include "nc/mem.h"
 
 #define ID "aws:///us-west-2a/i-0bb8a7e6111d45591"
 #define TIMEOUT 10000000u

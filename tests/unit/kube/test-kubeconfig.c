@@ -11,7 +11,7 @@
 
 #include "groups.h"
 #include "nc/kubeconfig.h"
-#include "nc/str.h"
+#include "nc/mem.h"
 
 #define PEM64                                                                                      \
     "LS0tLS1CRUdJTiBYLS0tLS0KYWJjCi0tLS0tRU5EIFgtLS0tLQo=" /* -----BEGIN X-----\nabc\n-----END     \

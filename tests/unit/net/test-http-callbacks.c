@@ -14,7 +14,7 @@
 
 #include "groups.h"
 #include "http-world.h"
-#include "nc/str.h"
+#include "nc/mem.h"
 
 #define PATIENCE (20 * SECOND)
 

@@ -19,7 +19,7 @@
 
 #include "groups.h"
 #include "http-world.h"
-#include "nc/str.h"
+#include "nc/mem.h"
 
 static struct nc_http_answer get(struct world *w, const char *path, struct nc_http_options *more) {
     nc_auto_free char *url = url_of(w, path);

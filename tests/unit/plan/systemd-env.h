@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "nc/err.h"
-#include "nc/str.h"
+#include "nc/mem.h"
 
 #define BLANKS " \t\n\r"
 

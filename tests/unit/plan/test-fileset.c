@@ -5,7 +5,7 @@
 #include "groups.h"
 
 #include "fileset-priv.h"
-#include "nc/str.h"
+#include "nc/mem.h"
 
 static void add(struct nc_fileset *s, const char *path, mode_t mode, const char *text) {
     struct nc_buf data = NC_BUF_INIT;

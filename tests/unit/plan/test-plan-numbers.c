@@ -10,7 +10,7 @@
 #include <errno.h>
 
 #include "nc/file.h"
-#include "nc/str.h"
+#include "nc/mem.h"
 
 #include "cidr.h"
 #include "eviction.h"

@@ -9,7 +9,7 @@
 
 #include "log.h"
 #include "nc/file.h"
-#include "nc/str.h"
+#include "nc/mem.h"
 
 #define MAX_BYTES ((size_t)1 << 20)
 

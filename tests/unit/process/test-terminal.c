@@ -6,6 +6,7 @@
 
 #include <time.h>
 
+#include "nc/marks.h"
 #include "nc/str.h"
 #include "terminal.h"
 

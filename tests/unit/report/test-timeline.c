@@ -5,8 +5,9 @@
 #include "base-test.h"
 #include "groups.h"
 
+#include "nc/marks.h"
+#include "nc/mem.h"
 #include "nc/report.h"
-#include "nc/str.h"
 
 static char *text_of(const char *json, void (*print)(const struct nc_value *, struct nc_buf *)) {
     nc_auto_free char *copy = nc_strdup(json);

@@ -8,6 +8,7 @@
 #include "nc/names.h"
 #include "nc/standalone.h"
 #include "nc/str.h"
+#include "nc/time.h"
 
 static void step(struct world *w, const struct nc_control_event *e);
 

@@ -8,7 +8,8 @@
 #include <limits.h>
 
 #include "nc/budget.h"
-#include "nc/str.h"
+#include "nc/mem.h"
+#include "nc/time.h"
 
 static uint64_t usec_of(const char *text) {
     uint64_t usec = 0;

@@ -6,7 +6,8 @@
 #include "groups.h"
 
 #include "nc/budget.h"
-#include "nc/str.h"
+#include "nc/mem.h"
+#include "nc/time.h"
 
 static uint64_t usec_of(const char *text) {
     uint64_t usec = 0;

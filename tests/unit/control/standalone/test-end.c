@@ -6,8 +6,8 @@
 #include "standalone-world.h"
 
 #include "nc/lifecycle.h"
+#include "nc/mem.h"
 #include "nc/names.h"
-#include "nc/str.h"
 
 static void test_force_delete_time(void **state) {
     struct world w;

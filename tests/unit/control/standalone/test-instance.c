@@ -6,7 +6,6 @@
 #include "standalone-world.h"
 
 #include "nc/lifecycle.h"
-#include "nc/str.h"
 
 /* Its Node goes only once the machine does not work any more. */
 static void test_instance(void **state) {

@@ -9,6 +9,7 @@
 #include "nc/names.h"
 #include "nc/standalone.h"
 #include "nc/str.h"
+#include "nc/time.h"
 
 /* --- whose */
 

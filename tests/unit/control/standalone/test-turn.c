@@ -7,8 +7,8 @@
 #include "groups.h"
 #include "standalone-world.h"
 
+#include "nc/mem.h"
 #include "nc/names.h"
-#include "nc/str.h"
 
 #define TURN (600 * WORLD_SEC)
 

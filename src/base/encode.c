@@ -1,12 +1,15 @@
 /*
  * Base64 of RFC 4648: a strict decoder that tolerates only what mail and user data really contain
- * (line breaks, missing padding), and the two encoders.
+ * (line breaks, missing padding), and the two encoders; and parts of a URL.
  *
  * Table look-ups by value; secrets pass here only on the way into a wiped buffer.
  */
-#include "nc/str.h"
+#include "nc/encode.h"
 
 #include <errno.h>
+#include <string.h>
+
+#include "nc/str.h"
 
 static const char standard[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 static const char url_safe[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -106,4 +109,12 @@ void nc_base64_encode(const void *data, size_t n, struct nc_buf *ret) {
 
 void nc_base64url_encode(const void *data, size_t n, struct nc_buf *ret) {
     encode(data, n, url_safe, false, ret);
+}
+
+void nc_url_escape(struct nc_buf *out, const char *s, const char *also) {
+    for (; *s; s++)
+        if (strchr(NC_ALNUM "-._~", *s) || strchr(also, *s))
+            (void)nc_buf_putc(out, *s);
+        else
+            (void)nc_buf_printf(out, "%%%02X", (unsigned)(unsigned char)*s);
 }

@@ -1,0 +1,21 @@
+/*
+ * Text that carries bytes: base64, and parts of a URL.
+ */
+#ifndef NC_ENCODE_H
+#define NC_ENCODE_H
+
+#include <stddef.h>
+
+#include "nc/mem.h"
+
+/* Standard base64 (padded or not, line breaks allowed). Appends to ret. -EINVAL for anything else,
+ * -EFBIG at the cap. */
+int nc_base64_decode(const char *s, size_t n, struct nc_buf *ret);
+void nc_base64_encode(const void *data, size_t n, struct nc_buf *ret);
+void nc_base64url_encode(const void *data, size_t n,
+                         struct nc_buf *ret); /* URL alphabet, no padding */
+
+/* Appends s as a part of a URL: what is neither unreserved (RFC 3986) nor in `also` as "%XX". */
+void nc_url_escape(struct nc_buf *out, const char *s, const char *also);
+
+#endif
