@@ -145,7 +145,7 @@ static bool is_right(const struct field *x, const struct nc_value *v) {
     return false;
 }
 
-static void take_field(const struct field *x, const struct nc_value *v, struct nc_facts *f) {
+static void read_field(const struct field *x, const struct nc_value *v, struct nc_facts *f) {
     void *place = (char *)f + x->at;
 
     switch (x->type) {
@@ -241,7 +241,7 @@ int nc_facts_parse_host_json(struct nc_facts *f, const char *data, size_t n, str
     for (size_t i = 0; i < NC_ARRAY_SIZE(fields); i++) {
         const struct nc_value *v = nc_value_get(host, fields[i].key);
         if (is_set(v))
-            take_field(&fields[i], v, f);
+            read_field(&fields[i], v, f);
     }
     read_services(nc_value_get(host, "environment_services"), f);
     read_sysctls(nc_value_get(host, "sysctls"), f);
