@@ -4,11 +4,12 @@
     run.py [--ubuntu] [--ci] [--list]
 
 Each page has a minimal Debian 12 of its own (--ubuntu: and an Ubuntu 24.04), with a clone of the last commit, in which the commands of
-its blocks run in their order, as they stand in the page. A block is one that is indented or fenced, and a fence that names another language than sh is no command. A block
-that cannot run here has the reason before it, in a comment that a reader does not see: <!-- not run: REASON -->.
+its blocks run in their order, as they stand in the page. A block is one that is indented or fenced, and a fence that names another
+language than sh is no command. A block that cannot run here has the reason before it, in a comment that a reader does not see:
+<!-- not run: REASON -->.
 
---ci leaves out what .ci/run runs anyway; --list says only what would run. Needs root, git, gpg and mmdebstrap. A command is printed with the time that it took; the last line is
-"N passed, N failed".
+--ci leaves out what .ci/run runs anyway; --list says only what would run. Needs root, git, gpg and mmdebstrap. A command is printed with
+the time that it took; the last line is "N passed, N failed".
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ def make_archive(suite: str) -> None:
             file.unlink()
     if not (cache / "root.tar.gz").exists():
         with tempfile.TemporaryDirectory() as folder:
-            options = ["--variant=minbase", "--dpkgopt=force-unsafe-io"]  # nothing here must survive a power cut
+            options = ["--variant=minbase", "--include=apt", "--dpkgopt=force-unsafe-io"]  # nothing here must survive a power cut
             options += ubuntu_options(Path(folder)) if suite == UBUNTU[1] else []
             mmdebstrap(suite, cache / "new.tar.gz", *options)
         (cache / "new.tar.gz").rename(cache / "root.tar.gz")
