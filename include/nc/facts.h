@@ -14,12 +14,12 @@
 #include "nc/mem.h"
 #include "nc/value.h"
 
-enum nc_life_cycle {
-    NC_LIFE_CYCLE_UNKNOWN = 0,
-    NC_LIFE_CYCLE_ON_DEMAND,
-    NC_LIFE_CYCLE_SPOT,
-    NC_LIFE_CYCLE_SCHEDULED,
-    NC_LIFE_CYCLE_CAPACITY_BLOCK,
+enum nc_purchase_option {
+    NC_PURCHASE_UNKNOWN = 0,
+    NC_PURCHASE_ON_DEMAND,
+    NC_PURCHASE_SPOT,
+    NC_PURCHASE_SCHEDULED,
+    NC_PURCHASE_CAPACITY_BLOCK,
 };
 
 /* What one instance type is, from the table that ships as data, a file on the AMI, or EC2
@@ -57,7 +57,7 @@ struct nc_facts {
                              kept */
     char *domain;         /* services/domain: "amazonaws.com" */
     char *partition;      /* services/partition: "aws" */
-    enum nc_life_cycle life_cycle;
+    enum nc_purchase_option purchase_option;
     char *role; /* iam/security-credentials/: the role's name */
     /* EC2, only where asked. */
     char *private_dns_name;
@@ -98,7 +98,7 @@ enum nc_imds_item {
     NC_IMDS_LOCAL_IPV4,
     NC_IMDS_LOCAL_HOSTNAME,
     NC_IMDS_AZ_ID,
-    NC_IMDS_LIFE_CYCLE,
+    NC_IMDS_PURCHASE_OPTION,
     NC_IMDS_DOMAIN,
     NC_IMDS_PARTITION,
     NC_IMDS_USER_DATA,
@@ -136,6 +136,6 @@ int nc_kubelet_version_parse(const char *text, unsigned *ret_minor, char **ret_t
  * *ret_text is owned; both may be NULL. */
 int nc_containerd_version_parse(const char *text, unsigned *ret_major, char **ret_text);
 
-const char *nc_life_cycle_name(enum nc_life_cycle l); /* "on-demand", "spot", … */
+const char *nc_purchase_option_name(enum nc_purchase_option l); /* "on-demand", "spot", … */
 
 #endif

@@ -50,7 +50,7 @@ struct nc_report {
     uint64_t started_usec, deadline_usec, ended_usec;
     struct nc_phase_entry phases[_NC_PHASE_MAX];
     char *node;
-    char *instance_id, *instance_type, *az, *region, *life_cycle;
+    char *instance_id, *instance_type, *az, *region, *purchase_option;
     char *claim_name, *claim_uid, *claim_source; /* NULL: none is known */
     bool has_predicted;
     struct nc_resources predicted;

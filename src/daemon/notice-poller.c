@@ -45,8 +45,8 @@ struct nc_notice_poller {
     struct poll polls[_NC_SOURCE_MAX]; /* the most severe first */
     size_t n_polls;
     /* Whether this is a spot instance, where bootstrap's facts do not say. */
-    uint64_t life_due_usec;
-    unsigned life_failures;
+    uint64_t option_due_usec;
+    unsigned option_failures;
 };
 
 static const struct nc_backoff soon = {SECOND, 5 * SECOND}, later = {SECOND, 30 * SECOND};
@@ -220,46 +220,49 @@ static void turn_off(struct poll *p) {
     p->all->d->is_status_due = true;
 }
 
-static void apply_life_cycle(struct nc_notice_poller *all, enum nc_life_cycle life_cycle) {
+static void apply_purchase_option(struct nc_notice_poller *all,
+                                  enum nc_purchase_option purchase_option) {
     for (size_t i = 0; i < all->n_polls; i++)
-        if (all->polls[i].kind->is_of_spot && life_cycle != NC_LIFE_CYCLE_SPOT)
+        if (all->polls[i].kind->is_of_spot && purchase_option != NC_PURCHASE_SPOT)
             turn_off(&all->polls[i]);
 }
 
-static void on_life_cycle(void *userdata, const struct nc_imds_answer *a) {
+static void on_purchase_option(void *userdata, const struct nc_imds_answer *a) {
     static const struct nc_backoff again = {5 * SECOND, 60 * SECOND};
     struct nc_notice_poller *all = userdata;
     nc_cleanup(nc_facts_done) struct nc_facts facts = NC_FACTS_INIT;
     struct nc_err err = NC_ERR_INIT;
 
     if (a->status == 200
-        && nc_facts_parse_imds(&facts, NC_IMDS_LIFE_CYCLE, a->body.data, a->body.len, &err) == 0
-        && facts.life_cycle != NC_LIFE_CYCLE_UNKNOWN) {
-        apply_life_cycle(all, facts.life_cycle);
+        && nc_facts_parse_imds(&facts, NC_IMDS_PURCHASE_OPTION, a->body.data, a->body.len, &err)
+               == 0
+        && facts.purchase_option != NC_PURCHASE_UNKNOWN) {
+        apply_purchase_option(all, facts.purchase_option);
         return;
     }
-    all->life_due_usec = nc_mono_usec() + nc_backoff_pause(&again, ++all->life_failures, all->seed);
+    all->option_due_usec =
+        nc_mono_usec() + nc_backoff_pause(&again, ++all->option_failures, all->seed);
     set_timer(all);
 }
 
-static void request_life_cycle(struct nc_notice_poller *all) {
-    const struct nc_imds_question *q = &nc_imds_questions[NC_IMDS_LIFE_CYCLE];
+static void request_purchase_option(struct nc_notice_poller *all) {
+    const struct nc_imds_question *q = &nc_imds_questions[NC_IMDS_PURCHASE_OPTION];
     const struct nc_imds_call call = {.path = q->path,
                                       .max_bytes = q->max,
                                       .timeout_usec = nc_imds_timeout(all->d->imds, 5 * SECOND),
-                                      .done = on_life_cycle,
+                                      .done = on_purchase_option,
                                       .userdata = all};
     struct nc_imds_answer failed = {0};
 
-    all->life_due_usec = UINT64_MAX;
+    all->option_due_usec = UINT64_MAX;
     if (nc_imds_get(all->d->imds, &call, &failed.err) < 0)
-        on_life_cycle(all, &failed);
+        on_purchase_option(all, &failed);
 }
 
 /* --- the clock */
 
 static uint64_t next_due(const struct nc_notice_poller *all) {
-    uint64_t at = all->life_due_usec;
+    uint64_t at = all->option_due_usec;
 
     for (size_t i = 0; i < all->n_polls; i++)
         if (all->polls[i].due_usec < at)
@@ -279,8 +282,8 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
     struct nc_notice_poller *all = userdata;
     const uint64_t now = nc_mono_usec();
 
-    if (all->life_due_usec <= now)
-        request_life_cycle(all);
+    if (all->option_due_usec <= now)
+        request_purchase_option(all);
     for (size_t i = 0; i < all->n_polls; i++) /* the spot notice is the first */
         if (all->polls[i].due_usec <= now)
             on_due(&all->polls[i]);
@@ -306,9 +309,9 @@ int nc_notice_poller_new(struct nc_daemon *d, struct nc_notice_poller **ret, str
         if (nc_sources[s].path)
             all->polls[all->n_polls++] =
                 (struct poll){.kind = &nc_sources[s], .source = (enum nc_source)s, .all = all};
-    if (d->gather.facts.life_cycle != NC_LIFE_CYCLE_UNKNOWN) {
-        all->life_due_usec = UINT64_MAX;
-        apply_life_cycle(all, d->gather.facts.life_cycle);
+    if (d->gather.facts.purchase_option != NC_PURCHASE_UNKNOWN) {
+        all->option_due_usec = UINT64_MAX;
+        apply_purchase_option(all, d->gather.facts.purchase_option);
     }
     *ret = all;
     return 0;

@@ -23,7 +23,7 @@ const struct nc_imds_question nc_imds_questions[_NC_IMDS_ITEM_MAX] = {
     [NC_IMDS_LOCAL_IPV4] = {"/latest/meta-data/local-ipv4", 1, false, 64},
     [NC_IMDS_LOCAL_HOSTNAME] = {"/latest/meta-data/local-hostname", 1, false, 2048},
     [NC_IMDS_AZ_ID] = {"/latest/meta-data/placement/availability-zone-id", 1, false, 64},
-    [NC_IMDS_LIFE_CYCLE] = {"/latest/meta-data/instance-life-cycle", 1, false, 64},
+    [NC_IMDS_PURCHASE_OPTION] = {"/latest/meta-data/instance-life-cycle", 1, false, 64},
     [NC_IMDS_DOMAIN] = {"/latest/meta-data/services/domain", 1, false, 256},
     [NC_IMDS_PARTITION] = {"/latest/meta-data/services/partition", 1, false, 64},
     [NC_IMDS_USER_DATA] = {"/latest/user-data", 1, false, 2 * NC_USERDATA_MAX_RAW},
@@ -63,17 +63,17 @@ void nc_facts_done(struct nc_facts *f) {
     *f = (struct nc_facts)NC_FACTS_INIT;
 }
 
-const char *nc_life_cycle_name(enum nc_life_cycle l) {
+const char *nc_purchase_option_name(enum nc_purchase_option l) {
     switch (l) {
-    case NC_LIFE_CYCLE_ON_DEMAND:
+    case NC_PURCHASE_ON_DEMAND:
         return "on-demand";
-    case NC_LIFE_CYCLE_SPOT:
+    case NC_PURCHASE_SPOT:
         return "spot";
-    case NC_LIFE_CYCLE_SCHEDULED:
+    case NC_PURCHASE_SCHEDULED:
         return "scheduled";
-    case NC_LIFE_CYCLE_CAPACITY_BLOCK:
+    case NC_PURCHASE_CAPACITY_BLOCK:
         return "capacity-block";
-    case NC_LIFE_CYCLE_UNKNOWN:
+    case NC_PURCHASE_UNKNOWN:
         break;
     }
     return "unknown";
@@ -105,7 +105,7 @@ static bool is_partition(const char *s) {
     return nc_shape_token(s, 32);
 }
 
-static bool is_life_cycle(const char *s) {
+static bool is_purchase_option(const char *s) {
     return nc_shape_token(s, 48);
 }
 
@@ -119,7 +119,7 @@ static const struct {
     [NC_IMDS_LOCAL_IPV4] = {nc_shape_ipv4, "an IPv4 address"},
     [NC_IMDS_LOCAL_HOSTNAME] = {nc_shape_instance_hostname, "a host name", true},
     [NC_IMDS_AZ_ID] = {nc_shape_zone_id, "an availability zone id such as usw2-az1"},
-    [NC_IMDS_LIFE_CYCLE] = {is_life_cycle, "an instance life cycle"},
+    [NC_IMDS_PURCHASE_OPTION] = {is_purchase_option, "an instance life cycle"},
     [NC_IMDS_DOMAIN] = {nc_shape_domain, "a domain such as amazonaws.com"},
     [NC_IMDS_PARTITION] = {is_partition, "a partition such as aws"},
     [NC_IMDS_ROLE] = {nc_shape_role_name, "the name of an IAM role", true},
@@ -139,16 +139,16 @@ static int set_fact(enum nc_imds_item item, const char *body, size_t n, char **f
 }
 
 /* A life cycle that is newer than this program is well-formed, and unknown. */
-static int set_life_cycle(struct nc_facts *f, const char *body, size_t n, struct nc_err *err) {
+static int set_purchase_option(struct nc_facts *f, const char *body, size_t n, struct nc_err *err) {
     nc_auto_free char *text = NULL;
-    const int r = set_fact(NC_IMDS_LIFE_CYCLE, body, n, &text, err);
+    const int r = set_fact(NC_IMDS_PURCHASE_OPTION, body, n, &text, err);
 
     if (r < 0)
         return r;
-    f->life_cycle = NC_LIFE_CYCLE_UNKNOWN;
-    for (int l = NC_LIFE_CYCLE_ON_DEMAND; l <= NC_LIFE_CYCLE_CAPACITY_BLOCK; l++)
-        if (nc_streq(text, nc_life_cycle_name((enum nc_life_cycle)l)))
-            f->life_cycle = (enum nc_life_cycle)l;
+    f->purchase_option = NC_PURCHASE_UNKNOWN;
+    for (int l = NC_PURCHASE_ON_DEMAND; l <= NC_PURCHASE_CAPACITY_BLOCK; l++)
+        if (nc_streq(text, nc_purchase_option_name((enum nc_purchase_option)l)))
+            f->purchase_option = (enum nc_purchase_option)l;
     return 0;
 }
 
@@ -247,8 +247,8 @@ int nc_facts_parse_imds(struct nc_facts *f, enum nc_imds_item item, const char *
         return set_fact(item, body, n, &f->local_hostname, err);
     case NC_IMDS_AZ_ID:
         return set_fact(item, body, n, &f->az_id, err);
-    case NC_IMDS_LIFE_CYCLE:
-        return set_life_cycle(f, body, n, err);
+    case NC_IMDS_PURCHASE_OPTION:
+        return set_purchase_option(f, body, n, err);
     case NC_IMDS_DOMAIN:
         return set_fact(item, body, n, &f->domain, err);
     case NC_IMDS_PARTITION:

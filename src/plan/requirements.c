@@ -74,19 +74,19 @@ static void answer_instance(const char *part, const struct nc_facts *f, const st
 
 /* A capacity reservation's instance is an on-demand one to IMDS. */
 static void answer_capacity_type(const struct nc_facts *f, struct answer *a) {
-    switch (f->life_cycle) {
-    case NC_LIFE_CYCLE_SPOT:
+    switch (f->purchase_option) {
+    case NC_PURCHASE_SPOT:
         answer_text("spot", a);
         return;
-    case NC_LIFE_CYCLE_ON_DEMAND:
+    case NC_PURCHASE_ON_DEMAND:
         answer_text("on-demand", a);
         snprintf(a->other, sizeof(a->other), "reserved");
         return;
-    case NC_LIFE_CYCLE_CAPACITY_BLOCK:
+    case NC_PURCHASE_CAPACITY_BLOCK:
         answer_text("reserved", a);
         return;
-    case NC_LIFE_CYCLE_SCHEDULED:
-    case NC_LIFE_CYCLE_UNKNOWN:
+    case NC_PURCHASE_SCHEDULED:
+    case NC_PURCHASE_UNKNOWN:
         return;
     }
 }

@@ -55,9 +55,9 @@ const char *nc_outcome_name(enum nc_outcome o) {
 }
 
 void nc_report_done(struct nc_report *r) {
-    char *texts[] = {r->node,         r->instance_id,    r->instance_type, r->az,
-                     r->region,       r->life_cycle,     r->claim_name,    r->claim_uid,
-                     r->claim_source, r->waiting_reason, r->waiting,       r->cloud_init_why};
+    char *texts[] = {r->node,         r->instance_id,     r->instance_type, r->az,
+                     r->region,       r->purchase_option, r->claim_name,    r->claim_uid,
+                     r->claim_source, r->waiting_reason,  r->waiting,       r->cloud_init_why};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(texts); i++)
         free(texts[i]);
@@ -149,8 +149,9 @@ void nc_report_set_facts(struct nc_report *r, const struct nc_facts *f) {
     replace(&r->instance_type, f->instance_type);
     replace(&r->az, f->az);
     replace(&r->region, f->region);
-    replace(&r->life_cycle,
-            f->life_cycle == NC_LIFE_CYCLE_UNKNOWN ? NULL : nc_life_cycle_name(f->life_cycle));
+    replace(&r->purchase_option, f->purchase_option == NC_PURCHASE_UNKNOWN
+                                     ? NULL
+                                     : nc_purchase_option_name(f->purchase_option));
 }
 
 void nc_report_set_plan(struct nc_report *r, const struct nc_plan *p) {

@@ -87,7 +87,7 @@ static struct nc_value *instance_tree(const struct nc_report *r) {
     set_text(map, "type", r->instance_type);
     set_text(map, "az", r->az);
     set_text(map, "region", r->region);
-    set_text(map, "lifeCycle", r->life_cycle);
+    set_text(map, "lifeCycle", r->purchase_option);
     return map;
 }
 

@@ -31,7 +31,7 @@ static void fill(struct nc_facts *f, uint8_t how) {
     f->architecture = nc_strdup("x86_64");
     f->local_ipv4 = nc_strdup("10.0.0.1");
     f->local_hostname = nc_strdup("ip-10-0-0-1.us-west-2.compute.internal");
-    f->life_cycle = how & 16 ? NC_LIFE_CYCLE_SPOT : NC_LIFE_CYCLE_ON_DEMAND;
+    f->purchase_option = how & 16 ? NC_PURCHASE_SPOT : NC_PURCHASE_ON_DEMAND;
     f->cpus = how & 32 ? 64 : 2;
     f->mem_total_bytes = how & 64 ? -1 : (int64_t)8 << 30;
     f->root_fs_bytes = (int64_t)20 << 30;

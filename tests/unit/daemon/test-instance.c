@@ -145,7 +145,7 @@ static void test_no_configuration(void **state) {
     assert_int_equal(gather(w), 0);
     assert_built_in(&w->d);
     assert_true(w->d.has_facts);
-    assert_int_equal(w->d.gather.facts.life_cycle, NC_LIFE_CYCLE_SPOT);
+    assert_int_equal(w->d.gather.facts.purchase_option, NC_PURCHASE_SPOT);
     assert_null(w->d.node_name);
     assert_string_equal(w->d.provider_id, "aws:///us-west-2a/i-0123456789abcdef0");
 }

@@ -47,7 +47,7 @@ static inline struct fixture *fixture_new(void) {
     fixture_set(&f->local_ipv4, "10.0.0.1");
     fixture_set(&f->local_hostname, "ip-10-0-0-1.us-west-2.compute.internal");
     fixture_set(&f->kubelet_version, "v1.34.4");
-    f->life_cycle = NC_LIFE_CYCLE_ON_DEMAND;
+    f->purchase_option = NC_PURCHASE_ON_DEMAND;
     f->mem_total_bytes = (int64_t)8 << 30;
     f->root_fs_bytes = (int64_t)20 << 30;
     return x;

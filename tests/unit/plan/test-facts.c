@@ -191,21 +191,21 @@ static void not_facts(void **state) {
     assert_int_equal(err.class, NC_ERR_BUG);
 }
 
-static void life_cycles(void **state) {
+static void purchase_options(void **state) {
     static const char *const names[] = {"on-demand", "spot", "scheduled", "capacity-block"};
     nc_cleanup(nc_facts_done) struct nc_facts f = NC_FACTS_INIT;
     struct nc_err err = NC_ERR_INIT;
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(names); i++) {
-        assert_int_equal(take(&f, NC_IMDS_LIFE_CYCLE, names[i], &err), 0);
-        assert_int_equal(f.life_cycle, i + 1);
-        assert_string_equal(nc_life_cycle_name(f.life_cycle), names[i]);
+        assert_int_equal(take(&f, NC_IMDS_PURCHASE_OPTION, names[i], &err), 0);
+        assert_int_equal(f.purchase_option, i + 1);
+        assert_string_equal(nc_purchase_option_name(f.purchase_option), names[i]);
     }
-    assert_int_equal(take(&f, NC_IMDS_LIFE_CYCLE, "of-tomorrow", &err), 0);
-    assert_int_equal(f.life_cycle, NC_LIFE_CYCLE_UNKNOWN);
-    assert_string_equal(nc_life_cycle_name(f.life_cycle), "unknown");
-    assert_int_equal(take(&f, NC_IMDS_LIFE_CYCLE, "{}", &err), -EBADMSG);
+    assert_int_equal(take(&f, NC_IMDS_PURCHASE_OPTION, "of-tomorrow", &err), 0);
+    assert_int_equal(f.purchase_option, NC_PURCHASE_UNKNOWN);
+    assert_string_equal(nc_purchase_option_name(f.purchase_option), "unknown");
+    assert_int_equal(take(&f, NC_IMDS_PURCHASE_OPTION, "{}", &err), -EBADMSG);
 }
 
 #define HOST                                                                                       \
@@ -400,7 +400,7 @@ TEST_GROUP() {
         cmocka_unit_test(questions),           cmocka_unit_test(identity),
         cmocka_unit_test(identity_refused),    cmocka_unit_test(texts),
         cmocka_unit_test(answer_with_nul),     cmocka_unit_test(answer_too_long),
-        cmocka_unit_test(not_facts),           cmocka_unit_test(life_cycles),
+        cmocka_unit_test(not_facts),           cmocka_unit_test(purchase_options),
         cmocka_unit_test(containerd_versions), cmocka_unit_test(host_json),
         cmocka_unit_test(host_json_lenient),   cmocka_unit_test(host_json_refused),
         cmocka_unit_test(host_json_too_long),  cmocka_unit_test(versions),

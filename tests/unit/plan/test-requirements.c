@@ -96,13 +96,13 @@ static void test_operators(void **state) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++)
         if (met(x, rows[i].key, rows[i].op, rows[i].values) != rows[i].met)
             fail_msg("%s %s %s", rows[i].key, rows[i].op, rows[i].values);
-    x->facts.life_cycle = NC_LIFE_CYCLE_SPOT;
+    x->facts.purchase_option = NC_PURCHASE_SPOT;
     assert_true(met(x, "karpenter.sh/capacity-type", "In", "spot"));
     assert_false(met(x, "karpenter.sh/capacity-type", "In", "on-demand"));
     assert_false(met(x, "karpenter.sh/capacity-type", "NotIn", "spot"));
-    x->facts.life_cycle = NC_LIFE_CYCLE_CAPACITY_BLOCK;
+    x->facts.purchase_option = NC_PURCHASE_CAPACITY_BLOCK;
     assert_true(met(x, "karpenter.sh/capacity-type", "In", "reserved"));
-    x->facts.life_cycle = NC_LIFE_CYCLE_UNKNOWN;
+    x->facts.purchase_option = NC_PURCHASE_UNKNOWN;
     assert_true(met(x, "karpenter.sh/capacity-type", "In", "spot"));
     fixture_set(&x->facts.architecture, NULL);
     assert_true(met(x, "kubernetes.io/arch", "In", "amd64"));

@@ -296,7 +296,7 @@ static struct nc_value *parse(const char *text) {
 static void read_whole_claim(struct nc_report *r, struct nc_plan *plan) {
     struct nc_facts facts = {.instance_id = (char *)(uintptr_t) "i-1",
                              .instance_type = (char *)(uintptr_t) "m5.large",
-                             .life_cycle = NC_LIFE_CYCLE_SPOT};
+                             .purchase_option = NC_PURCHASE_SPOT};
     struct nc_claim claim = {.name = (char *)(uintptr_t) "default-x",
                              .uid = (char *)(uintptr_t) "u-1"};
 
