@@ -20,7 +20,7 @@
 #define NC_LEASE_RETRY_USEC (2ull * 1000000)
 
 struct nc_lease_rules {
-    const char *identity; /* unique a process: "HOST_UUID"; borrowed */
+    const char *identity; /* unique a process: the host name, "_" and random; borrowed */
     uint64_t duration_usec, renew_usec, retry_usec;
 };
 

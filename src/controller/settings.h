@@ -28,7 +28,7 @@ struct nc_settings {
     struct nc_control_rules rules;
     const char *lease_namespace; /* NULL: the pod's, else NC_LEASE_NAMESPACE */
     const char *lease_name;
-    const char *identity; /* NULL: HOST_BOOT-PID */
+    const char *identity; /* NULL: the host name, "_" and random */
     bool no_leader_election;
     uint64_t lease_duration_usec, renew_usec, retry_usec;
     const char *region, *ec2_endpoint, *autoscaling_endpoint, *sts_endpoint, *imds;
