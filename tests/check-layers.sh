@@ -103,6 +103,12 @@ verdict "nothing below the programs prints" "$(grep -nE '\b(f?printf|puts|perror
     grep -vE '^src/(process|bootstrap|daemon|commands|controller)/' |
     grep -vE 'nc_buf_printf|snprintf|vsnprintf|asprintf|sd_journal_(open|close|seek_tail|previous|get_data|add_match)')"
 
+# What the lists leave out is missing from a release's tarball, and no build beside the sources notices.
+lists=$(find src include tests -name '*.am')
+verdict "each source is in a list, and what is listed exists" "$({ find src include -name '*.[ch]'
+    grep -hoE '\b(src|include)/[A-Za-z0-9_/.-]+\.[ch]\b' $lists | sort -u; } | sort | uniq -u |
+    grep -vx src/plan/instance-table.h)" # is generated
+
 missing=""
 for header in include/nc/*.h; do
     printf '#include "%s"\n' "${header#include/}" | ${CC:-cc} -std=gnu11 -D_GNU_SOURCE -Iinclude -fsyntax-only -Wall -Werror -x c - 2>/dev/null || missing="$missing $header"
