@@ -235,7 +235,7 @@ static void test_deadline_moves_with_the_clock(void **state) {
         struct life_world w;
         life_world_init(&w);
         life_play(&w, before, NC_ARRAY_SIZE(before));
-        w.clock_offset_usec = cases[i].by_sec * 1000000;
+        w.clock_offset_usec = (int64_t)cases[i].by_sec * 1000000;
         life_do(&w, 3000, "tick");
         life_do(&w, 3010, "again a");
         life_play(&w, cases[i].rows, NC_ARRAY_SIZE(as_it_was));
@@ -253,7 +253,7 @@ static void test_restart_by_another_clock(void **state) {
         struct life_world w;
         life_world_init(&w);
         life_play(&w, linger, 7);
-        w.clock_offset_usec = by_sec[i] * 1000000;
+        w.clock_offset_usec = (int64_t)by_sec[i] * 1000000;
         life_do(&w, 3000, "restart");
         life_do(&w, 3020, "notice request drain");
         life_do(&w, 3030, "node");
