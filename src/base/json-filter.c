@@ -21,8 +21,7 @@
 #include "nc/value.h"
 
 #define REST_MAX_BYTES ((size_t)64 << 10)
-#define KEY_MAX_BYTES 320              /* no path has a longer one */
-#define MOST_DIGITS "9007199254740992" /* 2^53, as far as nc_json_parse reads integers */
+#define KEY_MAX_BYTES 320 /* no path has a longer one */
 #define NUMBER_MAX_LENGTH 48
 
 /* What becomes of a value. */
@@ -215,58 +214,10 @@ static void after_value(struct nc_json_filter *f) {
     f->expect = f->depth > 0 ? COMMA_OR_END : f->is_stream ? VALUE : NOTHING;
 }
 
-/* In a string, at its first byte: a NUL that is escaped becomes the replacement character, in
- * place. Returns where the string ends. */
-static size_t mend_string(struct nc_buf *b, size_t i) {
-    for (; i < b->len && b->data[i] != '"'; i++) {
-        if (b->data[i] != '\\')
-            continue;
-        i++; /* what is escaped begins no escape of its own */
-        if (b->len - i > 4 && memcmp(b->data + i, "u0000", 5) == 0)
-            memcpy(b->data + i + 1, "fffd", 4);
-    }
-    return i;
-}
-
-static bool is_too_large(const char *digits, size_t n) {
-    const size_t most = strlen(MOST_DIGITS);
-
-    return n > most || (n == most && memcmp(digits, MOST_DIGITS, most) > 0);
-}
-
-/* At a number's first digit: an integer that is too large becomes the largest. Returns where the
- * number ends. */
-static size_t mend_number(struct nc_buf *b, size_t i) {
-    const size_t most = strlen(MOST_DIGITS);
-    const size_t digits = strspn(b->data + i, "0123456789");
-    const size_t rest = i + digits;
-
-    if (strchr(".eE", b->data[rest]) && b->data[rest])
-        return rest + strspn(b->data + rest, ".eE+-0123456789");
-    if (!is_too_large(b->data + i, digits))
-        return rest;
-    memcpy(b->data + i, MOST_DIGITS, most);
-    memmove(b->data + i + most, b->data + rest, b->len - rest + 1);
-    b->len -= digits - most;
-    return i + most;
-}
-
-/* Valid JSON that nc_json_parse refuses: anybody who may write one text or number of one object (an
- * annotation, a grace period) would otherwise make the complete list unreadable for us. */
-static void mend(struct nc_buf *b) {
-    for (size_t i = 0; i < b->len;) {
-        const char c = b->data[i];
-        if (c == '"')
-            i = mend_string(b, i + 1) + 1;
-        else
-            i = c >= '0' && c <= '9' ? mend_number(b, i) : i + 1;
-    }
-}
-
 static int give_item(struct nc_json_filter *f) {
     int r;
 
-    mend(&f->item);
+    nc_json_mend(&f->item);
     r = f->give(f->userdata, f->item.data, f->item.len);
     f->item_depth = 0;
     f->out = &f->rest;
@@ -427,7 +378,8 @@ static int check_token(struct nc_json_filter *f, size_t end) {
         return fail_token(f, "number is too long");
     memcpy(text, f->checked + f->started_at, n);
     digits += *text == '-';
-    if (digits[strspn(digits, "0123456789")] == '\0' && is_too_large(digits, strlen(digits)))
+    if (digits[strspn(digits, "0123456789")] == '\0'
+        && nc_json_is_too_large(digits, strlen(digits)))
         return fail_token(f, "integer beyond 2^53");
     return isfinite(strtod(text, NULL)) ? 0 : fail_token(f, "number out of range");
 }
@@ -482,7 +434,7 @@ int nc_json_filter_end(struct nc_json_filter *f, const char **ret_rest, size_t *
         fail(f, "the text ends too early");
     if (f->failure.class != NC_ERR_NONE)
         return fail_again(f, err);
-    mend(&f->rest);
+    nc_json_mend(&f->rest);
     if (ret_rest)
         *ret_rest = f->rest.data ? f->rest.data : "";
     if (ret_n)

@@ -9,7 +9,8 @@
 #include "nc/str.h"
 #include "utf8.h"
 
-#define REPLACEMENT 0xfffdu /* stands for NUL, which no text of ours can hold */
+#define MOST_DIGITS "9007199254740992" /* 2^53, as far as nc_json_parse reads integers */
+#define REPLACEMENT 0xfffdu            /* stands for NUL, which no text of ours can hold */
 
 bool nc_json_token_begin(struct nc_json_token *t, char c, struct nc_buf *decoded) {
     *t = (struct nc_json_token){.kind = NC_TOKEN_LITERAL, .decoded = decoded};
@@ -241,4 +242,52 @@ const char *nc_json_token_scan(struct nc_json_token *t, const char *data, size_t
         break;
     }
     return scan_text(t, data, n, ret_used);
+}
+
+/* --- what is valid, and not read */
+
+/* In a string, at its first byte: a NUL that is escaped becomes the replacement character, in
+ * place. Returns where the string ends. */
+static size_t mend_string(struct nc_buf *b, size_t i) {
+    for (; i < b->len && b->data[i] != '"'; i++) {
+        if (b->data[i] != '\\')
+            continue;
+        i++; /* what is escaped begins no escape of its own */
+        if (b->len - i > 4 && memcmp(b->data + i, "u0000", 5) == 0)
+            memcpy(b->data + i + 1, "fffd", 4);
+    }
+    return i;
+}
+
+bool nc_json_is_too_large(const char *digits, size_t n) {
+    const size_t most = strlen(MOST_DIGITS);
+
+    return n > most || (n == most && memcmp(digits, MOST_DIGITS, most) > 0);
+}
+
+/* At a number's first digit: an integer that is too large becomes the largest. Returns where the
+ * number ends. */
+static size_t mend_number(struct nc_buf *b, size_t i) {
+    const size_t most = strlen(MOST_DIGITS);
+    const size_t digits = strspn(b->data + i, "0123456789");
+    const size_t rest = i + digits;
+
+    if (strchr(".eE", b->data[rest]) && b->data[rest])
+        return rest + strspn(b->data + rest, ".eE+-0123456789");
+    if (!nc_json_is_too_large(b->data + i, digits))
+        return rest;
+    memcpy(b->data + i, MOST_DIGITS, most);
+    memmove(b->data + i + most, b->data + rest, b->len - rest + 1);
+    b->len -= digits - most;
+    return i + most;
+}
+
+void nc_json_mend(struct nc_buf *b) {
+    for (size_t i = 0; i < b->len;) {
+        const char c = b->data[i];
+        if (c == '"')
+            i = mend_string(b, i + 1) + 1;
+        else
+            i = c >= '0' && c <= '9' ? mend_number(b, i) : i + 1;
+    }
 }

@@ -40,4 +40,11 @@ bool nc_json_token_begin(struct nc_json_token *t, char c, struct nc_buf *decoded
 const char *nc_json_token_scan(struct nc_json_token *t, const char *data, size_t n,
                                size_t *ret_used);
 
+/* Digits without a sign: an integer beyond 2^53, which nc_json_parse refuses? */
+bool nc_json_is_too_large(const char *digits, size_t n);
+/* Mends, in place, valid JSON that nc_json_parse refuses (\u0000, integers that are too large):
+ * anybody who may write one text or number of one object (an annotation, a grace period) would
+ * otherwise make the complete list unreadable for us. */
+void nc_json_mend(struct nc_buf *b);
+
 #endif
