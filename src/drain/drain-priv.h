@@ -107,6 +107,9 @@ static inline uint64_t nc_sum_usec(uint64_t a, uint64_t b) {
 static inline uint64_t nc_less_usec(uint64_t a, uint64_t b) {
     return a > b ? a - b : 0;
 }
+static inline uint64_t nc_later_usec(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
 static inline uint64_t nc_sec_to_usec(uint64_t sec) {
     return sec > UINT64_MAX / NC_SEC_USEC ? UINT64_MAX : sec * NC_SEC_USEC;
 }

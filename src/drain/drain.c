@@ -17,10 +17,6 @@
 #define MAX_RETRY_AFTER_USEC (10 * NC_SEC_USEC)
 #define MIN_LIMIT 8u /* of evictions in flight, however busy the server is */
 
-static uint64_t later(uint64_t a, uint64_t b) {
-    return a > b ? a : b;
-}
-
 uint64_t nc_drain_grace(const struct nc_pod *p, uint64_t requested_usec, uint64_t t_usec,
                         uint64_t now_usec) {
     uint64_t sec;
@@ -29,7 +25,7 @@ uint64_t nc_drain_grace(const struct nc_pod *p, uint64_t requested_usec, uint64_
         requested_usec = nc_less_usec(p->deletion_usec, nc_sec_to_usec(p->deletion_grace_sec));
     else if (!requested_usec)
         requested_usec = now_usec;
-    sec = nc_less_usec(later(t_usec, now_usec), requested_usec);
+    sec = nc_less_usec(nc_later_usec(t_usec, now_usec), requested_usec);
     sec = sec / NC_SEC_USEC + (sec % NC_SEC_USEC != 0);
     if (!p->deletion_usec && sec > p->grace_sec)
         sec = p->grace_sec;
@@ -46,7 +42,7 @@ static struct nc_drain_action request_pod(struct nc_drain *d, struct record *e,
     case NC_DRAIN_EVICT:
         d->in_flight++;
         e->is_evicting = true;
-        e->evict_usec = later(now_usec, 1);
+        e->evict_usec = nc_later_usec(now_usec, 1);
         if (!e->requested_usec)
             e->requested_usec = e->evict_usec;
         a.attempt = ++e->evictions;
@@ -57,13 +53,13 @@ static struct nc_drain_action request_pod(struct nc_drain *d, struct record *e,
         break;
     case NC_DRAIN_MARK:
         e->is_marking = true;
-        e->mark_usec = later(now_usec, 1);
+        e->mark_usec = nc_later_usec(now_usec, 1);
         a.attempt = ++e->marks;
         break;
     case NC_DRAIN_DELETE:
         e->is_forced = e->is_forced || !nc_drain_is_leaving(e);
         e->is_deleting = true;
-        e->delete_sent_usec = later(now_usec, 1);
+        e->delete_sent_usec = nc_later_usec(now_usec, 1);
         a.attempt = ++e->deletions;
         a.grace_sec = nc_drain_grace(&e->pod, e->evicted_usec ? e->evicted_usec : e->deleted_usec,
                                      t_usec, now_usec);
@@ -250,7 +246,7 @@ static void eviction_answered(struct nc_drain *d, struct record *e, const struct
         if (!e->evicted_usec)
             nc_drain_note_news(d, NC_POD_NEWS_EVICTED, e,
                                nc_asprintf("Evicted pod %s/%s", e->pod.namespace, e->pod.name));
-        e->evicted_usec = e->evict_usec ? e->evict_usec : later(now_usec, 1);
+        e->evicted_usec = e->evict_usec ? e->evict_usec : nc_later_usec(now_usec, 1);
         forget_refusal(e);
         return;
     }
@@ -286,7 +282,7 @@ static void deletion_answered(struct nc_drain *d, struct record *e, const struct
     if (!e->deleted_usec)
         nc_drain_note_deletion(d, e);
     if (!e->deleted_usec)
-        e->deleted_usec = e->delete_sent_usec ? e->delete_sent_usec : later(now_usec, 1);
+        e->deleted_usec = e->delete_sent_usec ? e->delete_sent_usec : nc_later_usec(now_usec, 1);
     forget_refusal(e);
 }
 

@@ -52,10 +52,6 @@ bool nc_pod_reason_holds_up(enum nc_pod_reason r) {
     return k == NC_REASON_KIND_KEPT || k == NC_REASON_KIND_WAITING || k == NC_REASON_KIND_BLOCKED;
 }
 
-static uint64_t later(uint64_t a, uint64_t b) {
-    return a > b ? a : b;
-}
-
 /* --- P1, P2, P7: who is drained at all, and with which tier */
 
 static bool is_annotated(const struct nc_pod *p) {
@@ -141,7 +137,7 @@ static uint64_t holds_until(const struct record *e, const struct nc_moments *m) 
         return 0;
     if (!requested_usec && p->deletion_usec)
         requested_usec =
-            later(nc_less_usec(p->deletion_usec, nc_sec_to_usec(p->deletion_grace_sec)), 1);
+            nc_later_usec(nc_less_usec(p->deletion_usec, nc_sec_to_usec(p->deletion_grace_sec)), 1);
     return requested_usec ? nc_sum_usec(requested_usec, TURN_USEC) : UINT64_MAX;
 }
 
@@ -187,7 +183,7 @@ static const struct due never = {.usec = UINT64_MAX};
 static bool ends_late(const struct nc_pod *p, const struct nc_moments *m) {
     return m->rules->t_usec
            && p->deletion_usec
-                  > nc_sum_usec(later(m->rules->t_usec, m->now_usec), LATE_ENOUGH_USEC);
+                  > nc_sum_usec(nc_later_usec(m->rules->t_usec, m->now_usec), LATE_ENOUGH_USEC);
 }
 
 /* The first eviction is waited for; where it was accepted, the watch shows what came of it. */
@@ -206,23 +202,23 @@ static struct due due_by_force(const struct record *e, const struct nc_moments *
     const uint64_t mark_usec = nc_less_usec(last_usec, MARK_AHEAD_USEC);
     const bool is_marked =
         e->deleted_usec || e->evicted_usec || (e->mark_usec && e->mark_usec >= mark_usec);
-    const uint64_t waits_usec = later(e->new_usec, first_eviction_waits(e));
-    uint64_t usec = later(last_usec, later(e->delete_usec, waits_usec));
+    const uint64_t waits_usec = nc_later_usec(e->new_usec, first_eviction_waits(e));
+    uint64_t usec = nc_later_usec(last_usec, nc_later_usec(e->delete_usec, waits_usec));
 
     if (!m->rules->t_usec)
         return never;
     if (e->pod.deletion_usec)
         return e->is_deleting || !ends_late(&e->pod, m)
                    ? never
-                   : (struct due){NC_DRAIN_DELETE, later(e->delete_usec, e->new_usec)};
+                   : (struct due){NC_DRAIN_DELETE, nc_later_usec(e->delete_usec, e->new_usec)};
     if (!e->evictions && !e->is_evicting && !e->is_deleting && !nc_drain_is_leaving(e))
-        return (struct due){NC_DRAIN_EVICT, later(mark_usec, e->new_usec)};
+        return (struct due){NC_DRAIN_EVICT, nc_later_usec(mark_usec, e->new_usec)};
     if (!is_marked && !e->is_marking)
-        return (struct due){NC_DRAIN_MARK, later(mark_usec, waits_usec)};
+        return (struct due){NC_DRAIN_MARK, nc_later_usec(mark_usec, waits_usec)};
     if (e->is_deleting)
         return never;
     if (e->is_marking)
-        usec = later(usec, nc_sum_usec(e->mark_usec, MARK_PATIENCE_USEC));
+        usec = nc_later_usec(usec, nc_sum_usec(e->mark_usec, MARK_PATIENCE_USEC));
     return (struct due){NC_DRAIN_DELETE, usec};
 }
 
@@ -251,7 +247,7 @@ static void keep(struct nc_verdict *v, const struct nc_moments *m, enum nc_pod_r
                  uint64_t until_usec) {
     if (v->reason == NC_POD_REASON_NONE && until_usec > m->now_usec)
         v->reason = reason;
-    v->at_usec = later(v->at_usec, until_usec);
+    v->at_usec = nc_later_usec(v->at_usec, until_usec);
 }
 
 /* Until something happens. */
