@@ -43,10 +43,10 @@ struct nc_counters {
 };
 /* Prometheus text of the daemon, all families named nodeclaimd_…, none of them
  * nodeclaimd_bootstrap_…: what is in force and since when, pods, answers, polls, durations. */
-void nc_daemon_metrics(const struct nc_life *l, const struct nc_counters *c, uint64_t now_usec,
+void nc_daemon_metrics(const struct nc_lifecycle *l, const struct nc_counters *c, uint64_t now_usec,
                        struct nc_buf *out);
 /* The same, of what the lifecycle showed. */
-void nc_daemon_metrics_view(const struct nc_life_view *v, const struct nc_counters *c,
+void nc_daemon_metrics_view(const struct nc_lifecycle_view *v, const struct nc_counters *c,
                             struct nc_buf *out);
 
 #endif

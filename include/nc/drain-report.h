@@ -19,7 +19,7 @@
  * hooks: {preDrain, postDrain: {state, started, ended}}, drained, history: [{phase, at, atUsec}] as
  * given}. Owned. Times as RFC 3339; null where there is none. `history` is consumed, may be NULL.
  */
-struct nc_value *nc_drain_report(const struct nc_life *l, uint64_t now_usec,
+struct nc_value *nc_drain_report(const struct nc_lifecycle *l, uint64_t now_usec,
                                  struct nc_value *history);
 
 /* `drain --dry-run`: what would be done and when, one line a pod in the order of the drain: tier,
@@ -32,7 +32,8 @@ void nc_drain_plan_text(const struct nc_drain *d, const struct nc_drain_rules *r
 struct nc_value *nc_drain_counts(const struct nc_drain_summary *s);
 
 /* nc_drain_report, of what the lifecycle showed. */
-struct nc_value *nc_drain_report_view(const struct nc_life_view *view, const struct nc_drain *d,
-                                      uint64_t now_usec, struct nc_value *history);
+struct nc_value *nc_drain_report_view(const struct nc_lifecycle_view *view,
+                                      const struct nc_drain *d, uint64_t now_usec,
+                                      struct nc_value *history);
 
 #endif

@@ -3,7 +3,7 @@
  *
  * Whoever runs it carries out the actions and posts each result back as the next event. Time comes
  * with the event (N3); nothing here reads a clock, a socket or a file, and all that survives a
- * restart is in nc_life_save().
+ * restart is in nc_lifecycle_save().
  *
  * The rules: docs/drain-rules.md, "Node".
  */
@@ -21,24 +21,24 @@
 #include "nc/notice.h"
 #include "nc/value.h"
 
-#define NC_LIFE_PATIENCE_USEC (5ull * 1000000)
-#define NC_LIFE_GRACE_USEC (5ull * 1000000)
-#define NC_LIFE_WRITE_PATIENCE_USEC (3ull * 1000000)
+#define NC_LIFECYCLE_PATIENCE_USEC (5ull * 1000000)
+#define NC_LIFECYCLE_GRACE_USEC (5ull * 1000000)
+#define NC_LIFECYCLE_WRITE_PATIENCE_USEC (3ull * 1000000)
 
-enum nc_life_phase {
-    NC_LIFE_IDLE = 0,    /* nothing is announced, or what is announced is ignored */
-    NC_LIFE_SIGNALLING,  /* the first write is in flight */
-    NC_LIFE_REPORTED,    /* signalled; more is not requested (yet) */
-    NC_LIFE_CORDONING,   /* the second write is in flight */
-    NC_LIFE_CORDONED,    /* more is not requested (yet) */
-    NC_LIFE_OBSERVING,   /* somebody else drains */
-    NC_LIFE_EVICTING,    /* "Evicting", or "Forcing" once a force-delete time has come */
-    NC_LIFE_VOLUME_WAIT, /* pods are gone, volumes are still attached, or the linger runs */
-    NC_LIFE_DRAINED,
-    NC_LIFE_RELEASING, /* what was ours is being undone */
-    _NC_LIFE_PHASE_MAX
+enum nc_lifecycle_phase {
+    NC_LIFECYCLE_IDLE = 0,    /* nothing is announced, or what is announced is ignored */
+    NC_LIFECYCLE_SIGNALLING,  /* the first write is in flight */
+    NC_LIFECYCLE_REPORTED,    /* signalled; more is not requested (yet) */
+    NC_LIFECYCLE_CORDONING,   /* the second write is in flight */
+    NC_LIFECYCLE_CORDONED,    /* more is not requested (yet) */
+    NC_LIFECYCLE_OBSERVING,   /* somebody else drains */
+    NC_LIFECYCLE_EVICTING,    /* "Evicting", or "Forcing" once a force-delete time has come */
+    NC_LIFECYCLE_VOLUME_WAIT, /* pods are gone, volumes are still attached, or the linger runs */
+    NC_LIFECYCLE_DRAINED,
+    NC_LIFECYCLE_RELEASING, /* what was ours is being undone */
+    _NC_LIFECYCLE_PHASE_MAX
 };
-const char *nc_life_phase_name(enum nc_life_phase p); /* "idle", "signalling", … */
+const char *nc_lifecycle_phase_name(enum nc_lifecycle_phase p); /* "idle", "signalling", … */
 
 /* What is known of our own Node. */
 struct nc_node_view {
@@ -59,7 +59,7 @@ struct nc_node_view {
     size_t n_volumes;     /* volumesAttached, without those of pods that stay */
 };
 
-struct nc_life_rules {
+struct nc_lifecycle_rules {
     struct nc_drain_settings drain;
     unsigned max_in_flight;
     uint64_t seed;   /* of the instance id */
@@ -98,88 +98,94 @@ struct nc_node_write {
 };
 void nc_node_write_done(struct nc_node_write *w);
 
-enum nc_life_action_kind {
-    NC_LIFE_ACTION_WRITE = 1, /* one Node write: `write` */
-    NC_LIFE_ACTION_POD,       /* `pod`: evict, mark or delete */
-    NC_LIFE_ACTION_PODS_OPEN, /* list and watch the pods of this node, until CLOSE: questions that
-                         are in flight then are answered all the same */
-    NC_LIFE_ACTION_PODS_CLOSE,
-    NC_LIFE_ACTION_REFRESH_NODE, /* GET our own Node: the answer is a NODE event with is_whole */
-    NC_LIFE_ACTION_ANNOUNCE,     /* say it: `reason`, `message`, `is_warning`, `milestone` */
-    NC_LIFE_ACTION_POD_NEWS,     /* a line of the log: `news` */
-    NC_LIFE_ACTION_RELEASE_INHIBITOR, /* the shutdown may go on: give the inhibitor back */
-    NC_LIFE_ACTION_START_HOOK,  /* `hook`: how it goes is a HOOK event, the first of them at once */
-    NC_LIFE_ACTION_FOLLOW_HOOK, /* `hook`, which was started before this process was: likewise */
+enum nc_lifecycle_action_kind {
+    NC_LIFECYCLE_ACTION_WRITE = 1, /* one Node write: `write` */
+    NC_LIFECYCLE_ACTION_POD,       /* `pod`: evict, mark or delete */
+    NC_LIFECYCLE_ACTION_PODS_OPEN, /* list and watch the pods of this node, until CLOSE: questions
+                         that are in flight then are answered all the same */
+    NC_LIFECYCLE_ACTION_PODS_CLOSE,
+    NC_LIFECYCLE_ACTION_REFRESH_NODE, /* GET our own Node: the answer is a NODE event with is_whole
+                                       */
+    NC_LIFECYCLE_ACTION_ANNOUNCE,     /* say it: `reason`, `message`, `is_warning`, `milestone` */
+    NC_LIFECYCLE_ACTION_POD_NEWS,     /* a line of the log: `news` */
+    NC_LIFECYCLE_ACTION_RELEASE_INHIBITOR, /* the shutdown may go on: give the inhibitor back */
+    NC_LIFECYCLE_ACTION_START_HOOK,  /* `hook`: how it goes is a HOOK event, the first of them at
+                                        once */
+    NC_LIFECYCLE_ACTION_FOLLOW_HOOK, /* `hook`, which was started before this process was: likewise
+                                      */
 };
-enum nc_life_milestone {
-    NC_LIFE_MILESTONE_NOTICED = 1, /* a source became active. Event SpotInterruption, … */
-    NC_LIFE_MILESTONE_WITHDRAWN,
-    NC_LIFE_MILESTONE_CORDONED,
-    NC_LIFE_MILESTONE_DRAINING,
-    NC_LIFE_MILESTONE_INCOMPLETE, /* not every pod of the node is known; once a drain */
-    NC_LIFE_MILESTONE_BLOCKED, /* a pod is blocked: names it and its budget; in 30 s at most one a
-                             budget, and 16 in all; without a deadline in 30 s, 60 s, 2, 4, 8 and
-                             then 10 minutes */
-    NC_LIFE_MILESTONE_FORCING,
-    NC_LIFE_MILESTONE_DRAINED,
-    NC_LIFE_MILESTONE_FAILED, /* T has passed and pods are left */
-    NC_LIFE_MILESTONE_RELEASED,
-    NC_LIFE_MILESTONE_RECORDONED, /* our cordon was lifted under a deadline, and made once more */
-    NC_LIFE_MILESTONE_ORPHANED,   /* the Node was deleted in the middle of a drain, which goes on */
-    NC_LIFE_MILESTONE_HOOK,       /* one failed, or is not waited for any longer */
-    NC_LIFE_MILESTONE_WAITING,    /* a pod waits for its replacement; once a drain */
-    NC_LIFE_MILESTONE_UNREPLACED, /* one that has waited is evicted without; once a drain */
-    _NC_LIFE_MILESTONE_MAX
+enum nc_lifecycle_milestone {
+    NC_LIFECYCLE_MILESTONE_NOTICED = 1, /* a source became active. Event SpotInterruption, … */
+    NC_LIFECYCLE_MILESTONE_WITHDRAWN,
+    NC_LIFECYCLE_MILESTONE_CORDONED,
+    NC_LIFECYCLE_MILESTONE_DRAINING,
+    NC_LIFECYCLE_MILESTONE_INCOMPLETE, /* not every pod of the node is known; once a drain */
+    NC_LIFECYCLE_MILESTONE_BLOCKED,    /* a pod is blocked: names it and its budget; in 30 s at most
+                                one a    budget, and 16 in all; without a deadline in 30 s, 60 s, 2, 4, 8
+                                and    then 10 minutes */
+    NC_LIFECYCLE_MILESTONE_FORCING,
+    NC_LIFECYCLE_MILESTONE_DRAINED,
+    NC_LIFECYCLE_MILESTONE_FAILED, /* T has passed and pods are left */
+    NC_LIFECYCLE_MILESTONE_RELEASED,
+    NC_LIFECYCLE_MILESTONE_RECORDONED, /* our cordon was lifted under a deadline, and made once more
+                                        */
+    NC_LIFECYCLE_MILESTONE_ORPHANED, /* the Node was deleted in the middle of a drain, which goes on
+                                      */
+    NC_LIFECYCLE_MILESTONE_HOOK,     /* one failed, or is not waited for any longer */
+    NC_LIFECYCLE_MILESTONE_WAITING,  /* a pod waits for its replacement; once a drain */
+    NC_LIFECYCLE_MILESTONE_UNREPLACED, /* one that has waited is evicted without; once a drain */
+    _NC_LIFECYCLE_MILESTONE_MAX
 };
-struct nc_life_action {
-    enum nc_life_action_kind kind;
+struct nc_lifecycle_action {
+    enum nc_lifecycle_action_kind kind;
     struct nc_node_write write;
     struct nc_drain_action pod;
     struct nc_pod_news news;
     enum nc_hook hook;
-    enum nc_life_milestone milestone;
+    enum nc_lifecycle_milestone milestone;
     const char *reason; /* of the Event; static: one a milestone, but NOTICED has the source's */
     bool is_warning;
     char *message; /* owned */
     char *series;  /* what is reported again and again is one Event that is counted: which; owned,
                       NULL =  it is none of these */
 };
-struct nc_life_actions {
-    struct nc_life_action *v;
+struct nc_lifecycle_actions {
+    struct nc_lifecycle_action *v;
     size_t n;
 };
-void nc_life_actions_done(struct nc_life_actions *a);
+void nc_lifecycle_actions_done(struct nc_lifecycle_actions *a);
 
-enum nc_life_event_kind {
-    NC_LIFE_START = 0, /* the first: rules are set, a saved state may have been loaded */
-    NC_LIFE_RULES,     /* configuration was read again: `rules` */
-    NC_LIFE_NOTICE,    /* `notice`; posting the same again changes nothing */
-    NC_LIFE_CLEARED,   /* `source` was asked and announces nothing; posting it again changes nothing
-                        */
-    NC_LIFE_NODE,      /* `node` */
-    NC_LIFE_NODE_GONE, /* it was deleted or is not there; `is_anothers`: our name belongs, or may
-                          belong, to another machine, and so do the pods that are bound to it */
-    NC_LIFE_POD,       /* `pod`, taken over */
-    NC_LIFE_POD_UNREADABLE, /* a list or the watch shows a pod that is none */
-    NC_LIFE_POD_GONE,       /* `uid` */
-    NC_LIFE_PODS_SYNCED,    /* the list of pods is complete */
-    NC_LIFE_WRITTEN,    /* the write in flight ended: `outcome` (and a NODE event before it, where
-                           the answer brought the Node) */
-    NC_LIFE_POD_ANSWER, /* `uid`, `verb`, `answer` */
-    NC_LIFE_HOOK,       /* `hook`, `hook_state`: RUNNING, NONE, DONE, or FAILED with `message` */
-    NC_LIFE_TICK,       /* nc_life_next() has come */
-    _NC_LIFE_EVENT_MAX
+enum nc_lifecycle_event_kind {
+    NC_LIFECYCLE_START = 0, /* the first: rules are set, a saved state may have been loaded */
+    NC_LIFECYCLE_RULES,     /* configuration was read again: `rules` */
+    NC_LIFECYCLE_NOTICE,    /* `notice`; posting the same again changes nothing */
+    NC_LIFECYCLE_CLEARED,   /* `source` was asked and announces nothing; posting it again changes
+                             * nothing
+                             */
+    NC_LIFECYCLE_NODE,      /* `node` */
+    NC_LIFECYCLE_NODE_GONE, /* it was deleted or is not there; `is_anothers`: our name belongs, or
+                          may belong, to another machine, and so do the pods that are bound to it */
+    NC_LIFECYCLE_POD,       /* `pod`, taken over */
+    NC_LIFECYCLE_POD_UNREADABLE, /* a list or the watch shows a pod that is none */
+    NC_LIFECYCLE_POD_GONE,       /* `uid` */
+    NC_LIFECYCLE_PODS_SYNCED,    /* the list of pods is complete */
+    NC_LIFECYCLE_WRITTEN, /* the write in flight ended: `outcome` (and a NODE event before it, where
+                        the answer brought the Node) */
+    NC_LIFECYCLE_POD_ANSWER, /* `uid`, `verb`, `answer` */
+    NC_LIFECYCLE_HOOK, /* `hook`, `hook_state`: RUNNING, NONE, DONE, or FAILED with `message` */
+    NC_LIFECYCLE_TICK, /* nc_lifecycle_next() has come */
+    _NC_LIFECYCLE_EVENT_MAX
 };
 enum nc_write_outcome { NC_WRITTEN = 1, NC_WRITE_UNAVAILABLE, NC_WRITE_REFUSED };
-struct nc_life_event {
-    enum nc_life_event_kind kind;
+struct nc_lifecycle_event {
+    enum nc_lifecycle_event_kind kind;
     uint64_t now_usec; /* on a clock that nobody sets; what was before this boot is above 0 */
     int64_t clock_offset_usec; /* EC2's clock less now_usec: what is dated in this event is by it */
     /* POD, POD_GONE, POD_ANSWER: others follow at once. Its own answer is given, but what is to be
      * done about it is asked with the next that has no more (a TICK will do): a question about all
      * pods, so that bursts would cost the square of their number. */
     bool more;
-    const struct nc_life_rules *rules;
+    const struct nc_lifecycle_rules *rules;
     const struct nc_notice *notice;
     enum nc_source source;
     const struct nc_node_view *node;
@@ -195,29 +201,30 @@ struct nc_life_event {
     const char *message;
 };
 
-struct nc_life;
-struct nc_life *nc_life_new(const struct nc_life_rules *rules);
-struct nc_life *nc_life_free(struct nc_life *l);
+struct nc_lifecycle;
+struct nc_lifecycle *nc_lifecycle_new(const struct nc_lifecycle_rules *rules);
+struct nc_lifecycle *nc_lifecycle_free(struct nc_lifecycle *l);
 
 /* The step. Appends to out (borrowed pods stay valid until the next step). Every event may come in
  * every phase. */
-void nc_life_step(struct nc_life *l, const struct nc_life_event *e, struct nc_life_actions *out);
+void nc_lifecycle_step(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,
+                       struct nc_lifecycle_actions *out);
 /* When a TICK is wanted next, on the clock of now_usec; UINT64_MAX = none. */
-uint64_t nc_life_next(const struct nc_life *l, uint64_t now_usec);
+uint64_t nc_lifecycle_next(const struct nc_lifecycle *l, uint64_t now_usec);
 
 /* What must survive: active notices, phase, since when, cordon. An owned map; loading tolerates
  * what is missing or strange (returns -EBADMSG and loads nothing). After a reboot (`same_boot`
  * false) only an operator's request is kept, and what was left on the Node is undone unless it is
  * active again. Load before START. What is saved is dated by EC2's clock; `clock_offset_usec`, as
  * in an event, is for what another boot has saved, or a release that did not save its own. */
-struct nc_value *nc_life_save(const struct nc_life *l);
-int nc_life_load(struct nc_life *l, const struct nc_value *saved, bool same_boot,
-                 int64_t clock_offset_usec);
+struct nc_value *nc_lifecycle_save(const struct nc_lifecycle *l);
+int nc_lifecycle_load(struct nc_lifecycle *l, const struct nc_value *saved, bool same_boot,
+                      int64_t clock_offset_usec);
 
 /* For people and programs: everything that status.json's `drain` shows. Times are by EC2's clock,
  * but for those of drain_rules and of the pods, which are clock_offset_usec less. */
-struct nc_life_view {
-    enum nc_life_phase phase;
+struct nc_lifecycle_view {
+    enum nc_lifecycle_phase phase;
     const char *status_phase; /* Detected, Cordoned, Evicting, Forcing, VolumeWait, Drained, Failed;
                                  "" while idle */
     uint64_t since_usec;      /* of the phase */
@@ -238,15 +245,16 @@ struct nc_life_view {
     int64_t clock_offset_usec;
 };
 /* now_usec is by EC2's clock. */
-void nc_life_get_view(const struct nc_life *l, uint64_t now_usec, struct nc_life_view *ret);
-const struct nc_drain *nc_life_drain(const struct nc_life *l);
+void nc_lifecycle_get_view(const struct nc_lifecycle *l, uint64_t now_usec,
+                           struct nc_lifecycle_view *ret);
+const struct nc_drain *nc_lifecycle_drain(const struct nc_lifecycle *l);
 /* Single facts of it. The notice of an active source; NULL = it is not active. */
-const struct nc_notice *nc_life_notice(const struct nc_life *l, enum nc_source s);
-bool nc_life_is_orphaned(const struct nc_life *l);
-enum nc_hook_state nc_life_hook_state(const struct nc_life *l, enum nc_hook h);
+const struct nc_notice *nc_lifecycle_notice(const struct nc_lifecycle *l, enum nc_source s);
+bool nc_lifecycle_is_orphaned(const struct nc_lifecycle *l);
+enum nc_hook_state nc_lifecycle_hook_state(const struct nc_lifecycle *l, enum nc_hook h);
 
 /* A time by another clock; 0 and UINT64_MAX are none and stay. */
-static inline uint64_t nc_life_shift(uint64_t usec, int64_t by_usec) {
+static inline uint64_t nc_lifecycle_shift(uint64_t usec, int64_t by_usec) {
     const uint64_t far_usec = by_usec < 0 ? -(uint64_t)by_usec : (uint64_t)by_usec;
 
     if (usec == 0 || usec == UINT64_MAX)

@@ -12,50 +12,50 @@
 
 #define SERIES_USEC (30ull * 60 * 1000000)
 
-static enum nc_milestone milestone_of(enum nc_life_milestone m) {
+static enum nc_milestone milestone_of(enum nc_lifecycle_milestone m) {
     switch (m) {
-    case NC_LIFE_MILESTONE_NOTICED:
+    case NC_LIFECYCLE_MILESTONE_NOTICED:
         return NC_MILESTONE_NOTICED;
-    case NC_LIFE_MILESTONE_WITHDRAWN:
+    case NC_LIFECYCLE_MILESTONE_WITHDRAWN:
         return NC_MILESTONE_WITHDRAWN;
-    case NC_LIFE_MILESTONE_CORDONED:
-    case NC_LIFE_MILESTONE_RECORDONED:
+    case NC_LIFECYCLE_MILESTONE_CORDONED:
+    case NC_LIFECYCLE_MILESTONE_RECORDONED:
         return NC_MILESTONE_CORDONED;
-    case NC_LIFE_MILESTONE_DRAINING:
+    case NC_LIFECYCLE_MILESTONE_DRAINING:
         return NC_MILESTONE_DRAINING;
-    case NC_LIFE_MILESTONE_INCOMPLETE:
+    case NC_LIFECYCLE_MILESTONE_INCOMPLETE:
         return NC_MILESTONE_INCOMPLETE;
-    case NC_LIFE_MILESTONE_BLOCKED:
+    case NC_LIFECYCLE_MILESTONE_BLOCKED:
         return NC_MILESTONE_BLOCKED;
-    case NC_LIFE_MILESTONE_FORCING:
+    case NC_LIFECYCLE_MILESTONE_FORCING:
         return NC_MILESTONE_FORCING;
-    case NC_LIFE_MILESTONE_DRAINED:
+    case NC_LIFECYCLE_MILESTONE_DRAINED:
         return NC_MILESTONE_DRAINED;
-    case NC_LIFE_MILESTONE_FAILED:
+    case NC_LIFECYCLE_MILESTONE_FAILED:
         return NC_MILESTONE_DRAIN_FAILED;
-    case NC_LIFE_MILESTONE_RELEASED:
+    case NC_LIFECYCLE_MILESTONE_RELEASED:
         return NC_MILESTONE_RELEASED;
-    case NC_LIFE_MILESTONE_ORPHANED:
-    case NC_LIFE_MILESTONE_HOOK:
-    case NC_LIFE_MILESTONE_WAITING:
-    case NC_LIFE_MILESTONE_UNREPLACED:
+    case NC_LIFECYCLE_MILESTONE_ORPHANED:
+    case NC_LIFECYCLE_MILESTONE_HOOK:
+    case NC_LIFECYCLE_MILESTONE_WAITING:
+    case NC_LIFECYCLE_MILESTONE_UNREPLACED:
         break;
-    case _NC_LIFE_MILESTONE_MAX:
+    case _NC_LIFECYCLE_MILESTONE_MAX:
         break;
     }
     return NC_MILESTONE_NONE;
 }
 
-static void announce_to_journal(const struct nc_daemon *d, const struct nc_life_action *a) {
-    struct nc_life_view view;
+static void announce_to_journal(const struct nc_daemon *d, const struct nc_lifecycle_action *a) {
+    struct nc_lifecycle_view view;
     struct nc_log_fields fields = {.milestone = milestone_of(a->milestone),
                                    .reason = a->reason,
                                    .instance = d->gather.facts.instance_id,
                                    .node = d->node_name,
                                    .nodeclaim = d->claim.name};
 
-    nc_life_get_view(d->life, nc_daemon_now(d), &view);
-    fields.drain_phase = nc_life_phase_name(view.phase);
+    nc_lifecycle_get_view(d->life, nc_daemon_now(d), &view);
+    fields.drain_phase = nc_lifecycle_phase_name(view.phase);
     fields.source = view.leading < 0 ? NULL : nc_source_name((enum nc_source)view.leading);
     fields.deadline_usec = view.deadline_usec;
     nc_log(a->is_warning ? NC_LOG_WARNING : NC_LOG_INFO, &fields, "%s", a->message);
@@ -70,7 +70,7 @@ void nc_daemon_log_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
         [NC_POD_NEWS_ORDER_IGNORED] = NC_MILESTONE_NONE,
     };
     const struct nc_log_fields fields = {.milestone = milestones[n->kind],
-                                         .drain_phase = nc_life_phase_name(d->steps.phase),
+                                         .drain_phase = nc_lifecycle_phase_name(d->steps.phase),
                                          .pod_namespace = n->namespace,
                                          .pod_name = n->name,
                                          .instance = d->gather.facts.instance_id,
@@ -84,19 +84,20 @@ void nc_daemon_log_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
 
 /* --- console */
 
-static void announce_to_console(const struct nc_daemon *d, const struct nc_life_action *a) {
+static void announce_to_console(const struct nc_daemon *d, const struct nc_lifecycle_action *a) {
     nc_auto_value struct nc_value *map = nc_value_new(NC_VALUE_MAP);
     nc_cleanup(nc_buf_done) struct nc_buf line = NC_BUF_INIT;
-    struct nc_life_view view;
+    struct nc_lifecycle_view view;
     struct nc_err err = NC_ERR_INIT;
 
-    if (a->milestone != NC_LIFE_MILESTONE_NOTICED && a->milestone != NC_LIFE_MILESTONE_DRAINED
-        && a->milestone != NC_LIFE_MILESTONE_FAILED)
+    if (a->milestone != NC_LIFECYCLE_MILESTONE_NOTICED
+        && a->milestone != NC_LIFECYCLE_MILESTONE_DRAINED
+        && a->milestone != NC_LIFECYCLE_MILESTONE_FAILED)
         return;
     if (d->gather.has_config && !d->gather.config.report_console)
         return;
-    nc_life_get_view(d->life, nc_daemon_now(d), &view);
-    nc_value_set_text(map, "drain", nc_life_phase_name(view.phase));
+    nc_lifecycle_get_view(d->life, nc_daemon_now(d), &view);
+    nc_value_set_text(map, "drain", nc_lifecycle_phase_name(view.phase));
     nc_value_set_text(map, "reason", a->reason);
     nc_value_set_text(map, "message", a->message);
     nc_value_set_time(map, "deadline", view.deadline_usec);
@@ -152,7 +153,7 @@ void nc_daemon_announce_done(struct nc_daemon *d) {
         free(nc_steal(&d->series[i].key));
 }
 
-static void announce_as_event(struct nc_daemon *d, const struct nc_life_action *a) {
+static void announce_as_event(struct nc_daemon *d, const struct nc_lifecycle_action *a) {
     const uint64_t now = nc_now_usec();
     struct nc_event e = {.kind = "Node",
                          .api_version = "v1",
@@ -185,30 +186,30 @@ static void announce_as_event(struct nc_daemon *d, const struct nc_life_action *
 }
 
 void nc_daemon_tell_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
-    struct nc_life_view view;
+    struct nc_lifecycle_view view;
 
     if (!n->is_first || !d->node_name || d->node.is_foreign
         || (d->gather.has_config
             && (!d->gather.config.report_events || !d->gather.config.drain.pod_events)))
         return;
-    nc_life_get_view(d->life, nc_daemon_now(d), &view);
+    nc_lifecycle_get_view(d->life, nc_daemon_now(d), &view);
     nc_pod_events_add(d, n,
                       view.leading < 0 ? "unknown" : nc_source_name((enum nc_source)view.leading),
                       view.deadline_usec);
 }
 
-void nc_daemon_announce(struct nc_daemon *d, const struct nc_life_action *a) {
+void nc_daemon_announce(struct nc_daemon *d, const struct nc_lifecycle_action *a) {
     announce_to_journal(d, a);
     announce_to_console(d, a);
     announce_as_event(d, a);
 }
 
 void nc_daemon_refuse_request(struct nc_daemon *d, const char *message, const char *series) {
-    const struct nc_life_action a = {.kind = NC_LIFE_ACTION_ANNOUNCE,
-                                     .reason = "DrainRequestRefused",
-                                     .is_warning = true,
-                                     .message = (char *)(uintptr_t)message,
-                                     .series = (char *)(uintptr_t)series};
+    const struct nc_lifecycle_action a = {.kind = NC_LIFECYCLE_ACTION_ANNOUNCE,
+                                          .reason = "DrainRequestRefused",
+                                          .is_warning = true,
+                                          .message = (char *)(uintptr_t)message,
+                                          .series = (char *)(uintptr_t)series};
 
     nc_daemon_announce(d, &a);
 }

@@ -107,7 +107,7 @@ static void open_connections(struct nc_daemon *d) {
 /* What the polls are to request depends on what instance this is: they begin after the first
  * attempt to learn that. */
 void nc_daemon_gathered(struct nc_daemon *d, const struct nc_err *err) {
-    struct nc_life_event e = {.kind = NC_LIFE_RULES, .rules = &d->rules};
+    struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_RULES, .rules = &d->rules};
 
     note_gathered(d, err);
     nc_daemon_post(d, &e);
@@ -179,11 +179,11 @@ static int open_loop(struct nc_daemon *d, struct nc_err *err) {
 
 /* What is left of an earlier run; without it everything is observed again from its source. */
 static void begin_life(struct nc_daemon *d) {
-    struct nc_life_event start = {.kind = NC_LIFE_START, .rules = &d->rules};
+    struct nc_lifecycle_event start = {.kind = NC_LIFECYCLE_START, .rules = &d->rules};
     struct nc_err err = NC_ERR_INIT;
     int r;
 
-    d->life = nc_life_new(&d->rules);
+    d->life = nc_lifecycle_new(&d->rules);
     r = nc_daemon_state_load(d, &err);
     if (r < 0)
         nc_log(NC_LOG_WARNING, NULL, "%s, starting without", err.msg);

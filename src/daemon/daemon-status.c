@@ -91,7 +91,8 @@ static struct nc_value *status_tree(const struct nc_daemon *d) {
 
 /* --- STATUS= */
 
-static void add_time_left(const struct nc_life_view *view, uint64_t now_usec, struct nc_buf *out) {
+static void add_time_left(const struct nc_lifecycle_view *view, uint64_t now_usec,
+                          struct nc_buf *out) {
     if (view->t_usec > now_usec)
         (void)nc_buf_printf(out, ", %" PRIu64 " s to the force-delete time",
                             (view->t_usec - now_usec) / 1000000);
@@ -120,16 +121,16 @@ static void add_idle_metrics(const struct nc_daemon *d, struct nc_buf *out) {
 static void status_line(const struct nc_daemon *d, const struct nc_value *drain,
                         struct nc_buf *out) {
     const uint64_t now = nc_daemon_now(d);
-    struct nc_life_view view;
+    struct nc_lifecycle_view view;
 
-    nc_life_get_view(d->life, now, &view);
-    if (view.leading < 0 && view.phase == NC_LIFE_IDLE) {
+    nc_lifecycle_get_view(d->life, now, &view);
+    if (view.leading < 0 && view.phase == NC_LIFECYCLE_IDLE) {
         add_idle_metrics(d, out);
         return;
     }
     if (view.leading >= 0)
         (void)nc_buf_printf(out, "%s notice: ", nc_source_name((enum nc_source)view.leading));
-    (void)nc_buf_puts(out, nc_life_phase_name(view.phase));
+    (void)nc_buf_puts(out, nc_lifecycle_phase_name(view.phase));
     if (view.is_orphaned)
         (void)nc_buf_puts(out, ", the Node was deleted");
     nc_drain_pods_text(drain, 1, out);

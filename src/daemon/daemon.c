@@ -22,8 +22,8 @@
 /* An event that waits, with copies of what it points at. */
 struct nc_posted {
     struct nc_posted *next;
-    struct nc_life_event event;
-    struct nc_life_rules rules;
+    struct nc_lifecycle_event event;
+    struct nc_lifecycle_rules rules;
     struct nc_notice notice;
     struct nc_node_view node;
     struct nc_pod pod;
@@ -56,7 +56,7 @@ void nc_daemon_read_skew(struct nc_daemon *d) {
 }
 
 /* A small step is our own doubt about the difference, not the clock. */
-static void set_time(struct nc_daemon *d, struct nc_life_event *e) {
+static void set_time(struct nc_daemon *d, struct nc_lifecycle_event *e) {
     int64_t offset_usec, moved_usec;
 
     nc_daemon_read_skew(d);
@@ -69,20 +69,20 @@ static void set_time(struct nc_daemon *d, struct nc_life_event *e) {
 }
 
 bool nc_daemon_is_busy(const struct nc_daemon *d) {
-    struct nc_life_view view;
+    struct nc_lifecycle_view view;
 
     if (!d->life)
         return false;
-    if (d->steps.phase != NC_LIFE_IDLE)
+    if (d->steps.phase != NC_LIFECYCLE_IDLE)
         return true;
-    nc_life_get_view(d->life, nc_daemon_now(d), &view);
+    nc_lifecycle_get_view(d->life, nc_daemon_now(d), &view);
     return view.leading >= 0;
 }
 
 /* --- the timer */
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-    struct nc_life_event tick = {.kind = NC_LIFE_TICK};
+    struct nc_lifecycle_event tick = {.kind = NC_LIFECYCLE_TICK};
     struct nc_daemon *d = userdata;
 
     d->steps.timer_usec = UINT64_MAX;
@@ -91,7 +91,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
 }
 
 static uint64_t next_tick(const struct nc_daemon *d) {
-    const uint64_t now = nc_daemon_own_now(), next = nc_life_next(d->life, now);
+    const uint64_t now = nc_daemon_own_now(), next = nc_lifecycle_next(d->life, now);
 
     if (next == UINT64_MAX)
         return UINT64_MAX;
@@ -129,46 +129,46 @@ void nc_daemon_arm(struct nc_daemon *d) {
 
 /* --- actions */
 
-static void carry_out(struct nc_daemon *d, const struct nc_life_action *a) {
+static void carry_out(struct nc_daemon *d, const struct nc_lifecycle_action *a) {
     switch (a->kind) {
-    case NC_LIFE_ACTION_WRITE:
+    case NC_LIFECYCLE_ACTION_WRITE:
         nc_own_node_write(d, &a->write);
         break;
-    case NC_LIFE_ACTION_POD:
+    case NC_LIFECYCLE_ACTION_POD:
         if (d->is_state_due) /* whoever comes after us must know that this drain began */
             nc_daemon_state_save(d);
         nc_pod_evictor_send(d, &a->pod);
         break;
-    case NC_LIFE_ACTION_PODS_OPEN:
+    case NC_LIFECYCLE_ACTION_PODS_OPEN:
         nc_pod_evictor_open(d);
         break;
-    case NC_LIFE_ACTION_PODS_CLOSE:
+    case NC_LIFECYCLE_ACTION_PODS_CLOSE:
         d->pods.wants_watch = false;
         nc_pod_evictor_unwatch(d);
         break;
-    case NC_LIFE_ACTION_REFRESH_NODE:
+    case NC_LIFECYCLE_ACTION_REFRESH_NODE:
         nc_own_node_refresh(d);
         break;
-    case NC_LIFE_ACTION_ANNOUNCE:
+    case NC_LIFECYCLE_ACTION_ANNOUNCE:
         nc_daemon_announce(d, a);
         break;
-    case NC_LIFE_ACTION_POD_NEWS:
+    case NC_LIFECYCLE_ACTION_POD_NEWS:
         nc_daemon_log_pod(d, &a->news);
         nc_daemon_tell_pod(d, &a->news);
         break;
-    case NC_LIFE_ACTION_RELEASE_INHIBITOR:
+    case NC_LIFECYCLE_ACTION_RELEASE_INHIBITOR:
         nc_shutdown_release(d);
         break;
-    case NC_LIFE_ACTION_START_HOOK:
-    case NC_LIFE_ACTION_FOLLOW_HOOK:
-        nc_hook_runner_start(d, a->hook, a->kind == NC_LIFE_ACTION_FOLLOW_HOOK);
+    case NC_LIFECYCLE_ACTION_START_HOOK:
+    case NC_LIFECYCLE_ACTION_FOLLOW_HOOK:
+        nc_hook_runner_start(d, a->hook, a->kind == NC_LIFECYCLE_ACTION_FOLLOW_HOOK);
         break;
     }
 }
 
 /* --- what a step changed */
 
-static void add_history(struct nc_daemon *d, const struct nc_life_view *view) {
+static void add_history(struct nc_daemon *d, const struct nc_lifecycle_view *view) {
     struct nc_value *entry = nc_value_new(NC_VALUE_MAP);
     char at[32];
 
@@ -181,51 +181,55 @@ static void add_history(struct nc_daemon *d, const struct nc_life_view *view) {
         d->history->n--;
     }
     nc_time_format(view->since_usec, at);
-    nc_value_set_string(entry, "phase", nc_life_phase_name(view->phase));
+    nc_value_set_string(entry, "phase", nc_lifecycle_phase_name(view->phase));
     nc_value_set_string(entry, "at", at);
     nc_value_set_int(entry, "atUsec", (int64_t)view->since_usec);
     nc_value_push(d->history, entry);
 }
 
-static bool is_of_pods(enum nc_life_event_kind kind) {
-    return kind == NC_LIFE_POD || kind == NC_LIFE_POD_UNREADABLE || kind == NC_LIFE_POD_GONE
-           || kind == NC_LIFE_POD_ANSWER;
+static bool is_of_pods(enum nc_lifecycle_event_kind kind) {
+    return kind == NC_LIFECYCLE_POD || kind == NC_LIFECYCLE_POD_UNREADABLE
+           || kind == NC_LIFECYCLE_POD_GONE || kind == NC_LIFECYCLE_POD_ANSWER;
 }
 
 /* Whatever a step may have changed that is worth keeping: not one of two hundred pods. */
-static bool is_news(const struct nc_daemon *d, const struct nc_life_event *e) {
+static bool is_news(const struct nc_daemon *d, const struct nc_lifecycle_event *e) {
     return !is_of_pods(e->kind) && !d->steps.is_after;
 }
 
-static void check_after_step(struct nc_daemon *d, const struct nc_life_event *e, bool was_active) {
-    struct nc_life_view view;
+static void check_after_step(struct nc_daemon *d, const struct nc_lifecycle_event *e,
+                             bool was_active) {
+    struct nc_lifecycle_view view;
 
-    nc_life_get_view(d->life, nc_daemon_now(d), &view);
-    if (e->kind == NC_LIFE_NOTICE && !was_active && view.is_active[e->notice->source])
+    nc_lifecycle_get_view(d->life, nc_daemon_now(d), &view);
+    if (e->kind == NC_LIFECYCLE_NOTICE && !was_active && view.is_active[e->notice->source])
         d->counters.notices[e->notice->source]++;
     if (view.phase != d->steps.phase) {
         d->steps.phase = view.phase;
         nc_api_session_check_soon(d);
         d->is_state_due = d->is_status_due = true;
         add_history(d, &view);
-        if (view.phase == NC_LIFE_VOLUME_WAIT)
-            nc_pod_evictor_query_volumes(d, nc_life_drain(d->life), &view.drain_rules);
-    } else if (view.phase == NC_LIFE_VOLUME_WAIT && e->kind == NC_LIFE_TICK && !d->steps.is_after) {
-        nc_pod_evictor_query_volumes(d, nc_life_drain(d->life), &view.drain_rules);
+        if (view.phase == NC_LIFECYCLE_VOLUME_WAIT)
+            nc_pod_evictor_query_volumes(d, nc_lifecycle_drain(d->life), &view.drain_rules);
+    } else if (view.phase == NC_LIFECYCLE_VOLUME_WAIT && e->kind == NC_LIFECYCLE_TICK
+               && !d->steps.is_after) {
+        nc_pod_evictor_query_volumes(d, nc_lifecycle_drain(d->life), &view.drain_rules);
     }
 }
 
-static bool is_active(const struct nc_daemon *d, const struct nc_life_event *e) {
-    return e->kind == NC_LIFE_NOTICE && nc_life_notice(d->life, e->notice->source) != NULL;
+static bool is_active(const struct nc_daemon *d, const struct nc_lifecycle_event *e) {
+    return e->kind == NC_LIFECYCLE_NOTICE
+           && nc_lifecycle_notice(d->life, e->notice->source) != NULL;
 }
 
 /* What is reported again and again (a poll that still observes nothing) wakes nobody. */
-static bool is_worth_saving(const struct nc_life_event *e, const struct nc_life_actions *actions) {
-    return actions->n > 0 || e->kind != NC_LIFE_CLEARED;
+static bool is_worth_saving(const struct nc_lifecycle_event *e,
+                            const struct nc_lifecycle_actions *actions) {
+    return actions->n > 0 || e->kind != NC_LIFECYCLE_CLEARED;
 }
 
 static int on_after(sd_event_source *source, void *userdata) {
-    struct nc_life_event tick = {.kind = NC_LIFE_TICK};
+    struct nc_lifecycle_event tick = {.kind = NC_LIFECYCLE_TICK};
     struct nc_daemon *d = userdata;
 
     d->steps.is_after = true;
@@ -242,26 +246,26 @@ static bool check_after_turn(struct nc_daemon *d) {
     return sd_event_add_defer(d->app->event, &d->steps.after, on_after, d) >= 0;
 }
 
-static void step(struct nc_daemon *d, struct nc_life_event *e) {
-    struct nc_life_actions actions = {0};
+static void step(struct nc_daemon *d, struct nc_lifecycle_event *e) {
+    struct nc_lifecycle_actions actions = {0};
     bool was_active;
 
     set_time(d, e);
     e->more = is_of_pods(e->kind) && check_after_turn(d);
     was_active = is_active(d, e);
-    nc_life_step(d->life, e, &actions);
+    nc_lifecycle_step(d->life, e, &actions);
     d->is_state_due |= is_news(d, e) && is_worth_saving(e, &actions);
     d->is_status_due |= is_worth_saving(e, &actions);
     if (!e->more)
         check_after_step(d, e, was_active);
     for (size_t i = 0; i < actions.n; i++)
         carry_out(d, &actions.v[i]);
-    nc_life_actions_done(&actions);
+    nc_lifecycle_actions_done(&actions);
 }
 
 /* --- the queue */
 
-static struct nc_posted *copy_event(const struct nc_life_event *e) {
+static struct nc_posted *copy_event(const struct nc_lifecycle_event *e) {
     struct nc_posted *p = nc_calloc(1, sizeof(*p));
 
     p->event = *e;
@@ -300,7 +304,7 @@ static void free_posted(struct nc_posted *p) {
     free(p);
 }
 
-static void post_event(struct nc_daemon *d, const struct nc_life_event *e) {
+static void post_event(struct nc_daemon *d, const struct nc_lifecycle_event *e) {
     struct nc_posted *p = copy_event(e);
 
     if (!d->steps.queue)
@@ -309,7 +313,7 @@ static void post_event(struct nc_daemon *d, const struct nc_life_event *e) {
     d->steps.queue_end = &p->next;
 }
 
-void nc_daemon_post(struct nc_daemon *d, struct nc_life_event *e) {
+void nc_daemon_post(struct nc_daemon *d, struct nc_lifecycle_event *e) {
     if (!d->life)
         return;
     if (d->steps.is_stepping) {
@@ -330,19 +334,19 @@ void nc_daemon_post(struct nc_daemon *d, struct nc_life_event *e) {
 }
 
 void nc_daemon_post_notice(struct nc_daemon *d, const struct nc_notice *n) {
-    struct nc_life_event e = {.kind = NC_LIFE_NOTICE, .notice = n, .source = n->source};
+    struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_NOTICE, .notice = n, .source = n->source};
 
     nc_daemon_post(d, &e);
 }
 
 void nc_daemon_post_cleared(struct nc_daemon *d, enum nc_source s) {
-    struct nc_life_event e = {.kind = NC_LIFE_CLEARED, .source = s};
+    struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_CLEARED, .source = s};
 
     nc_daemon_post(d, &e);
 }
 
 void nc_daemon_post_again(struct nc_daemon *d, enum nc_source s) {
-    const struct nc_notice *active = nc_life_notice(d->life, s);
+    const struct nc_notice *active = nc_lifecycle_notice(d->life, s);
     struct nc_notice n;
 
     if (!active) {
@@ -361,7 +365,7 @@ void nc_daemon_done(struct nc_daemon *d) {
     }
     d->steps.timer = sd_event_source_disable_unref(d->steps.timer);
     d->steps.after = sd_event_source_disable_unref(d->steps.after);
-    d->life = nc_life_free(d->life);
+    d->life = nc_lifecycle_free(d->life);
     nc_value_free(d->history);
     d->history = NULL;
 }

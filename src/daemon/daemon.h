@@ -30,14 +30,14 @@ struct nc_series {
 
 /* daemon.c: the lifecycle on the loop. */
 struct nc_daemon_steps {
-    sd_event_source *timer;    /* nc_life_next */
+    sd_event_source *timer;    /* nc_lifecycle_next */
     uint64_t timer_usec;       /* monotonic: what it is set to; UINT64_MAX = off */
     int64_t clock_offset_usec; /* of the last event */
     bool is_stepping;          /* a post inside of a post is queued */
     sd_event_source *after;    /* what the pods of this turn request is asked after it */
     bool is_after;             /* this step is that */
     struct nc_posted *queue, **queue_end;
-    enum nc_life_phase phase; /* after the last step: each change is put into the history */
+    enum nc_lifecycle_phase phase; /* after the last step: each change is put into the history */
 };
 
 /* daemon-status.c */
@@ -64,8 +64,8 @@ struct nc_daemon {
     struct nc_gather gather; /* configuration, facts, plan; has_config states whether it is there */
     struct nc_imds *imds;    /* for the polls: a handle of its own */
     struct nc_counters counters;
-    struct nc_life *life;
-    struct nc_life_rules rules;
+    struct nc_lifecycle *life;
+    struct nc_lifecycle_rules rules;
     char *boot_id;
     char *conflict; /* who else would make this machine a node; NULL = nobody */
 
@@ -124,7 +124,7 @@ void nc_daemon_read_skew(struct nc_daemon *d);
 
 /* Steps the lifecycle with the event (its now_usec is filled in here) and carries out what it
  * requests. May be called from any callback of the loop. A pod's contents are taken over. */
-void nc_daemon_post(struct nc_daemon *d, struct nc_life_event *e);
+void nc_daemon_post(struct nc_daemon *d, struct nc_lifecycle_event *e);
 void nc_daemon_post_notice(struct nc_daemon *d, const struct nc_notice *n);
 /* There is no notice of this source, or none any more. */
 void nc_daemon_post_cleared(struct nc_daemon *d, enum nc_source s);
@@ -139,7 +139,7 @@ const char *nc_daemon_kubeconfig(const struct nc_daemon *d);
 void nc_daemon_connected(struct nc_daemon *d);
 void nc_daemon_disconnected(struct nc_daemon *d);
 
-/* announce.c. A request to drain cannot be used; series: as in struct nc_life_action. */
+/* announce.c. A request to drain cannot be used; series: as in struct nc_lifecycle_action. */
 void nc_daemon_refuse_request(struct nc_daemon *d, const char *message, const char *series);
 
 /* state.c. Loading returns 1 where the machine was not rebooted since, or has been cleaned
@@ -176,7 +176,7 @@ void nc_daemon_gathered(struct nc_daemon *d, const struct nc_err *err);
 void nc_daemon_defaults(struct nc_daemon *d);
 
 /* announce.c: journal with its milestone, Event, console (NOTICED, DRAINED and FAILED only). */
-void nc_daemon_announce(struct nc_daemon *d, const struct nc_life_action *a);
+void nc_daemon_announce(struct nc_daemon *d, const struct nc_lifecycle_action *a);
 void nc_daemon_log_pod(struct nc_daemon *d, const struct nc_pod_news *n);
 /* The pod's own Event, where it is the first that is reported of its end. */
 void nc_daemon_tell_pod(struct nc_daemon *d, const struct nc_pod_news *n);

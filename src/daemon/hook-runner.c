@@ -14,8 +14,8 @@
 
 static void post(struct nc_daemon *d, enum nc_hook h, enum nc_hook_state state,
                  const char *message) {
-    struct nc_life_event e = {
-        .kind = NC_LIFE_HOOK, .hook = h, .hook_state = state, .message = message};
+    struct nc_lifecycle_event e = {
+        .kind = NC_LIFECYCLE_HOOK, .hook = h, .hook_state = state, .message = message};
 
     nc_daemon_post(d, &e);
 }
@@ -60,7 +60,7 @@ void nc_hook_runner_start(struct nc_daemon *d, enum nc_hook h, bool is_followed)
 
 void nc_hook_runner_check(struct nc_daemon *d) {
     for (enum nc_hook h = 0; h < _NC_HOOK_MAX; h++)
-        if (d->hooks.hooks[h].target && nc_life_hook_state(d->life, h) != NC_HOOK_RUNNING)
+        if (d->hooks.hooks[h].target && nc_lifecycle_hook_state(d->life, h) != NC_HOOK_RUNNING)
             d->hooks.hooks[h].target = nc_target_free(d->hooks.hooks[h].target);
 }
 

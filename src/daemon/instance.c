@@ -20,9 +20,9 @@
 static void make_rules(struct nc_daemon *d) {
     const char *id = d->gather.facts.instance_id;
 
-    d->rules = (struct nc_life_rules){.drain = d->gather.config.drain,
-                                      .max_in_flight = NC_DRAIN_MAX_IN_FLIGHT,
-                                      .seed = nc_backoff_seed(id ? id : "")};
+    d->rules = (struct nc_lifecycle_rules){.drain = d->gather.config.drain,
+                                           .max_in_flight = NC_DRAIN_MAX_IN_FLIGHT,
+                                           .seed = nc_backoff_seed(id ? id : "")};
 }
 
 void nc_daemon_defaults(struct nc_daemon *d) {

@@ -79,7 +79,7 @@ static bool is_controllers(const struct nc_daemon *d, const struct nc_notice *n)
 }
 
 static bool is_in_force(const struct nc_daemon *d, const struct nc_notice *n) {
-    const struct nc_notice *before = nc_life_notice(d->life, n->source);
+    const struct nc_notice *before = nc_lifecycle_notice(d->life, n->source);
 
     return before && nc_streq(before->id, n->id) && before->deadline_usec == n->deadline_usec;
 }
@@ -111,7 +111,7 @@ static void apply_drain_request(struct nc_daemon *d, const struct nc_value *meta
         return;
     set_text(&d->node.request, text);
     if (read_request(d, text, &notice, &err) < 0) {
-        report_invalid_request(d, &err, nc_life_notice(d->life, NC_SOURCE_REQUEST) != NULL);
+        report_invalid_request(d, &err, nc_lifecycle_notice(d->life, NC_SOURCE_REQUEST) != NULL);
         nc_daemon_post_again(d, NC_SOURCE_REQUEST);
     } else {
         set_text(&d->node.request_refused, NULL);
@@ -145,7 +145,7 @@ void nc_own_node_report_deletion(struct nc_daemon *d) {
 /* What the metadata does not show is told again only where it is known to be of this version. */
 static void post_node(struct nc_daemon *d, const struct nc_value *metadata) {
     struct nc_node_view view = d->node.view;
-    struct nc_life_event e = {.kind = NC_LIFE_NODE, .node = &view};
+    struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_NODE, .node = &view};
 
     nc_imds_condition_note_metadata(d, metadata);
     view.is_complete &= nc_streq(d->node.version, nc_value_get_string(metadata, "resourceVersion"));
@@ -156,7 +156,7 @@ static void post_node(struct nc_daemon *d, const struct nc_value *metadata) {
 }
 
 static void post_gone(struct nc_daemon *d, bool is_anothers) {
-    struct nc_life_event e = {.kind = NC_LIFE_NODE_GONE, .is_anothers = is_anothers};
+    struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_NODE_GONE, .is_anothers = is_anothers};
 
     nc_daemon_post(d, &e);
 }
@@ -255,7 +255,7 @@ static void apply_metadata(struct nc_daemon *d, const struct nc_value *object) {
         forget_node(d);
         /* Our Node was deleted, its pods are drained all the same, and now there is another of its
          * name: until it is known whose it is, the pods that are bound to it may be another's. */
-        if (nc_life_is_orphaned(d->life))
+        if (nc_lifecycle_is_orphaned(d->life))
             post_gone(d, true);
     }
     if (is_outdated(version, d->node.version))
@@ -279,7 +279,7 @@ static void apply_absence(struct nc_daemon *d) {
     forget_node(d);
     post_gone(d, false);
     for (size_t i = 0; i < NC_ARRAY_SIZE(announced); i++)
-        if (!nc_life_notice(d->life, announced[i]))
+        if (!nc_lifecycle_notice(d->life, announced[i]))
             nc_daemon_post_cleared(d, announced[i]);
 }
 
@@ -397,8 +397,8 @@ void nc_own_node_refresh(struct nc_daemon *d) {
 /* --- writing */
 
 static void post_written(struct nc_daemon *d, enum nc_write_outcome outcome, uint64_t retry_usec) {
-    struct nc_life_event e = {
-        .kind = NC_LIFE_WRITTEN, .outcome = outcome, .retry_after_usec = retry_usec};
+    struct nc_lifecycle_event e = {
+        .kind = NC_LIFECYCLE_WRITTEN, .outcome = outcome, .retry_after_usec = retry_usec};
 
     if (outcome != NC_WRITTEN && d->node.write_kind < _NC_WRITE_MAX)
         d->counters.node_writes_failed[d->node.write_kind]++;

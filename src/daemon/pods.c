@@ -56,8 +56,8 @@ static void free_pod_request(struct nc_pod_request *q) {
 
 static void post_answer(struct nc_daemon *d, const char *uid, enum nc_drain_verb verb,
                         const struct nc_pod_answer *answer) {
-    struct nc_life_event e = {
-        .kind = NC_LIFE_POD_ANSWER, .uid = uid, .verb = verb, .answer = answer};
+    struct nc_lifecycle_event e = {
+        .kind = NC_LIFECYCLE_POD_ANSWER, .uid = uid, .verb = verb, .answer = answer};
 
     d->counters.answers[verb][answer->kind]++;
     nc_daemon_post(d, &e);
@@ -300,12 +300,12 @@ static uint64_t by_ec2s_clock(struct nc_daemon *d, uint64_t usec) {
 
 static void handle_pod(struct nc_daemon *d, const struct nc_value *object) {
     struct nc_pod pod = {0};
-    struct nc_life_event e = {.kind = NC_LIFE_POD, .pod = &pod};
+    struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_POD, .pod = &pod};
     struct nc_err err = NC_ERR_INIT;
 
     if (nc_pod_read(object, &pod, &err) < 0) {
         nc_api_session_failed(d, &err);
-        e.kind = NC_LIFE_POD_UNREADABLE;
+        e.kind = NC_LIFECYCLE_POD_UNREADABLE;
     }
     pod.deletion_usec = by_ec2s_clock(d, pod.deletion_usec);
     pod.created_usec = by_ec2s_clock(d, pod.created_usec);
@@ -313,7 +313,7 @@ static void handle_pod(struct nc_daemon *d, const struct nc_value *object) {
 }
 
 static void handle_pod_absence(struct nc_daemon *d, const struct nc_value *object) {
-    struct nc_life_event e = {.kind = NC_LIFE_POD_GONE};
+    struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_POD_GONE};
 
     e.uid = nc_value_string(nc_value_path(object, "metadata.uid"));
     if (e.uid)
@@ -326,7 +326,7 @@ static void pods_are_well(struct nc_daemon *d) {
 }
 
 static void on_pod(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
-    struct nc_life_event synced = {.kind = NC_LIFE_PODS_SYNCED};
+    struct nc_lifecycle_event synced = {.kind = NC_LIFECYCLE_PODS_SYNCED};
     struct nc_daemon *d = userdata;
 
     pods_are_well(d);

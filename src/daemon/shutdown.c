@@ -15,7 +15,7 @@
 static void on_shutdown(void *userdata, bool is_coming, uint64_t window_usec) {
     struct nc_daemon *d = userdata;
     const uint64_t now = nc_daemon_now(d);
-    const struct nc_notice *before = nc_life_notice(d->life, NC_SOURCE_SHUTDOWN);
+    const struct nc_notice *before = nc_lifecycle_notice(d->life, NC_SOURCE_SHUTDOWN);
     struct nc_notice notice = {.source = NC_SOURCE_SHUTDOWN, .action = "shutdown"};
     char begun[32];
 
@@ -51,7 +51,7 @@ static void on_delay(void *userdata, uint64_t delay_usec) {
 
 int nc_shutdown_open(struct nc_daemon *d, struct nc_err *err) {
     /* Where there is no logind nobody will ever state that no shutdown is coming. */
-    if (!nc_life_notice(d->life, NC_SOURCE_SHUTDOWN))
+    if (!nc_lifecycle_notice(d->life, NC_SOURCE_SHUTDOWN))
         nc_daemon_post_cleared(d, NC_SOURCE_SHUTDOWN);
     return nc_login_new(
         d->app->event,

@@ -69,8 +69,8 @@ int nc_daemon_state_load(struct nc_daemon *d, struct nc_err *err) {
         && !nc_hook_runner_load(&d->hooks, nc_value_get(state, "hooks")))
         wrong = "invalid hooks";
     if (!wrong
-        && nc_life_load(d->life, nc_value_get(state, "life"), is_same_boot(d, state),
-                        (int64_t)(nc_daemon_now(d) - nc_daemon_own_now()))
+        && nc_lifecycle_load(d->life, nc_value_get(state, "life"), is_same_boot(d, state),
+                             (int64_t)(nc_daemon_now(d) - nc_daemon_own_now()))
                < 0)
         wrong = "invalid drain state";
     if (wrong) {
@@ -94,7 +94,7 @@ static struct nc_value *state_of(const struct nc_daemon *d) {
         nc_value_set_string(state, "node", d->node_name);
     if (d->pods.wants_clean_up)
         nc_value_set_bool(state, "clean_up", true);
-    nc_value_set(state, "life", nc_life_save(d->life));
+    nc_value_set(state, "life", nc_lifecycle_save(d->life));
     if (hooks)
         nc_value_set(state, "hooks", hooks);
     return state;
@@ -104,7 +104,7 @@ static struct nc_value *state_of(const struct nc_daemon *d) {
 static bool is_to_be_synced(struct nc_daemon *d) {
     const bool before = d->state.has_request;
 
-    d->state.has_request = nc_life_notice(d->life, NC_SOURCE_OPERATOR) != NULL;
+    d->state.has_request = nc_lifecycle_notice(d->life, NC_SOURCE_OPERATOR) != NULL;
     return before || d->state.has_request;
 }
 

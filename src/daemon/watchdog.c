@@ -15,7 +15,7 @@
 #define OVERDUE_MAX 2 /* looks in a row: a machine that was suspended is not stuck */
 
 static bool is_overdue(struct nc_daemon *d) {
-    const uint64_t now = nc_daemon_own_now(), next = nc_life_next(d->life, now);
+    const uint64_t now = nc_daemon_own_now(), next = nc_lifecycle_next(d->life, now);
 
     if (next == UINT64_MAX || next >= now || now - next < OVERDUE_USEC) {
         d->overdue = 0;

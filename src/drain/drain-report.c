@@ -11,7 +11,7 @@
 #define MAX_BLOCKED 20
 #define MAX_OTHERS 250 /* more than kubelet runs, as a rule */
 
-static struct nc_value *new_source(enum nc_source s, const struct nc_life_view *view) {
+static struct nc_value *new_source(enum nc_source s, const struct nc_lifecycle_view *view) {
     const struct nc_notice *n = &view->notices[s];
     struct nc_value *v = nc_value_new(NC_VALUE_MAP);
 
@@ -25,7 +25,7 @@ static struct nc_value *new_source(enum nc_source s, const struct nc_life_view *
     return v;
 }
 
-static struct nc_value *new_sources(const struct nc_life_view *view) {
+static struct nc_value *new_sources(const struct nc_lifecycle_view *view) {
     struct nc_value *list = nc_value_new(NC_VALUE_LIST);
 
     for (enum nc_source s = 0; s < _NC_SOURCE_MAX; s++)
@@ -35,7 +35,7 @@ static struct nc_value *new_sources(const struct nc_life_view *view) {
 }
 
 /* What leads: its id, who it is, and in which words. */
-static void set_leading(struct nc_value *v, const struct nc_life_view *view) {
+static void set_leading(struct nc_value *v, const struct nc_lifecycle_view *view) {
     const bool is_led = view->leading >= 0 && view->leading < _NC_SOURCE_MAX;
     const enum nc_source s = is_led ? (enum nc_source)view->leading : 0;
     const struct nc_notice *n = &view->notices[s];
@@ -45,7 +45,7 @@ static void set_leading(struct nc_value *v, const struct nc_life_view *view) {
     nc_value_set_text(v, "reason", !is_led ? NULL : n->reason[0] ? n->reason : nc_source_reason(s));
 }
 
-static struct nc_value *new_cordon(const struct nc_life_view *view) {
+static struct nc_value *new_cordon(const struct nc_lifecycle_view *view) {
     struct nc_value *v = nc_value_new(NC_VALUE_MAP);
 
     nc_value_set_bool(v, "ours", view->is_ours);
@@ -53,7 +53,7 @@ static struct nc_value *new_cordon(const struct nc_life_view *view) {
     return v;
 }
 
-static struct nc_value *new_hooks(const struct nc_life_view *view) {
+static struct nc_value *new_hooks(const struct nc_lifecycle_view *view) {
     struct nc_value *v = nc_value_new(NC_VALUE_MAP);
 
     for (enum nc_hook h = 0; h < _NC_HOOK_MAX; h++) {
@@ -102,14 +102,14 @@ static struct nc_value *new_blocked_pod(const struct nc_drain_line *line,
                           ? line->message
                           : nc_pod_reason_text(line->verdict.reason));
     nc_value_set_time(v, "forceDeleteAt",
-                      nc_life_shift(line->force_delete_at_usec, clock_offset_usec));
+                      nc_lifecycle_shift(line->force_delete_at_usec, clock_offset_usec));
     return v;
 }
 
 static struct nc_value *new_other_pod(const struct nc_drain_line *line, uint64_t now_usec,
                                       int64_t clock_offset_usec) {
     const struct nc_verdict *verdict = &line->verdict;
-    const uint64_t at_usec = nc_life_shift(verdict->at_usec, clock_offset_usec);
+    const uint64_t at_usec = nc_lifecycle_shift(verdict->at_usec, clock_offset_usec);
     struct nc_value *v = nc_value_new(NC_VALUE_MAP);
     nc_auto_free char *name = nc_asprintf("%s/%s", line->pod->namespace, line->pod->name);
 
@@ -121,14 +121,14 @@ static struct nc_value *new_other_pod(const struct nc_drain_line *line, uint64_t
 }
 
 /* Each pod is in one list: in that of those that hold the drain up, or in that of the others. */
-static void set_pods(struct nc_value *v, const struct nc_life_view *view, const struct nc_drain *d,
-                     uint64_t now_usec) {
+static void set_pods(struct nc_value *v, const struct nc_lifecycle_view *view,
+                     const struct nc_drain *d, uint64_t now_usec) {
     const int64_t offset_usec = view->clock_offset_usec;
     struct nc_value *blocked = nc_value_new(NC_VALUE_LIST), *others = nc_value_new(NC_VALUE_LIST);
     const size_t room = nc_drain_count(d);
     nc_auto_free struct nc_drain_line *lines = nc_calloc(room + 1, sizeof(*lines));
-    const size_t n =
-        nc_drain_lines(d, &view->drain_rules, nc_life_shift(now_usec, -offset_usec), lines, room);
+    const size_t n = nc_drain_lines(d, &view->drain_rules,
+                                    nc_lifecycle_shift(now_usec, -offset_usec), lines, room);
 
     for (size_t i = 0; i < n; i++) {
         const bool holds_up = nc_pod_reason_holds_up(lines[i].verdict.reason);
@@ -141,11 +141,12 @@ static void set_pods(struct nc_value *v, const struct nc_life_view *view, const 
     nc_value_set(v, "others", others);
 }
 
-struct nc_value *nc_drain_report_view(const struct nc_life_view *view, const struct nc_drain *d,
-                                      uint64_t now_usec, struct nc_value *history) {
+struct nc_value *nc_drain_report_view(const struct nc_lifecycle_view *view,
+                                      const struct nc_drain *d, uint64_t now_usec,
+                                      struct nc_value *history) {
     struct nc_value *v = nc_value_new(NC_VALUE_MAP);
 
-    nc_value_set_string(v, "phase", nc_life_phase_name(view->phase));
+    nc_value_set_string(v, "phase", nc_lifecycle_phase_name(view->phase));
     nc_value_set_time(v, "since", view->since_usec);
     set_leading(v, view);
     nc_value_set_text(v, "policy", nc_policy_name(view->policy));
@@ -165,10 +166,10 @@ struct nc_value *nc_drain_report_view(const struct nc_life_view *view, const str
     return v;
 }
 
-struct nc_value *nc_drain_report(const struct nc_life *l, uint64_t now_usec,
+struct nc_value *nc_drain_report(const struct nc_lifecycle *l, uint64_t now_usec,
                                  struct nc_value *history) {
-    struct nc_life_view view;
+    struct nc_lifecycle_view view;
 
-    nc_life_get_view(l, now_usec, &view);
-    return nc_drain_report_view(&view, nc_life_drain(l), now_usec, history);
+    nc_lifecycle_get_view(l, now_usec, &view);
+    return nc_drain_report_view(&view, nc_lifecycle_drain(l), now_usec, history);
 }

@@ -10,7 +10,7 @@
 #include "nc/str.h"
 
 #define MARK_AHEAD_USEC                                                                            \
-    NC_LIFE_SECOND_USEC /* so long before its force-delete time a pod is asked */
+    NC_LIFECYCLE_SECOND_USEC /* so long before its force-delete time a pod is asked */
 
 static const struct {
     const char *name, *unit;
@@ -35,20 +35,20 @@ const char *nc_hook_state_name(enum nc_hook_state s) {
     return state_names[s];
 }
 
-bool nc_life_is_hook_over(const struct nc_life *l, enum nc_hook h) {
+bool nc_lifecycle_is_hook_over(const struct nc_lifecycle *l, enum nc_hook h) {
     const enum nc_hook_state s = l->hooks[h].run.state;
 
     return s == NC_HOOK_IDLE ? l->rules.drain.hook_timeout_usec == 0 : s != NC_HOOK_RUNNING;
 }
 
 /* The first force-delete time of a pod that is not leaving; UINT64_MAX = there is none. */
-static uint64_t first_force_delete_at(const struct nc_life *l) {
+static uint64_t first_force_delete_at(const struct nc_lifecycle *l) {
     uint64_t first_usec = UINT64_MAX;
     size_t n;
 
     if (!l->in_force.t_usec || !l->is_open)
         return UINT64_MAX;
-    nc_auto_free struct nc_drain_line *v = nc_life_lines(l, &n);
+    nc_auto_free struct nc_drain_line *v = nc_lifecycle_lines(l, &n);
     for (size_t i = 0; i < n; i++)
         if (nc_pod_reason_kind(v[i].verdict.reason) > NC_REASON_KIND_LEAVING
             && v[i].force_delete_at_usec < first_usec)
@@ -57,23 +57,24 @@ static uint64_t first_force_delete_at(const struct nc_life *l) {
                                                                     : first_usec;
 }
 
-static void finish(struct nc_life *l, enum nc_hook h, enum nc_hook_state state) {
+static void finish(struct nc_lifecycle *l, enum nc_hook h, enum nc_hook_state state) {
     struct nc_hook_run *run = &l->hooks[h].run;
 
     run->state = state;
     run->ended_usec = l->now_usec;
 }
 
-static void emit(struct nc_life *l, const char *reason, char *message,
-                 struct nc_life_actions *out) {
-    nc_life_emit(NC_LIFE_MILESTONE_HOOK, reason, message, out);
+static void emit(struct nc_lifecycle *l, const char *reason, char *message,
+                 struct nc_lifecycle_actions *out) {
+    nc_lifecycle_emit(NC_LIFECYCLE_MILESTONE_HOOK, reason, message, out);
 }
 
 /* How long it is waited for. */
-static void check_limit(struct nc_life *l, enum nc_hook h, uint64_t *next_usec,
-                        struct nc_life_actions *out) {
+static void check_limit(struct nc_lifecycle *l, enum nc_hook h, uint64_t *next_usec,
+                        struct nc_lifecycle_actions *out) {
     const struct nc_hook_run *run = &l->hooks[h].run;
-    const uint64_t limit_usec = nc_life_later(run->started_usec, l->rules.drain.hook_timeout_usec);
+    const uint64_t limit_usec =
+        nc_lifecycle_later(run->started_usec, l->rules.drain.hook_timeout_usec);
     uint64_t usec = limit_usec;
 
     if (l->in_force.t_usec && l->in_force.t_usec < usec)
@@ -94,50 +95,52 @@ static void check_limit(struct nc_life *l, enum nc_hook h, uint64_t *next_usec,
          out);
 }
 
-static bool is_due(const struct nc_life *l, enum nc_hook h, uint64_t *next_usec) {
+static bool is_due(const struct nc_lifecycle *l, enum nc_hook h, uint64_t *next_usec) {
     if (l->rules.drain.hook_timeout_usec == 0 || l->hooks[h].run.state != NC_HOOK_IDLE
-        || l->is_resuming || l->in_force.policy != NC_POLICY_DRAIN || !nc_life_has_machine(l))
+        || l->is_resuming || l->in_force.policy != NC_POLICY_DRAIN || !nc_lifecycle_has_machine(l))
         return false;
     if (h == NC_HOOK_POST_DRAIN)
-        return l->phase == NC_LIFE_VOLUME_WAIT && nc_life_is_emptied(l, next_usec);
-    return l->phase == NC_LIFE_OBSERVING || l->phase == NC_LIFE_EVICTING;
+        return l->phase == NC_LIFECYCLE_VOLUME_WAIT && nc_lifecycle_is_emptied(l, next_usec);
+    return l->phase == NC_LIFECYCLE_OBSERVING || l->phase == NC_LIFECYCLE_EVICTING;
 }
 
 /* The answer to a start comes at once, and is a step of its own: only then its limit counts. Who
  * has no hooks has none that time out. */
-static void start(struct nc_life *l, enum nc_hook h, uint64_t *next_usec,
-                  struct nc_life_actions *out) {
+static void start(struct nc_lifecycle *l, enum nc_hook h, uint64_t *next_usec,
+                  struct nc_lifecycle_actions *out) {
     l->hooks[h].is_followed = true;
     l->hooks[h].run = (struct nc_hook_run){.state = NC_HOOK_RUNNING, .started_usec = l->now_usec};
-    nc_life_update_summary(l);
-    nc_life_add_action(out, NC_LIFE_ACTION_START_HOOK)->hook = h;
-    nc_wake_at(nc_life_later(l->now_usec, 1), next_usec);
+    nc_lifecycle_update_summary(l);
+    nc_lifecycle_add_action(out, NC_LIFECYCLE_ACTION_START_HOOK)->hook = h;
+    nc_wake_at(nc_lifecycle_later(l->now_usec, 1), next_usec);
 }
 
-void nc_life_limit_hooks(struct nc_life *l, uint64_t *next_usec, struct nc_life_actions *out) {
+void nc_lifecycle_limit_hooks(struct nc_lifecycle *l, uint64_t *next_usec,
+                              struct nc_lifecycle_actions *out) {
     for (enum nc_hook h = 0; h < _NC_HOOK_MAX; h++) {
         if (l->hooks[h].run.state != NC_HOOK_RUNNING)
             continue;
         if (l->now_usec > l->hooks[h].run.started_usec)
             check_limit(l, h, next_usec, out);
         else
-            nc_wake_at(nc_life_later(l->now_usec, 1), next_usec);
+            nc_wake_at(nc_lifecycle_later(l->now_usec, 1), next_usec);
     }
 }
 
-void nc_life_start_hooks(struct nc_life *l, uint64_t *next_usec, struct nc_life_actions *out) {
+void nc_lifecycle_start_hooks(struct nc_lifecycle *l, uint64_t *next_usec,
+                              struct nc_lifecycle_actions *out) {
     for (enum nc_hook h = 0; h < _NC_HOOK_MAX; h++)
         if (is_due(l, h, next_usec)) {
             start(l, h, next_usec, out);
         } else if (l->hooks[h].run.state == NC_HOOK_RUNNING && !l->hooks[h].is_followed) {
             l->hooks[h].is_followed = true;
-            nc_life_add_action(out, NC_LIFE_ACTION_FOLLOW_HOOK)->hook = h;
+            nc_lifecycle_add_action(out, NC_LIFECYCLE_ACTION_FOLLOW_HOOK)->hook = h;
         }
 }
 
 /* What comes after it was waited for is of no interest. */
-void nc_life_observe_hook(struct nc_life *l, const struct nc_life_event *e,
-                          struct nc_life_actions *out) {
+void nc_lifecycle_observe_hook(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,
+                               struct nc_lifecycle_actions *out) {
     if ((unsigned)e->hook >= _NC_HOOK_MAX || l->hooks[e->hook].run.state != NC_HOOK_RUNNING)
         return;
     if (e->hook_state != NC_HOOK_NONE && e->hook_state != NC_HOOK_DONE
@@ -153,7 +156,7 @@ void nc_life_observe_hook(struct nc_life *l, const struct nc_life_event *e,
 
 /* --- what survives a restart */
 
-struct nc_value *nc_life_save_hooks(const struct nc_life *l) {
+struct nc_value *nc_lifecycle_save_hooks(const struct nc_lifecycle *l) {
     struct nc_value *v = NULL;
 
     for (enum nc_hook h = 0; h < _NC_HOOK_MAX; h++) {
@@ -163,8 +166,8 @@ struct nc_value *nc_life_save_hooks(const struct nc_life *l) {
             continue;
         one = nc_value_new(NC_VALUE_MAP);
         nc_value_set_string(one, "state", state_names[run->state]);
-        nc_life_set_usec(one, "started", nc_life_ec2_time(l, run->started_usec));
-        nc_life_set_usec(one, "ended", nc_life_ec2_time(l, run->ended_usec));
+        nc_lifecycle_set_usec(one, "started", nc_lifecycle_ec2_time(l, run->started_usec));
+        nc_lifecycle_set_usec(one, "ended", nc_lifecycle_ec2_time(l, run->ended_usec));
         if (!v)
             v = nc_value_new(NC_VALUE_MAP);
         nc_value_set(v, hooks[h].name, one);
@@ -172,18 +175,20 @@ struct nc_value *nc_life_save_hooks(const struct nc_life *l) {
     return v;
 }
 
-static bool load_hook(const struct nc_value *v, const struct nc_life *l, struct nc_hook_run *ret) {
+static bool load_hook(const struct nc_value *v, const struct nc_lifecycle *l,
+                      struct nc_hook_run *ret) {
     const char *state = nc_value_get_string(v, "state");
 
     for (int s = NC_HOOK_RUNNING; s < _NC_HOOK_STATE_MAX; s++)
         if (nc_streq(state, state_names[s]))
             ret->state = (enum nc_hook_state)s;
-    return ret->state != NC_HOOK_IDLE && nc_life_get_moment(v, "started", l, &ret->started_usec)
-           && nc_life_get_moment(v, "ended", l, &ret->ended_usec);
+    return ret->state != NC_HOOK_IDLE
+           && nc_lifecycle_get_moment(v, "started", l, &ret->started_usec)
+           && nc_lifecycle_get_moment(v, "ended", l, &ret->ended_usec);
 }
 
 /* Of a version without hooks there are none. */
-bool nc_life_load_hooks(const struct nc_value *v, struct nc_life *l) {
+bool nc_lifecycle_load_hooks(const struct nc_value *v, struct nc_lifecycle *l) {
     if (!v)
         return true;
     if (v->type != NC_VALUE_MAP)

@@ -7,29 +7,29 @@
 #include "lifecycle-priv.h"
 #include "nc/str.h"
 
-#define BLOCKED_EVENT_USEC (30 * NC_LIFE_SECOND_USEC)
-#define BLOCKED_EVENT_MAX_USEC (600 * NC_LIFE_SECOND_USEC)
-#define STALLED_USEC (NC_LIFE_SECOND_USEC / 10)
+#define BLOCKED_EVENT_USEC (30 * NC_LIFECYCLE_SECOND_USEC)
+#define BLOCKED_EVENT_MAX_USEC (600 * NC_LIFECYCLE_SECOND_USEC)
+#define STALLED_USEC (NC_LIFECYCLE_SECOND_USEC / 10)
 #define RELIST_USEC                                                                                \
-    NC_LIFE_SECOND_USEC /* of an incomplete list: nothing else is left to be done, */
-#define RELIST_PRESSED_USEC (5 * NC_LIFE_SECOND_USEC) /* there is a deadline, */
-#define RELIST_IDLE_USEC (30 * NC_LIFE_SECOND_USEC)   /* or there is none */
+    NC_LIFECYCLE_SECOND_USEC /* of an incomplete list: nothing else is left to be done, */
+#define RELIST_PRESSED_USEC (5 * NC_LIFECYCLE_SECOND_USEC) /* there is a deadline, */
+#define RELIST_IDLE_USEC (30 * NC_LIFECYCLE_SECOND_USEC)   /* or there is none */
 #define REQUESTED_AT_ONCE ((size_t)64)
 
 /* N12: under a deadline that is nearer than that nobody is waited for. */
-static uint64_t replaced_by(const struct nc_life *l) {
-    const uint64_t usec = nc_life_later(l->evicting_usec, l->rules.drain.replacement_usec);
+static uint64_t replaced_by(const struct nc_lifecycle *l) {
+    const uint64_t usec = nc_lifecycle_later(l->evicting_usec, l->rules.drain.replacement_usec);
 
     if (!l->evicting_usec || !l->rules.drain.replacement_usec || l->orphaned_usec)
         return 0;
     return l->in_force.t_usec && l->in_force.t_usec <= usec ? 0 : usec;
 }
 
-void nc_life_drain_rules(const struct nc_life *l, struct nc_drain_rules *ret) {
+void nc_lifecycle_drain_rules(const struct nc_lifecycle *l, struct nc_drain_rules *ret) {
     *ret = (struct nc_drain_rules){
         .t_usec = l->in_force.t_usec,
         .may_evict = l->is_synced && l->has_taken_over /* tiers need to know every pod */
-                     && nc_life_is_hook_over(l, NC_HOOK_PRE_DRAIN),
+                     && nc_lifecycle_is_hook_over(l, NC_HOOK_PRE_DRAIN),
         .has_disrupted_taint = l->node.has_disrupted_taint,
         .karpenter_drains = l->in_force.is_only_deletion, /* nobody else requests a drain */
         .tolerating_last = l->rules.drain.tolerating_last,
@@ -40,37 +40,37 @@ void nc_life_drain_rules(const struct nc_life *l, struct nc_drain_rules *ret) {
     };
 }
 
-void nc_life_update_summary(struct nc_life *l) {
+void nc_lifecycle_update_summary(struct nc_lifecycle *l) {
     struct nc_drain_rules rules;
 
-    nc_life_drain_rules(l, &rules);
+    nc_lifecycle_drain_rules(l, &rules);
     nc_drain_summarize(l->drain, &rules, l->now_usec, &l->summary);
 }
 
-struct nc_drain_line *nc_life_lines(const struct nc_life *l, size_t *ret_n) {
+struct nc_drain_line *nc_lifecycle_lines(const struct nc_lifecycle *l, size_t *ret_n) {
     const size_t n = nc_drain_count(l->drain);
     struct nc_drain_line *v = nc_calloc(n + 1, sizeof(*v));
     struct nc_drain_rules rules;
 
-    nc_life_drain_rules(l, &rules);
+    nc_lifecycle_drain_rules(l, &rules);
     *ret_n = nc_drain_lines(l->drain, &rules, l->now_usec, v, n);
     return v;
 }
 
 /* The pods stay known, for questions about them may be in flight; but nobody is shown them. */
-void nc_life_close_pods(struct nc_life *l, struct nc_life_actions *out) {
+void nc_lifecycle_close_pods(struct nc_lifecycle *l, struct nc_lifecycle_actions *out) {
     if (!l->is_open)
         return;
     l->is_open = l->is_synced = false;
     l->empty_usec = 0;
     nc_drain_restart(l->drain);
-    (void)nc_life_add_action(out, NC_LIFE_ACTION_PODS_CLOSE);
+    (void)nc_lifecycle_add_action(out, NC_LIFECYCLE_ACTION_PODS_CLOSE);
 }
 
 /* What is known stays; what the list will not show is gone. */
-static void open_pods(struct nc_life *l, struct nc_life_actions *out) {
+static void open_pods(struct nc_lifecycle *l, struct nc_lifecycle_actions *out) {
     size_t n;
-    nc_auto_free struct nc_drain_line *v = nc_life_lines(l, &n);
+    nc_auto_free struct nc_drain_line *v = nc_lifecycle_lines(l, &n);
 
     nc_strv_done(&l->unseen);
     for (size_t i = 0; i < n; i++)
@@ -79,12 +79,12 @@ static void open_pods(struct nc_life *l, struct nc_life_actions *out) {
     l->is_open = true;
     l->is_synced = false;
     l->opened_usec = l->now_usec;
-    (void)nc_life_add_action(out, NC_LIFE_ACTION_PODS_OPEN);
+    (void)nc_lifecycle_add_action(out, NC_LIFECYCLE_ACTION_PODS_OPEN);
 }
 
 /* N15: not every pod is known. Once those that are have gone, or some of them, the others are
  * listed. */
-static bool needs_rest(const struct nc_life *l, uint64_t *next_usec) {
+static bool needs_rest(const struct nc_lifecycle *l, uint64_t *next_usec) {
     const struct nc_drain_summary *s = &l->summary;
     uint64_t pause_usec = l->in_force.t_usec ? RELIST_PRESSED_USEC : RELIST_IDLE_USEC;
 
@@ -93,46 +93,47 @@ static bool needs_rest(const struct nc_life *l, uint64_t *next_usec) {
         return false;
     if (s->gap == NC_LIST_TOO_MANY && s->remaining == 0)
         pause_usec = RELIST_USEC;
-    return nc_has_come(l->now_usec, nc_life_later(l->synced_usec, pause_usec), next_usec);
+    return nc_has_come(l->now_usec, nc_lifecycle_later(l->synced_usec, pause_usec), next_usec);
 }
 
 /* A pod may have been bound between the list and the cordon. And who was reported to be gone in
  * answer to a question may be there all the same: the API server knew nothing of it yet. */
-static bool needs_list(const struct nc_life *l, uint64_t *next_usec) {
+static bool needs_list(const struct nc_lifecycle *l, uint64_t *next_usec) {
     return (!l->is_cordon_done && l->synced_usec < l->orphaned_usec)
            || (l->is_cordon_done && l->synced_usec < l->cordoned_usec)
            || (l->empty_usec && l->absent_usec && l->opened_usec < l->absent_usec)
            || needs_rest(l, next_usec);
 }
 
-void nc_life_open_pods(struct nc_life *l, uint64_t *next_usec, struct nc_life_actions *out) {
-    if (!nc_life_has_pods(l->phase) || !nc_life_has_machine(l) || l->is_resuming) {
-        nc_life_close_pods(l, out);
+void nc_lifecycle_open_pods(struct nc_lifecycle *l, uint64_t *next_usec,
+                            struct nc_lifecycle_actions *out) {
+    if (!nc_lifecycle_has_pods(l->phase) || !nc_lifecycle_has_machine(l) || l->is_resuming) {
+        nc_lifecycle_close_pods(l, out);
     } else if (!l->is_open) {
         nc_drain_restart(l->drain); /* what was answered since the last one ended is of that */
         open_pods(l, out);
     } else if (l->is_synced && needs_list(l, next_usec)) {
         l->held_phase = l->phase;
-        (void)nc_life_add_action(out, NC_LIFE_ACTION_PODS_CLOSE);
+        (void)nc_lifecycle_add_action(out, NC_LIFECYCLE_ACTION_PODS_CLOSE);
         open_pods(l, out);
     }
 }
 
-void nc_life_see_pod(struct nc_life *l, struct nc_pod *pod) {
+void nc_lifecycle_see_pod(struct nc_lifecycle *l, struct nc_pod *pod) {
     if (!l->is_open) {
         nc_pod_done(pod);
         return;
     }
-    pod->created_usec = nc_life_own_time(l, pod->created_usec);
-    pod->keep_until_usec = nc_life_own_time(l, pod->keep_until_usec);
-    pod->deletion_usec = nc_life_own_time(l, pod->deletion_usec);
+    pod->created_usec = nc_lifecycle_own_time(l, pod->created_usec);
+    pod->keep_until_usec = nc_lifecycle_own_time(l, pod->keep_until_usec);
+    pod->deletion_usec = nc_lifecycle_own_time(l, pod->deletion_usec);
     for (size_t i = 0; i < l->unseen.n; i++)
         if (nc_streq(l->unseen.v[i], pod->uid))
             l->unseen.v[i][0] = '\0';
     (void)nc_drain_see(l->drain, pod, l->now_usec); /* the drain knows that one was dropped */
 }
 
-void nc_life_synced(struct nc_life *l) {
+void nc_lifecycle_synced(struct nc_lifecycle *l) {
     if (!l->is_open)
         return;
     for (size_t i = 0; i < l->unseen.n; i++)
@@ -142,44 +143,46 @@ void nc_life_synced(struct nc_life *l) {
     nc_drain_listed(l->drain);
     l->is_synced = true;
     l->synced_usec = l->now_usec;
-    l->held_phase = NC_LIFE_IDLE;
+    l->held_phase = NC_LIFECYCLE_IDLE;
 }
 
-void nc_life_step_pods(struct nc_life *l, uint64_t *next_usec, struct nc_life_actions *out) {
+void nc_lifecycle_step_pods(struct nc_lifecycle *l, uint64_t *next_usec,
+                            struct nc_lifecycle_actions *out) {
     struct nc_drain_action due[REQUESTED_AT_ONCE];
     struct nc_drain_rules rules;
     size_t n = REQUESTED_AT_ONCE;
 
-    nc_life_drain_rules(l, &rules);
+    nc_lifecycle_drain_rules(l, &rules);
     /* Who is not listed again yet may be gone. But where there are too many, lists are long and
      * many: a force-delete time does not wait for those of the same drain. */
     if (!l->is_open
         || (l->unseen.n
-            && (l->held_phase == NC_LIFE_IDLE
+            && (l->held_phase == NC_LIFECYCLE_IDLE
                 || nc_drain_gap(l->drain, &rules) == NC_LIST_COMPLETE)))
         return;
     while (n == REQUESTED_AT_ONCE) {
         n = nc_drain_step(l->drain, &rules, l->now_usec, due, REQUESTED_AT_ONCE);
         for (size_t i = 0; i < n; i++)
-            nc_life_add_action(out, NC_LIFE_ACTION_POD)->pod = due[i];
+            nc_lifecycle_add_action(out, NC_LIFECYCLE_ACTION_POD)->pod = due[i];
     }
     /* where it names a moment that has passed although nothing was due, it is asked again soon, not
      * at once */
     const uint64_t pods_usec = nc_drain_next(l->drain, &rules, l->now_usec);
-    nc_wake_at(pods_usec > l->now_usec ? pods_usec : nc_life_later(l->now_usec, STALLED_USEC),
+    nc_wake_at(pods_usec > l->now_usec ? pods_usec : nc_lifecycle_later(l->now_usec, STALLED_USEC),
                next_usec);
 }
 
-void nc_life_report_pods(struct nc_life *l, struct nc_life_actions *out) {
+void nc_lifecycle_report_pods(struct nc_lifecycle *l, struct nc_lifecycle_actions *out) {
     size_t n;
     nc_auto_free struct nc_pod_news *news = nc_drain_drop_news(l->drain, &n);
 
     for (size_t i = 0; i < n; i++)
-        nc_life_add_action(out, NC_LIFE_ACTION_POD_NEWS)->news = news[i];
+        nc_lifecycle_add_action(out, NC_LIFECYCLE_ACTION_POD_NEWS)->news = news[i];
 }
 
 /* Without a deadline nothing but a person helps, who is not told each half minute for days. */
-static uint64_t blocked_event_pause(const struct nc_life *l, const struct nc_life_budget *b) {
+static uint64_t blocked_event_pause(const struct nc_lifecycle *l,
+                                    const struct nc_lifecycle_budget *b) {
     uint64_t usec = BLOCKED_EVENT_USEC;
 
     for (unsigned i = 1; !l->in_force.t_usec && i < b->times && usec < BLOCKED_EVENT_MAX_USEC; i++)
@@ -188,11 +191,11 @@ static uint64_t blocked_event_pause(const struct nc_life *l, const struct nc_lif
 }
 
 /* Where this budget is noted, or may be: an unused place, or the oldest. */
-static size_t place_of(const struct nc_life *l, const char *key) {
+static size_t place_of(const struct nc_lifecycle *l, const char *key) {
     size_t place = 0;
 
-    for (size_t i = 0; i < NC_LIFE_BUDGETS; i++) {
-        const struct nc_life_budget *b = &l->budgets[i], *best = &l->budgets[place];
+    for (size_t i = 0; i < NC_LIFECYCLE_BUDGETS; i++) {
+        const struct nc_lifecycle_budget *b = &l->budgets[i], *best = &l->budgets[place];
         if (nc_streq(b->key, key))
             return i;
         if (best->key && (!b->key || b->reported_usec < best->reported_usec))
@@ -203,11 +206,12 @@ static size_t place_of(const struct nc_life *l, const char *key) {
 
 /* Was it named lately? Where all places are of late, nothing is known of this budget, and it waits
  * until one is not. */
-static bool was_reported(const struct nc_life *l, const struct nc_life_budget *b, const char *key) {
+static bool was_reported(const struct nc_lifecycle *l, const struct nc_lifecycle_budget *b,
+                         const char *key) {
     const uint64_t pause_usec =
         nc_streq(b->key, key) ? blocked_event_pause(l, b) : BLOCKED_EVENT_USEC;
 
-    return b->key && l->now_usec < nc_life_later(b->reported_usec, pause_usec);
+    return b->key && l->now_usec < nc_lifecycle_later(b->reported_usec, pause_usec);
 }
 
 static bool is_blocking(enum nc_pod_answer_kind kind) {
@@ -215,14 +219,14 @@ static bool is_blocking(enum nc_pod_answer_kind kind) {
            || kind == NC_ANSWER_FAILED;
 }
 
-void nc_life_report_blocked(struct nc_life *l, const struct nc_life_event *e,
-                            struct nc_life_actions *out) {
+void nc_lifecycle_report_blocked(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,
+                                 struct nc_lifecycle_actions *out) {
     const struct nc_pod *pod = NULL;
     size_t n;
 
     if (!is_blocking(e->answer->kind))
         return;
-    nc_auto_free struct nc_drain_line *v = nc_life_lines(l, &n);
+    nc_auto_free struct nc_drain_line *v = nc_lifecycle_lines(l, &n);
     for (size_t i = 0; i < n && !pod; i++)
         pod = nc_streq(v[i].pod->uid, e->uid) ? v[i].pod : NULL;
     if (!pod)
@@ -230,16 +234,16 @@ void nc_life_report_blocked(struct nc_life *l, const struct nc_life_event *e,
     const char *budget = e->answer->kind == NC_ANSWER_BUDGET ? e->answer->budget
                                                              : nc_pod_answer_name(e->answer->kind);
     nc_auto_free char *key = nc_asprintf("%s/%s", pod->namespace, budget);
-    struct nc_life_budget *place = &l->budgets[place_of(l, key)];
+    struct nc_lifecycle_budget *place = &l->budgets[place_of(l, key)];
     if (was_reported(l, place, key))
         return;
     const unsigned times = nc_streq(place->key, key) ? place->times : 0;
     free(place->key);
-    *place = (struct nc_life_budget){
+    *place = (struct nc_lifecycle_budget){
         .key = nc_strdup(key), .reported_usec = l->now_usec, .times = times + 1};
-    nc_life_emit(NC_LIFE_MILESTONE_BLOCKED, "DrainBlocked",
-                 nc_asprintf("Pod %s/%s may not leave: %s%s%s", pod->namespace, pod->name, budget,
-                             e->answer->message[0] ? ": " : "", e->answer->message),
-                 out);
+    nc_lifecycle_emit(NC_LIFECYCLE_MILESTONE_BLOCKED, "DrainBlocked",
+                      nc_asprintf("Pod %s/%s may not leave: %s%s%s", pod->namespace, pod->name,
+                                  budget, e->answer->message[0] ? ": " : "", e->answer->message),
+                      out);
     out->v[out->n - 1].series = nc_steal(&key);
 }

@@ -1,9 +1,9 @@
 /*
  * The life of a node, inside: what the files of the lifecycle share.
  *
- * Each event changes what is known; then nc_life_step asks what should be true now and lets the
- * next missing thing be done. Whatever waits for a moment asks nc_has_come(), which notes the
- * moment: so nc_life_next() can never forget one, nor name one that has passed. What is asked
+ * Each event changes what is known; then nc_lifecycle_step asks what should be true now and lets
+ * the next missing thing be done. Whatever waits for a moment asks nc_has_come(), which notes the
+ * moment: so nc_lifecycle_next() can never forget one, nor name one that has passed. What is asked
  * changes nothing; `next_usec` is the earliest moment that anything asked so far waits for.
  */
 #ifndef NC_DRAIN_LIFECYCLE_PRIV_H
@@ -11,11 +11,11 @@
 
 #include "nc/lifecycle.h"
 
-#define NC_LIFE_SECOND_USEC (1000000ull)
-#define NC_LIFE_BUDGETS 16 /* whose blocking is remembered */
+#define NC_LIFECYCLE_SECOND_USEC (1000000ull)
+#define NC_LIFECYCLE_BUDGETS 16 /* whose blocking is remembered */
 
 /* A source of an ending. */
-struct nc_life_source {
+struct nc_lifecycle_source {
     bool is_active, is_observed, is_announced;
     struct nc_notice notice;
     uint64_t noticed_usec; /* since when this ending (its id) is known */
@@ -26,7 +26,7 @@ struct nc_life_source {
 };
 
 /* What is in force. */
-struct nc_life_in_force {
+struct nc_lifecycle_in_force {
     enum nc_policy policy; /* IGNORE where nothing is active */
     int leading;
     uint64_t deadline_usec, t_usec;
@@ -34,7 +34,7 @@ struct nc_life_in_force {
 };
 
 /* What a SIGNAL says. */
-struct nc_life_signal {
+struct nc_lifecycle_signal {
     bool is_set, is_refused;
     int source;
     uint64_t deadline_usec;
@@ -42,7 +42,7 @@ struct nc_life_signal {
 };
 
 /* A kind of write: when it was wanted first, and how it fares. */
-struct nc_life_try {
+struct nc_lifecycle_try {
     uint64_t wanted_usec; /* 0 = is not wanted */
     uint64_t last_usec;   /* sent last; 0 = never */
     uint64_t next_usec;   /* not before */
@@ -50,34 +50,34 @@ struct nc_life_try {
     bool is_refused;      /* the last one was, for good */
 };
 
-struct nc_life_budget {
+struct nc_lifecycle_budget {
     char *key;
     uint64_t reported_usec;
     unsigned times;
 };
 
-struct nc_life_hook {
+struct nc_lifecycle_hook {
     struct nc_hook_run run;
     bool is_followed; /* by this process */
 };
 
-struct nc_life {
-    struct nc_life_rules rules;
+struct nc_lifecycle {
+    struct nc_lifecycle_rules rules;
     uint64_t now_usec;               /* of the last event; all moments are on its clock, but for
                                         those of notices and signals, which are EC2's */
     int64_t clock_offset_usec;       /* of the last event */
     uint64_t next_usec;              /* the earliest moment that something waits for */
     struct nc_drain_summary summary; /* of the pods, as this step found them */
 
-    enum nc_life_phase phase;
+    enum nc_lifecycle_phase phase;
     uint64_t since_usec;
     bool is_resuming;   /* the phase is a saved one, until the Node or its absence is seen */
     bool is_unverified; /* what was written is known from what was saved only */
-    enum nc_life_phase held_phase; /* the saved one, until the pods are listed; IDLE = none */
+    enum nc_lifecycle_phase held_phase; /* the saved one, until the pods are listed; IDLE = none */
 
-    struct nc_life_source sources[_NC_SOURCE_MAX];
-    struct nc_notice notices[_NC_SOURCE_MAX]; /* for nc_life_get_view */
-    struct nc_life_in_force in_force;
+    struct nc_lifecycle_source sources[_NC_SOURCE_MAX];
+    struct nc_notice notices[_NC_SOURCE_MAX]; /* for nc_lifecycle_get_view */
+    struct nc_lifecycle_in_force in_force;
     uint64_t quiet_usec;  /* since when no cordon is requested */
     uint64_t raised_usec; /* since when one is */
     bool has_released;
@@ -89,24 +89,24 @@ struct nc_life {
     uint64_t refresh_usec;    /* when it was requested last; 0 = never */
 
     enum nc_node_write_kind in_flight;
-    struct nc_life_signal in_flight_signal;
+    struct nc_lifecycle_signal in_flight_signal;
     struct nc_node_write in_flight_parts; /* without its texts */
     char *in_flight_status;
     bool is_in_flight_void; /* it was for a Node that is no more */
     char *status;           /* what the annotation says (without `updated`); NULL = nothing */
     uint64_t status_usec;   /* when it was sent; 0 = never */
-    struct nc_life_try tries[_NC_WRITE_MAX];
+    struct nc_lifecycle_try tries[_NC_WRITE_MAX];
 
-    struct nc_life_signal signalled; /* written, or refused for good */
-    bool is_cordon_done;             /* likewise */
-    bool is_cordon_refused;          /* it is settled, but was refused */
-    bool is_foreign;                 /* somebody else had cordoned */
+    struct nc_lifecycle_signal signalled; /* written, or refused for good */
+    bool is_cordon_done;                  /* likewise */
+    bool is_cordon_refused;               /* it is settled, but was refused */
+    bool is_foreign;                      /* somebody else had cordoned */
     bool is_release_lost;   /* the last got no answer: a cordon that is seen may be of before */
     uint64_t cordoned_usec; /* when that was */
     bool is_drained_done;   /* likewise */
     uint64_t drained_usec;  /* when the drain was complete; 0 = it is not */
-    bool has_announced[_NC_LIFE_MILESTONE_MAX]; /* what was announced in this drain */
-    struct nc_life_budget budgets[NC_LIFE_BUDGETS];
+    bool has_announced[_NC_LIFECYCLE_MILESTONE_MAX]; /* what was announced in this drain */
+    struct nc_lifecycle_budget budgets[NC_LIFECYCLE_BUDGETS];
 
     struct nc_drain *drain;
     struct nc_drain *no_drain; /* what is shown while the pods are not watched */
@@ -117,7 +117,7 @@ struct nc_life {
     struct nc_strv unseen;  /* uids that were known before the pods were listed again */
     uint64_t evicting_usec; /* when this drain came to evict; 0 = it did not */
     uint64_t empty_usec;    /* since when no eligible pod is left; 0 = there are some */
-    struct nc_life_hook hooks[_NC_HOOK_MAX];
+    struct nc_lifecycle_hook hooks[_NC_HOOK_MAX];
     bool is_failed;      /* the deadline has passed and pods are left */
     bool has_taken_over; /* from whoever deleted the Node */
 };
@@ -134,92 +134,104 @@ static inline bool nc_has_come(uint64_t now_usec, uint64_t when_usec, uint64_t *
 }
 
 /* lifecycle.c */
-void nc_life_enter(struct nc_life *l, enum nc_life_phase phase);
-uint64_t nc_life_later(uint64_t a, uint64_t b); /* a + b, at most UINT64_MAX */
+void nc_lifecycle_enter(struct nc_lifecycle *l, enum nc_lifecycle_phase phase);
+uint64_t nc_lifecycle_later(uint64_t a, uint64_t b); /* a + b, at most UINT64_MAX */
 /* N3: what is dated by EC2's clock, on ours, and back. */
-static inline uint64_t nc_life_own_time(const struct nc_life *l, uint64_t ec2_usec) {
-    return nc_life_shift(ec2_usec, -l->clock_offset_usec);
+static inline uint64_t nc_lifecycle_own_time(const struct nc_lifecycle *l, uint64_t ec2_usec) {
+    return nc_lifecycle_shift(ec2_usec, -l->clock_offset_usec);
 }
-static inline uint64_t nc_life_ec2_time(const struct nc_life *l, uint64_t own_usec) {
-    return nc_life_shift(own_usec, l->clock_offset_usec);
+static inline uint64_t nc_lifecycle_ec2_time(const struct nc_lifecycle *l, uint64_t own_usec) {
+    return nc_lifecycle_shift(own_usec, l->clock_offset_usec);
 }
-struct nc_life_action *nc_life_add_action(struct nc_life_actions *out,
-                                          enum nc_life_action_kind kind);
-void nc_life_void_node(struct nc_life *l, struct nc_life_actions *out);
-bool nc_life_has_pods(enum nc_life_phase p); /* a phase in which the pods are watched */
+struct nc_lifecycle_action *nc_lifecycle_add_action(struct nc_lifecycle_actions *out,
+                                                    enum nc_lifecycle_action_kind kind);
+void nc_lifecycle_void_node(struct nc_lifecycle *l, struct nc_lifecycle_actions *out);
+bool nc_lifecycle_has_pods(enum nc_lifecycle_phase p); /* a phase in which the pods are watched */
 /* Are there pods of ours? Without a Node only those of one that was deleted under us. */
-static inline bool nc_life_has_machine(const struct nc_life *l) {
+static inline bool nc_lifecycle_has_machine(const struct nc_lifecycle *l) {
     return l->node.exists || l->orphaned_usec;
 }
 
 /* lifecycle-sources.c */
-bool nc_life_notice_equal(const struct nc_notice *a, const struct nc_notice *b);
-void nc_life_observe(struct nc_life *l, const struct nc_notice *n);
-void nc_life_clear(struct nc_life *l, enum nc_source s, struct nc_life_actions *out);
-bool nc_life_all_observed(const struct nc_life *l);
+bool nc_lifecycle_notice_equal(const struct nc_notice *a, const struct nc_notice *b);
+void nc_lifecycle_observe(struct nc_lifecycle *l, const struct nc_notice *n);
+void nc_lifecycle_clear(struct nc_lifecycle *l, enum nc_source s, struct nc_lifecycle_actions *out);
+bool nc_lifecycle_all_observed(const struct nc_lifecycle *l);
 /* The moment by which the pods must be gone for this source; 0 = none. */
-uint64_t nc_life_force_delete_at(const struct nc_life *l, enum nc_source s);
+uint64_t nc_lifecycle_force_delete_at(const struct nc_lifecycle *l, enum nc_source s);
 /* Dates the deadlines that are so long after their notice by EC2's clock as it is known now. */
-void nc_life_update_deadlines(struct nc_life *l);
-void nc_life_apply_policies(struct nc_life *l, uint64_t *next_usec);
+void nc_lifecycle_update_deadlines(struct nc_lifecycle *l);
+void nc_lifecycle_apply_policies(struct nc_lifecycle *l, uint64_t *next_usec);
 
 /* lifecycle-phase.c */
-void nc_life_update_phase(struct nc_life *l, uint64_t *next_usec);
-struct nc_life_signal nc_life_wanted_signal(const struct nc_life *l);
-bool nc_life_is_signalled(const struct nc_life *l);
+void nc_lifecycle_update_phase(struct nc_lifecycle *l, uint64_t *next_usec);
+struct nc_lifecycle_signal nc_lifecycle_wanted_signal(const struct nc_lifecycle *l);
+bool nc_lifecycle_is_signalled(const struct nc_lifecycle *l);
 /* SIGNAL was done, or waited for long enough. */
-bool nc_life_may_cordon(const struct nc_life *l, uint64_t *next_usec);
+bool nc_lifecycle_may_cordon(const struct nc_lifecycle *l, uint64_t *next_usec);
 /* No pod is left and none comes. */
-bool nc_life_is_emptied(const struct nc_life *l, uint64_t *next_usec);
-bool nc_life_is_failed(const struct nc_life *l, uint64_t *next_usec);
-void nc_life_release_inhibitor(struct nc_life *l, uint64_t *next_usec, struct nc_life_actions *out);
+bool nc_lifecycle_is_emptied(const struct nc_lifecycle *l, uint64_t *next_usec);
+bool nc_lifecycle_is_failed(const struct nc_lifecycle *l, uint64_t *next_usec);
+void nc_lifecycle_release_inhibitor(struct nc_lifecycle *l, uint64_t *next_usec,
+                                    struct nc_lifecycle_actions *out);
 
 /* lifecycle-pods.c */
-void nc_life_drain_rules(const struct nc_life *l, struct nc_drain_rules *ret);
-void nc_life_update_summary(struct nc_life *l);
+void nc_lifecycle_drain_rules(const struct nc_lifecycle *l, struct nc_drain_rules *ret);
+void nc_lifecycle_update_summary(struct nc_lifecycle *l);
 /* Where each pod stands. Owned array of borrowed lines. */
-struct nc_drain_line *nc_life_lines(const struct nc_life *l, size_t *ret_n);
-void nc_life_open_pods(struct nc_life *l, uint64_t *next_usec, struct nc_life_actions *out);
-void nc_life_close_pods(struct nc_life *l, struct nc_life_actions *out);
-void nc_life_see_pod(struct nc_life *l, struct nc_pod *pod);
-void nc_life_synced(struct nc_life *l);
-void nc_life_report_pods(struct nc_life *l, struct nc_life_actions *out); /* what became of them */
-void nc_life_step_pods(struct nc_life *l, uint64_t *next_usec, struct nc_life_actions *out);
-void nc_life_report_blocked(struct nc_life *l, const struct nc_life_event *e,
-                            struct nc_life_actions *out);
+struct nc_drain_line *nc_lifecycle_lines(const struct nc_lifecycle *l, size_t *ret_n);
+void nc_lifecycle_open_pods(struct nc_lifecycle *l, uint64_t *next_usec,
+                            struct nc_lifecycle_actions *out);
+void nc_lifecycle_close_pods(struct nc_lifecycle *l, struct nc_lifecycle_actions *out);
+void nc_lifecycle_see_pod(struct nc_lifecycle *l, struct nc_pod *pod);
+void nc_lifecycle_synced(struct nc_lifecycle *l);
+void nc_lifecycle_report_pods(struct nc_lifecycle *l,
+                              struct nc_lifecycle_actions *out); /* what became of them */
+void nc_lifecycle_step_pods(struct nc_lifecycle *l, uint64_t *next_usec,
+                            struct nc_lifecycle_actions *out);
+void nc_lifecycle_report_blocked(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,
+                                 struct nc_lifecycle_actions *out);
 
 /* hooks.c */
-bool nc_life_is_hook_over(const struct nc_life *l, enum nc_hook h);
-void nc_life_limit_hooks(struct nc_life *l, uint64_t *next_usec, struct nc_life_actions *out);
-void nc_life_start_hooks(struct nc_life *l, uint64_t *next_usec, struct nc_life_actions *out);
-void nc_life_observe_hook(struct nc_life *l, const struct nc_life_event *e,
-                          struct nc_life_actions *out);
-struct nc_value *nc_life_save_hooks(const struct nc_life *l); /* NULL = none was started */
-bool nc_life_load_hooks(const struct nc_value *v, struct nc_life *l);
+bool nc_lifecycle_is_hook_over(const struct nc_lifecycle *l, enum nc_hook h);
+void nc_lifecycle_limit_hooks(struct nc_lifecycle *l, uint64_t *next_usec,
+                              struct nc_lifecycle_actions *out);
+void nc_lifecycle_start_hooks(struct nc_lifecycle *l, uint64_t *next_usec,
+                              struct nc_lifecycle_actions *out);
+void nc_lifecycle_observe_hook(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,
+                               struct nc_lifecycle_actions *out);
+struct nc_value *
+nc_lifecycle_save_hooks(const struct nc_lifecycle *l); /* NULL = none was started */
+bool nc_lifecycle_load_hooks(const struct nc_value *v, struct nc_lifecycle *l);
 
 /* lifecycle-state.c: a time as a decimal text; a moment, on our own clock again. */
-void nc_life_set_usec(struct nc_value *v, const char *key, uint64_t usec);
-bool nc_life_get_moment(const struct nc_value *v, const char *key, const struct nc_life *l,
-                        uint64_t *ret);
+void nc_lifecycle_set_usec(struct nc_value *v, const char *key, uint64_t usec);
+bool nc_lifecycle_get_moment(const struct nc_value *v, const char *key,
+                             const struct nc_lifecycle *l, uint64_t *ret);
 
 /* lifecycle-write.c */
-bool nc_life_keeps_cordon(const struct nc_life *l); /* a Node that goes stays cordoned */
-bool nc_life_wants_undo(const struct nc_life *l);
-void nc_life_refresh_node(struct nc_life *l, uint64_t *next_usec, struct nc_life_actions *out);
-void nc_life_write(struct nc_life *l, uint64_t *next_usec, struct nc_life_actions *out);
-void nc_life_written(struct nc_life *l, const struct nc_life_event *e, struct nc_life_actions *out);
-void nc_life_adopt(struct nc_life *l, uint64_t *next_usec);
+bool nc_lifecycle_keeps_cordon(const struct nc_lifecycle *l); /* a Node that goes stays cordoned */
+bool nc_lifecycle_wants_undo(const struct nc_lifecycle *l);
+void nc_lifecycle_refresh_node(struct nc_lifecycle *l, uint64_t *next_usec,
+                               struct nc_lifecycle_actions *out);
+void nc_lifecycle_write(struct nc_lifecycle *l, uint64_t *next_usec,
+                        struct nc_lifecycle_actions *out);
+void nc_lifecycle_written(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,
+                          struct nc_lifecycle_actions *out);
+void nc_lifecycle_adopt(struct nc_lifecycle *l, uint64_t *next_usec);
 
 /* lifecycle-text.c: owned texts. */
-char *nc_life_status_text(const struct nc_life *l, enum nc_node_write_kind kind, bool has_updated);
-char *nc_life_cordon_text(const struct nc_life *l);
-char *nc_life_sentence(const struct nc_life *l, enum nc_source s);
-const char *nc_life_status_phase(const struct nc_life *l, const struct nc_drain_summary *s);
+char *nc_lifecycle_status_text(const struct nc_lifecycle *l, enum nc_node_write_kind kind,
+                               bool has_updated);
+char *nc_lifecycle_cordon_text(const struct nc_lifecycle *l);
+char *nc_lifecycle_sentence(const struct nc_lifecycle *l, enum nc_source s);
+const char *nc_lifecycle_status_phase(const struct nc_lifecycle *l,
+                                      const struct nc_drain_summary *s);
 /* Says it once a drain; `message` is taken over. */
-void nc_life_emit_once(struct nc_life *l, enum nc_life_milestone m, char *message,
-                       struct nc_life_actions *out);
-void nc_life_emit(enum nc_life_milestone m, const char *reason, char *message,
-                  struct nc_life_actions *out);
-void nc_life_announce(struct nc_life *l, struct nc_life_actions *out);
+void nc_lifecycle_emit_once(struct nc_lifecycle *l, enum nc_lifecycle_milestone m, char *message,
+                            struct nc_lifecycle_actions *out);
+void nc_lifecycle_emit(enum nc_lifecycle_milestone m, const char *reason, char *message,
+                       struct nc_lifecycle_actions *out);
+void nc_lifecycle_announce(struct nc_lifecycle *l, struct nc_lifecycle_actions *out);
 
 #endif

@@ -10,7 +10,7 @@
 
 #define SHUTDOWN_MARGIN_PART 10 /* N2: logind gives seconds, not minutes */
 
-bool nc_life_notice_equal(const struct nc_notice *a, const struct nc_notice *b) {
+bool nc_lifecycle_notice_equal(const struct nc_notice *a, const struct nc_notice *b) {
     return a->source == b->source && strcmp(a->id, b->id) == 0 && strcmp(a->action, b->action) == 0
            && strcmp(a->reason, b->reason) == 0 && a->policy == b->policy
            && a->deadline_usec == b->deadline_usec
@@ -18,33 +18,33 @@ bool nc_life_notice_equal(const struct nc_notice *a, const struct nc_notice *b) 
 }
 
 /* EC2 does not state how long a lifecycle hook waits: people do. */
-static struct nc_notice with_deadline(const struct nc_life *l, const struct nc_notice *n,
+static struct nc_notice with_deadline(const struct nc_lifecycle *l, const struct nc_notice *n,
                                       uint64_t noticed_usec) {
     struct nc_notice with = *n;
 
     if (n->source == NC_SOURCE_AUTOSCALING && !n->deadline_usec
         && l->rules.drain.autoscaling_deadline_usec)
-        with.deadline_usec = nc_life_ec2_time(
-            l, nc_life_later(noticed_usec, l->rules.drain.autoscaling_deadline_usec));
+        with.deadline_usec = nc_lifecycle_ec2_time(
+            l, nc_lifecycle_later(noticed_usec, l->rules.drain.autoscaling_deadline_usec));
     return with;
 }
 
-void nc_life_update_deadlines(struct nc_life *l) {
+void nc_lifecycle_update_deadlines(struct nc_lifecycle *l) {
     for (size_t i = 0; i < _NC_SOURCE_MAX; i++)
         if (l->sources[i].ends_usec)
             l->sources[i].notice.deadline_usec = l->notices[i].deadline_usec =
-                nc_life_ec2_time(l, l->sources[i].ends_usec);
+                nc_lifecycle_ec2_time(l, l->sources[i].ends_usec);
 }
 
-void nc_life_observe(struct nc_life *l, const struct nc_notice *observed) {
-    struct nc_life_source *s = &l->sources[observed->source];
+void nc_lifecycle_observe(struct nc_lifecycle *l, const struct nc_notice *observed) {
+    struct nc_lifecycle_source *s = &l->sources[observed->source];
     const bool is_same_ending = s->is_active && strcmp(s->notice.id, observed->id) == 0;
     const struct nc_notice with =
         with_deadline(l, observed, is_same_ending ? s->noticed_usec : l->now_usec);
     const struct nc_notice *n = &with;
 
     s->is_observed = true;
-    if (s->is_active && nc_life_notice_equal(&s->notice, n))
+    if (s->is_active && nc_lifecycle_notice_equal(&s->notice, n))
         return;
     if (!is_same_ending) {
         s->noticed_usec = l->now_usec;
@@ -53,7 +53,7 @@ void nc_life_observe(struct nc_life *l, const struct nc_notice *observed) {
             l->has_released = false;
     }
     if (!is_same_ending || s->notice.deadline_usec != n->deadline_usec) {
-        const uint64_t ends_usec = nc_life_own_time(l, n->deadline_usec);
+        const uint64_t ends_usec = nc_lifecycle_own_time(l, n->deadline_usec);
         s->window_usec = ends_usec > l->now_usec ? ends_usec - l->now_usec : 0;
         s->ends_usec = nc_sources[n->source].has_time_left ? ends_usec : 0;
     }
@@ -61,22 +61,24 @@ void nc_life_observe(struct nc_life *l, const struct nc_notice *observed) {
     s->notice = l->notices[n->source] = *n;
 }
 
-void nc_life_clear(struct nc_life *l, enum nc_source source, struct nc_life_actions *out) {
-    struct nc_life_source *s = &l->sources[source];
+void nc_lifecycle_clear(struct nc_lifecycle *l, enum nc_source source,
+                        struct nc_lifecycle_actions *out) {
+    struct nc_lifecycle_source *s = &l->sources[source];
 
     s->is_observed = true;
     if (!s->is_active)
         return;
     if (s->is_announced)
-        nc_life_emit(NC_LIFE_MILESTONE_WITHDRAWN, "InterruptionWithdrawn",
-                     nc_asprintf("interruption notice withdrawn: %s", nc_source_name(source)), out);
-    *s = (struct nc_life_source){.is_observed = true};
+        nc_lifecycle_emit(NC_LIFECYCLE_MILESTONE_WITHDRAWN, "InterruptionWithdrawn",
+                          nc_asprintf("interruption notice withdrawn: %s", nc_source_name(source)),
+                          out);
+    *s = (struct nc_lifecycle_source){.is_observed = true};
     l->notices[source] = (struct nc_notice){0};
     if (source == NC_SOURCE_SHUTDOWN)
         l->has_released = false;
 }
 
-bool nc_life_all_observed(const struct nc_life *l) {
+bool nc_lifecycle_all_observed(const struct nc_lifecycle *l) {
     for (size_t i = 0; i < _NC_SOURCE_MAX; i++)
         if (!l->sources[i].is_observed)
             return false;
@@ -88,9 +90,9 @@ static enum nc_policy at_most(enum nc_policy p, enum nc_policy cap) {
 }
 
 /* The policy of one source, as it counts now (N1, N4): IGNORE where it is not active. */
-static enum nc_policy policy_of(const struct nc_life *l, enum nc_source source,
+static enum nc_policy policy_of(const struct nc_lifecycle *l, enum nc_source source,
                                 uint64_t *next_usec) {
-    const struct nc_life_source *s = &l->sources[source];
+    const struct nc_lifecycle_source *s = &l->sources[source];
     enum nc_policy p =
         nc_sources[source].has_own_policy ? s->notice.policy : l->rules.drain.policy[source];
 
@@ -101,15 +103,15 @@ static enum nc_policy policy_of(const struct nc_life *l, enum nc_source source,
     if (l->rules.drain.mode == NC_DRAIN_OBSERVE)
         p = at_most(p, NC_POLICY_CORDON);
     if (p > NC_POLICY_REPORT
-        && !nc_has_come(l->now_usec, nc_life_own_time(l, s->notice.begin_usec), next_usec))
+        && !nc_has_come(l->now_usec, nc_lifecycle_own_time(l, s->notice.begin_usec), next_usec))
         p = NC_POLICY_REPORT;
     return p;
 }
 
-uint64_t nc_life_force_delete_at(const struct nc_life *l, enum nc_source source) {
-    const struct nc_life_source *s = &l->sources[source];
+uint64_t nc_lifecycle_force_delete_at(const struct nc_lifecycle *l, enum nc_source source) {
+    const struct nc_lifecycle_source *s = &l->sources[source];
     const uint64_t deadline_usec =
-        s->ends_usec ? s->ends_usec : nc_life_own_time(l, s->notice.deadline_usec);
+        s->ends_usec ? s->ends_usec : nc_lifecycle_own_time(l, s->notice.deadline_usec);
     uint64_t margin_usec = l->rules.drain.margin_usec;
 
     if (!deadline_usec || s->notice.is_force_delete_time)
@@ -127,11 +129,11 @@ static void earliest(uint64_t *usec, uint64_t other_usec) {
 /* The machine's deadline is what EC2 or a person said. A force-delete time that somebody derived
  * from it stands in only where nothing else is known: otherwise the two would take margins off each
  * other's in turn. */
-static void evaluate_sources(struct nc_life *l, uint64_t *next_usec) {
-    struct nc_life_in_force *f = &l->in_force;
+static void evaluate_sources(struct nc_lifecycle *l, uint64_t *next_usec) {
+    struct nc_lifecycle_in_force *f = &l->in_force;
     uint64_t derived_usec = 0;
 
-    *f = (struct nc_life_in_force){
+    *f = (struct nc_lifecycle_in_force){
         .policy = NC_POLICY_IGNORE, .leading = -1, .is_only_deletion = true};
     for (size_t i = 0; i < _NC_SOURCE_MAX; i++) {
         const enum nc_policy p = policy_of(l, (enum nc_source)i, next_usec);
@@ -146,38 +148,39 @@ static void evaluate_sources(struct nc_life *l, uint64_t *next_usec) {
         earliest(n->is_force_delete_time ? &derived_usec : &f->deadline_usec, n->deadline_usec);
         if (p != NC_POLICY_DRAIN)
             continue;
-        earliest(&f->t_usec, nc_life_force_delete_at(l, (enum nc_source)i));
+        earliest(&f->t_usec, nc_lifecycle_force_delete_at(l, (enum nc_source)i));
         f->is_only_deletion = f->is_only_deletion && i == NC_SOURCE_DELETION;
     }
     if (!f->deadline_usec)
         f->deadline_usec = derived_usec;
 }
 
-static void forget_drain(struct nc_life *l) {
-    static const enum nc_life_milestone of_drain[] = {
-        NC_LIFE_MILESTONE_DRAINING,  NC_LIFE_MILESTONE_FORCING,  NC_LIFE_MILESTONE_DRAINED,
-        NC_LIFE_MILESTONE_FAILED,    NC_LIFE_MILESTONE_ORPHANED, NC_LIFE_MILESTONE_WAITING,
-        NC_LIFE_MILESTONE_UNREPLACED};
+static void forget_drain(struct nc_lifecycle *l) {
+    static const enum nc_lifecycle_milestone of_drain[] = {
+        NC_LIFECYCLE_MILESTONE_DRAINING,  NC_LIFECYCLE_MILESTONE_FORCING,
+        NC_LIFECYCLE_MILESTONE_DRAINED,   NC_LIFECYCLE_MILESTONE_FAILED,
+        NC_LIFECYCLE_MILESTONE_ORPHANED,  NC_LIFECYCLE_MILESTONE_WAITING,
+        NC_LIFECYCLE_MILESTONE_UNREPLACED};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(of_drain); i++)
         l->has_announced[of_drain[i]] = false;
-    for (size_t i = 0; i < NC_LIFE_BUDGETS; i++)
+    for (size_t i = 0; i < NC_LIFECYCLE_BUDGETS; i++)
         free(nc_steal(&l->budgets[i].key));
-    if (nc_life_all_observed(l)) /* after a restart the drain may yet turn out to go on */
+    if (nc_lifecycle_all_observed(l)) /* after a restart the drain may yet turn out to go on */
         memset(l->hooks, 0, sizeof(l->hooks));
     l->has_taken_over = false;
     l->evicting_usec = 0;
-    l->held_phase = NC_LIFE_IDLE;
+    l->held_phase = NC_LIFECYCLE_IDLE;
 }
 
-static void forget_cordon(struct nc_life *l) {
+static void forget_cordon(struct nc_lifecycle *l) {
     l->is_cordon_done = l->is_cordon_refused = l->is_foreign = false;
     l->cordoned_usec = 0;
-    l->has_announced[NC_LIFE_MILESTONE_CORDONED] = l->has_announced[NC_LIFE_MILESTONE_RECORDONED] =
-        false;
+    l->has_announced[NC_LIFECYCLE_MILESTONE_CORDONED] =
+        l->has_announced[NC_LIFECYCLE_MILESTONE_RECORDONED] = false;
 }
 
-void nc_life_apply_policies(struct nc_life *l, uint64_t *next_usec) {
+void nc_lifecycle_apply_policies(struct nc_lifecycle *l, uint64_t *next_usec) {
     evaluate_sources(l, next_usec);
     if (l->in_force.policy < NC_POLICY_DRAIN)
         forget_drain(l);

@@ -15,14 +15,15 @@
 
 #define CLOCK_OFFSET_MAX_USEC ((int64_t)1 << 52) /* a century and more */
 
-void nc_life_set_usec(struct nc_value *v, const char *key, uint64_t usec) {
+void nc_lifecycle_set_usec(struct nc_value *v, const char *key, uint64_t usec) {
     char text[24];
 
     (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)usec);
     nc_value_set_string(v, key, text);
 }
 
-static struct nc_value *save_source(const struct nc_life *l, const struct nc_life_source *s) {
+static struct nc_value *save_source(const struct nc_lifecycle *l,
+                                    const struct nc_lifecycle_source *s) {
     struct nc_value *v = nc_value_new(NC_VALUE_MAP);
 
     nc_value_set_string(v, "source", nc_source_name(s->notice.source));
@@ -30,16 +31,16 @@ static struct nc_value *save_source(const struct nc_life *l, const struct nc_lif
     nc_value_set_string(v, "action", s->notice.action);
     nc_value_set_string(v, "reason", s->notice.reason);
     nc_value_set_int(v, "policy", (int64_t)s->notice.policy);
-    nc_life_set_usec(v, "deadline", s->notice.deadline_usec);
+    nc_lifecycle_set_usec(v, "deadline", s->notice.deadline_usec);
     nc_value_set_bool(v, "last_moment", s->notice.is_force_delete_time);
-    nc_life_set_usec(v, "begin", s->notice.begin_usec);
-    nc_life_set_usec(v, "noticed", nc_life_ec2_time(l, s->noticed_usec));
-    nc_life_set_usec(v, "window", s->window_usec);
+    nc_lifecycle_set_usec(v, "begin", s->notice.begin_usec);
+    nc_lifecycle_set_usec(v, "noticed", nc_lifecycle_ec2_time(l, s->noticed_usec));
+    nc_lifecycle_set_usec(v, "window", s->window_usec);
     nc_value_set_bool(v, "announced", s->is_announced);
     return v;
 }
 
-static struct nc_value *save_node(const struct nc_life *l) {
+static struct nc_value *save_node(const struct nc_lifecycle *l) {
     struct nc_value *v = nc_value_new(NC_VALUE_MAP);
     struct nc_value *announced = nc_value_new(NC_VALUE_LIST);
 
@@ -48,33 +49,33 @@ static struct nc_value *save_node(const struct nc_life *l) {
         struct nc_value *signal = nc_value_new(NC_VALUE_MAP);
         nc_value_set_string(signal, "source", nc_source_name((enum nc_source)l->signalled.source));
         nc_value_set_string(signal, "id", l->signalled.id);
-        nc_life_set_usec(signal, "deadline", l->signalled.deadline_usec);
+        nc_lifecycle_set_usec(signal, "deadline", l->signalled.deadline_usec);
         nc_value_set(v, "signalled", signal);
     }
     nc_value_set_bool(v, "is_cordoned", l->is_cordon_done && !l->is_cordon_refused);
     nc_value_set_bool(v, "is_foreign", l->is_foreign);
-    nc_life_set_usec(v, "cordoned", nc_life_ec2_time(l, l->cordoned_usec));
-    nc_life_set_usec(v, "drained", nc_life_ec2_time(l, l->drained_usec));
-    for (int m = 1; m < _NC_LIFE_MILESTONE_MAX; m++)
+    nc_lifecycle_set_usec(v, "cordoned", nc_lifecycle_ec2_time(l, l->cordoned_usec));
+    nc_lifecycle_set_usec(v, "drained", nc_lifecycle_ec2_time(l, l->drained_usec));
+    for (int m = 1; m < _NC_LIFECYCLE_MILESTONE_MAX; m++)
         if (l->has_announced[m])
             nc_value_push(announced, nc_value_new_int(m));
     nc_value_set(v, "said", announced);
     return v;
 }
 
-struct nc_value *nc_life_save(const struct nc_life *l) {
+struct nc_value *nc_lifecycle_save(const struct nc_lifecycle *l) {
     struct nc_value *v = nc_value_new(NC_VALUE_MAP);
     struct nc_value *sources = nc_value_new(NC_VALUE_LIST);
-    struct nc_value *hooks = nc_life_save_hooks(l);
+    struct nc_value *hooks = nc_lifecycle_save_hooks(l);
 
     for (size_t i = 0; i < _NC_SOURCE_MAX; i++)
         if (l->sources[i].is_active)
             nc_value_push(sources, save_source(l, &l->sources[i]));
     nc_value_set_int(v, "clock_offset", l->clock_offset_usec);
-    nc_value_set_string(v, "phase", nc_life_phase_name(l->phase));
-    nc_life_set_usec(v, "since", nc_life_ec2_time(l, l->since_usec));
+    nc_value_set_string(v, "phase", nc_lifecycle_phase_name(l->phase));
+    nc_lifecycle_set_usec(v, "since", nc_lifecycle_ec2_time(l, l->since_usec));
     if (l->evicting_usec)
-        nc_life_set_usec(v, "evicting", nc_life_ec2_time(l, l->evicting_usec));
+        nc_lifecycle_set_usec(v, "evicting", nc_lifecycle_ec2_time(l, l->evicting_usec));
     nc_value_set(v, "sources", sources);
     nc_value_set(v, "node", save_node(l));
     if (hooks)
@@ -88,13 +89,13 @@ static bool get_usec(const struct nc_value *v, const char *key, uint64_t *ret) {
     return text && nc_parse_u64(text, ret) == 0;
 }
 
-bool nc_life_get_moment(const struct nc_value *v, const char *key, const struct nc_life *l,
-                        uint64_t *ret) {
+bool nc_lifecycle_get_moment(const struct nc_value *v, const char *key,
+                             const struct nc_lifecycle *l, uint64_t *ret) {
     uint64_t usec;
 
     if (!get_usec(v, key, &usec))
         return false;
-    *ret = nc_life_own_time(l, usec);
+    *ret = nc_lifecycle_own_time(l, usec);
     return true;
 }
 
@@ -140,17 +141,18 @@ static bool get_source(const struct nc_value *v, enum nc_source *ret) {
     return false;
 }
 
-static bool get_phase(const struct nc_value *v, enum nc_life_phase *ret) {
-    for (int p = 0; p < _NC_LIFE_PHASE_MAX; p++)
-        if (nc_streq(nc_value_get_string(v, "phase"), nc_life_phase_name((enum nc_life_phase)p))) {
-            *ret = (enum nc_life_phase)p;
+static bool get_phase(const struct nc_value *v, enum nc_lifecycle_phase *ret) {
+    for (int p = 0; p < _NC_LIFECYCLE_PHASE_MAX; p++)
+        if (nc_streq(nc_value_get_string(v, "phase"),
+                     nc_lifecycle_phase_name((enum nc_lifecycle_phase)p))) {
+            *ret = (enum nc_lifecycle_phase)p;
             return true;
         }
     return false;
 }
 
-static bool load_source(const struct nc_value *v, struct nc_life *l) {
-    struct nc_life_source s = {.is_active = true};
+static bool load_source(const struct nc_value *v, struct nc_lifecycle *l) {
+    struct nc_lifecycle_source s = {.is_active = true};
     struct nc_notice *n = &s.notice;
     const struct nc_value *policy = nc_value_get(v, "policy");
 
@@ -162,17 +164,17 @@ static bool load_source(const struct nc_value *v, struct nc_life *l) {
         || !get_usec(v, "deadline", &n->deadline_usec)
         || !get_bool(v, "last_moment", &n->is_force_delete_time)
         || !get_usec(v, "begin", &n->begin_usec)
-        || !nc_life_get_moment(v, "noticed", l, &s.noticed_usec)
+        || !nc_lifecycle_get_moment(v, "noticed", l, &s.noticed_usec)
         || !get_usec(v, "window", &s.window_usec) || !get_bool(v, "announced", &s.is_announced))
         return false;
     n->policy = (enum nc_policy)policy->integer;
     if (nc_sources[n->source].has_time_left)
-        s.ends_usec = nc_life_own_time(l, n->deadline_usec);
+        s.ends_usec = nc_lifecycle_own_time(l, n->deadline_usec);
     l->sources[n->source] = s;
     return true;
 }
 
-static bool load_signal(const struct nc_value *v, struct nc_life_signal *ret) {
+static bool load_signal(const struct nc_value *v, struct nc_lifecycle_signal *ret) {
     enum nc_source source;
 
     if (!v)
@@ -190,31 +192,32 @@ static bool load_announced(const struct nc_value *v, bool *has_announced) {
         return false;
     for (size_t i = 0; i < v->n; i++) {
         const struct nc_value *m = v->items[i];
-        if (m->type != NC_VALUE_INT || m->integer < 1 || m->integer >= _NC_LIFE_MILESTONE_MAX)
+        if (m->type != NC_VALUE_INT || m->integer < 1 || m->integer >= _NC_LIFECYCLE_MILESTONE_MAX)
             return false;
         has_announced[m->integer] = true;
     }
     return true;
 }
 
-static bool load_node(const struct nc_value *v, struct nc_life *l) {
+static bool load_node(const struct nc_value *v, struct nc_lifecycle *l) {
     return get_text(v, "uid", l->node.uid, sizeof(l->node.uid))
            && load_signal(nc_value_get(v, "signalled"), &l->signalled)
            && get_bool(v, "is_cordoned", &l->is_cordon_done)
            && get_bool(v, "is_foreign", &l->is_foreign)
-           && nc_life_get_moment(v, "cordoned", l, &l->cordoned_usec)
-           && nc_life_get_moment(v, "drained", l, &l->drained_usec)
+           && nc_lifecycle_get_moment(v, "cordoned", l, &l->cordoned_usec)
+           && nc_lifecycle_get_moment(v, "drained", l, &l->drained_usec)
            && load_announced(nc_value_get(v, "said"), l->has_announced);
 }
 
-static bool load(const struct nc_value *v, struct nc_life *l) {
+static bool load(const struct nc_value *v, struct nc_lifecycle *l) {
     const struct nc_value *sources = nc_value_get(v, "sources");
 
-    if (nc_value_get(v, "evicting") && !nc_life_get_moment(v, "evicting", l, &l->evicting_usec))
+    if (nc_value_get(v, "evicting")
+        && !nc_lifecycle_get_moment(v, "evicting", l, &l->evicting_usec))
         return false;
-    if (!get_phase(v, &l->phase) || !nc_life_get_moment(v, "since", l, &l->since_usec) || !sources
-        || sources->type != NC_VALUE_LIST || !load_node(nc_value_get(v, "node"), l)
-        || !nc_life_load_hooks(nc_value_get(v, "hooks"), l))
+    if (!get_phase(v, &l->phase) || !nc_lifecycle_get_moment(v, "since", l, &l->since_usec)
+        || !sources || sources->type != NC_VALUE_LIST || !load_node(nc_value_get(v, "node"), l)
+        || !nc_lifecycle_load_hooks(nc_value_get(v, "hooks"), l))
         return false;
     for (size_t i = 0; i < sources->n; i++)
         if (!load_source(sources->items[i], l))
@@ -222,9 +225,9 @@ static bool load(const struct nc_value *v, struct nc_life *l) {
     return true;
 }
 
-int nc_life_load(struct nc_life *l, const struct nc_value *saved, bool same_boot,
-                 int64_t clock_offset_usec) {
-    struct nc_life s = {.clock_offset_usec = clock_offset_usec};
+int nc_lifecycle_load(struct nc_lifecycle *l, const struct nc_value *saved, bool same_boot,
+                      int64_t clock_offset_usec) {
+    struct nc_lifecycle s = {.clock_offset_usec = clock_offset_usec};
 
     if (!get_clock_offset(saved, same_boot, &s.clock_offset_usec) || !load(saved, &s))
         return -EBADMSG;
@@ -239,9 +242,9 @@ int nc_life_load(struct nc_life *l, const struct nc_value *saved, bool same_boot
     l->phase = s.phase;
     l->since_usec = s.since_usec;
     l->evicting_usec = s.evicting_usec;
-    l->is_resuming = s.phase != NC_LIFE_IDLE;
+    l->is_resuming = s.phase != NC_LIFECYCLE_IDLE;
     l->is_unverified = true;
-    l->held_phase = nc_life_has_pods(s.phase) ? s.phase : NC_LIFE_IDLE;
+    l->held_phase = nc_lifecycle_has_pods(s.phase) ? s.phase : NC_LIFECYCLE_IDLE;
     memcpy(l->node.uid, s.node.uid, sizeof(l->node.uid));
     l->signalled = s.signalled;
     l->is_cordon_done = s.is_cordon_done;

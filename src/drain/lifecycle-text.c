@@ -15,7 +15,7 @@
     ((size_t)600) /* with their reasons; the rest of the annotation is some 400                    \
                    */
 
-char *nc_life_sentence(const struct nc_life *l, enum nc_source s) {
+char *nc_lifecycle_sentence(const struct nc_lifecycle *l, enum nc_source s) {
     const struct nc_notice *n = &l->sources[s].notice;
     struct nc_buf b = NC_BUF_INIT;
     char time[32];
@@ -34,31 +34,32 @@ char *nc_life_sentence(const struct nc_life *l, enum nc_source s) {
 
 /* While the second write is in flight the first has told; and what it writes is true once it is
  * there. */
-const char *nc_life_status_phase(const struct nc_life *l, const struct nc_drain_summary *s) {
+const char *nc_lifecycle_status_phase(const struct nc_lifecycle *l,
+                                      const struct nc_drain_summary *s) {
     switch (l->phase) {
-    case NC_LIFE_IDLE:
-    case NC_LIFE_RELEASING:
-    case _NC_LIFE_PHASE_MAX:
+    case NC_LIFECYCLE_IDLE:
+    case NC_LIFECYCLE_RELEASING:
+    case _NC_LIFECYCLE_PHASE_MAX:
         return "";
-    case NC_LIFE_SIGNALLING:
-    case NC_LIFE_REPORTED:
-    case NC_LIFE_CORDONING:
+    case NC_LIFECYCLE_SIGNALLING:
+    case NC_LIFECYCLE_REPORTED:
+    case NC_LIFECYCLE_CORDONING:
         return "Detected";
-    case NC_LIFE_CORDONED:
+    case NC_LIFECYCLE_CORDONED:
         return "Cordoned";
-    case NC_LIFE_OBSERVING:
-    case NC_LIFE_EVICTING:
+    case NC_LIFECYCLE_OBSERVING:
+    case NC_LIFECYCLE_EVICTING:
         break;
-    case NC_LIFE_VOLUME_WAIT:
+    case NC_LIFECYCLE_VOLUME_WAIT:
         return "VolumeWait";
-    case NC_LIFE_DRAINED:
+    case NC_LIFECYCLE_DRAINED:
         return "Drained";
     }
     if (l->is_failed)
         return "Failed";
-    if (s->is_forcing || (l->has_announced[NC_LIFE_MILESTONE_FORCING] && l->in_force.t_usec))
+    if (s->is_forcing || (l->has_announced[NC_LIFECYCLE_MILESTONE_FORCING] && l->in_force.t_usec))
         return "Forcing";
-    return l->phase == NC_LIFE_OBSERVING ? "Cordoned" : "Evicting";
+    return l->phase == NC_LIFECYCLE_OBSERVING ? "Cordoned" : "Evicting";
 }
 
 static void set_count(struct nc_value *v, const char *key, bool is_known, size_t n) {
@@ -67,7 +68,7 @@ static void set_count(struct nc_value *v, const char *key, bool is_known, size_t
 
 /* Who holds the drain up, be it by a budget, by do-not-disrupt or for its replacement; and the
  * reason of each, for which alone nothing is written. */
-static void set_blocked(struct nc_value *status, const struct nc_life *l,
+static void set_blocked(struct nc_value *status, const struct nc_lifecycle *l,
                         const struct nc_drain_summary *s, bool has_reasons) {
     struct nc_value *list = nc_value_new(NC_VALUE_LIST);
     nc_auto_value struct nc_value *reasons = nc_value_new(NC_VALUE_LIST);
@@ -76,7 +77,7 @@ static void set_blocked(struct nc_value *status, const struct nc_life *l,
     nc_value_set(status, "blocked", list);
     if (s->blocked + s->kept + s->waiting == 0)
         return;
-    nc_auto_free struct nc_drain_line *v = nc_life_lines(l, &n);
+    nc_auto_free struct nc_drain_line *v = nc_lifecycle_lines(l, &n);
     for (size_t i = 0; i < n && list->n < BLOCKED_MAX; i++) {
         if (!nc_pod_reason_holds_up(v[i].verdict.reason))
             continue;
@@ -92,7 +93,8 @@ static void set_blocked(struct nc_value *status, const struct nc_life *l,
         nc_value_set(status, "reasons", nc_steal(&reasons));
 }
 
-char *nc_life_status_text(const struct nc_life *l, enum nc_node_write_kind kind, bool has_updated) {
+char *nc_lifecycle_status_text(const struct nc_lifecycle *l, enum nc_node_write_kind kind,
+                               bool has_updated) {
     const struct nc_drain_summary *s = &l->summary;
     const bool has_leading = l->in_force.leading >= 0;
     nc_auto_value struct nc_value *v = nc_value_new(NC_VALUE_MAP);
@@ -105,62 +107,62 @@ char *nc_life_status_text(const struct nc_life *l, enum nc_node_write_kind kind,
     if (l->in_force.policy == NC_POLICY_REPORT)
         nc_value_set_string(v, "policy", nc_policy_name(NC_POLICY_REPORT));
     nc_value_set_string(v, "phase",
-                        kind == NC_WRITE_CORDON && l->phase == NC_LIFE_CORDONING
+                        kind == NC_WRITE_CORDON && l->phase == NC_LIFECYCLE_CORDONING
                             ? "Cordoned"
-                            : nc_life_status_phase(l, s));
+                            : nc_lifecycle_status_phase(l, s));
     nc_value_set_time(v, "deadline", l->in_force.deadline_usec);
     set_count(v, "total", is_known, s->total);
     /* Drained is what was found, also by the process before us: none is left. */
-    set_count(v, "remaining", is_known || l->phase == NC_LIFE_DRAINED, s->remaining);
+    set_count(v, "remaining", is_known || l->phase == NC_LIFECYCLE_DRAINED, s->remaining);
     set_blocked(v, l, s, has_updated);
     if (s->waiting > 0) {
         nc_value_set_int(v, "waiting", (int64_t)s->waiting);
-        nc_value_set_time(v, "waitingSince", nc_life_ec2_time(l, l->evicting_usec));
+        nc_value_set_time(v, "waitingSince", nc_lifecycle_ec2_time(l, l->evicting_usec));
     }
     if (s->gap != NC_LIST_COMPLETE)
         nc_value_set_string(v, "incomplete", nc_list_gap_name(s->gap));
     if (has_updated)
-        nc_value_set_time(v, "updated", nc_life_ec2_time(l, l->now_usec));
+        nc_value_set_time(v, "updated", nc_lifecycle_ec2_time(l, l->now_usec));
     nc_json_write(&b, v, 0);
     return nc_buf_steal(&b);
 }
 
-char *nc_life_cordon_text(const struct nc_life *l) {
+char *nc_lifecycle_cordon_text(const struct nc_lifecycle *l) {
     nc_auto_value struct nc_value *v = nc_value_new(NC_VALUE_MAP);
     struct nc_buf b = NC_BUF_INIT;
 
     nc_value_set_string(v, "id", l->sources[l->in_force.leading].notice.id);
-    nc_value_set_time(v, "since", nc_life_ec2_time(l, l->now_usec));
+    nc_value_set_time(v, "since", nc_lifecycle_ec2_time(l, l->now_usec));
     nc_json_write(&b, v, 0);
     return nc_buf_steal(&b);
 }
 
-void nc_life_emit(enum nc_life_milestone m, const char *reason, char *message,
-                  struct nc_life_actions *out) {
-    struct nc_life_action *a = nc_life_add_action(out, NC_LIFE_ACTION_ANNOUNCE);
+void nc_lifecycle_emit(enum nc_lifecycle_milestone m, const char *reason, char *message,
+                       struct nc_lifecycle_actions *out) {
+    struct nc_lifecycle_action *a = nc_lifecycle_add_action(out, NC_LIFECYCLE_ACTION_ANNOUNCE);
 
     a->milestone = m;
     a->reason = reason;
     a->message = message;
-    a->is_warning = m == NC_LIFE_MILESTONE_NOTICED || m == NC_LIFE_MILESTONE_INCOMPLETE
-                    || m == NC_LIFE_MILESTONE_BLOCKED || m == NC_LIFE_MILESTONE_FORCING
-                    || m == NC_LIFE_MILESTONE_FAILED || m == NC_LIFE_MILESTONE_ORPHANED
-                    || m == NC_LIFE_MILESTONE_RECORDONED || m == NC_LIFE_MILESTONE_HOOK
-                    || m == NC_LIFE_MILESTONE_UNREPLACED;
+    a->is_warning = m == NC_LIFECYCLE_MILESTONE_NOTICED || m == NC_LIFECYCLE_MILESTONE_INCOMPLETE
+                    || m == NC_LIFECYCLE_MILESTONE_BLOCKED || m == NC_LIFECYCLE_MILESTONE_FORCING
+                    || m == NC_LIFECYCLE_MILESTONE_FAILED || m == NC_LIFECYCLE_MILESTONE_ORPHANED
+                    || m == NC_LIFECYCLE_MILESTONE_RECORDONED || m == NC_LIFECYCLE_MILESTONE_HOOK
+                    || m == NC_LIFECYCLE_MILESTONE_UNREPLACED;
 }
 
-void nc_life_emit_once(struct nc_life *l, enum nc_life_milestone m, char *message,
-                       struct nc_life_actions *out) {
-    static const char *const reasons[_NC_LIFE_MILESTONE_MAX] = {
-        [NC_LIFE_MILESTONE_CORDONED] = "NodeCordoned",
-        [NC_LIFE_MILESTONE_DRAINING] = "DrainStarted",
-        [NC_LIFE_MILESTONE_INCOMPLETE] = "PodListIncomplete",
-        [NC_LIFE_MILESTONE_FORCING] = "DrainForced",
-        [NC_LIFE_MILESTONE_DRAINED] = "NodeDrained",
-        [NC_LIFE_MILESTONE_FAILED] = "DrainFailed",
-        [NC_LIFE_MILESTONE_ORPHANED] = "NodeDeletedInDrain",
-        [NC_LIFE_MILESTONE_WAITING] = "WaitingForReplacement",
-        [NC_LIFE_MILESTONE_UNREPLACED] = "ReplacementNotReady",
+void nc_lifecycle_emit_once(struct nc_lifecycle *l, enum nc_lifecycle_milestone m, char *message,
+                            struct nc_lifecycle_actions *out) {
+    static const char *const reasons[_NC_LIFECYCLE_MILESTONE_MAX] = {
+        [NC_LIFECYCLE_MILESTONE_CORDONED] = "NodeCordoned",
+        [NC_LIFECYCLE_MILESTONE_DRAINING] = "DrainStarted",
+        [NC_LIFECYCLE_MILESTONE_INCOMPLETE] = "PodListIncomplete",
+        [NC_LIFECYCLE_MILESTONE_FORCING] = "DrainForced",
+        [NC_LIFECYCLE_MILESTONE_DRAINED] = "NodeDrained",
+        [NC_LIFECYCLE_MILESTONE_FAILED] = "DrainFailed",
+        [NC_LIFECYCLE_MILESTONE_ORPHANED] = "NodeDeletedInDrain",
+        [NC_LIFECYCLE_MILESTONE_WAITING] = "WaitingForReplacement",
+        [NC_LIFECYCLE_MILESTONE_UNREPLACED] = "ReplacementNotReady",
     };
 
     if (l->has_announced[m]) {
@@ -168,34 +170,34 @@ void nc_life_emit_once(struct nc_life *l, enum nc_life_milestone m, char *messag
         return;
     }
     l->has_announced[m] = true;
-    nc_life_emit(m, reasons[m], message, out);
+    nc_lifecycle_emit(m, reasons[m], message, out);
 }
 
 /* Before its time a source only reports: then the message states what comes when. */
-static char *notice_text(const struct nc_life *l, enum nc_source source, enum nc_policy now) {
+static char *notice_text(const struct nc_lifecycle *l, enum nc_source source, enum nc_policy now) {
     const struct nc_notice *n = &l->sources[source].notice;
-    nc_auto_free char *sentence = nc_life_sentence(l, source);
+    nc_auto_free char *sentence = nc_lifecycle_sentence(l, source);
     char time[32];
 
-    if (nc_life_own_time(l, n->begin_usec) <= l->now_usec)
+    if (nc_lifecycle_own_time(l, n->begin_usec) <= l->now_usec)
         return nc_asprintf("%s; policy=%s", sentence, nc_policy_name(now));
     nc_time_format(n->begin_usec, time);
     return nc_asprintf("%s; acted on from %s, until then: %s", sentence, time, nc_policy_name(now));
 }
 
-static void announce_sources(struct nc_life *l, struct nc_life_actions *out) {
+static void announce_sources(struct nc_lifecycle *l, struct nc_lifecycle_actions *out) {
     for (size_t i = 0; i < _NC_SOURCE_MAX; i++) {
         const enum nc_policy p = l->sources[i].policy;
         if (p == NC_POLICY_IGNORE || l->sources[i].is_announced)
             continue;
         l->sources[i].is_announced = true;
-        nc_life_emit(NC_LIFE_MILESTONE_NOTICED, nc_source_reason((enum nc_source)i),
-                     notice_text(l, (enum nc_source)i, p), out);
+        nc_lifecycle_emit(NC_LIFECYCLE_MILESTONE_NOTICED, nc_source_reason((enum nc_source)i),
+                          notice_text(l, (enum nc_source)i, p), out);
     }
 }
 
 /* What is missing of the list, and what follows from that. */
-static char *gap_text(const struct nc_life *l, enum nc_list_gap gap) {
+static char *gap_text(const struct nc_lifecycle *l, enum nc_list_gap gap) {
     if (gap == NC_LIST_UNREADABLE)
         return nc_strdup("A pod of this node cannot be read: the node is not drained before a list "
                          "of its pods is read completely");
@@ -218,9 +220,9 @@ static char *drained_text(const struct nc_drain_summary *s) {
 }
 
 /* Whose wait is over, though the pod is there. */
-static size_t count_unreplaced(const struct nc_life *l) {
+static size_t count_unreplaced(const struct nc_lifecycle *l) {
     size_t n = 0, unreplaced = 0;
-    nc_auto_free struct nc_drain_line *v = nc_life_lines(l, &n);
+    nc_auto_free struct nc_drain_line *v = nc_lifecycle_lines(l, &n);
 
     for (size_t i = 0; i < n; i++)
         unreplaced += v[i].pod->is_replacement_first
@@ -229,64 +231,66 @@ static size_t count_unreplaced(const struct nc_life *l) {
     return unreplaced;
 }
 
-static void announce_replacements(struct nc_life *l, const struct nc_drain_summary *s,
-                                  struct nc_life_actions *out) {
+static void announce_replacements(struct nc_lifecycle *l, const struct nc_drain_summary *s,
+                                  struct nc_lifecycle_actions *out) {
     struct nc_drain_rules rules;
     char time[32];
     size_t n;
 
-    nc_life_drain_rules(l, &rules);
+    nc_lifecycle_drain_rules(l, &rules);
     if (s->waiting > 0) {
-        nc_time_format(nc_life_ec2_time(l, rules.replaced_by_usec), time);
-        nc_life_emit_once(
-            l, NC_LIFE_MILESTONE_WAITING,
+        nc_time_format(nc_lifecycle_ec2_time(l, rules.replaced_by_usec), time);
+        nc_lifecycle_emit_once(
+            l, NC_LIFECYCLE_MILESTONE_WAITING,
             nc_asprintf("Pods that wait for their replacement: %zu, until %s", s->waiting, time),
             out);
-    } else if (l->is_synced && l->has_announced[NC_LIFE_MILESTONE_WAITING]
-               && !l->has_announced[NC_LIFE_MILESTONE_UNREPLACED]
+    } else if (l->is_synced && l->has_announced[NC_LIFECYCLE_MILESTONE_WAITING]
+               && !l->has_announced[NC_LIFECYCLE_MILESTONE_UNREPLACED]
                && (n = count_unreplaced(l)) > 0) {
-        nc_life_emit_once(l, NC_LIFE_MILESTONE_UNREPLACED,
-                          nc_asprintf("Evicting pods without their replacement: %zu; %s", n,
-                                      rules.replaced_by_usec
-                                          ? "drain.replacementTimeout exceeded"
-                                          : "the drain cannot wait so long any more"),
-                          out);
+        nc_lifecycle_emit_once(l, NC_LIFECYCLE_MILESTONE_UNREPLACED,
+                               nc_asprintf("Evicting pods without their replacement: %zu; %s", n,
+                                           rules.replaced_by_usec
+                                               ? "drain.replacementTimeout exceeded"
+                                               : "the drain cannot wait so long any more"),
+                               out);
     }
 }
 
-void nc_life_announce(struct nc_life *l, struct nc_life_actions *out) {
+void nc_lifecycle_announce(struct nc_lifecycle *l, struct nc_lifecycle_actions *out) {
     const struct nc_drain_summary *s = &l->summary;
 
     announce_sources(l, out);
-    if (!nc_life_has_pods(l->phase) && !l->is_failed)
+    if (!nc_lifecycle_has_pods(l->phase) && !l->is_failed)
         return;
-    if (l->orphaned_usec && l->phase != NC_LIFE_DRAINED)
-        nc_life_emit_once(
-            l, NC_LIFE_MILESTONE_ORPHANED,
+    if (l->orphaned_usec && l->phase != NC_LIFECYCLE_DRAINED)
+        nc_lifecycle_emit_once(
+            l, NC_LIFECYCLE_MILESTONE_ORPHANED,
             nc_strdup("The Node was deleted during its drain: its pods are still evicted; progress "
                       "is reported in Events and on this machine only"),
             out);
-    if (l->phase == NC_LIFE_EVICTING && nc_life_is_hook_over(l, NC_HOOK_PRE_DRAIN))
-        nc_life_emit_once(l, NC_LIFE_MILESTONE_DRAINING, nc_strdup("Evicting pods"), out);
+    if (l->phase == NC_LIFECYCLE_EVICTING && nc_lifecycle_is_hook_over(l, NC_HOOK_PRE_DRAIN))
+        nc_lifecycle_emit_once(l, NC_LIFECYCLE_MILESTONE_DRAINING, nc_strdup("Evicting pods"), out);
     announce_replacements(l, s, out);
     if (s->gap != NC_LIST_COMPLETE)
-        nc_life_emit_once(l, NC_LIFE_MILESTONE_INCOMPLETE, gap_text(l, s->gap), out);
+        nc_lifecycle_emit_once(l, NC_LIFECYCLE_MILESTONE_INCOMPLETE, gap_text(l, s->gap), out);
     if (s->is_forcing)
-        nc_life_emit_once(
-            l, NC_LIFE_MILESTONE_FORCING,
+        nc_lifecycle_emit_once(
+            l, NC_LIFECYCLE_MILESTONE_FORCING,
             nc_strdup("The force-delete time of a pod has come: it is deleted with the time "
                       "that is left"),
             out);
-    if (l->phase == NC_LIFE_DRAINED)
-        nc_life_emit_once(l, NC_LIFE_MILESTONE_DRAINED, drained_text(s), out);
+    if (l->phase == NC_LIFECYCLE_DRAINED)
+        nc_lifecycle_emit_once(l, NC_LIFECYCLE_MILESTONE_DRAINED, drained_text(s), out);
     if (l->is_failed && l->is_synced)
-        nc_life_emit_once(l, NC_LIFE_MILESTONE_FAILED,
-                          nc_asprintf("drain deadline exceeded, %zu pods remaining%s", s->remaining,
-                                      s->gap == NC_LIST_COMPLETE
-                                          ? ""
-                                          : ", besides those that the list of pods did not show"),
-                          out);
+        nc_lifecycle_emit_once(
+            l, NC_LIFECYCLE_MILESTONE_FAILED,
+            nc_asprintf("drain deadline exceeded, %zu pods remaining%s", s->remaining,
+                        s->gap == NC_LIST_COMPLETE
+                            ? ""
+                            : ", besides those that the list of pods did not show"),
+            out);
     else if (l->is_failed)
-        nc_life_emit_once(l, NC_LIFE_MILESTONE_FAILED,
-                          nc_strdup("drain deadline exceeded before the pods were listed"), out);
+        nc_lifecycle_emit_once(l, NC_LIFECYCLE_MILESTONE_FAILED,
+                               nc_strdup("drain deadline exceeded before the pods were listed"),
+                               out);
 }

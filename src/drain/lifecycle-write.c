@@ -7,124 +7,124 @@
 #include "lifecycle-priv.h"
 #include "nc/backoff.h"
 
-#define PROGRESS_USEC NC_LIFE_SECOND_USEC
-#define RETRY_AFTER_MAX_USEC (10 * NC_LIFE_SECOND_USEC)
-#define REFUSED_PAUSE_USEC (60 * NC_LIFE_SECOND_USEC)
-#define LOOK_USEC NC_LIFE_SECOND_USEC
-#define REFRESH_SELDOM_USEC (30 * NC_LIFE_SECOND_USEC)
+#define PROGRESS_USEC NC_LIFECYCLE_SECOND_USEC
+#define RETRY_AFTER_MAX_USEC (10 * NC_LIFECYCLE_SECOND_USEC)
+#define REFUSED_PAUSE_USEC (60 * NC_LIFECYCLE_SECOND_USEC)
+#define LOOK_USEC NC_LIFECYCLE_SECOND_USEC
+#define REFRESH_SELDOM_USEC (30 * NC_LIFECYCLE_SECOND_USEC)
 
-static const struct nc_backoff retries = {.first_usec = NC_LIFE_SECOND_USEC / 5,
-                                          .max_usec = 2 * NC_LIFE_SECOND_USEC};
+static const struct nc_backoff retries = {.first_usec = NC_LIFECYCLE_SECOND_USEC / 5,
+                                          .max_usec = 2 * NC_LIFECYCLE_SECOND_USEC};
 
-static bool is_ignored(const struct nc_life *l) {
+static bool is_ignored(const struct nc_lifecycle *l) {
     return l->in_force.policy < NC_POLICY_REPORT;
 }
 
 /* N9 */
-bool nc_life_keeps_cordon(const struct nc_life *l) {
+bool nc_lifecycle_keeps_cordon(const struct nc_lifecycle *l) {
     return l->node.is_deleting || l->node.has_disrupted_taint;
 }
 
-static bool has_cordon_to_undo(const struct nc_life *l) {
-    return l->in_force.policy < NC_POLICY_CORDON && !nc_life_keeps_cordon(l)
+static bool has_cordon_to_undo(const struct nc_lifecycle *l) {
+    return l->in_force.policy < NC_POLICY_CORDON && !nc_lifecycle_keeps_cordon(l)
            && (l->node.has_cordon_record || l->node.is_balancers_label_ours);
 }
 
-static bool has_status_to_undo(const struct nc_life *l) {
+static bool has_status_to_undo(const struct nc_lifecycle *l) {
     return is_ignored(l) && l->node.has_status;
 }
 
-static bool has_conditions_to_undo(const struct nc_life *l) {
+static bool has_conditions_to_undo(const struct nc_lifecycle *l) {
     return is_ignored(l) && l->node.is_complete
            && (l->node.is_pending_true || l->node.is_drained_true);
 }
 
 /* N10: after a restart a source that was not observed yet may still be active. */
-static bool may_undo(const struct nc_life *l) {
-    return l->node.exists && nc_life_all_observed(l);
+static bool may_undo(const struct nc_lifecycle *l) {
+    return l->node.exists && nc_lifecycle_all_observed(l);
 }
 
-bool nc_life_wants_undo(const struct nc_life *l) {
+bool nc_lifecycle_wants_undo(const struct nc_lifecycle *l) {
     return may_undo(l)
            && (has_cordon_to_undo(l) || has_status_to_undo(l) || has_conditions_to_undo(l));
 }
 
-static bool is_seen_since(const struct nc_life *l, uint64_t usec) {
+static bool is_seen_since(const struct nc_lifecycle *l, uint64_t usec) {
     return l->node.is_complete && l->complete_usec >= usec;
 }
 
-static bool wants_signal(const struct nc_life *l, uint64_t *next_usec) {
-    return !is_ignored(l) && !nc_life_is_signalled(l);
+static bool wants_signal(const struct nc_lifecycle *l, uint64_t *next_usec) {
+    return !is_ignored(l) && !nc_lifecycle_is_signalled(l);
 }
 
 /* A foreign cordon that was lifted under us: now we need our own. */
-static bool is_foreign_lifted(const struct nc_life *l) {
+static bool is_foreign_lifted(const struct nc_lifecycle *l) {
     return l->is_cordon_done && l->is_foreign && l->node.is_complete && !l->node.is_unschedulable
            && !l->node.has_cordon_record;
 }
 
 /* N8: under a deadline a node that takes pods again takes them to their end. Whoever lifts the
  * cordon twice means it. */
-static bool is_lifted(const struct nc_life *l) {
+static bool is_lifted(const struct nc_lifecycle *l) {
     return l->in_force.t_usec && l->is_cordon_done && !l->is_cordon_refused && !l->is_foreign
-           && !l->has_announced[NC_LIFE_MILESTONE_RECORDONED] && l->node.is_complete
+           && !l->has_announced[NC_LIFECYCLE_MILESTONE_RECORDONED] && l->node.is_complete
            && !l->node.is_unschedulable && l->complete_usec >= l->cordoned_usec;
 }
 
-static bool needs_cordon(const struct nc_life *l, uint64_t *next_usec) {
+static bool needs_cordon(const struct nc_lifecycle *l, uint64_t *next_usec) {
     return l->in_force.policy >= NC_POLICY_CORDON
            && (is_foreign_lifted(l) || is_lifted(l)
-               || (!l->is_cordon_done && nc_life_may_cordon(l, next_usec)));
+               || (!l->is_cordon_done && nc_lifecycle_may_cordon(l, next_usec)));
 }
 
-static bool wants_cordon(const struct nc_life *l, uint64_t *next_usec) {
+static bool wants_cordon(const struct nc_lifecycle *l, uint64_t *next_usec) {
     return needs_cordon(l, next_usec) && is_seen_since(l, l->raised_usec);
 }
 
-static bool needs_release(const struct nc_life *l) {
+static bool needs_release(const struct nc_lifecycle *l) {
     return may_undo(l) && (has_cordon_to_undo(l) || has_status_to_undo(l));
 }
 
-static bool wants_release(const struct nc_life *l, uint64_t *next_usec) {
+static bool wants_release(const struct nc_lifecycle *l, uint64_t *next_usec) {
     return needs_release(l) && is_seen_since(l, l->quiet_usec);
 }
 
-static bool wants_conditions_cleared(const struct nc_life *l, uint64_t *next_usec) {
+static bool wants_conditions_cleared(const struct nc_lifecycle *l, uint64_t *next_usec) {
     return may_undo(l) && has_conditions_to_undo(l)
            && (!needs_release(l) || l->tries[NC_WRITE_RELEASE].is_refused);
 }
 
-static bool wants_drained(const struct nc_life *l, uint64_t *next_usec) {
-    return l->phase == NC_LIFE_DRAINED && !l->is_unverified && !l->is_drained_done && l->is_synced
-           && !l->node.is_drained_true;
+static bool wants_drained(const struct nc_lifecycle *l, uint64_t *next_usec) {
+    return l->phase == NC_LIFECYCLE_DRAINED && !l->is_unverified && !l->is_drained_done
+           && l->is_synced && !l->node.is_drained_true;
 }
 
-static bool wants_undrained(const struct nc_life *l, uint64_t *next_usec) {
-    return !is_ignored(l) && l->phase != NC_LIFE_DRAINED && l->node.is_complete
+static bool wants_undrained(const struct nc_lifecycle *l, uint64_t *next_usec) {
+    return !is_ignored(l) && l->phase != NC_LIFECYCLE_DRAINED && l->node.is_complete
            && l->node.is_drained_true;
 }
 
 static const struct {
     enum nc_node_write_kind kind;
-    bool (*wants)(const struct nc_life *l, uint64_t *next_usec);
+    bool (*wants)(const struct nc_lifecycle *l, uint64_t *next_usec);
 } kinds[] = {
     {NC_WRITE_SIGNAL, wants_signal},       {NC_WRITE_CORDON, wants_cordon},
     {NC_WRITE_UNDRAINED, wants_undrained}, {NC_WRITE_DRAINED, wants_drained},
     {NC_WRITE_RELEASE, wants_release},     {NC_WRITE_CLEAR_CONDITIONS, wants_conditions_cleared},
 };
 
-static void note_wanted(struct nc_life *l, enum nc_node_write_kind kind, bool is_wanted) {
-    struct nc_life_try *t = &l->tries[kind];
+static void note_wanted(struct nc_lifecycle *l, enum nc_node_write_kind kind, bool is_wanted) {
+    struct nc_lifecycle_try *t = &l->tries[kind];
 
     if (!is_wanted)
-        *t = (struct nc_life_try){0};
+        *t = (struct nc_lifecycle_try){0};
     else if (!t->wanted_usec)
         t->wanted_usec = l->now_usec;
 }
 
 /* Of one that is in flight only the patience is counted anew: how it fares is still to be observed.
  */
-static void note_awaited(struct nc_life *l, enum nc_node_write_kind kind, bool is_wanted) {
+static void note_awaited(struct nc_lifecycle *l, enum nc_node_write_kind kind, bool is_wanted) {
     if (l->in_flight != kind)
         note_wanted(l, kind, is_wanted);
     else if (!is_wanted)
@@ -135,7 +135,7 @@ static void note_awaited(struct nc_life *l, enum nc_node_write_kind kind, bool i
 
 /* A Node that carries our cordon needs no second one, nor one that reports it a second Drained; and
  * from when the first two are wanted, patience counts. */
-void nc_life_adopt(struct nc_life *l, uint64_t *next_usec) {
+void nc_lifecycle_adopt(struct nc_lifecycle *l, uint64_t *next_usec) {
     if (l->in_force.policy >= NC_POLICY_CORDON && !l->is_cordon_done && l->node.exists
         && l->node.is_complete && l->node.has_cordon_record && l->node.is_unschedulable
         && l->in_flight != NC_WRITE_RELEASE && l->in_flight != NC_WRITE_CORDON
@@ -149,21 +149,21 @@ void nc_life_adopt(struct nc_life *l, uint64_t *next_usec) {
 
 /* Karpenter taints a Node soon after its deletion; whether DaemonSet pods go depends on it, and
  * metadata does not show it. */
-static bool is_taint_expected(const struct nc_life *l) {
-    return (l->phase == NC_LIFE_OBSERVING || l->phase == NC_LIFE_EVICTING) && l->node.is_deleting
-           && !l->node.has_disrupted_taint;
+static bool is_taint_expected(const struct nc_lifecycle *l) {
+    return (l->phase == NC_LIFECYCLE_OBSERVING || l->phase == NC_LIFECYCLE_EVICTING)
+           && l->node.is_deleting && !l->node.has_disrupted_taint;
 }
 
 /* When should the complete Node be requested again? UINT64_MAX = it is known well enough. */
-static uint64_t refresh_pause(const struct nc_life *l, uint64_t *next_usec) {
+static uint64_t refresh_pause(const struct nc_lifecycle *l, uint64_t *next_usec) {
     if (!l->node.is_complete || (needs_cordon(l, next_usec) && !is_seen_since(l, l->raised_usec))
         || (needs_release(l) && !is_seen_since(l, l->quiet_usec)))
         return LOOK_USEC;
-    if (l->phase == NC_LIFE_VOLUME_WAIT
+    if (l->phase == NC_LIFECYCLE_VOLUME_WAIT
         && (l->node.n_volumes > 0 || !is_seen_since(l, l->empty_usec)))
         return LOOK_USEC;
     if (is_taint_expected(l))
-        return l->now_usec < nc_life_later(l->since_usec, REFRESH_SELDOM_USEC)
+        return l->now_usec < nc_lifecycle_later(l->since_usec, REFRESH_SELDOM_USEC)
                    ? 2 * LOOK_USEC
                    : REFRESH_SELDOM_USEC;
     if (l->in_force.policy < NC_POLICY_CORDON && l->node.has_disrupted_taint && !l->node.is_deleting
@@ -172,33 +172,35 @@ static uint64_t refresh_pause(const struct nc_life *l, uint64_t *next_usec) {
     return UINT64_MAX;
 }
 
-void nc_life_refresh_node(struct nc_life *l, uint64_t *next_usec, struct nc_life_actions *out) {
+void nc_lifecycle_refresh_node(struct nc_lifecycle *l, uint64_t *next_usec,
+                               struct nc_lifecycle_actions *out) {
     const uint64_t pause_usec = l->node.exists ? refresh_pause(l, next_usec) : UINT64_MAX;
 
     if (pause_usec == UINT64_MAX
         || (l->refresh_usec
-            && !nc_has_come(l->now_usec, nc_life_later(l->refresh_usec, pause_usec), next_usec)))
+            && !nc_has_come(l->now_usec, nc_lifecycle_later(l->refresh_usec, pause_usec),
+                            next_usec)))
         return;
     l->refresh_usec = l->now_usec;
-    (void)nc_life_add_action(out, NC_LIFE_ACTION_REFRESH_NODE);
-    nc_wake_at(nc_life_later(l->now_usec, pause_usec), next_usec); /* an answer may get lost */
+    (void)nc_lifecycle_add_action(out, NC_LIFECYCLE_ACTION_REFRESH_NODE);
+    nc_wake_at(nc_lifecycle_later(l->now_usec, pause_usec), next_usec); /* an answer may get lost */
 }
 
 /* N7: a foreign cordon is not claimed. */
-static void fill_cordon(const struct nc_life *l, struct nc_node_write *w) {
+static void fill_cordon(const struct nc_lifecycle *l, struct nc_node_write *w) {
     const bool is_foreign = l->node.is_unschedulable && !l->node.has_cordon_record;
 
     if (!is_foreign) {
         w->unschedulable = 1;
         w->sets_cordon = true;
-        w->cordon = nc_life_cordon_text(l);
+        w->cordon = nc_lifecycle_cordon_text(l);
     }
     if (!l->node.has_balancers_label)
         w->balancers_label = 1;
 }
 
-static void fill_release(const struct nc_life *l, struct nc_node_write *w) {
-    const bool keeps = nc_life_keeps_cordon(l);
+static void fill_release(const struct nc_lifecycle *l, struct nc_node_write *w) {
+    const bool keeps = nc_lifecycle_keeps_cordon(l);
 
     if (l->node.has_cordon_record && !keeps) {
         w->unschedulable = 0;
@@ -214,7 +216,7 @@ static void fill_condition(struct nc_condition *c, bool is_true, const char *rea
         .is_set = true, .is_true = is_true, .reason = reason, .message = message};
 }
 
-static void fill_cleared_conditions(const struct nc_life *l, struct nc_node_write *w) {
+static void fill_cleared_conditions(const struct nc_lifecycle *l, struct nc_node_write *w) {
     if (l->node.is_pending_true)
         fill_condition(&w->pending, false, "InterruptionWithdrawn",
                        nc_strdup("Nothing announces an end of this node"));
@@ -222,11 +224,11 @@ static void fill_cleared_conditions(const struct nc_life *l, struct nc_node_writ
         fill_condition(&w->drained, false, "NodeReleased", nc_strdup("Node uncordoned"));
 }
 
-static void fill(struct nc_life *l, enum nc_node_write_kind kind, struct nc_node_write *w) {
+static void fill(struct nc_lifecycle *l, enum nc_node_write_kind kind, struct nc_node_write *w) {
     *w = (struct nc_node_write){.kind = kind, .unschedulable = -1, .balancers_label = -1};
     if (kind == NC_WRITE_SIGNAL)
         fill_condition(&w->pending, true, nc_source_reason((enum nc_source)l->in_force.leading),
-                       nc_life_sentence(l, (enum nc_source)l->in_force.leading));
+                       nc_lifecycle_sentence(l, (enum nc_source)l->in_force.leading));
     if (kind == NC_WRITE_CORDON)
         fill_cordon(l, w);
     if (kind == NC_WRITE_DRAINED)
@@ -241,39 +243,41 @@ static void fill(struct nc_life *l, enum nc_node_write_kind kind, struct nc_node
         fill_cleared_conditions(l, w);
     w->sets_status = kind != NC_WRITE_CLEAR_CONDITIONS;
     if (w->sets_status && !is_ignored(l))
-        w->drain_status = nc_life_status_text(l, kind, true);
+        w->drain_status = nc_lifecycle_status_text(l, kind, true);
 }
 
-static void send(struct nc_life *l, enum nc_node_write_kind kind, struct nc_life_actions *out) {
-    struct nc_node_write *w = &nc_life_add_action(out, NC_LIFE_ACTION_WRITE)->write;
+static void send(struct nc_lifecycle *l, enum nc_node_write_kind kind,
+                 struct nc_lifecycle_actions *out) {
+    struct nc_node_write *w = &nc_lifecycle_add_action(out, NC_LIFECYCLE_ACTION_WRITE)->write;
 
     fill(l, kind, w);
     l->in_flight = kind;
-    l->in_flight_signal = nc_life_wanted_signal(l);
+    l->in_flight_signal = nc_lifecycle_wanted_signal(l);
     l->in_flight_parts = *w;
     l->in_flight_parts.drain_status = l->in_flight_parts.cordon = NULL;
     l->in_flight_parts.pending.message = l->in_flight_parts.drained.message = NULL;
     l->is_in_flight_void = false;
     free(l->in_flight_status);
-    l->in_flight_status = w->drain_status ? nc_life_status_text(l, kind, false) : NULL;
+    l->in_flight_status = w->drain_status ? nc_lifecycle_status_text(l, kind, false) : NULL;
     if (w->sets_status)
         l->status_usec = l->now_usec;
     l->tries[kind].last_usec = l->now_usec;
 }
 
-static bool may_progress(const struct nc_life *l, uint64_t *next_usec) {
-    return !is_ignored(l) && !l->is_resuming && nc_life_is_signalled(l)
-           && l->phase != NC_LIFE_SIGNALLING && l->phase != NC_LIFE_CORDONING
-           && (l->phase != NC_LIFE_DRAINED || !l->is_unverified)
-           && nc_has_come(l->now_usec, nc_life_later(l->status_usec, PROGRESS_USEC), next_usec);
+static bool may_progress(const struct nc_lifecycle *l, uint64_t *next_usec) {
+    return !is_ignored(l) && !l->is_resuming && nc_lifecycle_is_signalled(l)
+           && l->phase != NC_LIFECYCLE_SIGNALLING && l->phase != NC_LIFECYCLE_CORDONING
+           && (l->phase != NC_LIFECYCLE_DRAINED || !l->is_unverified)
+           && nc_has_come(l->now_usec, nc_lifecycle_later(l->status_usec, PROGRESS_USEC),
+                          next_usec);
 }
 
 /* Progress goes out where nothing else has to, and says something new. Returns whether it is due.
  */
-static bool update_progress(struct nc_life *l, uint64_t *next_usec) {
+static bool update_progress(struct nc_lifecycle *l, uint64_t *next_usec) {
     if (!may_progress(l, next_usec))
         return false;
-    nc_auto_free char *text = nc_life_status_text(l, NC_WRITE_PROGRESS, false);
+    nc_auto_free char *text = nc_lifecycle_status_text(l, NC_WRITE_PROGRESS, false);
     const bool is_news = !l->status || strcmp(l->status, text) != 0;
     note_wanted(l, NC_WRITE_PROGRESS, is_news);
     return is_news && nc_has_come(l->now_usec, l->tries[NC_WRITE_PROGRESS].next_usec, next_usec);
@@ -281,7 +285,8 @@ static bool update_progress(struct nc_life *l, uint64_t *next_usec) {
 
 /* N6. Of those that are due, the one that was tried longest ago: one that fails again and again
  * keeps no other from its turn. */
-void nc_life_write(struct nc_life *l, uint64_t *next_usec, struct nc_life_actions *out) {
+void nc_lifecycle_write(struct nc_lifecycle *l, uint64_t *next_usec,
+                        struct nc_lifecycle_actions *out) {
     enum nc_node_write_kind next = NC_WRITE_NONE;
 
     if (l->in_flight || !l->node.exists || l->is_resuming)
@@ -302,7 +307,7 @@ void nc_life_write(struct nc_life *l, uint64_t *next_usec, struct nc_life_action
 }
 
 /* The Node is now as it was written, whether or not the answer brought it. */
-static void apply(struct nc_life *l, const struct nc_node_write *w) {
+static void apply(struct nc_lifecycle *l, const struct nc_node_write *w) {
     struct nc_node_view *n = &l->node;
 
     if (w->unschedulable >= 0)
@@ -319,7 +324,7 @@ static void apply(struct nc_life *l, const struct nc_node_write *w) {
         n->is_drained_true = w->drained.is_true;
 }
 
-static void finish_cordon(struct nc_life *l, bool is_done) {
+static void finish_cordon(struct nc_lifecycle *l, bool is_done) {
     if (l->in_force.policy < NC_POLICY_CORDON)
         return;
     l->is_cordon_done = true;
@@ -328,29 +333,29 @@ static void finish_cordon(struct nc_life *l, bool is_done) {
     l->is_foreign = is_done && !l->in_flight_parts.sets_cordon;
 }
 
-static void announce_written(struct nc_life *l, const struct nc_node_write *w, bool is_again,
-                             struct nc_life_actions *out) {
+static void announce_written(struct nc_lifecycle *l, const struct nc_node_write *w, bool is_again,
+                             struct nc_lifecycle_actions *out) {
     if (is_again)
-        nc_life_emit(
-            NC_LIFE_MILESTONE_RECORDONED, "NodeCordoned",
+        nc_lifecycle_emit(
+            NC_LIFECYCLE_MILESTONE_RECORDONED, "NodeCordoned",
             nc_strdup("The cordon was lifted while the node has a deadline: it was set once "
                       "more, so that no new pod is bound to its end; lifted again it stays "
                       "lifted"),
             out);
     else if (w->kind == NC_WRITE_CORDON)
-        nc_life_emit_once(
-            l, NC_LIFE_MILESTONE_CORDONED,
+        nc_lifecycle_emit_once(
+            l, NC_LIFECYCLE_MILESTONE_CORDONED,
             nc_strdup(w->sets_cordon
                           ? "Node cordoned"
                           : "Node was already cordoned by another client and stays cordoned"),
             out);
     if (w->kind == NC_WRITE_RELEASE && w->unschedulable == 0)
-        nc_life_emit(NC_LIFE_MILESTONE_RELEASED, "NodeReleased",
-                     nc_strdup("Node uncordoned: the cordon was set by nodeclaimd"), out);
+        nc_lifecycle_emit(NC_LIFECYCLE_MILESTONE_RELEASED, "NodeReleased",
+                          nc_strdup("Node uncordoned: the cordon was set by nodeclaimd"), out);
 }
 
 /* Written, or refused for good: what waits for it may go on. */
-static void finish_write(struct nc_life *l, bool is_done, struct nc_life_actions *out) {
+static void finish_write(struct nc_lifecycle *l, bool is_done, struct nc_lifecycle_actions *out) {
     const struct nc_node_write *w = &l->in_flight_parts;
     const bool is_again = w->kind == NC_WRITE_CORDON && l->is_cordon_done && !l->is_foreign;
 
@@ -363,9 +368,9 @@ static void finish_write(struct nc_life *l, bool is_done, struct nc_life_actions
     if (w->kind == NC_WRITE_CORDON)
         finish_cordon(l, is_done);
     if (is_again)
-        l->has_announced[NC_LIFE_MILESTONE_RECORDONED] = true;
+        l->has_announced[NC_LIFECYCLE_MILESTONE_RECORDONED] = true;
     if (w->kind == NC_WRITE_DRAINED)
-        l->is_drained_done = l->phase == NC_LIFE_DRAINED;
+        l->is_drained_done = l->phase == NC_LIFECYCLE_DRAINED;
     if (w->sets_status) {
         free(l->status);
         l->status = nc_steal(&l->in_flight_status);
@@ -374,8 +379,8 @@ static void finish_write(struct nc_life *l, bool is_done, struct nc_life_actions
         announce_written(l, w, is_again, out);
 }
 
-static uint64_t pause_of(const struct nc_life *l, const struct nc_life_event *e,
-                         const struct nc_life_try *t) {
+static uint64_t pause_of(const struct nc_lifecycle *l, const struct nc_lifecycle_event *e,
+                         const struct nc_lifecycle_try *t) {
     const uint64_t asked_usec =
         e->retry_after_usec < RETRY_AFTER_MAX_USEC ? e->retry_after_usec : RETRY_AFTER_MAX_USEC;
     const uint64_t own_usec = nc_backoff_pause(&retries, t->attempts, l->rules.seed);
@@ -390,9 +395,9 @@ static bool is_write_final(enum nc_node_write_kind kind) {
            || kind == NC_WRITE_PROGRESS;
 }
 
-void nc_life_written(struct nc_life *l, const struct nc_life_event *e,
-                     struct nc_life_actions *out) {
-    struct nc_life_try *t = &l->tries[l->in_flight];
+void nc_lifecycle_written(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,
+                          struct nc_lifecycle_actions *out) {
+    struct nc_lifecycle_try *t = &l->tries[l->in_flight];
 
     if (!l->in_flight)
         return;
@@ -404,14 +409,14 @@ void nc_life_written(struct nc_life *l, const struct nc_life_event *e,
     if (e->outcome == NC_WRITE_UNAVAILABLE) {
         if (t == &l->tries[NC_WRITE_RELEASE])
             l->is_release_lost = true;
-        t->next_usec = nc_life_later(e->now_usec, pause_of(l, e, t));
+        t->next_usec = nc_lifecycle_later(e->now_usec, pause_of(l, e, t));
         return;
     }
     if (e->outcome == NC_WRITE_REFUSED)
-        t->next_usec = nc_life_later(e->now_usec, REFUSED_PAUSE_USEC);
+        t->next_usec = nc_lifecycle_later(e->now_usec, REFUSED_PAUSE_USEC);
     else
         apply(l, &l->in_flight_parts);
     finish_write(l, e->outcome == NC_WRITTEN, out);
     if (is_write_final(l->in_flight_parts.kind))
-        *t = (struct nc_life_try){0};
+        *t = (struct nc_lifecycle_try){0};
 }

@@ -10,37 +10,37 @@
 
 #include "lifecycle-priv.h"
 
-static const char *const phase_names[_NC_LIFE_PHASE_MAX] = {
-    [NC_LIFE_IDLE] = "idle",         [NC_LIFE_SIGNALLING] = "signalling",
-    [NC_LIFE_REPORTED] = "reported", [NC_LIFE_CORDONING] = "cordoning",
-    [NC_LIFE_CORDONED] = "cordoned", [NC_LIFE_OBSERVING] = "observing",
-    [NC_LIFE_EVICTING] = "evicting", [NC_LIFE_VOLUME_WAIT] = "volume-wait",
-    [NC_LIFE_DRAINED] = "drained",   [NC_LIFE_RELEASING] = "releasing",
+static const char *const phase_names[_NC_LIFECYCLE_PHASE_MAX] = {
+    [NC_LIFECYCLE_IDLE] = "idle",         [NC_LIFECYCLE_SIGNALLING] = "signalling",
+    [NC_LIFECYCLE_REPORTED] = "reported", [NC_LIFECYCLE_CORDONING] = "cordoning",
+    [NC_LIFECYCLE_CORDONED] = "cordoned", [NC_LIFECYCLE_OBSERVING] = "observing",
+    [NC_LIFECYCLE_EVICTING] = "evicting", [NC_LIFECYCLE_VOLUME_WAIT] = "volume-wait",
+    [NC_LIFECYCLE_DRAINED] = "drained",   [NC_LIFECYCLE_RELEASING] = "releasing",
 };
 
-const char *nc_life_phase_name(enum nc_life_phase p) {
+const char *nc_lifecycle_phase_name(enum nc_lifecycle_phase p) {
     return phase_names[p];
 }
 
-bool nc_life_has_pods(enum nc_life_phase p) {
-    return p == NC_LIFE_OBSERVING || p == NC_LIFE_EVICTING || p == NC_LIFE_VOLUME_WAIT
-           || p == NC_LIFE_DRAINED;
+bool nc_lifecycle_has_pods(enum nc_lifecycle_phase p) {
+    return p == NC_LIFECYCLE_OBSERVING || p == NC_LIFECYCLE_EVICTING
+           || p == NC_LIFECYCLE_VOLUME_WAIT || p == NC_LIFECYCLE_DRAINED;
 }
 
-uint64_t nc_life_later(uint64_t a, uint64_t b) {
+uint64_t nc_lifecycle_later(uint64_t a, uint64_t b) {
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-struct nc_life_action *nc_life_add_action(struct nc_life_actions *out,
-                                          enum nc_life_action_kind kind) {
-    struct nc_life_action *a = nc_append(&out->v, &out->n);
+struct nc_lifecycle_action *nc_lifecycle_add_action(struct nc_lifecycle_actions *out,
+                                                    enum nc_lifecycle_action_kind kind) {
+    struct nc_lifecycle_action *a = nc_append(&out->v, &out->n);
 
     a->kind = kind;
     return a;
 }
 
 /* What was written to a Node that is no more was not written to the one of the same name. */
-void nc_life_void_node(struct nc_life *l, struct nc_life_actions *out) {
+void nc_lifecycle_void_node(struct nc_lifecycle *l, struct nc_lifecycle_actions *out) {
     l->node = (struct nc_node_view){0};
     l->orphaned_usec = l->complete_usec = l->refresh_usec = 0;
     l->is_in_flight_void = l->in_flight != NC_WRITE_NONE;
@@ -49,40 +49,40 @@ void nc_life_void_node(struct nc_life *l, struct nc_life_actions *out) {
     l->signalled.is_set = false;
     l->is_cordon_done = l->is_cordon_refused = l->is_foreign = l->is_drained_done = false;
     l->cordoned_usec = l->drained_usec = 0;
-    l->held_phase = NC_LIFE_IDLE;
+    l->held_phase = NC_LIFECYCLE_IDLE;
     l->is_resuming = l->is_unverified = false;
     memset(l->has_announced, 0, sizeof(l->has_announced));
-    nc_life_close_pods(l, out);
+    nc_lifecycle_close_pods(l, out);
 }
 
-void nc_life_enter(struct nc_life *l, enum nc_life_phase phase) {
+void nc_lifecycle_enter(struct nc_lifecycle *l, enum nc_lifecycle_phase phase) {
     if (phase == l->phase)
         return;
     l->phase = phase;
     l->since_usec = l->now_usec;
-    l->drained_usec = phase == NC_LIFE_DRAINED ? l->now_usec : 0;
-    if (phase != NC_LIFE_DRAINED)
+    l->drained_usec = phase == NC_LIFECYCLE_DRAINED ? l->now_usec : 0;
+    if (phase != NC_LIFECYCLE_DRAINED)
         l->is_drained_done = false;
 }
 
 /* What was saved may be older than the last writes: the Node knows better. */
-static void verify(struct nc_life *l, const struct nc_node_view *v) {
+static void verify(struct nc_lifecycle *l, const struct nc_node_view *v) {
     if (!v->has_status || (v->is_complete && !v->is_pending_true))
         l->signalled.is_set = false;
     if (!v->has_cordon_record && (!l->is_foreign || (v->is_complete && !v->is_unschedulable)))
         l->is_cordon_done = false;
-    if (v->is_complete && !v->is_drained_true && l->phase == NC_LIFE_DRAINED)
-        nc_life_enter(l, l->held_phase = NC_LIFE_VOLUME_WAIT);
+    if (v->is_complete && !v->is_drained_true && l->phase == NC_LIFECYCLE_DRAINED)
+        nc_lifecycle_enter(l, l->held_phase = NC_LIFECYCLE_VOLUME_WAIT);
     l->is_unverified = !v->is_complete;
     l->is_resuming = false;
 }
 
-static void observe_node(struct nc_life *l, const struct nc_life_event *e,
-                         struct nc_life_actions *out) {
+static void observe_node(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,
+                         struct nc_lifecycle_actions *out) {
     struct nc_node_view v = *e->node;
 
     if (l->node.uid[0] && strcmp(l->node.uid, v.uid) != 0)
-        nc_life_void_node(l, out);
+        nc_lifecycle_void_node(l, out);
     if (v.is_complete)
         l->complete_usec = e->now_usec;
     else {
@@ -102,10 +102,10 @@ static void observe_node(struct nc_life *l, const struct nc_life_event *e,
 }
 
 /* N13, N14 */
-static void lose_node(struct nc_life *l, const struct nc_life_event *e,
-                      struct nc_life_actions *out) {
+static void lose_node(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,
+                      struct nc_lifecycle_actions *out) {
     if (e->is_anothers)
-        nc_life_void_node(l, out);
+        nc_lifecycle_void_node(l, out);
     else if (l->node.uid[0] && !l->orphaned_usec)
         l->orphaned_usec = e->now_usec;
     l->node.exists = false;
@@ -113,8 +113,8 @@ static void lose_node(struct nc_life *l, const struct nc_life_event *e,
     l->is_resuming = false;
 }
 
-static void observe_answer(struct nc_life *l, const struct nc_life_event *e,
-                           struct nc_life_actions *out) {
+static void observe_answer(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,
+                           struct nc_lifecycle_actions *out) {
     nc_drain_answer(l->drain, &(struct nc_drain_reply){.uid = e->uid,
                                                        .verb = e->verb,
                                                        .answer = e->answer,
@@ -123,107 +123,109 @@ static void observe_answer(struct nc_life *l, const struct nc_life_event *e,
     if (e->answer->kind == NC_ANSWER_GONE)
         l->absent_usec = e->now_usec;
     if (l->is_open)
-        nc_life_report_blocked(l, e, out);
+        nc_lifecycle_report_blocked(l, e, out);
 }
 
 /* Every event may come in every phase: an answer may be to a question of an earlier one. What is
  * reported of pods while they are not watched comes from a watch that was closed, and is dropped.
  */
-static void observe(struct nc_life *l, const struct nc_life_event *e, struct nc_life_actions *out) {
+static void observe(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,
+                    struct nc_lifecycle_actions *out) {
     switch (e->kind) {
-    case NC_LIFE_START:
+    case NC_LIFECYCLE_START:
         if (!l->since_usec)
             l->since_usec = e->now_usec;
         break;
-    case NC_LIFE_RULES:
+    case NC_LIFECYCLE_RULES:
         l->rules = *e->rules;
         break;
-    case NC_LIFE_NOTICE:
-        nc_life_observe(l, e->notice);
+    case NC_LIFECYCLE_NOTICE:
+        nc_lifecycle_observe(l, e->notice);
         break;
-    case NC_LIFE_CLEARED:
-        nc_life_clear(l, e->source, out);
+    case NC_LIFECYCLE_CLEARED:
+        nc_lifecycle_clear(l, e->source, out);
         break;
-    case NC_LIFE_NODE:
+    case NC_LIFECYCLE_NODE:
         observe_node(l, e, out);
         break;
-    case NC_LIFE_NODE_GONE:
+    case NC_LIFECYCLE_NODE_GONE:
         lose_node(l, e, out);
         break;
-    case NC_LIFE_POD:
-        nc_life_see_pod(l, e->pod);
+    case NC_LIFECYCLE_POD:
+        nc_lifecycle_see_pod(l, e->pod);
         break;
-    case NC_LIFE_POD_UNREADABLE:
+    case NC_LIFECYCLE_POD_UNREADABLE:
         if (l->is_open)
             nc_drain_miss(l->drain);
         break;
-    case NC_LIFE_POD_GONE:
+    case NC_LIFECYCLE_POD_GONE:
         if (l->is_open)
             nc_drain_gone(l->drain, e->uid, e->now_usec);
         break;
-    case NC_LIFE_PODS_SYNCED:
-        nc_life_synced(l);
+    case NC_LIFECYCLE_PODS_SYNCED:
+        nc_lifecycle_synced(l);
         break;
-    case NC_LIFE_WRITTEN:
-        nc_life_written(l, e, out);
+    case NC_LIFECYCLE_WRITTEN:
+        nc_lifecycle_written(l, e, out);
         break;
-    case NC_LIFE_POD_ANSWER:
+    case NC_LIFECYCLE_POD_ANSWER:
         observe_answer(l, e, out);
         break;
-    case NC_LIFE_HOOK:
-        nc_life_observe_hook(l, e, out);
+    case NC_LIFECYCLE_HOOK:
+        nc_lifecycle_observe_hook(l, e, out);
         break;
-    case NC_LIFE_TICK:
+    case NC_LIFECYCLE_TICK:
         break;
-    case _NC_LIFE_EVENT_MAX:
+    case _NC_LIFECYCLE_EVENT_MAX:
         break;
     }
 }
 
 /* What should be true now? The next missing thing of each kind is requested. */
-static void reconcile(struct nc_life *l, struct nc_life_actions *out) {
+static void reconcile(struct nc_lifecycle *l, struct nc_lifecycle_actions *out) {
     uint64_t next_usec = UINT64_MAX;
 
-    nc_life_apply_policies(l, &next_usec);
-    nc_life_adopt(l, &next_usec);
-    nc_life_limit_hooks(l, &next_usec, out);
-    nc_life_update_summary(l);
-    nc_life_update_phase(l, &next_usec);
-    nc_life_start_hooks(l, &next_usec, out);
-    if (l->phase == NC_LIFE_EVICTING && !l->evicting_usec
-        && nc_life_is_hook_over(l, NC_HOOK_PRE_DRAIN)) {
+    nc_lifecycle_apply_policies(l, &next_usec);
+    nc_lifecycle_adopt(l, &next_usec);
+    nc_lifecycle_limit_hooks(l, &next_usec, out);
+    nc_lifecycle_update_summary(l);
+    nc_lifecycle_update_phase(l, &next_usec);
+    nc_lifecycle_start_hooks(l, &next_usec, out);
+    if (l->phase == NC_LIFECYCLE_EVICTING && !l->evicting_usec
+        && nc_lifecycle_is_hook_over(l, NC_HOOK_PRE_DRAIN)) {
         l->evicting_usec = l->now_usec;
-        nc_life_update_summary(l); /* pods may wait for their replacement from now on */
+        nc_lifecycle_update_summary(l); /* pods may wait for their replacement from now on */
     }
-    l->is_failed = nc_life_is_failed(l, &next_usec);
-    nc_life_announce(l, out);
-    nc_life_refresh_node(l, &next_usec, out);
-    nc_life_write(l, &next_usec, out);
-    nc_life_open_pods(l, &next_usec, out);
-    nc_life_step_pods(l, &next_usec, out);
-    nc_life_release_inhibitor(l, &next_usec, out);
+    l->is_failed = nc_lifecycle_is_failed(l, &next_usec);
+    nc_lifecycle_announce(l, out);
+    nc_lifecycle_refresh_node(l, &next_usec, out);
+    nc_lifecycle_write(l, &next_usec, out);
+    nc_lifecycle_open_pods(l, &next_usec, out);
+    nc_lifecycle_step_pods(l, &next_usec, out);
+    nc_lifecycle_release_inhibitor(l, &next_usec, out);
     l->next_usec = next_usec;
 }
 
-void nc_life_step(struct nc_life *l, const struct nc_life_event *e, struct nc_life_actions *out) {
-    assert((unsigned)e->kind < _NC_LIFE_EVENT_MAX);
+void nc_lifecycle_step(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,
+                       struct nc_lifecycle_actions *out) {
+    assert((unsigned)e->kind < _NC_LIFECYCLE_EVENT_MAX);
     l->now_usec = e->now_usec;
     if (e->clock_offset_usec != l->clock_offset_usec) {
         l->clock_offset_usec = e->clock_offset_usec;
-        nc_life_update_deadlines(l);
+        nc_lifecycle_update_deadlines(l);
     }
     observe(l, e, out);
-    nc_life_report_pods(l, out);
+    nc_lifecycle_report_pods(l, out);
     if (!e->more)
         reconcile(l, out);
 }
 
-uint64_t nc_life_next(const struct nc_life *l, uint64_t now_usec) {
+uint64_t nc_lifecycle_next(const struct nc_lifecycle *l, uint64_t now_usec) {
     return l->next_usec;
 }
 
-struct nc_life *nc_life_new(const struct nc_life_rules *rules) {
-    struct nc_life *l = nc_calloc(1, sizeof(*l));
+struct nc_lifecycle *nc_lifecycle_new(const struct nc_lifecycle_rules *rules) {
+    struct nc_lifecycle *l = nc_calloc(1, sizeof(*l));
 
     l->rules = *rules;
     l->drain = nc_drain_new();
@@ -236,7 +238,7 @@ struct nc_life *nc_life_new(const struct nc_life_rules *rules) {
     return l;
 }
 
-struct nc_life *nc_life_free(struct nc_life *l) {
+struct nc_lifecycle *nc_lifecycle_free(struct nc_lifecycle *l) {
     if (!l)
         return NULL;
     nc_drain_free(l->drain);
@@ -244,7 +246,7 @@ struct nc_life *nc_life_free(struct nc_life *l) {
     nc_strv_done(&l->unseen);
     free(l->status);
     free(l->in_flight_status);
-    for (size_t i = 0; i < NC_LIFE_BUDGETS; i++)
+    for (size_t i = 0; i < NC_LIFECYCLE_BUDGETS; i++)
         free(l->budgets[i].key);
     free(l);
     return NULL;
@@ -258,7 +260,7 @@ void nc_node_write_done(struct nc_node_write *w) {
     *w = (struct nc_node_write){0};
 }
 
-void nc_life_actions_done(struct nc_life_actions *a) {
+void nc_lifecycle_actions_done(struct nc_lifecycle_actions *a) {
     for (size_t i = 0; i < a->n; i++) {
         nc_node_write_done(&a->v[i].write);
         nc_pod_news_done(&a->v[i].news);
@@ -266,55 +268,57 @@ void nc_life_actions_done(struct nc_life_actions *a) {
         free(a->v[i].series);
     }
     free(a->v);
-    *a = (struct nc_life_actions){0};
+    *a = (struct nc_lifecycle_actions){0};
 }
 
-void nc_life_get_view(const struct nc_life *l, uint64_t now_usec, struct nc_life_view *ret) {
-    *ret = (struct nc_life_view){
+void nc_lifecycle_get_view(const struct nc_lifecycle *l, uint64_t now_usec,
+                           struct nc_lifecycle_view *ret) {
+    *ret = (struct nc_lifecycle_view){
         .phase = l->phase,
-        .since_usec = nc_life_ec2_time(l, l->since_usec),
+        .since_usec = nc_lifecycle_ec2_time(l, l->since_usec),
         .notices = l->notices,
         .leading = l->in_force.leading,
         .policy = l->in_force.policy,
         .deadline_usec = l->in_force.deadline_usec,
-        .t_usec = nc_life_ec2_time(l, l->in_force.t_usec),
+        .t_usec = nc_lifecycle_ec2_time(l, l->in_force.t_usec),
         .is_ours = l->node.exists && l->node.has_cordon_record
                    && (!l->node.is_complete || l->node.is_unschedulable),
         .is_orphaned = l->orphaned_usec != 0,
-        .cordoned_usec = nc_life_ec2_time(l, l->cordoned_usec),
-        .drained_usec = nc_life_ec2_time(l, l->drained_usec),
+        .cordoned_usec = nc_lifecycle_ec2_time(l, l->cordoned_usec),
+        .drained_usec = nc_lifecycle_ec2_time(l, l->drained_usec),
         .clock_offset_usec = l->clock_offset_usec,
     };
     for (size_t s = 0; s < _NC_SOURCE_MAX; s++) {
         ret->is_active[s] = l->sources[s].is_active;
         ret->policies[s] = l->sources[s].policy;
-        ret->noticed_usec[s] = nc_life_ec2_time(l, l->sources[s].noticed_usec);
+        ret->noticed_usec[s] = nc_lifecycle_ec2_time(l, l->sources[s].noticed_usec);
     }
     for (size_t i = 0; i < _NC_HOOK_MAX; i++) {
         const struct nc_hook_run *run = &l->hooks[i].run;
-        ret->hooks[i] = (struct nc_hook_run){.state = run->state,
-                                             .started_usec = nc_life_ec2_time(l, run->started_usec),
-                                             .ended_usec = nc_life_ec2_time(l, run->ended_usec)};
+        ret->hooks[i] =
+            (struct nc_hook_run){.state = run->state,
+                                 .started_usec = nc_lifecycle_ec2_time(l, run->started_usec),
+                                 .ended_usec = nc_lifecycle_ec2_time(l, run->ended_usec)};
     }
-    nc_life_drain_rules(l, &ret->drain_rules);
-    nc_drain_summarize(nc_life_drain(l), &ret->drain_rules, nc_life_own_time(l, now_usec),
+    nc_lifecycle_drain_rules(l, &ret->drain_rules);
+    nc_drain_summarize(nc_lifecycle_drain(l), &ret->drain_rules, nc_lifecycle_own_time(l, now_usec),
                        &ret->drain);
-    ret->drain.last_progress_usec = nc_life_ec2_time(l, ret->drain.last_progress_usec);
-    ret->status_phase = nc_life_status_phase(l, &ret->drain);
+    ret->drain.last_progress_usec = nc_lifecycle_ec2_time(l, ret->drain.last_progress_usec);
+    ret->status_phase = nc_lifecycle_status_phase(l, &ret->drain);
 }
 
-const struct nc_drain *nc_life_drain(const struct nc_life *l) {
+const struct nc_drain *nc_lifecycle_drain(const struct nc_lifecycle *l) {
     return l->is_open ? l->drain : l->no_drain;
 }
 
-const struct nc_notice *nc_life_notice(const struct nc_life *l, enum nc_source s) {
+const struct nc_notice *nc_lifecycle_notice(const struct nc_lifecycle *l, enum nc_source s) {
     return l->sources[s].is_active ? &l->notices[s] : NULL;
 }
 
-bool nc_life_is_orphaned(const struct nc_life *l) {
+bool nc_lifecycle_is_orphaned(const struct nc_lifecycle *l) {
     return l->orphaned_usec != 0;
 }
 
-enum nc_hook_state nc_life_hook_state(const struct nc_life *l, enum nc_hook h) {
+enum nc_hook_state nc_lifecycle_hook_state(const struct nc_lifecycle *l, enum nc_hook h) {
     return l->hooks[h].run.state;
 }

@@ -7,18 +7,19 @@
  */
 #include "nc/daemon-metrics.h"
 
-static void add_state(struct nc_metrics *m, const struct nc_life_view *v, uint64_t started_usec) {
+static void add_state(struct nc_metrics *m, const struct nc_lifecycle_view *v,
+                      uint64_t started_usec) {
     nc_metric_family(m, "start_time_seconds", NC_GAUGE, "Unix time at which the daemon started.");
     nc_metric_usec(m, NULL, (int64_t)started_usec);
     nc_metric_family(m, "phase", NC_GAUGE, "Phase of the node's lifecycle: 1 for the current one.");
-    for (enum nc_life_phase p = 0; p < _NC_LIFE_PHASE_MAX; p++)
-        nc_metric_count(m, NC_LABELS("phase", nc_life_phase_name(p)), p == v->phase);
+    for (enum nc_lifecycle_phase p = 0; p < _NC_LIFECYCLE_PHASE_MAX; p++)
+        nc_metric_count(m, NC_LABELS("phase", nc_lifecycle_phase_name(p)), p == v->phase);
     nc_metric_family(m, "policy", NC_GAUGE, "Policy: 1 for the one in force.");
     for (enum nc_policy p = NC_POLICY_IGNORE; p <= NC_POLICY_DRAIN; p++)
         nc_metric_count(m, NC_LABELS("policy", nc_policy_name(p)), p == v->policy);
 }
 
-static void add_notices(struct nc_metrics *m, const struct nc_life_view *v,
+static void add_notices(struct nc_metrics *m, const struct nc_lifecycle_view *v,
                         const struct nc_counters *c) {
     nc_metric_family(m, "notice_active", NC_GAUGE, "Whether a notice of this source is active.");
     for (enum nc_source s = 0; s < _NC_SOURCE_MAX; s++)
@@ -46,7 +47,7 @@ static void add_time(struct nc_metrics *m, const char *family, const char *help,
         nc_metric_usec(m, NULL, (int64_t)usec);
 }
 
-static void add_times(struct nc_metrics *m, const struct nc_life_view *v) {
+static void add_times(struct nc_metrics *m, const struct nc_lifecycle_view *v) {
     add_time(m, "deadline_timestamp_seconds", "Unix time of the earliest deadline in force.",
              v->deadline_usec);
     add_time(m, "force_delete_timestamp_seconds",
@@ -179,7 +180,7 @@ static void add_api(struct nc_metrics *m, const struct nc_counters *c) {
                   "Watches that had to start again with a list.", c->watch_restarts);
 }
 
-void nc_daemon_metrics_view(const struct nc_life_view *v, const struct nc_counters *c,
+void nc_daemon_metrics_view(const struct nc_lifecycle_view *v, const struct nc_counters *c,
                             struct nc_buf *out) {
     struct nc_metrics m = {.out = out, .prefix = "nodeclaimd_"};
 
@@ -197,10 +198,10 @@ void nc_daemon_metrics_view(const struct nc_life_view *v, const struct nc_counte
     nc_metric_usec(&m, NULL, c->skew_usec);
 }
 
-void nc_daemon_metrics(const struct nc_life *l, const struct nc_counters *c, uint64_t now_usec,
+void nc_daemon_metrics(const struct nc_lifecycle *l, const struct nc_counters *c, uint64_t now_usec,
                        struct nc_buf *out) {
-    struct nc_life_view v;
+    struct nc_lifecycle_view v;
 
-    nc_life_get_view(l, now_usec, &v);
+    nc_lifecycle_get_view(l, now_usec, &v);
     nc_daemon_metrics_view(&v, c, out);
 }

@@ -13,8 +13,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 struct world {
-    struct nc_life *life;
-    struct nc_life_rules rules;
+    struct nc_lifecycle *life;
+    struct nc_lifecycle_rules rules;
     uint64_t now_usec;
     int64_t clock_offset_usec;
     struct nc_node_view node; /* as the server has it, and as it was shown */
@@ -52,65 +52,65 @@ static void handle_write(struct world *w, struct nc_node_write *n) {
     w->is_writing = true;
 }
 
-static void handle_action(struct world *w, struct nc_life_action *a) {
+static void handle_action(struct world *w, struct nc_lifecycle_action *a) {
     switch (a->kind) {
-    case NC_LIFE_ACTION_WRITE:
+    case NC_LIFECYCLE_ACTION_WRITE:
         handle_write(w, &a->write);
         break;
-    case NC_LIFE_ACTION_POD:
+    case NC_LIFECYCLE_ACTION_POD:
         must(w->is_open && a->pod.pod && is_anything_active(w));
         must(a->pod.verb != NC_DRAIN_EVICT
              || (w->is_synced && w->rules.drain.mode != NC_DRAIN_OFF));
         must(a->pod.verb != NC_DRAIN_DELETE || a->pod.grace_sec > 0);
         break;
-    case NC_LIFE_ACTION_PODS_OPEN:
+    case NC_LIFECYCLE_ACTION_PODS_OPEN:
         must(!w->is_open);
         w->is_open = true;
         w->is_synced = false;
         break;
-    case NC_LIFE_ACTION_PODS_CLOSE:
+    case NC_LIFECYCLE_ACTION_PODS_CLOSE:
         must(w->is_open);
         w->is_open = false;
         break;
-    case NC_LIFE_ACTION_REFRESH_NODE:
+    case NC_LIFECYCLE_ACTION_REFRESH_NODE:
         must(w->node.exists);
         break;
-    case NC_LIFE_ACTION_ANNOUNCE:
+    case NC_LIFECYCLE_ACTION_ANNOUNCE:
         must(a->message && a->reason);
         break;
-    case NC_LIFE_ACTION_POD_NEWS:
+    case NC_LIFECYCLE_ACTION_POD_NEWS:
         must(a->news.kind && a->news.namespace && a->news.name && a->news.message);
         break;
-    case NC_LIFE_ACTION_START_HOOK:
+    case NC_LIFECYCLE_ACTION_START_HOOK:
         must(w->rules.drain.hook_timeout_usec && is_anything_active(w));
         must(a->hook != NC_HOOK_POST_DRAIN || w->is_synced);
         break;
-    case NC_LIFE_ACTION_FOLLOW_HOOK:
+    case NC_LIFECYCLE_ACTION_FOLLOW_HOOK:
         must(a->hook == NC_HOOK_PRE_DRAIN || a->hook == NC_HOOK_POST_DRAIN);
         break;
-    case NC_LIFE_ACTION_RELEASE_INHIBITOR:
+    case NC_LIFECYCLE_ACTION_RELEASE_INHIBITOR:
         must(w->is_active[NC_SOURCE_SHUTDOWN] && !w->has_released);
         w->has_released = true;
         break;
     }
 }
 
-static void step(struct world *w, struct nc_life_event *e) {
-    struct nc_life_actions out = {0};
+static void step(struct world *w, struct nc_lifecycle_event *e) {
+    struct nc_lifecycle_actions out = {0};
 
     e->now_usec = w->now_usec;
     e->clock_offset_usec = w->clock_offset_usec;
-    nc_life_step(w->life, e, &out);
+    nc_lifecycle_step(w->life, e, &out);
     for (size_t i = 0; i < out.n; i++)
         handle_action(w, &out.v[i]);
-    nc_life_actions_done(&out);
-    must(nc_life_next(w->life, w->now_usec) > w->now_usec);
+    nc_lifecycle_actions_done(&out);
+    must(nc_lifecycle_next(w->life, w->now_usec) > w->now_usec);
 }
 
 static void notice(struct world *w, uint8_t with) {
     struct nc_notice n = {.source = with % _NC_SOURCE_MAX,
                           .policy = with & 8 ? NC_POLICY_DRAIN : NC_POLICY_CORDON};
-    struct nc_life_event e = {.kind = NC_LIFE_NOTICE, .notice = &n};
+    struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_NOTICE, .notice = &n};
 
     (void)snprintf(n.id, sizeof(n.id), "%d-%d", n.source, with >> 6);
     if (with & 16)
@@ -125,7 +125,7 @@ static void notice(struct world *w, uint8_t with) {
 }
 
 static void clear(struct world *w, uint8_t with) {
-    struct nc_life_event e = {.kind = NC_LIFE_CLEARED};
+    struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_CLEARED};
 
     for (size_t s = 0; s < _NC_SOURCE_MAX; s++)
         if (with & (1u << s)) {
@@ -137,7 +137,7 @@ static void clear(struct world *w, uint8_t with) {
 
 static void show(struct world *w, bool is_complete) {
     struct nc_node_view v = w->node;
-    struct nc_life_event e = {.kind = NC_LIFE_NODE, .node = &v};
+    struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_NODE, .node = &v};
 
     v.exists = w->node.exists = true;
     v.is_complete = is_complete;
@@ -161,7 +161,7 @@ static void change_node(struct world *w, uint8_t with) {
 }
 
 static void gone(struct world *w) {
-    struct nc_life_event e = {.kind = NC_LIFE_NODE_GONE};
+    struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_NODE_GONE};
 
     w->node = (struct nc_node_view){.uid = "u1"};
     step(w, &e);
@@ -169,7 +169,7 @@ static void gone(struct world *w) {
 
 static void pod(struct world *w, uint8_t with) {
     struct nc_pod p = {.grace_sec = with >> 4, .tier = with & 8 ? NC_TIER_CRITICAL : NC_TIER_PLAIN};
-    struct nc_life_event e = {.kind = NC_LIFE_POD, .pod = &p};
+    struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_POD, .pod = &p};
 
     p.namespace = nc_strdup("ns");
     p.name = nc_asprintf("%d", with % PODS);
@@ -178,14 +178,14 @@ static void pod(struct world *w, uint8_t with) {
         p.deletion_usec = w->now_usec + (with >> 4) * 1000000ull;
     if (with % PODS == 3 && with & 4) {
         nc_pod_done(&p);
-        e.kind = NC_LIFE_POD_UNREADABLE;
+        e.kind = NC_LIFECYCLE_POD_UNREADABLE;
     }
     step(w, &e);
 }
 
 static void lost(struct world *w, uint8_t with) {
     char uid[2] = {(char)('0' + with % PODS), '\0'};
-    struct nc_life_event e = {.kind = NC_LIFE_POD_GONE, .uid = uid};
+    struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_POD_GONE, .uid = uid};
 
     step(w, &e);
 }
@@ -193,10 +193,10 @@ static void lost(struct world *w, uint8_t with) {
 static void answer(struct world *w, uint8_t with) {
     char uid[2] = {(char)('0' + with % PODS), '\0'};
     const struct nc_pod_answer a = {.kind = 1 + (with >> 4) % (_NC_ANSWER_MAX - 1)};
-    struct nc_life_event e = {.kind = NC_LIFE_POD_ANSWER,
-                              .uid = uid,
-                              .answer = &a,
-                              .verb = (enum nc_drain_verb)(1 + (with >> 2) % 3)};
+    struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_POD_ANSWER,
+                                   .uid = uid,
+                                   .answer = &a,
+                                   .verb = (enum nc_drain_verb)(1 + (with >> 2) % 3)};
 
     step(w, &e);
 }
@@ -204,8 +204,8 @@ static void answer(struct world *w, uint8_t with) {
 static void written(struct world *w, uint8_t with) {
     const struct nc_node_write *n = &w->write;
     struct nc_node_view *v = &w->node;
-    struct nc_life_event e = {.kind = NC_LIFE_WRITTEN,
-                              .outcome = (enum nc_write_outcome)(1 + with % 3)};
+    struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_WRITTEN,
+                                   .outcome = (enum nc_write_outcome)(1 + with % 3)};
 
     if (e.outcome == NC_WRITTEN && w->is_writing && v->exists) {
         v->is_unschedulable = n->unschedulable >= 0 ? n->unschedulable : v->is_unschedulable;
@@ -222,7 +222,7 @@ static void written(struct world *w, uint8_t with) {
 }
 
 static void rules(struct world *w, uint8_t with) {
-    struct nc_life_event e = {.kind = NC_LIFE_RULES, .rules = &w->rules};
+    struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_RULES, .rules = &w->rules};
 
     w->rules.drain.policy[with % _NC_SOURCE_MAX] = (enum nc_policy)(1 + (with >> 3) % 4);
     w->rules.drain.mode = (enum nc_drain_mode)(1 + (with >> 5) % 4);
@@ -232,36 +232,37 @@ static void rules(struct world *w, uint8_t with) {
 }
 
 static void hook(struct world *w, uint8_t with) {
-    struct nc_life_event e = {.kind = NC_LIFE_HOOK,
-                              .hook = (enum nc_hook)(with >> 2 & 1),
-                              .hook_state = (enum nc_hook_state)((with >> 3) % _NC_HOOK_STATE_MAX),
-                              .message = with & 128 ? "exit-code" : NULL};
+    struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_HOOK,
+                                   .hook = (enum nc_hook)(with >> 2 & 1),
+                                   .hook_state =
+                                       (enum nc_hook_state)((with >> 3) % _NC_HOOK_STATE_MAX),
+                                   .message = with & 128 ? "exit-code" : NULL};
 
     step(w, &e);
 }
 
-static void simple(struct world *w, enum nc_life_event_kind kind) {
-    struct nc_life_event e = {.kind = kind};
+static void simple(struct world *w, enum nc_lifecycle_event_kind kind) {
+    struct nc_lifecycle_event e = {.kind = kind};
 
-    w->is_synced |= kind == NC_LIFE_PODS_SYNCED && w->is_open;
+    w->is_synced |= kind == NC_LIFECYCLE_PODS_SYNCED && w->is_open;
     step(w, &e);
 }
 
 static void restart(struct world *w, uint8_t with) {
-    nc_auto_value struct nc_value *saved = nc_life_save(w->life);
+    nc_auto_value struct nc_value *saved = nc_lifecycle_save(w->life);
 
-    nc_life_free(w->life);
-    w->life = nc_life_new(&w->rules);
+    nc_lifecycle_free(w->life);
+    w->life = nc_lifecycle_new(&w->rules);
     w->is_writing = w->is_open = w->is_synced = w->has_released = false;
     if (with & 1)
-        must(nc_life_load(w->life, saved, with & 2, 0) == 0);
+        must(nc_lifecycle_load(w->life, saved, with & 2, 0) == 0);
     for (size_t s = 0; s < _NC_SOURCE_MAX; s++)
         w->is_active[s] &= with & 1 && (with & 2 || s == NC_SOURCE_OPERATOR);
-    simple(w, NC_LIFE_START);
+    simple(w, NC_LIFECYCLE_START);
 }
 
 static void wait_for(struct world *w, uint8_t with) {
-    const uint64_t next_usec = nc_life_next(w->life, w->now_usec);
+    const uint64_t next_usec = nc_lifecycle_next(w->life, w->now_usec);
 
     if (with & 1 && next_usec != UINT64_MAX)
         w->now_usec = next_usec;
@@ -269,7 +270,7 @@ static void wait_for(struct world *w, uint8_t with) {
         w->clock_offset_usec += ((int64_t)(with >> 2) - 32) * 4000000;
     else
         w->now_usec += (with >> 2) * 250000ull;
-    simple(w, NC_LIFE_TICK);
+    simple(w, NC_LIFECYCLE_TICK);
 }
 
 static void happen(struct world *w, uint8_t what, uint8_t with) {
@@ -283,7 +284,7 @@ static void happen(struct world *w, uint8_t what, uint8_t with) {
     if (what < NC_ARRAY_SIZE(acts))
         acts[what](w, with);
     else if (what == 12)
-        simple(w, NC_LIFE_PODS_SYNCED);
+        simple(w, NC_LIFECYCLE_PODS_SYNCED);
     else if (what == 13 && with % 4 == 0)
         gone(w);
     else if (what == 13 && with % 4 == 1)
@@ -301,11 +302,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
 
     for (size_t s = 0; s < _NC_SOURCE_MAX; s++)
         w.rules.drain.policy[s] = NC_POLICY_DRAIN;
-    w.life = nc_life_new(&w.rules);
-    simple(&w, NC_LIFE_START);
+    w.life = nc_lifecycle_new(&w.rules);
+    simple(&w, NC_LIFECYCLE_START);
     for (size_t i = 0; i + 1 < n && i < 4096; i += 2)
         happen(&w, data[i], data[i + 1]);
     nc_node_write_done(&w.write);
-    nc_life_free(w.life);
+    nc_lifecycle_free(w.life);
     return 0;
 }

@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-static const struct nc_life_rules rules = {
+static const struct nc_lifecycle_rules rules = {
     .drain =
         {.mode = NC_DRAIN_AUTO,
          .policy = {[NC_SOURCE_SPOT] = NC_POLICY_DRAIN, [NC_SOURCE_MAINTENANCE] = NC_POLICY_CORDON},
@@ -22,42 +22,42 @@ static void must(bool is_so) {
 }
 
 /* Everything is quiet: what was active is taken back, what was ours is undone, and it ends. */
-static void live(struct nc_life *l) {
-    struct nc_life_event e = {.kind = NC_LIFE_START, .now_usec = 1767323045000000};
+static void live(struct nc_lifecycle *l) {
+    struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_START, .now_usec = 1767323045000000};
     struct nc_node_view node = {.exists = true, .is_complete = true, .uid = "u"};
 
     for (unsigned i = 0; i < 40; i++) {
-        struct nc_life_actions out = {0};
-        nc_life_step(l, &e, &out);
-        nc_life_actions_done(&out);
-        const uint64_t next = nc_life_next(l, e.now_usec);
+        struct nc_lifecycle_actions out = {0};
+        nc_lifecycle_step(l, &e, &out);
+        nc_lifecycle_actions_done(&out);
+        const uint64_t next = nc_lifecycle_next(l, e.now_usec);
         must(next > e.now_usec);
-        e = (struct nc_life_event){.kind = NC_LIFE_TICK, .now_usec = e.now_usec + 700000};
+        e = (struct nc_lifecycle_event){.kind = NC_LIFECYCLE_TICK, .now_usec = e.now_usec + 700000};
         if (i == 3)
-            e.kind = NC_LIFE_NODE;
+            e.kind = NC_LIFECYCLE_NODE;
         else if (i > 5 && i < 5 + _NC_SOURCE_MAX)
-            e.kind = NC_LIFE_CLEARED;
+            e.kind = NC_LIFECYCLE_CLEARED;
         e.node = &node;
         e.source = (enum nc_source)(i % _NC_SOURCE_MAX);
     }
 }
 
 static void load(const struct nc_value *saved, bool same_boot) {
-    struct nc_life *l = nc_life_new(&rules), *other = nc_life_new(&rules);
-    nc_auto_value struct nc_value *fresh = nc_life_save(l);
+    struct nc_lifecycle *l = nc_lifecycle_new(&rules), *other = nc_lifecycle_new(&rules);
+    nc_auto_value struct nc_value *fresh = nc_lifecycle_save(l);
 
-    if (nc_life_load(l, saved, same_boot, 0) < 0) {
-        nc_auto_value struct nc_value *left = nc_life_save(l);
+    if (nc_lifecycle_load(l, saved, same_boot, 0) < 0) {
+        nc_auto_value struct nc_value *left = nc_lifecycle_save(l);
         must(nc_value_equal(fresh, left));
     } else {
-        nc_auto_value struct nc_value *once = nc_life_save(l);
-        must(nc_life_load(other, once, same_boot, 0) == 0);
-        nc_auto_value struct nc_value *twice = nc_life_save(other);
+        nc_auto_value struct nc_value *once = nc_lifecycle_save(l);
+        must(nc_lifecycle_load(other, once, same_boot, 0) == 0);
+        nc_auto_value struct nc_value *twice = nc_lifecycle_save(other);
         must(nc_value_equal(once, twice));
         live(l);
     }
-    nc_life_free(l);
-    nc_life_free(other);
+    nc_lifecycle_free(l);
+    nc_lifecycle_free(other);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {

@@ -10,7 +10,7 @@ static uint64_t pick(struct world *w, const uint64_t *v, size_t n) {
     return v[world_random(w, n)];
 }
 
-const struct nc_life_rules *world_random_rules(struct world *w) {
+const struct nc_lifecycle_rules *world_random_rules(struct world *w) {
     static const enum nc_policy usual[_NC_SOURCE_MAX] = {
         [NC_SOURCE_REBALANCE] = NC_POLICY_REPORT,  [NC_SOURCE_MAINTENANCE] = NC_POLICY_DRAIN,
         [NC_SOURCE_AUTOSCALING] = NC_POLICY_DRAIN, [NC_SOURCE_REQUEST] = NC_POLICY_DRAIN,
@@ -23,7 +23,7 @@ const struct nc_life_rules *world_random_rules(struct world *w) {
     static const uint64_t lingers[] = {0, 0, 0, 3 * SEC, 12 * SEC};
     static const uint64_t hook_timeouts[] = {0, 0, 3 * SEC, 10 * SEC};
     static const uint64_t questions[] = {1, 2, 4, 100, 100};
-    struct nc_life_rules *r = &w->config;
+    struct nc_lifecycle_rules *r = &w->config;
 
     for (int s = 0; s < _NC_SOURCE_MAX; s++)
         r->drain.policy[s] =

@@ -35,13 +35,14 @@ static void read_value(struct world *w, bool is_coming) {
     w->property_failures = 0;
     if (!nc_hint_read(&w->shutdown, is_coming))
         return;
-    notice.deadline_usec = nc_life_shift(notice.deadline_usec, w->clock_off_usec);
+    notice.deadline_usec = nc_lifecycle_shift(notice.deadline_usec, w->clock_off_usec);
     if (is_coming)
-        host_post(w, &(struct nc_life_event){
-                         .kind = NC_LIFE_NOTICE, .notice = &notice, .source = NC_SOURCE_SHUTDOWN});
+        host_post(w, &(struct nc_lifecycle_event){.kind = NC_LIFECYCLE_NOTICE,
+                                                  .notice = &notice,
+                                                  .source = NC_SOURCE_SHUTDOWN});
     else
-        host_post(w,
-                  &(struct nc_life_event){.kind = NC_LIFE_CLEARED, .source = NC_SOURCE_SHUTDOWN});
+        host_post(w, &(struct nc_lifecycle_event){.kind = NC_LIFECYCLE_CLEARED,
+                                                  .source = NC_SOURCE_SHUTDOWN});
 }
 
 /* b: 2 = logind is asked, else its answer arrives. */

@@ -15,7 +15,7 @@ static void load(struct world *w, bool is_same_boot, const struct rules_memory *
 
     nc_json_write(&text, w->saved, 0);
     if (nc_json_parse(text.data, text.len, &v, &err) < 0
-        || nc_life_load(w->life, v, is_same_boot, w->clock_off_usec) < 0)
+        || nc_lifecycle_load(w->life, v, is_same_boot, w->clock_off_usec) < 0)
         rules_break(&w->rules, "state", "what was saved cannot be loaded: %.120s", text.data);
     nc_buf_done(&text);
     for (int s = 0; s < _NC_SOURCE_MAX; s++)
@@ -33,7 +33,7 @@ void host_start(struct world *w, bool is_same_boot) {
     if (w->life || w->is_over)
         return;
     w->life_number++;
-    w->life = nc_life_new(&w->config);
+    w->life = nc_lifecycle_new(&w->config);
     w->armed_usec = UINT64_MAX;
     w->shutdown = (struct nc_hint){0};
     w->is_looking = w->is_refresh_wanted = w->is_listed = w->is_node_known = false;
@@ -47,7 +47,7 @@ void host_start(struct world *w, bool is_same_boot) {
         rules_restart(&w->rules, &nothing, &w->config, w->now_usec);
     w->sources[NC_SOURCE_OPERATOR].is_on = w->rules.memory.is_active[NC_SOURCE_OPERATOR];
     w->sources[NC_SOURCE_OPERATOR].notice = w->rules.memory.notices[NC_SOURCE_OPERATOR];
-    host_post(w, &(struct nc_life_event){.kind = NC_LIFE_START});
+    host_post(w, &(struct nc_lifecycle_event){.kind = NC_LIFECYCLE_START});
     world_node_changed(w);
     for (unsigned s = 0; s < _NC_SOURCE_MAX; s++)
         world_plan(w, w->now_usec + world_random(w, world_chance(w, 85) ? SEC : 8 * SEC),
@@ -77,7 +77,7 @@ void host_kill(struct world *w, bool is_reboot, uint64_t away_usec) {
         is_reboot = true;
     world_log(w, is_reboot ? "the machine goes down" : "the daemon is killed");
     choose_state(w);
-    w->life = nc_life_free(w->life);
+    w->life = nc_lifecycle_free(w->life);
     if (is_reboot && w->sources[NC_SOURCE_SHUTDOWN].is_on)
         rules_shutdown(&w->rules, false, w->now_usec);
     w->sources[NC_SOURCE_SHUTDOWN].is_on &= !is_reboot;

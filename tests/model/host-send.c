@@ -86,36 +86,36 @@ static void run_hook(struct world *w, enum nc_hook h, bool is_followed) {
         world_plan(w, w->now_usec + after_usec, THING_HOOK, h, state)->life = w->life_number;
 }
 
-void host_carry_out(struct world *w, const struct nc_life_action *a) {
+void host_carry_out(struct world *w, const struct nc_lifecycle_action *a) {
     switch (a->kind) {
-    case NC_LIFE_ACTION_WRITE:
+    case NC_LIFECYCLE_ACTION_WRITE:
         send_write(w, &a->write);
         break;
-    case NC_LIFE_ACTION_POD:
+    case NC_LIFECYCLE_ACTION_POD:
         send_pod(w, &a->pod);
         break;
-    case NC_LIFE_ACTION_PODS_OPEN:
+    case NC_LIFECYCLE_ACTION_PODS_OPEN:
         open_pods(w);
         break;
-    case NC_LIFE_ACTION_PODS_CLOSE:
+    case NC_LIFECYCLE_ACTION_PODS_CLOSE:
         world_log(w, "-> close the watch of the pods");
         w->watch_number++;
         w->is_listed = false;
         break;
-    case NC_LIFE_ACTION_REFRESH_NODE:
+    case NC_LIFECYCLE_ACTION_REFRESH_NODE:
         world_log(w, "-> look at the Node");
         host_look(w);
         break;
-    case NC_LIFE_ACTION_ANNOUNCE:
+    case NC_LIFECYCLE_ACTION_ANNOUNCE:
         world_log(w, "-> %s: %s", a->reason, a->message);
         break;
-    case NC_LIFE_ACTION_POD_NEWS:
+    case NC_LIFECYCLE_ACTION_POD_NEWS:
         break;
-    case NC_LIFE_ACTION_START_HOOK:
-    case NC_LIFE_ACTION_FOLLOW_HOOK:
-        run_hook(w, a->hook, a->kind == NC_LIFE_ACTION_FOLLOW_HOOK);
+    case NC_LIFECYCLE_ACTION_START_HOOK:
+    case NC_LIFECYCLE_ACTION_FOLLOW_HOOK:
+        run_hook(w, a->hook, a->kind == NC_LIFECYCLE_ACTION_FOLLOW_HOOK);
         break;
-    case NC_LIFE_ACTION_RELEASE_INHIBITOR:
+    case NC_LIFECYCLE_ACTION_RELEASE_INHIBITOR:
         world_log(w, "-> let the shutdown go on");
         if (w->sources[NC_SOURCE_SHUTDOWN].is_on)
             world_plan(w, w->now_usec + world_between(w, SEC, 5 * SEC), THING_KILL, 2, 0);

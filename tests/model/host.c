@@ -29,17 +29,17 @@ static void keep_state(struct world *w) {
         w->older_memory = w->saved_memory;
     }
     nc_value_free(w->saved);
-    w->saved = nc_life_save(w->life);
+    w->saved = nc_lifecycle_save(w->life);
     w->saved_memory = w->rules.memory;
 }
 
-static bool is_news(enum nc_life_event_kind kind) {
-    return kind != NC_LIFE_POD && kind != NC_LIFE_POD_UNREADABLE && kind != NC_LIFE_POD_GONE
-           && kind != NC_LIFE_POD_ANSWER;
+static bool is_news(enum nc_lifecycle_event_kind kind) {
+    return kind != NC_LIFECYCLE_POD && kind != NC_LIFECYCLE_POD_UNREADABLE
+           && kind != NC_LIFECYCLE_POD_GONE && kind != NC_LIFECYCLE_POD_ANSWER;
 }
 
-void host_post(struct world *w, struct nc_life_event *e) {
-    struct nc_life_actions out = {0};
+void host_post(struct world *w, struct nc_lifecycle_event *e) {
+    struct nc_lifecycle_actions out = {0};
     bool is_killed = false, was_owed = w->is_unsettled;
     uint64_t next;
 
@@ -50,17 +50,17 @@ void host_post(struct world *w, struct nc_life_event *e) {
     e->more = !is_news(e->kind) && world_chance(w, 50);
     w->is_unsettled = e->more;
     rules_event(&w->rules, e);
-    nc_life_step(w->life, e, &out);
+    nc_lifecycle_step(w->life, e, &out);
     for (size_t i = 0; i < out.n && !is_killed; i++) {
         is_killed = w->kills_left && ++w->n_actions == w->kill_at_action;
         if (is_killed)
             break;
         rules_action(&w->rules, &out.v[i], w->now_usec);
-        if (out.v[i].kind == NC_LIFE_ACTION_START_HOOK)
+        if (out.v[i].kind == NC_LIFECYCLE_ACTION_START_HOOK)
             keep_state(w);
         host_carry_out(w, &out.v[i]);
     }
-    next = e->more ? w->now_usec : nc_life_next(w->life, w->now_usec);
+    next = e->more ? w->now_usec : nc_lifecycle_next(w->life, w->now_usec);
     if (!is_killed) {
         if (!was_owed) /* that tick may well find nothing to do */
             rules_stepped(&w->rules, e, out.n, next);
@@ -68,17 +68,18 @@ void host_post(struct world *w, struct nc_life_event *e) {
             keep_state(w);
         arm(w, next);
     }
-    nc_life_actions_done(&out);
+    nc_lifecycle_actions_done(&out);
     if (is_killed)
         host_kill(w, false, world_random(w, world_chance(w, 70) ? 2 * SEC : 20 * SEC));
 }
 
 static void post_notice(struct world *w, const struct nc_notice *n) {
-    host_post(w, &(struct nc_life_event){.kind = NC_LIFE_NOTICE, .notice = n, .source = n->source});
+    host_post(w, &(struct nc_lifecycle_event){
+                     .kind = NC_LIFECYCLE_NOTICE, .notice = n, .source = n->source});
 }
 
 static void post_cleared(struct world *w, enum nc_source s) {
-    host_post(w, &(struct nc_life_event){.kind = NC_LIFE_CLEARED, .source = s});
+    host_post(w, &(struct nc_lifecycle_event){.kind = NC_LIFECYCLE_CLEARED, .source = s});
 }
 
 /* --- our Node ----------------------------------------------------------------------------------
@@ -104,7 +105,7 @@ static void post_node(struct world *w) {
               w->view.is_pending_true ? "pending, " : "",
               w->view.is_drained_true ? "drained, " : "", w->view.is_deleting ? "deleting, " : "",
               w->view.has_disrupted_taint ? "taint, " : "", w->view.n_volumes);
-    host_post(w, &(struct nc_life_event){.kind = NC_LIFE_NODE, .node = &w->view});
+    host_post(w, &(struct nc_lifecycle_event){.kind = NC_LIFECYCLE_NODE, .node = &w->view});
     post_deletion(w);
     if (w->sources[NC_SOURCE_REQUEST].is_on)
         post_notice(w, &w->sources[NC_SOURCE_REQUEST].notice);
@@ -116,20 +117,20 @@ static void forget_other_node(struct world *w, const struct nc_node_view *v) {
     if (strcmp(w->view.uid, v->uid) == 0)
         return;
     if (w->view.exists)
-        host_post(w, &(struct nc_life_event){.kind = NC_LIFE_NODE_GONE});
+        host_post(w, &(struct nc_lifecycle_event){.kind = NC_LIFECYCLE_NODE_GONE});
     memset(&w->view, 0, sizeof(w->view));
     w->is_node_known = false;
 }
 
 /* What came may be older than what the watch has shown meanwhile: then it is checked again. */
 static void check_again(struct world *w) {
-    struct nc_life_view view = {0};
+    struct nc_lifecycle_view view = {0};
 
     if (w->life)
-        nc_life_get_view(w->life, w->now_usec, &view);
+        nc_lifecycle_get_view(w->life, w->now_usec, &view);
     if (!w->is_node_known
         || (w->whole_version != w->watch_version
-            && (view.phase != NC_LIFE_IDLE || !w->minds_versions)))
+            && (view.phase != NC_LIFECYCLE_IDLE || !w->minds_versions)))
         world_plan(w, w->now_usec + SEC / 2, THING_REFRESH, 0, 0)->life = w->life_number;
 }
 
@@ -152,7 +153,7 @@ static void lose_node(struct world *w) {
     memset(&w->view, 0, sizeof(w->view));
     w->is_node_known = false;
     if (was_known)
-        host_post(w, &(struct nc_life_event){.kind = NC_LIFE_NODE_GONE});
+        host_post(w, &(struct nc_lifecycle_event){.kind = NC_LIFECYCLE_NODE_GONE});
     if (!w->rules.memory.is_active[NC_SOURCE_REQUEST])
         post_cleared(w, NC_SOURCE_REQUEST);
     if (!w->rules.memory.is_active[NC_SOURCE_DELETION])
@@ -189,25 +190,25 @@ static void see_node(struct world *w, const struct nc_node_view *v, unsigned ver
  */
 
 static void post_pod(struct world *w, unsigned i, const struct world_pod *p) {
-    struct nc_pod pod = {.namespace = nc_strdup(p->has_dead_webhook ? "hooked" : "default"),
-                         .name = nc_asprintf("pod-%02u", i),
-                         .uid = nc_asprintf("uid-%02u", i),
-                         .tier = p->tier,
-                         .order = p->order,
-                         .created_usec =
-                             p->is_daemon ? 1 : nc_life_shift(p->bound_usec, w->clock_off_usec),
-                         .is_daemon = p->is_daemon,
-                         .is_mirror = p->is_mirror,
-                         .is_terminal = p->is_terminal,
-                         .is_job = p->is_job,
-                         .has_controller = true,
-                         .has_started = p->has_started,
-                         .tolerates_disrupted = p->tolerates,
-                         .never_disrupt = p->never_disrupt,
-                         .keep_until_usec = nc_life_shift(p->keep_until_usec, w->clock_off_usec),
-                         .grace_sec = p->grace_sec,
-                         .deletion_usec = nc_life_shift(p->deletion_usec, w->clock_off_usec),
-                         .deletion_grace_sec = p->deletion_grace_sec};
+    struct nc_pod pod = {
+        .namespace = nc_strdup(p->has_dead_webhook ? "hooked" : "default"),
+        .name = nc_asprintf("pod-%02u", i),
+        .uid = nc_asprintf("uid-%02u", i),
+        .tier = p->tier,
+        .order = p->order,
+        .created_usec = p->is_daemon ? 1 : nc_lifecycle_shift(p->bound_usec, w->clock_off_usec),
+        .is_daemon = p->is_daemon,
+        .is_mirror = p->is_mirror,
+        .is_terminal = p->is_terminal,
+        .is_job = p->is_job,
+        .has_controller = true,
+        .has_started = p->has_started,
+        .tolerates_disrupted = p->tolerates,
+        .never_disrupt = p->never_disrupt,
+        .keep_until_usec = nc_lifecycle_shift(p->keep_until_usec, w->clock_off_usec),
+        .grace_sec = p->grace_sec,
+        .deletion_usec = nc_lifecycle_shift(p->deletion_usec, w->clock_off_usec),
+        .deletion_grace_sec = p->deletion_grace_sec};
 
     world_log(w, "pod %u: tier %d, grace %llu%s%s%s%s%s%s, ends %+.3f (%llu)", i, (int)p->tier,
               (unsigned long long)p->grace_sec, p->is_daemon ? ", daemon" : "",
@@ -219,9 +220,9 @@ static void post_pod(struct world *w, unsigned i, const struct world_pod *p) {
     if (!w->life || w->rules.broken[0] || w->now_usec < p->unreadable_until_usec)
         nc_pod_done(&pod);
     if (w->now_usec < p->unreadable_until_usec)
-        host_post(w, &(struct nc_life_event){.kind = NC_LIFE_POD_UNREADABLE});
+        host_post(w, &(struct nc_lifecycle_event){.kind = NC_LIFECYCLE_POD_UNREADABLE});
     else if (pod.uid)
-        host_post(w, &(struct nc_life_event){.kind = NC_LIFE_POD, .pod = &pod});
+        host_post(w, &(struct nc_lifecycle_event){.kind = NC_LIFECYCLE_POD, .pod = &pod});
 }
 
 static void see_pod(struct world *w, const struct thing_due *due) {
@@ -240,7 +241,7 @@ static void see_pod(struct world *w, const struct thing_due *due) {
     }
     snprintf(uid, sizeof(uid), "uid-%02u", due->a);
     world_log(w, "pod %u: gone", due->a);
-    host_post(w, &(struct nc_life_event){.kind = NC_LIFE_POD_GONE, .uid = uid});
+    host_post(w, &(struct nc_lifecycle_event){.kind = NC_LIFECYCLE_POD_GONE, .uid = uid});
 }
 
 static void list(struct world *w, const struct thing_due *due) {
@@ -261,7 +262,7 @@ static void sync_pods(struct world *w, const struct thing_due *due) {
     if (due->b != w->watch_number)
         return;
     world_log(w, "pods are listed");
-    host_post(w, &(struct nc_life_event){.kind = NC_LIFE_PODS_SYNCED});
+    host_post(w, &(struct nc_lifecycle_event){.kind = NC_LIFECYCLE_PODS_SYNCED});
 }
 
 /* --- answers -----------------------------------------------------------------------------------
@@ -272,11 +273,11 @@ static void handle_pod_answer(struct world *w, const struct request *q) {
 
     snprintf(uid, sizeof(uid), "uid-%02u", q->pod);
     world_log(w, "pod %u: verb %d: %s", q->pod, (int)q->verb, nc_pod_answer_name(q->answer.kind));
-    host_post(w, &(struct nc_life_event){.kind = NC_LIFE_POD_ANSWER,
-                                         .uid = uid,
-                                         .verb = q->verb,
-                                         .answer = &q->answer,
-                                         .retry_after_usec = q->answer.retry_after_usec});
+    host_post(w, &(struct nc_lifecycle_event){.kind = NC_LIFECYCLE_POD_ANSWER,
+                                              .uid = uid,
+                                              .verb = q->verb,
+                                              .answer = &q->answer,
+                                              .retry_after_usec = q->answer.retry_after_usec});
 }
 
 static void take_answer(struct world *w, const struct request *q) {
@@ -302,9 +303,9 @@ static void take_answer(struct world *w, const struct request *q) {
     if (q->has_view)
         check_again(w);
     if (q->kind == REQUEST_WRITE && life == w->life_number)
-        host_post(w, &(struct nc_life_event){.kind = NC_LIFE_WRITTEN,
-                                             .outcome = q->outcome,
-                                             .retry_after_usec = q->retry_after_usec});
+        host_post(w, &(struct nc_lifecycle_event){.kind = NC_LIFECYCLE_WRITTEN,
+                                                  .outcome = q->outcome,
+                                                  .retry_after_usec = q->retry_after_usec});
 }
 
 /* --- what happens ---------------------------------------------------------------------------- */
@@ -340,10 +341,10 @@ static void happen_to_daemon(struct world *w, struct thing_due *due) {
         if (due->a != w->tick_number)
             break;
         w->armed_usec = UINT64_MAX;
-        host_post(w, &(struct nc_life_event){.kind = NC_LIFE_TICK});
+        host_post(w, &(struct nc_lifecycle_event){.kind = NC_LIFECYCLE_TICK});
         break;
     case THING_CLOCK: /* the answer that dates it tells of a source, too */
-        host_post(w, &(struct nc_life_event){.kind = NC_LIFE_TICK});
+        host_post(w, &(struct nc_lifecycle_event){.kind = NC_LIFECYCLE_TICK});
         break;
     case THING_HEARTBEAT:
         rules_watch(&w->rules, w->now_usec);
@@ -377,15 +378,15 @@ static void happen_to_daemon(struct world *w, struct thing_due *due) {
             host_look(w);
         break;
     case THING_RULES:
-        host_post(w, &(struct nc_life_event){.kind = NC_LIFE_RULES, .rules = &w->config});
+        host_post(w, &(struct nc_lifecycle_event){.kind = NC_LIFECYCLE_RULES, .rules = &w->config});
         break;
     case THING_HOOK:
         world_log(w, "%s: %s", nc_hook_name((enum nc_hook)due->a),
                   nc_hook_state_name((enum nc_hook_state)due->b));
-        host_post(w, &(struct nc_life_event){.kind = NC_LIFE_HOOK,
-                                             .hook = (enum nc_hook)due->a,
-                                             .hook_state = (enum nc_hook_state)due->b,
-                                             .message = "exit-code"});
+        host_post(w, &(struct nc_lifecycle_event){.kind = NC_LIFECYCLE_HOOK,
+                                                  .hook = (enum nc_hook)due->a,
+                                                  .hook_state = (enum nc_hook_state)due->b,
+                                                  .message = "exit-code"});
         break;
     case THING_SOURCE:
     case THING_ARRIVES:
@@ -417,7 +418,7 @@ void host_happen(struct world *w, struct thing_due *due) {
 }
 
 void host_done(struct world *w) {
-    w->life = nc_life_free(w->life);
+    w->life = nc_lifecycle_free(w->life);
     nc_value_free(w->saved);
     nc_value_free(w->older);
     w->saved = w->older = NULL;

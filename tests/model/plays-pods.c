@@ -147,7 +147,7 @@ static void break_cordon_first(void) {
     scene_observe(NC_SOURCE_AUTOSCALING, 0);
     scene_signalled();
     scene_wait_sec(2);
-    scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_PODS_OPEN});
+    scene_action((struct nc_lifecycle_action){.kind = NC_LIFECYCLE_ACTION_PODS_OPEN});
     scene_show_pod(0, (struct nc_pod){0});
     scene_sync_pods();
     scene_evict(0);
@@ -165,7 +165,7 @@ static void break_unlisted(void) {
     scene_observe(NC_SOURCE_SPOT, 120);
     scene_signalled();
     scene_cordoned();
-    scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_PODS_OPEN});
+    scene_action((struct nc_lifecycle_action){.kind = NC_LIFECYCLE_ACTION_PODS_OPEN});
     scene_show_pod(0, (struct nc_pod){0});
     scene_evict(0);
 }
@@ -190,7 +190,7 @@ static void break_begin(void) {
 
     scene_begin(NC_DRAIN_ALWAYS);
     scene_show_node();
-    scene_post((struct nc_life_event){.kind = NC_LIFE_NOTICE, .notice = &n});
+    scene_post((struct nc_lifecycle_event){.kind = NC_LIFECYCLE_NOTICE, .notice = &n});
     scene_signalled();
     scene_cordoned();
 }
@@ -201,7 +201,7 @@ static void break_mode(void) {
 }
 static void break_no_node(void) {
     scene_spot();
-    scene_post((struct nc_life_event){.kind = NC_LIFE_NODE_GONE, .is_anothers = true});
+    scene_post((struct nc_lifecycle_event){.kind = NC_LIFECYCLE_NODE_GONE, .is_anothers = true});
     scene_evict(0);
 }
 static void break_no_deadline(void) {

@@ -28,7 +28,7 @@ static void play_right(void) {
     scene_node.is_drained_true = true;
     scene_show_node();
     scene_clear_all();
-    scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_PODS_CLOSE});
+    scene_action((struct nc_lifecycle_action){.kind = NC_LIFECYCLE_ACTION_PODS_CLOSE});
     scene_send_write(scene_a_write(NC_WRITE_RELEASE));
     scene_end_write(NC_WRITTEN);
     scene_node =
@@ -155,7 +155,7 @@ static void break_drained_with_volumes(void) {
     scene_observe(NC_SOURCE_SPOT, 120);
     scene_signalled();
     scene_cordoned();
-    scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_PODS_OPEN});
+    scene_action((struct nc_lifecycle_action){.kind = NC_LIFECYCLE_ACTION_PODS_OPEN});
     scene_sync_pods();
     scene_wait_sec(40);
     scene_send_write(scene_a_write(NC_WRITE_DRAINED));
@@ -188,9 +188,9 @@ static void break_status_count(void) {
     send_progress("{\"source\":\"spot\",\"remaining\":1,\"updated\":1}");
 }
 static void break_blocked_rate(void) {
-    struct nc_life_action a = {.kind = NC_LIFE_ACTION_ANNOUNCE,
-                               .milestone = NC_LIFE_MILESTONE_BLOCKED,
-                               .message = (char *)"Pod 1: budget-1"};
+    struct nc_lifecycle_action a = {.kind = NC_LIFECYCLE_ACTION_ANNOUNCE,
+                                    .milestone = NC_LIFECYCLE_MILESTONE_BLOCKED,
+                                    .message = (char *)"Pod 1: budget-1"};
 
     scene_spot();
     scene_action(a);
@@ -223,11 +223,11 @@ static void break_no_cordon(void) {
 
 static void break_opened_twice(void) {
     scene_spot();
-    scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_PODS_OPEN});
+    scene_action((struct nc_lifecycle_action){.kind = NC_LIFECYCLE_ACTION_PODS_OPEN});
 }
 static void break_closed_twice(void) {
     scene_begin(NC_DRAIN_AUTO);
-    scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_PODS_CLOSE});
+    scene_action((struct nc_lifecycle_action){.kind = NC_LIFECYCLE_ACTION_PODS_CLOSE});
 }
 static void break_release_late(void) {
     scene_begin(NC_DRAIN_AUTO);
@@ -238,29 +238,30 @@ static void break_release_late(void) {
 static void break_release_twice(void) {
     scene_begin(NC_DRAIN_AUTO);
     scene_observe(NC_SOURCE_SHUTDOWN, 10);
-    scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_RELEASE_INHIBITOR});
-    scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_RELEASE_INHIBITOR});
+    scene_action((struct nc_lifecycle_action){.kind = NC_LIFECYCLE_ACTION_RELEASE_INHIBITOR});
+    scene_action((struct nc_lifecycle_action){.kind = NC_LIFECYCLE_ACTION_RELEASE_INHIBITOR});
 }
 static void break_release_early(void) {
     scene_set(NC_DRAIN_AUTO, NC_SOURCE_SHUTDOWN, 60);
-    scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_RELEASE_INHIBITOR});
+    scene_action((struct nc_lifecycle_action){.kind = NC_LIFECYCLE_ACTION_RELEASE_INHIBITOR});
 }
 static void break_release_idle(void) {
     scene_begin(NC_DRAIN_AUTO);
-    scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_RELEASE_INHIBITOR});
+    scene_action((struct nc_lifecycle_action){.kind = NC_LIFECYCLE_ACTION_RELEASE_INHIBITOR});
 }
 static void break_stranger_begins(void) {
     struct nc_notice n = {.source = NC_SOURCE_SHUTDOWN, .policy = NC_POLICY_DRAIN};
 
     scene_begin(NC_DRAIN_AUTO);
-    scene_post(
-        (struct nc_life_event){.kind = NC_LIFE_NOTICE, .notice = &n, .source = NC_SOURCE_SHUTDOWN});
+    scene_post((struct nc_lifecycle_event){
+        .kind = NC_LIFECYCLE_NOTICE, .notice = &n, .source = NC_SOURCE_SHUTDOWN});
 }
 static void break_stranger_ends(void) {
     scene_begin(NC_DRAIN_AUTO);
     scene_observe(NC_SOURCE_SHUTDOWN, 60);
     scene_wait_sec(5);
-    scene_post((struct nc_life_event){.kind = NC_LIFE_CLEARED, .source = NC_SOURCE_SHUTDOWN});
+    scene_post(
+        (struct nc_lifecycle_event){.kind = NC_LIFECYCLE_CLEARED, .source = NC_SOURCE_SHUTDOWN});
 }
 static void break_stranger_delays(void) {
     scene_begin(NC_DRAIN_AUTO);
@@ -271,25 +272,26 @@ static void break_stranger_delays(void) {
 static void break_busy_loop(void) {
     scene_begin(NC_DRAIN_AUTO);
     rules_stepped(&scene_judge,
-                  &(struct nc_life_event){.kind = NC_LIFE_TICK, .now_usec = scene_now}, 0,
+                  &(struct nc_lifecycle_event){.kind = NC_LIFECYCLE_TICK, .now_usec = scene_now}, 0,
                   scene_now);
 }
 static void break_busy_ticks(void) {
     scene_begin(NC_DRAIN_AUTO);
     for (int i = 0; i < 50; i++, scene_now += 1000)
-        rules_stepped(&scene_judge,
-                      &(struct nc_life_event){.kind = NC_LIFE_TICK, .now_usec = scene_now}, 0,
-                      scene_now + 1000);
+        rules_stepped(
+            &scene_judge,
+            &(struct nc_lifecycle_event){.kind = NC_LIFECYCLE_TICK, .now_usec = scene_now}, 0,
+            scene_now + 1000);
 }
 static void break_refreshes(void) {
     scene_begin(NC_DRAIN_AUTO);
     for (int i = 0; i < 20; i++)
-        scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_REFRESH_NODE});
+        scene_action((struct nc_lifecycle_action){.kind = NC_LIFECYCLE_ACTION_REFRESH_NODE});
 }
 
 static void start_hook(enum nc_hook h) {
     scene_judge.config.drain.hook_timeout_usec = 30 * SEC;
-    scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_START_HOOK, .hook = h});
+    scene_action((struct nc_lifecycle_action){.kind = NC_LIFECYCLE_ACTION_START_HOOK, .hook = h});
 }
 static void break_hook_first(void) {
     scene_spot();
@@ -317,7 +319,7 @@ static void break_hook_idle(void) {
 }
 static void break_hook_followed(void) {
     scene_spot();
-    scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_FOLLOW_HOOK});
+    scene_action((struct nc_lifecycle_action){.kind = NC_LIFECYCLE_ACTION_FOLLOW_HOOK});
 }
 static void break_hook_drained(void) {
     scene_spot();

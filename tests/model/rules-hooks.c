@@ -41,7 +41,7 @@ void rules_judge_hook(struct rules *r, enum nc_hook h, bool is_followed, uint64_
     *k = (struct rules_hook){.is_started = true, .started_usec = now_usec};
 }
 
-void rules_take_hook_event(struct rules *r, const struct nc_life_event *e) {
+void rules_take_hook_event(struct rules *r, const struct nc_lifecycle_event *e) {
     if (e->hook_state != NC_HOOK_RUNNING && hook_of(r, e->hook)->is_started)
         hook_of(r, e->hook)->has_ended = true;
 }

@@ -248,7 +248,7 @@ static void less(unsigned *n) {
         --*n;
 }
 
-static void take_answer(struct rules *r, const struct nc_life_event *e) {
+static void take_answer(struct rules *r, const struct nc_lifecycle_event *e) {
     unsigned i = rules_pod_number(e->uid);
     struct rules_pod *p = &r->pods[i];
 
@@ -295,14 +295,14 @@ static void take_synced(struct rules *r, uint64_t now_usec) {
     r->synced_usec = now_usec;
 }
 
-void rules_take_pod_event(struct rules *r, const struct nc_life_event *e) {
-    if (e->kind == NC_LIFE_POD)
+void rules_take_pod_event(struct rules *r, const struct nc_lifecycle_event *e) {
+    if (e->kind == NC_LIFECYCLE_POD)
         take_pod(r, e->pod, e->now_usec);
-    else if (e->kind == NC_LIFE_POD_GONE)
+    else if (e->kind == NC_LIFECYCLE_POD_GONE)
         take_gone(r, e->uid, e->now_usec);
-    else if (e->kind == NC_LIFE_POD_ANSWER)
+    else if (e->kind == NC_LIFECYCLE_POD_ANSWER)
         take_answer(r, e);
-    else if (e->kind == NC_LIFE_PODS_SYNCED && r->is_open)
+    else if (e->kind == NC_LIFECYCLE_PODS_SYNCED && r->is_open)
         take_synced(r, e->now_usec);
 }
 

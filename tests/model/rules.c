@@ -29,13 +29,13 @@ uint64_t rules_when(const struct rules *r, uint64_t dated_usec) {
     return !dated_usec ? 0 : when_usec > 0 ? (uint64_t)when_usec : 1;
 }
 
-void rules_init(struct rules *r, const struct nc_life_rules *config) {
+void rules_init(struct rules *r, const struct nc_lifecycle_rules *config) {
     memset(r, 0, sizeof(*r));
     r->config = *config;
 }
 
 void rules_restart(struct rules *r, const struct rules_memory *memory,
-                   const struct nc_life_rules *config, uint64_t now_usec) {
+                   const struct nc_lifecycle_rules *config, uint64_t now_usec) {
     struct rules fresh;
 
     rules_init(&fresh, config);
@@ -171,7 +171,7 @@ bool rules_may_evict(const struct rules *r, uint64_t now_usec, bool strictly) {
         since = moved;
     if (!strictly && r->synced_usec > since) /* what cannot be seen cannot be waited for */
         since = r->synced_usec;
-    return now_usec >= since + NC_LIFE_PATIENCE_USEC;
+    return now_usec >= since + NC_LIFECYCLE_PATIENCE_USEC;
 }
 
 void rules_shutdown(struct rules *r, bool is_on, uint64_t now_usec) {
@@ -254,7 +254,7 @@ static void apply_conditions(struct rules *r) {
         r->node.is_pending_true = r->node.is_drained_true = false;
 }
 
-static void on_written_event(struct rules *r, const struct nc_life_event *e) {
+static void on_written_event(struct rules *r, const struct nc_lifecycle_event *e) {
     bool is_final = e->outcome != NC_WRITE_UNAVAILABLE;
 
     if (is_final && r->write == NC_WRITE_SIGNAL && r->in_force >= NC_POLICY_REPORT)
@@ -269,44 +269,44 @@ static void on_written_event(struct rules *r, const struct nc_life_event *e) {
     r->signal_asked_usec = 0;
 }
 
-void rules_event(struct rules *r, const struct nc_life_event *e) {
+void rules_event(struct rules *r, const struct nc_lifecycle_event *e) {
     rules_watch(r, e->now_usec);
     r->clock_off_usec = e->clock_offset_usec;
     switch (e->kind) {
-    case NC_LIFE_START:
-    case NC_LIFE_TICK:
+    case NC_LIFECYCLE_START:
+    case NC_LIFECYCLE_TICK:
         break;
-    case NC_LIFE_RULES:
+    case NC_LIFECYCLE_RULES:
         r->config = *e->rules;
         r->is_reloaded = true;
         break;
-    case NC_LIFE_NOTICE:
+    case NC_LIFECYCLE_NOTICE:
         on_notice_event(r, e->notice, e->now_usec);
         break;
-    case NC_LIFE_CLEARED:
+    case NC_LIFECYCLE_CLEARED:
         on_cleared_event(r, e->source, e->now_usec);
         break;
-    case NC_LIFE_NODE:
+    case NC_LIFECYCLE_NODE:
         take_node(r, e->node, e->now_usec);
         break;
-    case NC_LIFE_NODE_GONE: /* should the same come back, it is as it was */
+    case NC_LIFECYCLE_NODE_GONE: /* should the same come back, it is as it was */
         r->has_node = false;
         r->is_orphan = r->memory.node_uid[0] && !e->is_anothers;
         break;
-    case NC_LIFE_WRITTEN:
+    case NC_LIFECYCLE_WRITTEN:
         on_written_event(r, e);
         break;
-    case NC_LIFE_HOOK:
+    case NC_LIFECYCLE_HOOK:
         rules_take_hook_event(r, e);
         break;
-    case NC_LIFE_POD:
-    case NC_LIFE_POD_UNREADABLE:
-    case NC_LIFE_POD_GONE:
-    case NC_LIFE_PODS_SYNCED:
-    case NC_LIFE_POD_ANSWER:
+    case NC_LIFECYCLE_POD:
+    case NC_LIFECYCLE_POD_UNREADABLE:
+    case NC_LIFECYCLE_POD_GONE:
+    case NC_LIFECYCLE_PODS_SYNCED:
+    case NC_LIFECYCLE_POD_ANSWER:
         rules_take_pod_event(r, e);
         break;
-    case _NC_LIFE_EVENT_MAX:
+    case _NC_LIFECYCLE_EVENT_MAX:
         break;
     }
     rules_refresh(r, e->now_usec);
@@ -349,48 +349,48 @@ static void judge_blocked(struct rules *r, const char *message, uint64_t now_use
     r->blocked_usec[i] = now_usec;
 }
 
-void rules_action(struct rules *r, const struct nc_life_action *a, uint64_t now_usec) {
+void rules_action(struct rules *r, const struct nc_lifecycle_action *a, uint64_t now_usec) {
     switch (a->kind) {
-    case NC_LIFE_ACTION_WRITE:
+    case NC_LIFECYCLE_ACTION_WRITE:
         rules_judge_write(r, &a->write, now_usec);
         break;
-    case NC_LIFE_ACTION_POD:
+    case NC_LIFECYCLE_ACTION_POD:
         rules_judge_pod(r, &a->pod, now_usec);
         break;
-    case NC_LIFE_ACTION_PODS_OPEN:
+    case NC_LIFECYCLE_ACTION_PODS_OPEN:
         if (r->is_open)
             rules_break(r, "opened-twice", "the pods are watched already");
         rules_open_pods(r, now_usec);
         break;
-    case NC_LIFE_ACTION_PODS_CLOSE:
+    case NC_LIFECYCLE_ACTION_PODS_CLOSE:
         if (!r->is_open)
             rules_break(r, "closed-twice", "the pods are not watched");
         rules_close_pods(r, now_usec);
         break;
-    case NC_LIFE_ACTION_REFRESH_NODE:
+    case NC_LIFECYCLE_ACTION_REFRESH_NODE:
         r->evaluated_usec = now_usec;
         judge_rate(r, &r->looks, &r->second_check_usec, 10, "looks", now_usec);
         break;
-    case NC_LIFE_ACTION_ANNOUNCE:
-        if (a->milestone == NC_LIFE_MILESTONE_BLOCKED)
+    case NC_LIFECYCLE_ACTION_ANNOUNCE:
+        if (a->milestone == NC_LIFECYCLE_MILESTONE_BLOCKED)
             judge_blocked(r, a->message, now_usec);
         break;
-    case NC_LIFE_ACTION_POD_NEWS:
+    case NC_LIFECYCLE_ACTION_POD_NEWS:
         break;
-    case NC_LIFE_ACTION_RELEASE_INHIBITOR:
+    case NC_LIFECYCLE_ACTION_RELEASE_INHIBITOR:
         judge_inhibitor(r, now_usec);
         break;
-    case NC_LIFE_ACTION_START_HOOK:
-    case NC_LIFE_ACTION_FOLLOW_HOOK:
-        rules_judge_hook(r, a->hook, a->kind == NC_LIFE_ACTION_FOLLOW_HOOK, now_usec);
+    case NC_LIFECYCLE_ACTION_START_HOOK:
+    case NC_LIFECYCLE_ACTION_FOLLOW_HOOK:
+        rules_judge_hook(r, a->hook, a->kind == NC_LIFECYCLE_ACTION_FOLLOW_HOOK, now_usec);
         break;
     }
 }
 
 /* A tick that did nothing must not request itself again, nor may there be many of them. */
-void rules_stepped(struct rules *r, const struct nc_life_event *e, size_t n_actions,
+void rules_stepped(struct rules *r, const struct nc_lifecycle_event *e, size_t n_actions,
                    uint64_t next_usec) {
-    if (e->kind != NC_LIFE_TICK || n_actions)
+    if (e->kind != NC_LIFECYCLE_TICK || n_actions)
         return;
     if (next_usec <= e->now_usec)
         rules_break(r, "busy-loop", "a tick did nothing and wants the next at once");

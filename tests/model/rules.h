@@ -73,7 +73,7 @@ struct rules {
     char broken[32]; /* the first rule that was broken; "" = none */
     char story[200]; /* how */
 
-    struct nc_life_rules config;
+    struct nc_lifecycle_rules config;
     int64_t clock_off_usec; /* by this it dates what it is shown; time itself goes on by itself */
     struct rules_memory memory;
     bool is_observed[_NC_SOURCE_MAX];
@@ -117,18 +117,18 @@ struct rules {
     uint64_t shutdown_usec;
 };
 
-void rules_init(struct rules *r, const struct nc_life_rules *config);
+void rules_init(struct rules *r, const struct nc_lifecycle_rules *config);
 /* The daemon starts again, remembering this. */
 void rules_restart(struct rules *r, const struct rules_memory *memory,
-                   const struct nc_life_rules *config, uint64_t now_usec);
+                   const struct nc_lifecycle_rules *config, uint64_t now_usec);
 
 /* A shutdown is being prepared, or is not any more: whatever anybody says on the bus. */
 void rules_shutdown(struct rules *r, bool is_on, uint64_t now_usec);
 
 /* Before the event is stepped; then each action of it; then what is wanted next. */
-void rules_event(struct rules *r, const struct nc_life_event *e);
-void rules_action(struct rules *r, const struct nc_life_action *a, uint64_t now_usec);
-void rules_stepped(struct rules *r, const struct nc_life_event *e, size_t n_actions,
+void rules_event(struct rules *r, const struct nc_lifecycle_event *e);
+void rules_action(struct rules *r, const struct nc_lifecycle_action *a, uint64_t now_usec);
+void rules_stepped(struct rules *r, const struct nc_lifecycle_event *e, size_t n_actions,
                    uint64_t next_usec);
 /* Time has passed; nothing was posted. */
 void rules_watch(struct rules *r, uint64_t now_usec);
@@ -174,14 +174,14 @@ void rules_judge_write(struct rules *r, const struct nc_node_write *w, uint64_t 
 void rules_judge_pod(struct rules *r, const struct nc_drain_action *a, uint64_t now_usec);
 void rules_open_pods(struct rules *r, uint64_t now_usec);
 void rules_close_pods(struct rules *r, uint64_t now_usec);
-void rules_take_pod_event(struct rules *r, const struct nc_life_event *e);
+void rules_take_pod_event(struct rules *r, const struct nc_lifecycle_event *e);
 void rules_forget_refusals(struct rules *r);
 void rules_watch_pods(struct rules *r, uint64_t now_usec);
 void rules_refresh(struct rules *r, uint64_t now_usec);
 /* Is this hook not waited for any longer? Strictly: may it be so, else must it. */
 bool rules_is_hook_over(const struct rules *r, enum nc_hook h, uint64_t now_usec, bool strictly);
 void rules_judge_hook(struct rules *r, enum nc_hook h, bool is_followed, uint64_t now_usec);
-void rules_take_hook_event(struct rules *r, const struct nc_life_event *e);
+void rules_take_hook_event(struct rules *r, const struct nc_lifecycle_event *e);
 void rules_watch_hooks(struct rules *r, uint64_t now_usec);
 bool rules_needs_time(const struct rules *r, uint64_t now_usec); /* a pod does, to be forced */
 bool rules_may_evict(const struct rules *r, uint64_t now_usec, bool strictly);

@@ -12,18 +12,18 @@ uint64_t scene_now;
 int64_t scene_clock_off;
 struct nc_node_view scene_node;
 
-void scene_post(struct nc_life_event e) {
+void scene_post(struct nc_lifecycle_event e) {
     e.now_usec = scene_now;
     e.clock_offset_usec = scene_clock_off;
     rules_event(&scene_judge, &e);
 }
 
-void scene_action(struct nc_life_action a) {
+void scene_action(struct nc_lifecycle_action a) {
     rules_action(&scene_judge, &a, scene_now);
 }
 
 void scene_begin(enum nc_drain_mode mode) {
-    struct nc_life_rules config = {
+    struct nc_lifecycle_rules config = {
         .drain = {.mode = mode, .margin_usec = 15 * SEC}, .max_in_flight = 2, .seed = 1};
 
     for (int s = 0; s < _NC_SOURCE_MAX; s++)
@@ -33,11 +33,11 @@ void scene_begin(enum nc_drain_mode mode) {
     rules_init(&scene_judge, &config);
     rules_restart(&scene_judge, NULL, &config, scene_now);
     scene_node = (struct nc_node_view){.exists = true, .is_complete = true, .uid = "node-1"};
-    scene_post((struct nc_life_event){.kind = NC_LIFE_START});
+    scene_post((struct nc_lifecycle_event){.kind = NC_LIFECYCLE_START});
 }
 
 void scene_show_node(void) {
-    scene_post((struct nc_life_event){.kind = NC_LIFE_NODE, .node = &scene_node});
+    scene_post((struct nc_lifecycle_event){.kind = NC_LIFECYCLE_NODE, .node = &scene_node});
 }
 
 void scene_observe(enum nc_source s, uint64_t in_sec) {
@@ -47,13 +47,13 @@ void scene_observe(enum nc_source s, uint64_t in_sec) {
 
     if (s == NC_SOURCE_SHUTDOWN)
         rules_shutdown(&scene_judge, true, scene_now);
-    scene_post((struct nc_life_event){.kind = NC_LIFE_NOTICE, .notice = &n, .source = s});
+    scene_post((struct nc_lifecycle_event){.kind = NC_LIFECYCLE_NOTICE, .notice = &n, .source = s});
 }
 
 void scene_clear(enum nc_source s) {
     if (s == NC_SOURCE_SHUTDOWN)
         rules_shutdown(&scene_judge, false, scene_now);
-    scene_post((struct nc_life_event){.kind = NC_LIFE_CLEARED, .source = s});
+    scene_post((struct nc_lifecycle_event){.kind = NC_LIFECYCLE_CLEARED, .source = s});
 }
 
 void scene_clear_all(void) {
@@ -77,11 +77,11 @@ struct nc_node_write scene_a_write(enum nc_node_write_kind kind) {
 }
 
 void scene_send_write(struct nc_node_write w) {
-    scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_WRITE, .write = w});
+    scene_action((struct nc_lifecycle_action){.kind = NC_LIFECYCLE_ACTION_WRITE, .write = w});
 }
 
 void scene_end_write(enum nc_write_outcome outcome) {
-    scene_post((struct nc_life_event){.kind = NC_LIFE_WRITTEN, .outcome = outcome});
+    scene_post((struct nc_lifecycle_event){.kind = NC_LIFECYCLE_WRITTEN, .outcome = outcome});
 }
 
 void scene_signalled(void) {
@@ -106,7 +106,7 @@ void scene_show_pod(unsigned i, struct nc_pod p) {
     p.uid = uid;
     if (!p.grace_sec)
         p.grace_sec = 30;
-    scene_post((struct nc_life_event){.kind = NC_LIFE_POD, .pod = &p});
+    scene_post((struct nc_lifecycle_event){.kind = NC_LIFECYCLE_POD, .pod = &p});
 }
 
 void scene_add_pod(unsigned i, struct nc_pod p) {
@@ -115,7 +115,7 @@ void scene_add_pod(unsigned i, struct nc_pod p) {
 }
 
 void scene_sync_pods(void) {
-    scene_post((struct nc_life_event){.kind = NC_LIFE_PODS_SYNCED});
+    scene_post((struct nc_lifecycle_event){.kind = NC_LIFECYCLE_PODS_SYNCED});
 }
 
 /* Two pods, cordoned, listed: evictions may begin. T is 105 s ahead, or there is none. */
@@ -125,7 +125,7 @@ void scene_set(enum nc_drain_mode mode, enum nc_source s, uint64_t in_sec) {
     scene_observe(s, in_sec);
     scene_signalled();
     scene_cordoned();
-    scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_PODS_OPEN});
+    scene_action((struct nc_lifecycle_action){.kind = NC_LIFECYCLE_ACTION_PODS_OPEN});
     scene_show_pod(0, (struct nc_pod){0});
     scene_show_pod(1, (struct nc_pod){0});
     scene_sync_pods();
@@ -140,8 +140,8 @@ void scene_request(enum nc_drain_verb verb, unsigned i, uint64_t grace_sec) {
     struct nc_pod p = {.uid = uid};
 
     snprintf(uid, sizeof(uid), "uid-%02u", i);
-    scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_POD,
-                                         .pod = {.verb = verb, .pod = &p, .grace_sec = grace_sec}});
+    scene_action((struct nc_lifecycle_action){
+        .kind = NC_LIFECYCLE_ACTION_POD, .pod = {.verb = verb, .pod = &p, .grace_sec = grace_sec}});
 }
 
 void scene_evict(unsigned i) {
@@ -153,8 +153,8 @@ void scene_answer(enum nc_drain_verb verb, unsigned i, enum nc_pod_answer_kind k
     char uid[16];
 
     snprintf(uid, sizeof(uid), "uid-%02u", i);
-    scene_post(
-        (struct nc_life_event){.kind = NC_LIFE_POD_ANSWER, .uid = uid, .verb = verb, .answer = &a});
+    scene_post((struct nc_lifecycle_event){
+        .kind = NC_LIFECYCLE_POD_ANSWER, .uid = uid, .verb = verb, .answer = &a});
 }
 
 void scene_evicted(unsigned i) {
@@ -168,7 +168,7 @@ void scene_gone(unsigned i) {
     char uid[16];
 
     snprintf(uid, sizeof(uid), "uid-%02u", i);
-    scene_post((struct nc_life_event){.kind = NC_LIFE_POD_GONE, .uid = uid});
+    scene_post((struct nc_lifecycle_event){.kind = NC_LIFECYCLE_POD_GONE, .uid = uid});
 }
 
 void scene_wait_sec(uint64_t sec) {
@@ -182,5 +182,5 @@ void scene_marked(unsigned i) {
 
 void scene_correct_clock(int64_t by_sec) {
     scene_clock_off += by_sec * (int64_t)SEC;
-    scene_post((struct nc_life_event){.kind = NC_LIFE_TICK});
+    scene_post((struct nc_lifecycle_event){.kind = NC_LIFECYCLE_TICK});
 }

@@ -15,8 +15,8 @@ extern uint64_t scene_now;
 extern int64_t scene_clock_off; /* of what is dated from now on */
 extern struct nc_node_view scene_node;
 
-void scene_post(struct nc_life_event e);
-void scene_action(struct nc_life_action a);
+void scene_post(struct nc_lifecycle_event e);
+void scene_action(struct nc_lifecycle_action a);
 void scene_begin(enum nc_drain_mode mode);
 void scene_show_node(void);
 /* A notice whose deadline is so far ahead; 0 = none. */

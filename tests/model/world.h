@@ -142,8 +142,8 @@ struct world {
     uint64_t latency_usec;
 
     int64_t clock_off_usec; /* so far the daemon takes EC2's clock to be ahead of what it is */
-    struct nc_life *life;
-    struct nc_life_rules config;
+    struct nc_lifecycle *life;
+    struct nc_lifecycle_rules config;
     struct nc_node_view view; /* what the daemon holds of its Node */
     struct nc_hint shutdown;  /* what the daemon holds of logind's property */
     unsigned property_number, property_failures;
@@ -177,7 +177,7 @@ void world_correct_clock(struct world *w, unsigned n);
 struct thing_due *world_plan(struct world *w, uint64_t at_usec, enum thing kind, unsigned a,
                              unsigned b);
 bool world_next(struct world *w, struct thing_due *ret);
-const struct nc_life_rules *world_random_rules(struct world *w);
+const struct nc_lifecycle_rules *world_random_rules(struct world *w);
 
 /* birth.c */
 void world_populate(struct world *w);
@@ -206,8 +206,8 @@ void host_property(struct world *w, unsigned number, unsigned value);
 
 /* host.c, host-send.c, host-life.c: the daemon's process */
 void host_happen(struct world *w, struct thing_due *due);
-void host_post(struct world *w, struct nc_life_event *e);
-void host_carry_out(struct world *w, const struct nc_life_action *a);
+void host_post(struct world *w, struct nc_lifecycle_event *e);
+void host_carry_out(struct world *w, const struct nc_lifecycle_action *a);
 void host_look(struct world *w);
 void host_start(struct world *w, bool is_same_boot);
 void host_kill(struct world *w, bool is_reboot, uint64_t away_usec);

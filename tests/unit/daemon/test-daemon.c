@@ -23,13 +23,13 @@
 
 static struct {
     struct nc_buf trace;
-    enum nc_life_phase phase;
+    enum nc_lifecycle_phase phase;
     bool is_active;
     uint64_t next_in_usec; /* UINT64_MAX: no tick */
     unsigned steps;
     uint64_t last_usec;
-    int64_t clock_offset_usec;            /* of the last step */
-    const enum nc_life_action_kind *asks; /* what the next step requests */
+    int64_t clock_offset_usec;                 /* of the last step */
+    const enum nc_lifecycle_action_kind *asks; /* what the next step requests */
     size_t n_asks;
     int64_t set_by_usec; /* the machine's clock */
     struct nc_imds_stats stats;
@@ -46,7 +46,7 @@ static void say(const char *format, ...) {
     (void)nc_buf_printf(&script.trace, "%s%s", script.trace.len ? " " : "", text);
 }
 
-static const char *kind_name(enum nc_life_event_kind kind) {
+static const char *kind_name(enum nc_lifecycle_event_kind kind) {
     static const char *const names[] = {"START",   "RULES",  "NOTICE",         "CLEARED",  "NODE",
                                         "GONE",    "POD",    "POD_UNREADABLE", "POD_GONE", "SYNCED",
                                         "WRITTEN", "ANSWER", "HOOK",           "TICK"};
@@ -54,11 +54,12 @@ static const char *kind_name(enum nc_life_event_kind kind) {
     return names[kind];
 }
 
-struct nc_life {
+struct nc_lifecycle {
     int unused;
 };
 
-void nc_life_step(struct nc_life *l, const struct nc_life_event *e, struct nc_life_actions *out) {
+void nc_lifecycle_step(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,
+                       struct nc_lifecycle_actions *out) {
     (void)l;
     say("%s%s%s", kind_name(e->kind), e->uid ? ":" : "", e->uid ? e->uid : "");
     if (e->node)
@@ -71,43 +72,44 @@ void nc_life_step(struct nc_life *l, const struct nc_life_event *e, struct nc_li
     script.last_usec = e->now_usec;
     script.clock_offset_usec = e->clock_offset_usec;
     script.steps++;
-    script.is_active |= e->kind == NC_LIFE_NOTICE;
+    script.is_active |= e->kind == NC_LIFECYCLE_NOTICE;
     for (size_t i = 0; i < script.n_asks; i++)
         nc_append(&out->v, &out->n)->kind = script.asks[i];
     script.n_asks = 0;
 }
 
-uint64_t nc_life_next(const struct nc_life *l, uint64_t now_usec) {
+uint64_t nc_lifecycle_next(const struct nc_lifecycle *l, uint64_t now_usec) {
     (void)l;
     return script.next_in_usec == UINT64_MAX ? UINT64_MAX : now_usec + script.next_in_usec;
 }
 
-void nc_life_get_view(const struct nc_life *l, uint64_t now_usec, struct nc_life_view *ret) {
+void nc_lifecycle_get_view(const struct nc_lifecycle *l, uint64_t now_usec,
+                           struct nc_lifecycle_view *ret) {
     (void)l;
     (void)now_usec;
-    *ret = (struct nc_life_view){.phase = script.phase, .leading = script.is_active ? 0 : -1};
+    *ret = (struct nc_lifecycle_view){.phase = script.phase, .leading = script.is_active ? 0 : -1};
     ret->is_active[NC_SOURCE_SPOT] = script.is_active;
 }
 
-const struct nc_notice *nc_life_notice(const struct nc_life *l, enum nc_source s) {
+const struct nc_notice *nc_lifecycle_notice(const struct nc_lifecycle *l, enum nc_source s) {
     static const struct nc_notice spot = {.source = NC_SOURCE_SPOT};
 
     (void)l;
     return script.is_active && s == NC_SOURCE_SPOT ? &spot : NULL;
 }
 
-const char *nc_life_phase_name(enum nc_life_phase p) {
-    return p == NC_LIFE_IDLE ? "idle" : "busy";
+const char *nc_lifecycle_phase_name(enum nc_lifecycle_phase p) {
+    return p == NC_LIFECYCLE_IDLE ? "idle" : "busy";
 }
 
-struct nc_life *nc_life_free(struct nc_life *l) {
+struct nc_lifecycle *nc_lifecycle_free(struct nc_lifecycle *l) {
     free(l);
     return NULL;
 }
 
-void nc_life_actions_done(struct nc_life_actions *a) {
+void nc_lifecycle_actions_done(struct nc_lifecycle_actions *a) {
     free(a->v);
-    *a = (struct nc_life_actions){0};
+    *a = (struct nc_lifecycle_actions){0};
 }
 
 /* --- the clocks */
@@ -124,7 +126,7 @@ void __wrap_nc_imds_get_stats(const struct nc_imds *i, struct nc_imds_stats *ret
     *ret = script.stats;
 }
 
-const struct nc_drain *nc_life_drain(const struct nc_life *l) {
+const struct nc_drain *nc_lifecycle_drain(const struct nc_lifecycle *l) {
     (void)l;
     return NULL;
 }
@@ -132,7 +134,7 @@ const struct nc_drain *nc_life_drain(const struct nc_life *l) {
 /* --- those who carry out */
 
 void nc_own_node_write(struct nc_daemon *d, const struct nc_node_write *w) {
-    struct nc_life_event e = {.kind = NC_LIFE_WRITTEN, .outcome = NC_WRITE_UNAVAILABLE};
+    struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_WRITTEN, .outcome = NC_WRITE_UNAVAILABLE};
 
     (void)w;
     say("[write");
@@ -143,7 +145,7 @@ void nc_own_node_write(struct nc_daemon *d, const struct nc_node_write *w) {
 void nc_pod_evictor_send(struct nc_daemon *d, const struct nc_drain_action *a) {
     char uid[] = "pod-1";
     struct nc_pod_answer answer = {.kind = NC_ANSWER_UNAVAILABLE};
-    struct nc_life_event e = {.kind = NC_LIFE_POD_ANSWER, .uid = uid, .answer = &answer};
+    struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_POD_ANSWER, .uid = uid, .answer = &answer};
 
     (void)a;
     say("[pod");
@@ -176,7 +178,7 @@ void nc_own_node_refresh(struct nc_daemon *d) {
     say("[look]");
 }
 
-void nc_daemon_announce(struct nc_daemon *d, const struct nc_life_action *a) {
+void nc_daemon_announce(struct nc_daemon *d, const struct nc_lifecycle_action *a) {
     (void)d;
     (void)a;
 }
@@ -223,7 +225,7 @@ static int set_up(void **state) {
     script.next_in_usec = UINT64_MAX;
     assert_int_equal(sd_event_new(&w->app.event), 0);
     w->d = (struct nc_daemon){.app = &w->app, .steps.timer_usec = UINT64_MAX};
-    w->d.life = nc_calloc(1, sizeof(struct nc_life));
+    w->d.life = nc_calloc(1, sizeof(struct nc_lifecycle));
     *state = w;
     return 0;
 }
@@ -238,13 +240,13 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static void asks(const enum nc_life_action_kind *kinds, size_t n) {
+static void asks(const enum nc_lifecycle_action_kind *kinds, size_t n) {
     script.asks = kinds;
     script.n_asks = n;
 }
 
-static void post(struct world *w, enum nc_life_event_kind kind) {
-    struct nc_life_event e = {.kind = kind};
+static void post(struct world *w, enum nc_lifecycle_event_kind kind) {
+    struct nc_lifecycle_event e = {.kind = kind};
 
     nc_daemon_post(&w->d, &e);
 }
@@ -252,12 +254,12 @@ static void post(struct world *w, enum nc_life_event_kind kind) {
 /* An action that ends at once posts its result while the step is still carried out: that waits
  * until the rest of the actions is done, and has copies of what it pointed at. */
 static void test_posts_inside_of_a_post_wait(void **state) {
-    static const enum nc_life_action_kind kinds[] = {NC_LIFE_ACTION_WRITE, NC_LIFE_ACTION_POD,
-                                                     NC_LIFE_ACTION_REFRESH_NODE};
+    static const enum nc_lifecycle_action_kind kinds[] = {
+        NC_LIFECYCLE_ACTION_WRITE, NC_LIFECYCLE_ACTION_POD, NC_LIFECYCLE_ACTION_REFRESH_NODE};
     struct world *w = *state;
 
     asks(kinds, NC_ARRAY_SIZE(kinds));
-    post(w, NC_LIFE_TICK);
+    post(w, NC_LIFECYCLE_TICK);
     assert_string_equal(script.trace.data, "TICK [write ] [pod ] [look] WRITTEN ANSWER:pod-1 more");
     assert_null(w->d.steps.queue);
     assert_false(w->d.steps.is_stepping);
@@ -268,12 +270,12 @@ static void test_queued_copies(void **state) {
     struct world *w = *state;
     struct nc_notice notice = {.source = NC_SOURCE_SPOT, .id = "spot-1"};
     struct nc_node_view node = {.exists = true, .uid = "node-1"};
-    struct nc_life_rules rules = {.max_in_flight = 7};
+    struct nc_lifecycle_rules rules = {.max_in_flight = 7};
     struct nc_pod pod = {.uid = nc_strdup("p"), .name = nc_strdup("n")};
-    struct nc_life_event events[] = {{.kind = NC_LIFE_NOTICE, .notice = &notice},
-                                     {.kind = NC_LIFE_NODE, .node = &node},
-                                     {.kind = NC_LIFE_RULES, .rules = &rules},
-                                     {.kind = NC_LIFE_POD, .pod = &pod}};
+    struct nc_lifecycle_event events[] = {{.kind = NC_LIFECYCLE_NOTICE, .notice = &notice},
+                                          {.kind = NC_LIFECYCLE_NODE, .node = &node},
+                                          {.kind = NC_LIFECYCLE_RULES, .rules = &rules},
+                                          {.kind = NC_LIFECYCLE_POD, .pod = &pod}};
 
     w->d.steps.is_stepping = true;
     for (size_t i = 0; i < NC_ARRAY_SIZE(events); i++)
@@ -283,7 +285,7 @@ static void test_queued_copies(void **state) {
     memset(&notice, 'x', sizeof(notice));
     memset(&node, 'x', sizeof(node));
     memset(&rules, 'x', sizeof(rules));
-    post(w, NC_LIFE_TICK);
+    post(w, NC_LIFECYCLE_TICK);
     assert_string_equal(script.trace.data, "TICK NOTICE id=spot-1 NODE node=node-1 "
                                            "RULES POD more");
 }
@@ -292,13 +294,13 @@ static void test_queued_copies(void **state) {
 static void test_done_with_a_queue(void **state) {
     struct world *w = *state;
     struct nc_pod pod = {.uid = nc_strdup("p")};
-    struct nc_life_event e = {.kind = NC_LIFE_POD, .pod = &pod, .uid = "p"};
+    struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_POD, .pod = &pod, .uid = "p"};
 
     w->d.steps.is_stepping = true;
     nc_daemon_post(&w->d, &e);
     nc_daemon_done(&w->d);
     assert_null(w->d.steps.queue);
-    post(w, NC_LIFE_TICK); /* there is no life any more */
+    post(w, NC_LIFECYCLE_TICK); /* there is no life any more */
     assert_int_equal(script.steps, 0);
 }
 
@@ -306,7 +308,7 @@ static void test_timer_ticks(void **state) {
     struct world *w = *state;
 
     script.next_in_usec = 20000;
-    post(w, NC_LIFE_START);
+    post(w, NC_LIFECYCLE_START);
     script.next_in_usec = UINT64_MAX;
     while (script.steps < 2)
         assert_true(sd_event_run(w->app.event, 5 * SECOND) > 0);
@@ -319,16 +321,16 @@ static void test_timer_is_set_earlier_and_off(void **state) {
     struct world *w = *state;
 
     script.next_in_usec = 3600 * SECOND;
-    post(w, NC_LIFE_START);
+    post(w, NC_LIFECYCLE_START);
     script.next_in_usec = 1000;
-    post(w, NC_LIFE_NODE_GONE);
+    post(w, NC_LIFECYCLE_NODE_GONE);
     script.next_in_usec = UINT64_MAX;
     while (script.steps < 3)
         assert_true(sd_event_run(w->app.event, 5 * SECOND) > 0);
     script.next_in_usec = 30000;
-    post(w, NC_LIFE_NODE_GONE);
+    post(w, NC_LIFECYCLE_NODE_GONE);
     script.next_in_usec = UINT64_MAX;
-    post(w, NC_LIFE_NODE_GONE);
+    post(w, NC_LIFECYCLE_NODE_GONE);
     assert_int_equal(sd_event_run(w->app.event, 100000), 0);
     assert_int_equal(script.steps, 5);
 }
@@ -338,8 +340,8 @@ static void test_history(void **state) {
     const struct nc_value *first;
 
     for (unsigned i = 0; i < 100; i++) {
-        script.phase = i % 2 ? NC_LIFE_IDLE : NC_LIFE_EVICTING;
-        post(w, NC_LIFE_TICK);
+        script.phase = i % 2 ? NC_LIFECYCLE_IDLE : NC_LIFECYCLE_EVICTING;
+        post(w, NC_LIFECYCLE_TICK);
     }
     assert_int_equal(w->d.history->n, 64);
     first = w->d.history->items[0];
@@ -364,7 +366,7 @@ static void test_nothing_new_is_no_news(void **state) {
     nc_daemon_post_cleared(&w->d, NC_SOURCE_SPOT);
     assert_false(w->d.is_state_due);
     assert_false(w->d.is_status_due);
-    post(w, NC_LIFE_TICK);
+    post(w, NC_LIFECYCLE_TICK);
     assert_true(w->d.is_state_due);
     assert_true(w->d.is_status_due);
 }
@@ -375,8 +377,8 @@ static void test_pods_of_one_turn(void **state) {
 
     for (size_t turn = 0; turn < 2; turn++) {
         nc_buf_clear(&script.trace);
-        post(w, NC_LIFE_POD_GONE);
-        post(w, NC_LIFE_POD_GONE);
+        post(w, NC_LIFECYCLE_POD_GONE);
+        post(w, NC_LIFECYCLE_POD_GONE);
         assert_true(sd_event_run(w->app.event, 5 * SECOND) > 0);
         assert_string_equal(script.trace.data, "POD_GONE more POD_GONE more TICK");
         assert_int_equal(sd_event_run(w->app.event, 1000), 0);
@@ -392,13 +394,13 @@ static void test_clock_is_known_better(void **state) {
     int64_t offset_usec;
 
     w->d.counters.skew_usec = 900000;
-    post(w, NC_LIFE_TICK);
+    post(w, NC_LIFECYCLE_TICK);
     offset_usec = script.clock_offset_usec;
     w->d.counters.skew_usec = 850000;
-    post(w, NC_LIFE_TICK); /* nc_life_step asserts that time does not run back */
+    post(w, NC_LIFECYCLE_TICK); /* nc_lifecycle_step asserts that time does not run back */
     assert_int_equal(script.clock_offset_usec, offset_usec);
     w->d.counters.skew_usec = 0;
-    post(w, NC_LIFE_TICK);
+    post(w, NC_LIFECYCLE_TICK);
     assert_in_range(offset_usec - script.clock_offset_usec, 800000, 1000000);
     assert_int_equal(script.steps, 3);
 }
@@ -414,11 +416,11 @@ static void test_a_clock_that_is_set(void **state) {
     script.stats = (struct nc_imds_stats){.has_skew = true,
                                           .skew_usec = (int64_t)ahead_usec,
                                           .boot_usec = nc_now_usec() + ahead_usec - nc_boot_usec()};
-    post(w, NC_LIFE_TICK);
+    post(w, NC_LIFECYCLE_TICK);
     for (size_t i = 0; i < NC_ARRAY_SIZE(by_sec); i++) {
         const uint64_t before_usec = script.last_usec;
         script.set_by_usec = by_sec[i] * (int64_t)SECOND;
-        post(w, NC_LIFE_TICK); /* nc_life_step asserts that time does not run back */
+        post(w, NC_LIFECYCLE_TICK); /* nc_lifecycle_step asserts that time does not run back */
         assert_in_range(script.last_usec - before_usec, 0, 10 * SECOND);
         assert_in_range(nc_daemon_now(&w->d) - script.last_usec
                             - (uint64_t)script.clock_offset_usec,

@@ -118,12 +118,12 @@ int nc_node_send(struct nc_kube *k, const struct nc_node_call *c, struct nc_kube
 
 /* --- in the place of the daemon */
 
-const struct nc_notice *nc_life_notice(const struct nc_life *l, enum nc_source s) {
+const struct nc_notice *nc_lifecycle_notice(const struct nc_lifecycle *l, enum nc_source s) {
     (void)l;
     return script.is_active[s] ? &script.notices[s] : NULL;
 }
 
-bool nc_life_is_orphaned(const struct nc_life *l) {
+bool nc_lifecycle_is_orphaned(const struct nc_lifecycle *l) {
     (void)l;
     return false;
 }
@@ -138,14 +138,14 @@ uint64_t nc_daemon_now(const struct nc_daemon *d) {
     return script.now_usec;
 }
 
-void nc_daemon_post(struct nc_daemon *d, struct nc_life_event *e) {
+void nc_daemon_post(struct nc_daemon *d, struct nc_lifecycle_event *e) {
     (void)d;
-    if (e->kind == NC_LIFE_NODE)
+    if (e->kind == NC_LIFECYCLE_NODE)
         say("NODE%s%s", e->node->is_complete ? "(whole)" : "",
             e->node->has_cordon_record ? "+cordon" : "");
-    else if (e->kind == NC_LIFE_NODE_GONE)
+    else if (e->kind == NC_LIFECYCLE_NODE_GONE)
         say("GONE");
-    else if (e->kind == NC_LIFE_WRITTEN)
+    else if (e->kind == NC_LIFECYCLE_WRITTEN)
         say("%s", e->outcome == NC_WRITTEN             ? "WRITTEN"
                   : e->outcome == NC_WRITE_UNAVAILABLE ? "AWAY"
                                                        : "REFUSED");

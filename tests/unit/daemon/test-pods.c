@@ -162,9 +162,9 @@ void nc_own_node_refresh(struct nc_daemon *d) {
     say("look");
 }
 
-void nc_daemon_post(struct nc_daemon *d, struct nc_life_event *e) {
+void nc_daemon_post(struct nc_daemon *d, struct nc_lifecycle_event *e) {
     (void)d;
-    assert_int_equal(e->kind, NC_LIFE_POD_ANSWER);
+    assert_int_equal(e->kind, NC_LIFECYCLE_POD_ANSWER);
     say("%s:%s", nc_pod_answer_name(e->answer->kind), e->uid);
 }
 

@@ -32,15 +32,15 @@ struct world {
 static void born(struct world *w, const char *boot_id) {
     w->d = (struct nc_daemon){.app = &w->app, .boot_id = nc_strdup(boot_id)};
     w->d.node_name = nc_strdup("node-1");
-    w->d.rules = (struct nc_life_rules){
+    w->d.rules = (struct nc_lifecycle_rules){
         .drain = {.policy[NC_SOURCE_SPOT] = NC_POLICY_DRAIN, .mode = NC_DRAIN_AUTO},
         .max_in_flight = NC_DRAIN_MAX_IN_FLIGHT,
         .seed = 1};
-    w->d.life = nc_life_new(&w->d.rules);
+    w->d.life = nc_lifecycle_new(&w->d.rules);
 }
 
 static void died(struct world *w) {
-    w->d.life = nc_life_free(w->d.life);
+    w->d.life = nc_lifecycle_free(w->d.life);
     free(w->d.boot_id);
     free(w->d.node_name);
     free(w->d.state.saved);
@@ -79,20 +79,21 @@ static int tear_down(void **state) {
 
 static void notice(struct world *w, enum nc_source source, enum nc_policy policy) {
     struct nc_notice n = {.source = source, .policy = policy};
-    struct nc_life_event start = {.kind = NC_LIFE_START, .now_usec = NOW, .rules = &w->d.rules};
-    struct nc_life_event e = {.kind = NC_LIFE_NOTICE, .now_usec = NOW, .notice = &n};
-    struct nc_life_actions actions = {0};
+    struct nc_lifecycle_event start = {
+        .kind = NC_LIFECYCLE_START, .now_usec = NOW, .rules = &w->d.rules};
+    struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_NOTICE, .now_usec = NOW, .notice = &n};
+    struct nc_lifecycle_actions actions = {0};
 
     (void)snprintf(n.id, sizeof(n.id), "%s-1", nc_source_name(source));
-    nc_life_step(w->d.life, &start, &actions);
-    nc_life_step(w->d.life, &e, &actions);
-    nc_life_actions_done(&actions);
+    nc_lifecycle_step(w->d.life, &start, &actions);
+    nc_lifecycle_step(w->d.life, &e, &actions);
+    nc_lifecycle_actions_done(&actions);
 }
 
 static bool is_active(const struct world *w, enum nc_source source) {
-    struct nc_life_view view;
+    struct nc_lifecycle_view view;
 
-    nc_life_get_view(w->d.life, NOW, &view);
+    nc_lifecycle_get_view(w->d.life, NOW, &view);
     return view.is_active[source];
 }
 

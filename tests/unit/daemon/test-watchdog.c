@@ -27,7 +27,7 @@ static struct {
     unsigned armed;
 } script;
 
-uint64_t nc_life_next(const struct nc_life *l, uint64_t now_usec) {
+uint64_t nc_lifecycle_next(const struct nc_lifecycle *l, uint64_t now_usec) {
     (void)l;
     return script.late_usec ? now_usec - script.late_usec : UINT64_MAX;
 }

@@ -89,46 +89,46 @@ static void handle_write(struct life_world *w, struct nc_node_write *n) {
     *n = (struct nc_node_write){0};
 }
 
-void life_step(struct life_world *w, struct nc_life_event *e) {
-    struct nc_life_actions out = {0};
+void life_step(struct life_world *w, struct nc_lifecycle_event *e) {
+    struct nc_lifecycle_actions out = {0};
 
     e->now_usec = w->now_usec;
     e->clock_offset_usec = w->clock_offset_usec;
     e->more = w->more;
-    nc_life_step(w->life, e, &out);
+    nc_lifecycle_step(w->life, e, &out);
     for (size_t i = 0; i < out.n; i++) {
-        struct nc_life_action *a = &out.v[i];
+        struct nc_lifecycle_action *a = &out.v[i];
         switch (a->kind) {
-        case NC_LIFE_ACTION_WRITE:
+        case NC_LIFECYCLE_ACTION_WRITE:
             handle_write(w, &a->write);
             break;
-        case NC_LIFE_ACTION_POD:
+        case NC_LIFECYCLE_ACTION_POD:
             say_pod(w, &a->pod);
             break;
-        case NC_LIFE_ACTION_PODS_OPEN:
+        case NC_LIFECYCLE_ACTION_PODS_OPEN:
             life_request_text(w, "OPEN");
             break;
-        case NC_LIFE_ACTION_PODS_CLOSE:
+        case NC_LIFECYCLE_ACTION_PODS_CLOSE:
             life_request_text(w, "CLOSE");
             break;
-        case NC_LIFE_ACTION_REFRESH_NODE:
+        case NC_LIFECYCLE_ACTION_REFRESH_NODE:
             life_request_text(w, "LOOK");
             break;
-        case NC_LIFE_ACTION_POD_NEWS:
+        case NC_LIFECYCLE_ACTION_POD_NEWS:
             (void)nc_buf_printf(&w->news, "%s%s", w->news.len ? "; " : "", a->news.message);
             break;
-        case NC_LIFE_ACTION_RELEASE_INHIBITOR:
+        case NC_LIFECYCLE_ACTION_RELEASE_INHIBITOR:
             life_request_text(w, "LET GO");
             break;
-        case NC_LIFE_ACTION_START_HOOK:
-        case NC_LIFE_ACTION_FOLLOW_HOOK: {
+        case NC_LIFECYCLE_ACTION_START_HOOK:
+        case NC_LIFECYCLE_ACTION_FOLLOW_HOOK: {
             nc_auto_free char *hook =
-                nc_asprintf("%s %s", a->kind == NC_LIFE_ACTION_START_HOOK ? "START" : "FOLLOW",
+                nc_asprintf("%s %s", a->kind == NC_LIFECYCLE_ACTION_START_HOOK ? "START" : "FOLLOW",
                             nc_hook_name(a->hook));
             life_request_text(w, hook);
             break;
         }
-        case NC_LIFE_ACTION_ANNOUNCE: {
+        case NC_LIFECYCLE_ACTION_ANNOUNCE: {
             nc_auto_free char *text = nc_asprintf("SAY %s", a->reason);
             life_request_text(w, text);
             (void)snprintf(w->last_message, sizeof(w->last_message), "%s", a->message);
@@ -136,6 +136,6 @@ void life_step(struct life_world *w, struct nc_life_event *e) {
         }
         }
     }
-    nc_life_actions_done(&out);
-    assert_true(w->more || nc_life_next(w->life, w->now_usec) > w->now_usec);
+    nc_lifecycle_actions_done(&out);
+    assert_true(w->more || nc_lifecycle_next(w->life, w->now_usec) > w->now_usec);
 }

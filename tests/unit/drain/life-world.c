@@ -7,23 +7,23 @@
 
 void life_world_init(struct life_world *w) {
     *w = (struct life_world){.now_usec = LIFE_EPOCH_USEC};
-    w->rules = (struct nc_life_rules){
+    w->rules = (struct nc_lifecycle_rules){
         .drain = {.mode = NC_DRAIN_AUTO, .margin_usec = 15000000}, .max_in_flight = 100, .seed = 7};
     for (size_t s = 0; s < _NC_SOURCE_MAX; s++)
         w->rules.drain.policy[s] = s == NC_SOURCE_REBALANCE ? NC_POLICY_REPORT : NC_POLICY_DRAIN;
     (void)snprintf(w->server.uid, sizeof(w->server.uid), "u1");
-    w->life = nc_life_new(&w->rules);
+    w->life = nc_lifecycle_new(&w->rules);
 }
 
 void life_world_done(struct life_world *w) {
     nc_node_write_done(&w->write.w);
-    nc_life_free(w->life);
+    nc_lifecycle_free(w->life);
     nc_buf_done(&w->trace);
     nc_buf_done(&w->news);
 }
 
-static void step_kind(struct life_world *w, enum nc_life_event_kind kind) {
-    struct nc_life_event e = {.kind = kind};
+static void step_kind(struct life_world *w, enum nc_lifecycle_event_kind kind) {
+    struct nc_lifecycle_event e = {.kind = kind};
 
     life_step(w, &e);
 }
@@ -42,7 +42,7 @@ static uint64_t seconds_at(const char *text) {
 
 static void do_notice(struct life_world *w, char *rest) {
     struct nc_notice n = {.policy = NC_POLICY_DRAIN};
-    struct nc_life_event e = {.kind = NC_LIFE_NOTICE, .notice = &n};
+    struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_NOTICE, .notice = &n};
     char *save = NULL;
     const char *name = strtok_r(rest, " ", &save);
 
@@ -65,12 +65,12 @@ static void do_notice(struct life_world *w, char *rest) {
             assert_string_equal(word, "drain");
     }
     if (nc_sources[n.source].has_time_left)
-        n.deadline_usec = nc_life_shift(n.deadline_usec, w->clock_offset_usec);
+        n.deadline_usec = nc_lifecycle_shift(n.deadline_usec, w->clock_offset_usec);
     life_step(w, &e);
 }
 
 static void do_clear(struct life_world *w, char *rest) {
-    struct nc_life_event e = {.kind = NC_LIFE_CLEARED};
+    struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_CLEARED};
 
     for (int s = 0; s < _NC_SOURCE_MAX; s++)
         if (nc_streq(rest, "all") || nc_streq(rest, nc_source_name((enum nc_source)s))) {
@@ -118,7 +118,7 @@ static void set_flags(struct life_world *w, char *rest) {
 
 static void show_node(struct life_world *w, bool is_complete) {
     struct nc_node_view v = w->server;
-    struct nc_life_event e = {.kind = NC_LIFE_NODE, .node = &v};
+    struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_NODE, .node = &v};
 
     w->server.exists = v.exists = true;
     v.is_complete = is_complete;
@@ -142,11 +142,11 @@ static void do_meta(struct life_world *w, char *rest) {
 static void do_gone(struct life_world *w, char *rest) {
     (void)rest;
     w->server = (struct nc_node_view){.uid = "u1"};
-    step_kind(w, NC_LIFE_NODE_GONE);
+    step_kind(w, NC_LIFECYCLE_NODE_GONE);
 }
 
 static void do_accepted(struct life_world *w, char *rest) {
-    struct nc_life_event e = {.kind = NC_LIFE_NODE_GONE, .is_anothers = true};
+    struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_NODE_GONE, .is_anothers = true};
 
     (void)rest;
     life_step(w, &e);
@@ -156,7 +156,7 @@ enum shown { AS_IT_IS, LEAVING, STARTED, FIRST };
 
 static void show_pod(struct life_world *w, char *word, enum shown how) {
     struct nc_pod pod = {.has_started = how == STARTED, .is_replacement_first = how == FIRST};
-    struct nc_life_event e = {.kind = NC_LIFE_POD, .pod = &pod};
+    struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_POD, .pod = &pod};
     char *colon = strchr(word, ':');
 
     if (colon) {
@@ -170,7 +170,7 @@ static void show_pod(struct life_world *w, char *word, enum shown how) {
     pod.has_controller = true;
     if (how == LEAVING) {
         pod.deletion_usec =
-            nc_life_shift(w->now_usec + pod.grace_sec * 1000000, w->clock_offset_usec);
+            nc_lifecycle_shift(w->now_usec + pod.grace_sec * 1000000, w->clock_offset_usec);
         pod.deletion_grace_sec = pod.grace_sec;
     }
     life_step(w, &e);
@@ -200,11 +200,11 @@ static void do_first(struct life_world *w, char *rest) {
 
 static void do_unreadable(struct life_world *w, char *rest) {
     (void)rest;
-    step_kind(w, NC_LIFE_POD_UNREADABLE);
+    step_kind(w, NC_LIFECYCLE_POD_UNREADABLE);
 }
 
 static void do_lost(struct life_world *w, char *rest) {
-    struct nc_life_event e = {.kind = NC_LIFE_POD_GONE};
+    struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_POD_GONE};
     char *save = NULL;
 
     for (char *word = strtok_r(rest, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
@@ -232,8 +232,8 @@ static void apply_write(struct life_world *w) {
 }
 
 static void end_write(struct life_world *w, enum nc_write_outcome outcome, uint64_t after_usec) {
-    struct nc_life_event e = {
-        .kind = NC_LIFE_WRITTEN, .outcome = outcome, .retry_after_usec = after_usec};
+    struct nc_lifecycle_event e = {
+        .kind = NC_LIFECYCLE_WRITTEN, .outcome = outcome, .retry_after_usec = after_usec};
 
     w->write.is_in_flight = false;
     life_step(w, &e);
@@ -274,8 +274,8 @@ static void do_away(struct life_world *w, char *rest) {
 static void answer_of(struct life_world *w, const char *name, enum nc_pod_answer_kind kind,
                       const char *budget) {
     struct nc_pod_answer a = {.kind = kind, .message = "'needs 3'"};
-    struct nc_life_event e = {
-        .kind = NC_LIFE_POD_ANSWER, .uid = name, .answer = &a, .verb = NC_DRAIN_EVICT};
+    struct nc_lifecycle_event e = {
+        .kind = NC_LIFECYCLE_POD_ANSWER, .uid = name, .answer = &a, .verb = NC_DRAIN_EVICT};
 
     for (size_t i = 0; i < w->n_asked; i++)
         if (nc_streq(w->asked[i].name, name))
@@ -333,7 +333,7 @@ static enum nc_drain_mode mode_of(const char *name) {
 }
 
 static void do_rules(struct life_world *w, char *rest) {
-    struct nc_life_event e = {.kind = NC_LIFE_RULES, .rules = &w->rules};
+    struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_RULES, .rules = &w->rules};
     char *save = NULL;
 
     for (char *word = strtok_r(rest, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
@@ -358,20 +358,20 @@ static void do_rules(struct life_world *w, char *rest) {
 }
 
 static void revive(struct life_world *w, bool keep, bool same_boot) {
-    nc_auto_value struct nc_value *saved = nc_life_save(w->life);
+    nc_auto_value struct nc_value *saved = nc_lifecycle_save(w->life);
 
-    w->life = nc_life_free(w->life);
-    w->life = nc_life_new(&w->rules);
+    w->life = nc_lifecycle_free(w->life);
+    w->life = nc_lifecycle_new(&w->rules);
     w->write.is_in_flight = false;
     if (keep) {
         struct nc_buf b = NC_BUF_INIT;
         nc_auto_value struct nc_value *read = NULL;
         nc_json_write(&b, saved, 0);
         assert_int_equal(nc_json_parse(b.data, b.len, &read, NULL), 0);
-        assert_int_equal(nc_life_load(w->life, read, same_boot, w->clock_offset_usec), 0);
+        assert_int_equal(nc_lifecycle_load(w->life, read, same_boot, w->clock_offset_usec), 0);
         nc_buf_done(&b);
     }
-    step_kind(w, NC_LIFE_START);
+    step_kind(w, NC_LIFECYCLE_START);
 }
 
 static void do_restart(struct life_world *w, char *rest) {
@@ -396,7 +396,7 @@ static void do_crash(struct life_world *w, char *rest) {
 
 static void do_start(struct life_world *w, char *rest) {
     (void)rest;
-    step_kind(w, NC_LIFE_START);
+    step_kind(w, NC_LIFECYCLE_START);
 }
 
 static void do_begin(struct life_world *w, char *rest) {
@@ -408,7 +408,7 @@ static void do_begin(struct life_world *w, char *rest) {
 }
 
 static void do_hook(struct life_world *w, char *rest) {
-    struct nc_life_event e = {.kind = NC_LIFE_HOOK, .message = "exit-code"};
+    struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_HOOK, .message = "exit-code"};
     char *state = strchr(rest, ' ');
 
     *state++ = '\0';
@@ -422,16 +422,16 @@ static void do_hook(struct life_world *w, char *rest) {
 
 static void do_tick(struct life_world *w, char *rest) {
     (void)rest;
-    step_kind(w, NC_LIFE_TICK);
+    step_kind(w, NC_LIFECYCLE_TICK);
 }
 
 static void do_synced(struct life_world *w, char *rest) {
     (void)rest;
-    step_kind(w, NC_LIFE_PODS_SYNCED);
+    step_kind(w, NC_LIFECYCLE_PODS_SYNCED);
 }
 
 static void do_next(struct life_world *w, char *rest) {
-    const uint64_t next = nc_life_next(w->life, w->now_usec);
+    const uint64_t next = nc_lifecycle_next(w->life, w->now_usec);
     char text[32] = "none";
 
     (void)rest;
@@ -485,7 +485,7 @@ const char *life_do(struct life_world *w, unsigned at_ms, const char *event) {
     nc_auto_free char *text = nc_strdup(event);
     char *space = strchr(text, ' ');
     char *rest = space ? space + 1 : text + strlen(text);
-    struct nc_life_view view;
+    struct nc_lifecycle_view view;
     bool is_known = false;
 
     w->more = space && strncmp(text, "more ", 5) == 0;
@@ -505,9 +505,9 @@ const char *life_do(struct life_world *w, unsigned at_ms, const char *event) {
         }
     if (!is_known)
         fail_msg("no event %s", event);
-    nc_life_get_view(w->life, nc_life_shift(w->now_usec, w->clock_offset_usec), &view);
+    nc_lifecycle_get_view(w->life, nc_lifecycle_shift(w->now_usec, w->clock_offset_usec), &view);
     (void)nc_buf_printf(&w->trace, "%s@%s", w->trace.len ? " " : "",
-                        nc_life_phase_name(view.phase));
+                        nc_lifecycle_phase_name(view.phase));
     return w->trace.data;
 }
 

@@ -25,8 +25,8 @@
  * What is requested is one text, "; " between the actions, and the phase at the end:
  *   "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"
  */
-#ifndef NC_LIFE_WORLD_H
-#define NC_LIFE_WORLD_H
+#ifndef NC_LIFECYCLE_WORLD_H
+#define NC_LIFECYCLE_WORLD_H
 
 #include "base-test.h"
 #include "nc/lifecycle.h"
@@ -45,8 +45,8 @@ struct life_requested {
 };
 
 struct life_world {
-    struct nc_life *life;
-    struct nc_life_rules rules;
+    struct nc_lifecycle *life;
+    struct nc_lifecycle_rules rules;
     uint64_t now_usec;
     int64_t clock_offset_usec; /* so far EC2's clock is known to be ahead of it */
     bool more;                 /* the event of this row says that others follow at once */
@@ -70,7 +70,7 @@ const char *life_do(struct life_world *w, unsigned at_ms, const char *event);
 void life_play(struct life_world *w, const struct life_row *rows, size_t n);
 
 /* Steps at the world's time and appends what is requested to the trace (life-trace.c). */
-void life_step(struct life_world *w, struct nc_life_event *e);
+void life_step(struct life_world *w, struct nc_lifecycle_event *e);
 void life_request_text(struct life_world *w, const char *text);
 
 /* How most stories begin: a notice is announced, the node is cordoned, its pods are listed. */

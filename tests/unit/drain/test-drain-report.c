@@ -42,7 +42,7 @@ static void assert_json(const struct nc_value *v, const char *expected) {
 
 static void test_report_of_nothing(void **state) {
     const struct nc_notice notices[_NC_SOURCE_MAX] = {0};
-    const struct nc_life_view view = {.notices = notices, .leading = -1, .policy = 0};
+    const struct nc_lifecycle_view view = {.notices = notices, .leading = -1, .policy = 0};
     struct nc_drain *d = nc_drain_new();
 
     (void)state;
@@ -68,8 +68,8 @@ static void test_report_of_a_drain(void **state) {
                             .action = "terminate",
                             .deadline_usec = NOW + 120 * SEC},
         [NC_SOURCE_REQUEST] = {.id = "r-1", .reason = "upgrade", .begin_usec = NOW + 60 * SEC}};
-    struct nc_life_view view = {
-        .phase = NC_LIFE_EVICTING,
+    struct nc_lifecycle_view view = {
+        .phase = NC_LIFECYCLE_EVICTING,
         .since_usec = NOW - 5 * SEC,
         .is_active = {[NC_SOURCE_SPOT] = true, [NC_SOURCE_REQUEST] = true},
         .noticed_usec = {[NC_SOURCE_SPOT] = NOW - 6 * SEC},
@@ -130,7 +130,7 @@ static void test_report_of_a_drain(void **state) {
 /* Nobody refuses it, for nobody asks; it holds the drain up all the same. */
 static void test_kept_is_named(void **state) {
     const struct nc_notice notices[_NC_SOURCE_MAX] = {0};
-    struct nc_life_view view = {.notices = notices, .leading = -1};
+    struct nc_lifecycle_view view = {.notices = notices, .leading = -1};
     struct nc_pod pod = new_pod("kept", NC_TIER_PLAIN);
     struct nc_drain *d = nc_drain_new();
 
@@ -150,7 +150,7 @@ static void test_kept_is_named(void **state) {
 
 static void test_order_is_named(void **state) {
     const struct nc_notice notices[_NC_SOURCE_MAX] = {0};
-    struct nc_life_view view = {
+    struct nc_lifecycle_view view = {
         .notices = notices, .leading = -1, .drain_rules = {.tolerating_last = true}};
     struct nc_pod first = new_pod("first", NC_TIER_PLAIN), last = new_pod("last", NC_TIER_LAST),
                   agent = new_pod("agent", NC_TIER_PLAIN_DAEMON),
@@ -193,7 +193,7 @@ static void test_order_is_named(void **state) {
 /* Nor here: somebody else is about to replace it. */
 static void test_waiting_is_named(void **state) {
     const struct nc_notice notices[_NC_SOURCE_MAX] = {0};
-    struct nc_life_view view = {
+    struct nc_lifecycle_view view = {
         .notices = notices,
         .leading = -1,
         .drain_rules = {.may_evict = true, .replaced_by_usec = NOW + 600 * SEC}};
@@ -220,7 +220,7 @@ static void test_waiting_is_named(void **state) {
 
 static void test_at_most_twenty_blocked(void **state) {
     const struct nc_notice notices[_NC_SOURCE_MAX] = {0};
-    struct nc_life_view view = {.notices = notices, .leading = -1};
+    struct nc_lifecycle_view view = {.notices = notices, .leading = -1};
     const struct nc_pod_answer a = {.kind = NC_ANSWER_REFUSED};
     struct nc_drain *d = nc_drain_new();
 
@@ -242,14 +242,14 @@ static void test_at_most_twenty_blocked(void **state) {
 
 /* The lifecycle as it begins: nothing is announced. */
 static void test_report_of_a_lifecycle(void **state) {
-    const struct nc_life_rules rules = {0};
-    struct nc_life *l = nc_life_new(&rules);
+    const struct nc_lifecycle_rules rules = {0};
+    struct nc_lifecycle *l = nc_lifecycle_new(&rules);
 
     (void)state;
     nc_auto_value struct nc_value *v = nc_drain_report(l, NOW, NULL);
     assert_string_equal(nc_value_get_string(v, "phase"), "idle");
     assert_int_equal(nc_value_get(v, "id")->type, NC_VALUE_NULL);
-    nc_life_free(l);
+    nc_lifecycle_free(l);
 }
 
 /* One pod of each fate. */

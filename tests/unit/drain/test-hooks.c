@@ -304,7 +304,7 @@ static void test_restart_keeps_what_was_done(void **state) {
         {1020, "hook preDrain done", "SAY DrainStarted @evicting"},
     };
     struct life_world w;
-    struct nc_life_view view;
+    struct nc_lifecycle_view view;
 
     (void)state;
     life_world_init(&w);
@@ -312,21 +312,21 @@ static void test_restart_keeps_what_was_done(void **state) {
     w.rules.drain.policy[NC_SOURCE_SPOT] = NC_POLICY_REPORT; /* the built-in policies differ */
     (void)life_do(&w, 1040, "restart");
     (void)life_do(&w, 1050, "rules spot=drain");
-    nc_life_get_view(w.life, w.now_usec, &view);
+    nc_lifecycle_get_view(w.life, w.now_usec, &view);
     assert_int_equal(view.hooks[NC_HOOK_PRE_DRAIN].state, NC_HOOK_DONE);
     life_world_done(&w);
 }
 
 static int load_with(struct life_world *w, const char *hooks) {
-    nc_auto_value struct nc_value *saved = nc_life_save(w->life);
+    nc_auto_value struct nc_value *saved = nc_lifecycle_save(w->life);
     nc_auto_value struct nc_value *v = NULL;
-    struct nc_life *l = nc_life_new(&w->rules);
+    struct nc_lifecycle *l = nc_lifecycle_new(&w->rules);
     int r;
 
     assert_int_equal(nc_json_parse(hooks, strlen(hooks), &v, NULL), 0);
     nc_value_set(saved, "hooks", nc_steal(&v));
-    r = nc_life_load(l, saved, true, 0);
-    nc_life_free(l);
+    r = nc_lifecycle_load(l, saved, true, 0);
+    nc_lifecycle_free(l);
     return r;
 }
 
@@ -362,7 +362,7 @@ static void test_saved_without_hooks(void **state) {
     (void)state;
     life_world_init(&w);
     (void)life_do(&w, 0, "begin");
-    nc_auto_value struct nc_value *saved = nc_life_save(w.life);
+    nc_auto_value struct nc_value *saved = nc_lifecycle_save(w.life);
     assert_null(nc_value_get(saved, "hooks"));
     life_world_done(&w);
 }

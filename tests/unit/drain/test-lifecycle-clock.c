@@ -249,7 +249,7 @@ static void test_restart_by_another_clock(void **state) {
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(by_sec); i++) {
-        struct nc_life_view v;
+        struct nc_lifecycle_view v;
         struct life_world w;
         life_world_init(&w);
         life_play(&w, linger, 7);
@@ -258,9 +258,9 @@ static void test_restart_by_another_clock(void **state) {
         life_do(&w, 3020, "notice request drain");
         life_do(&w, 3030, "node");
         life_do(&w, 3040, "synced");
-        nc_life_get_view(w.life, nc_life_shift(w.now_usec, w.clock_offset_usec), &v);
+        nc_lifecycle_get_view(w.life, nc_lifecycle_shift(w.now_usec, w.clock_offset_usec), &v);
         assert_int_equal(v.cordoned_usec,
-                         nc_life_shift(LIFE_EPOCH_USEC + 1020000, w.clock_offset_usec));
+                         nc_lifecycle_shift(LIFE_EPOCH_USEC + 1020000, w.clock_offset_usec));
         life_do(&w, 20000, "tick");
         assert_true(is_as_expected(life_do(&w, 21019, "written"), "*@volume-wait"));
         assert_non_null(strstr(life_do(&w, 21020, "tick"), "SAY NodeDrained"));
@@ -275,24 +275,24 @@ static void test_state_without_a_clock(void **state) {
         {1000, "notice operator drain", NULL},
         {2000, "reboot", NULL},
     };
-    struct nc_life_view v;
+    struct nc_lifecycle_view v;
     struct life_world w;
 
     (void)state;
     life_world_init(&w);
     life_play(&w, story, 2);
-    nc_auto_value struct nc_value *saved = nc_life_save(w.life);
+    nc_auto_value struct nc_value *saved = nc_lifecycle_save(w.life);
     assert_true(nc_value_remove(saved, "clock_offset"));
-    w.life = nc_life_free(w.life);
-    w.life = nc_life_new(&w.rules);
+    w.life = nc_lifecycle_free(w.life);
+    w.life = nc_lifecycle_new(&w.rules);
     w.clock_offset_usec = 95000000;
-    assert_int_equal(nc_life_load(w.life, saved, true, w.clock_offset_usec), 0);
-    nc_life_get_view(w.life, w.now_usec, &v);
+    assert_int_equal(nc_lifecycle_load(w.life, saved, true, w.clock_offset_usec), 0);
+    nc_lifecycle_get_view(w.life, w.now_usec, &v);
     assert_int_equal(v.noticed_usec[NC_SOURCE_OPERATOR], LIFE_EPOCH_USEC + 1000000);
     life_do(&w, 1500, "start");
     w.clock_offset_usec = -95000000;
     life_play(&w, &story[2], 1);
-    nc_life_get_view(w.life, w.now_usec, &v);
+    nc_lifecycle_get_view(w.life, w.now_usec, &v);
     assert_int_equal(v.noticed_usec[NC_SOURCE_OPERATOR], LIFE_EPOCH_USEC + 1000000);
     life_world_done(&w);
 }
@@ -303,13 +303,13 @@ static void test_strange_clock_is_refused(void **state) {
     (void)state;
     life_world_init(&w);
     life_do(&w, 0, "begin");
-    nc_auto_value struct nc_value *saved = nc_life_save(w.life);
+    nc_auto_value struct nc_value *saved = nc_lifecycle_save(w.life);
     nc_value_set_string(saved, "clock_offset", "95");
-    assert_int_equal(nc_life_load(w.life, saved, true, 0), -EBADMSG);
+    assert_int_equal(nc_lifecycle_load(w.life, saved, true, 0), -EBADMSG);
     nc_value_set_int(saved, "clock_offset", INT64_MIN);
-    assert_int_equal(nc_life_load(w.life, saved, true, 0), -EBADMSG);
+    assert_int_equal(nc_lifecycle_load(w.life, saved, true, 0), -EBADMSG);
     nc_value_set_int(saved, "clock_offset", 95);
-    assert_int_equal(nc_life_load(w.life, saved, true, 0), 0);
+    assert_int_equal(nc_lifecycle_load(w.life, saved, true, 0), 0);
     life_world_done(&w);
 }
 

@@ -8,17 +8,18 @@
 #include "nc/str.h"
 
 /* How each phase is reached. */
-static const char *const ways[_NC_LIFE_PHASE_MAX][12] = {
-    [NC_LIFE_IDLE] = {"begin"},
-    [NC_LIFE_SIGNALLING] = {"begin", "notice spot +120"},
-    [NC_LIFE_REPORTED] = {"begin", "notice rebalance", "ok"},
-    [NC_LIFE_CORDONING] = {"begin", "notice spot +120", "ok"},
-    [NC_LIFE_CORDONED] = {"begin", "notice request cordon", "ok", "ok"},
-    [NC_LIFE_OBSERVING] = {"begin", "notice deletion +100 last", "ok", "ok", "pods x:30", "synced"},
-    [NC_LIFE_EVICTING] = {"begin", "notice spot +120", "ok", "ok", "pods x:30", "synced"},
-    [NC_LIFE_VOLUME_WAIT] = {"begin", "notice spot +120", "ok", "ok", "synced"},
-    [NC_LIFE_DRAINED] = {"begin", "notice spot +1", "ok", "ok", "synced", "node", "tick"},
-    [NC_LIFE_RELEASING] = {"begin", "notice spot +120", "ok", "ok", "clear spot"},
+static const char *const ways[_NC_LIFECYCLE_PHASE_MAX][12] = {
+    [NC_LIFECYCLE_IDLE] = {"begin"},
+    [NC_LIFECYCLE_SIGNALLING] = {"begin", "notice spot +120"},
+    [NC_LIFECYCLE_REPORTED] = {"begin", "notice rebalance", "ok"},
+    [NC_LIFECYCLE_CORDONING] = {"begin", "notice spot +120", "ok"},
+    [NC_LIFECYCLE_CORDONED] = {"begin", "notice request cordon", "ok", "ok"},
+    [NC_LIFECYCLE_OBSERVING] = {"begin", "notice deletion +100 last", "ok", "ok", "pods x:30",
+                                "synced"},
+    [NC_LIFECYCLE_EVICTING] = {"begin", "notice spot +120", "ok", "ok", "pods x:30", "synced"},
+    [NC_LIFECYCLE_VOLUME_WAIT] = {"begin", "notice spot +120", "ok", "ok", "synced"},
+    [NC_LIFECYCLE_DRAINED] = {"begin", "notice spot +1", "ok", "ok", "synced", "node", "tick"},
+    [NC_LIFECYCLE_RELEASING] = {"begin", "notice spot +120", "ok", "ok", "clear spot"},
 };
 
 /* One for each kind of event; the answers in each form. */
@@ -45,8 +46,8 @@ static const char *const events[] = {
     "tick",
 };
 
-static void reach(struct life_world *w, enum nc_life_phase phase, unsigned *at_ms) {
-    nc_auto_free char *end = nc_asprintf("@%s", nc_life_phase_name(phase));
+static void reach(struct life_world *w, enum nc_lifecycle_phase phase, unsigned *at_ms) {
+    nc_auto_free char *end = nc_asprintf("@%s", nc_lifecycle_phase_name(phase));
     const char *trace = "";
 
     for (size_t i = 0; ways[phase][i]; i++)
@@ -57,12 +58,12 @@ static void reach(struct life_world *w, enum nc_life_phase phase, unsigned *at_m
 
 static void test_every_cell(void **state) {
     (void)state;
-    for (int p = 0; p < _NC_LIFE_PHASE_MAX; p++)
+    for (int p = 0; p < _NC_LIFECYCLE_PHASE_MAX; p++)
         for (size_t i = 0; i < NC_ARRAY_SIZE(events); i++) {
             struct life_world w;
             unsigned at_ms = 0;
             life_world_init(&w);
-            reach(&w, (enum nc_life_phase)p, &at_ms);
+            reach(&w, (enum nc_lifecycle_phase)p, &at_ms);
             (void)life_do(&w, at_ms + 1, events[i]);
             life_world_done(&w);
         }
@@ -74,17 +75,17 @@ static void test_reported_twice(void **state) {
                                            "rules spot=report"};
 
     (void)state;
-    for (int p = 0; p < _NC_LIFE_PHASE_MAX; p++)
+    for (int p = 0; p < _NC_LIFECYCLE_PHASE_MAX; p++)
         for (size_t i = 0; i < NC_ARRAY_SIZE(repeated); i++) {
             struct life_world w;
             unsigned at_ms = 0;
             life_world_init(&w);
-            reach(&w, (enum nc_life_phase)p, &at_ms);
+            reach(&w, (enum nc_lifecycle_phase)p, &at_ms);
             (void)life_do(&w, at_ms + 1, repeated[i]);
             const char *trace = life_do(&w, at_ms + 1, repeated[i]);
             if (trace[0] != '@')
-                fail_msg("%s, %s twice: %s", nc_life_phase_name((enum nc_life_phase)p), repeated[i],
-                         trace);
+                fail_msg("%s, %s twice: %s", nc_lifecycle_phase_name((enum nc_lifecycle_phase)p),
+                         repeated[i], trace);
             life_world_done(&w);
         }
 }
@@ -93,12 +94,12 @@ static void test_every_three_events(void **state) {
     const size_t n = NC_ARRAY_SIZE(events);
 
     (void)state;
-    for (int p = 0; p < _NC_LIFE_PHASE_MAX; p++)
+    for (int p = 0; p < _NC_LIFECYCLE_PHASE_MAX; p++)
         for (size_t i = 0; i < n * n * n; i++) {
             struct life_world w;
             unsigned at_ms = 0;
             life_world_init(&w);
-            reach(&w, (enum nc_life_phase)p, &at_ms);
+            reach(&w, (enum nc_lifecycle_phase)p, &at_ms);
             (void)life_do(&w, at_ms + 1, events[i % n]);
             (void)life_do(&w, at_ms + 1001, events[i / n % n]);
             (void)life_do(&w, at_ms + 2001, events[i / n / n]);
@@ -108,9 +109,9 @@ static void test_every_three_events(void **state) {
 
 static void test_names(void **state) {
     (void)state;
-    for (int p = 0; p < _NC_LIFE_PHASE_MAX; p++)
-        assert_true(strlen(nc_life_phase_name((enum nc_life_phase)p)) > 3);
-    assert_string_equal(nc_life_phase_name(NC_LIFE_VOLUME_WAIT), "volume-wait");
+    for (int p = 0; p < _NC_LIFECYCLE_PHASE_MAX; p++)
+        assert_true(strlen(nc_lifecycle_phase_name((enum nc_lifecycle_phase)p)) > 3);
+    assert_string_equal(nc_lifecycle_phase_name(NC_LIFECYCLE_VOLUME_WAIT), "volume-wait");
 }
 
 TEST_GROUP() {

@@ -150,12 +150,12 @@ static void test_view(void **state) {
     static const char *const events[] = {"begin", "notice spot +120", "notice rebalance", "ok",
                                          "ok",    "pods a:30",        "synced",           NULL};
     struct life_world w;
-    struct nc_life_view v;
+    struct nc_lifecycle_view v;
 
     (void)state;
     begin(&w, events);
-    nc_life_get_view(w.life, w.now_usec, &v);
-    assert_int_equal(v.phase, NC_LIFE_EVICTING);
+    nc_lifecycle_get_view(w.life, w.now_usec, &v);
+    assert_int_equal(v.phase, NC_LIFECYCLE_EVICTING);
     assert_string_equal(v.status_phase, "Evicting");
     assert_int_equal(v.leading, NC_SOURCE_SPOT);
     assert_int_equal(v.policy, NC_POLICY_DRAIN);
@@ -167,14 +167,14 @@ static void test_view(void **state) {
     assert_int_equal(v.cordoned_usec, LIFE_EPOCH_USEC + 40000);
     assert_int_equal(v.drain.remaining, 1);
     assert_true(v.drain_rules.may_evict);
-    assert_int_equal(nc_drain_count(nc_life_drain(w.life)), 1);
+    assert_int_equal(nc_drain_count(nc_lifecycle_drain(w.life)), 1);
     (void)life_do(&w, 100, "gone"); /* its pods are not */
-    nc_life_get_view(w.life, w.now_usec, &v);
+    nc_lifecycle_get_view(w.life, w.now_usec, &v);
     assert_int_equal(v.drain.remaining, 1);
     assert_true(v.is_orphaned && !v.is_ours);
     (void)life_do(&w, 110, "taken");
-    assert_int_equal(nc_drain_count(nc_life_drain(w.life)), 0);
-    nc_life_get_view(w.life, w.now_usec, &v);
+    assert_int_equal(nc_drain_count(nc_lifecycle_drain(w.life)), 0);
+    nc_lifecycle_get_view(w.life, w.now_usec, &v);
     assert_int_equal(v.drain.remaining, 0);
     assert_false(v.is_ours);
     assert_string_equal(v.status_phase, "Detected");
@@ -186,15 +186,15 @@ static void test_view(void **state) {
 static void test_derived_deadline(void **state) {
     static const char *const events[] = {"begin", "notice deletion +60 last", NULL};
     struct life_world w;
-    struct nc_life_view v;
+    struct nc_lifecycle_view v;
 
     (void)state;
     begin(&w, events);
-    nc_life_get_view(w.life, w.now_usec, &v);
+    nc_lifecycle_get_view(w.life, w.now_usec, &v);
     assert_int_equal(v.deadline_usec, LIFE_EPOCH_USEC + 60000000);
     assert_int_equal(v.t_usec, LIFE_EPOCH_USEC + 60000000);
     (void)life_do(&w, 100, "notice spot +90");
-    nc_life_get_view(w.life, w.now_usec, &v);
+    nc_lifecycle_get_view(w.life, w.now_usec, &v);
     assert_int_equal(v.deadline_usec, LIFE_EPOCH_USEC + 90000000);
     assert_int_equal(v.t_usec, LIFE_EPOCH_USEC + 60000000);
     life_world_done(&w);
@@ -218,14 +218,14 @@ static void spoil(struct nc_value *v, const char *path, struct nc_value *with) {
 }
 
 static void assert_refused(const struct life_world *w, const struct nc_value *saved) {
-    struct nc_life *l = nc_life_new(&w->rules);
-    struct nc_life_view v;
+    struct nc_lifecycle *l = nc_lifecycle_new(&w->rules);
+    struct nc_lifecycle_view v;
 
-    assert_int_equal(nc_life_load(l, saved, true, 0), -EBADMSG);
-    nc_life_get_view(l, w->now_usec, &v);
-    assert_int_equal(v.phase, NC_LIFE_IDLE);
+    assert_int_equal(nc_lifecycle_load(l, saved, true, 0), -EBADMSG);
+    nc_lifecycle_get_view(l, w->now_usec, &v);
+    assert_int_equal(v.phase, NC_LIFECYCLE_IDLE);
     assert_false(v.is_active[NC_SOURCE_SPOT]);
-    nc_life_free(l);
+    nc_lifecycle_free(l);
 }
 
 static void test_strange_states(void **state) {
@@ -260,8 +260,8 @@ static void test_strange_states(void **state) {
     begin(&w, events);
     assert_refused(&w, NULL);
     for (size_t i = 0; i < NC_ARRAY_SIZE(paths); i++) {
-        nc_auto_value struct nc_value *removed = nc_life_save(w.life);
-        nc_auto_value struct nc_value *other = nc_life_save(w.life);
+        nc_auto_value struct nc_value *removed = nc_lifecycle_save(w.life);
+        nc_auto_value struct nc_value *other = nc_lifecycle_save(w.life);
         spoil(removed, paths[i], NULL);
         assert_refused(&w, removed);
         spoil(other, paths[i], nc_value_new_string("\x01"));
@@ -276,20 +276,21 @@ static void test_stranger_states(void **state) {
 
     (void)state;
     begin(&w, events);
-    nc_auto_value struct nc_value *policy = nc_life_save(w.life);
+    nc_auto_value struct nc_value *policy = nc_lifecycle_save(w.life);
     spoil(policy, "sources.0.policy", nc_value_new_int(5));
     assert_refused(&w, policy);
-    nc_auto_value struct nc_value *twice = nc_life_save(w.life);
+    nc_auto_value struct nc_value *twice = nc_lifecycle_save(w.life);
     nc_value_push(nc_value_get(twice, "sources"),
                   nc_value_copy(nc_value_get(twice, "sources")->items[0]));
     assert_refused(&w, twice);
-    nc_auto_value struct nc_value *announced = nc_life_save(w.life);
-    nc_value_push(nc_value_path(announced, "node.said"), nc_value_new_int(_NC_LIFE_MILESTONE_MAX));
+    nc_auto_value struct nc_value *announced = nc_lifecycle_save(w.life);
+    nc_value_push(nc_value_path(announced, "node.said"),
+                  nc_value_new_int(_NC_LIFECYCLE_MILESTONE_MAX));
     assert_refused(&w, announced);
-    nc_auto_value struct nc_value *whole = nc_life_save(w.life);
-    struct nc_life *l = nc_life_new(&w.rules);
-    assert_int_equal(nc_life_load(l, whole, true, 0), 0);
-    nc_life_free(l);
+    nc_auto_value struct nc_value *whole = nc_lifecycle_save(w.life);
+    struct nc_lifecycle *l = nc_lifecycle_new(&w.rules);
+    assert_int_equal(nc_lifecycle_load(l, whole, true, 0), 0);
+    nc_lifecycle_free(l);
     life_world_done(&w);
 }
 

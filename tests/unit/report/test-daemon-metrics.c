@@ -40,8 +40,8 @@ static void fill_counters(struct nc_counters *c) {
 
 static void write_text(struct nc_buf *b) {
     static struct nc_notice notices[_NC_SOURCE_MAX];
-    const struct nc_life_view view = {
-        .phase = NC_LIFE_EVICTING,
+    const struct nc_lifecycle_view view = {
+        .phase = NC_LIFECYCLE_EVICTING,
         .is_active = {[NC_SOURCE_SPOT] = true, [NC_SOURCE_REBALANCE] = true},
         .noticed_usec = {[NC_SOURCE_SPOT] = NOW - 2250000, [NC_SOURCE_REBALANCE] = NOW + SEC},
         .notices = notices,
@@ -135,9 +135,9 @@ static void test_samples(void **state) {
 
 /* A lifecycle that has just begun says so; what does not exist is left out. */
 static void test_of_a_lifecycle(void **state) {
-    const struct nc_life_rules rules = {0};
+    const struct nc_lifecycle_rules rules = {0};
     const struct nc_counters c = {0};
-    struct nc_life *l = nc_life_new(&rules);
+    struct nc_lifecycle *l = nc_lifecycle_new(&rules);
     struct nc_buf b = NC_BUF_INIT;
 
     (void)state;
@@ -150,7 +150,7 @@ static void test_of_a_lifecycle(void **state) {
     assert_lacks(&b, "\nnodeclaimd_drain_progress_timestamp_seconds");
     assert_has(&b, "nodeclaimd_clock_skew_seconds 0");
     nc_buf_done(&b);
-    nc_life_free(l);
+    nc_lifecycle_free(l);
 }
 
 int main(void) {

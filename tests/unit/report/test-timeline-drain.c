@@ -147,8 +147,8 @@ static char *status_of(const char *script) {
     const struct nc_notice notices[_NC_SOURCE_MAX] = {0};
     nc_auto_value struct nc_value *status = nc_value_new(NC_VALUE_MAP);
     struct script s = script_run(script);
-    struct nc_life_view view = {
-        .notices = notices, .leading = -1, .phase = NC_LIFE_EVICTING, .drain_rules = s.rules};
+    struct nc_lifecycle_view view = {
+        .notices = notices, .leading = -1, .phase = NC_LIFECYCLE_EVICTING, .drain_rules = s.rules};
     struct nc_buf out = NC_BUF_INIT;
 
     nc_drain_summarize(s.drain, &s.rules, s.now_usec, &view.drain);
