@@ -41,6 +41,13 @@ void rules_judge_hook(struct rules *r, enum nc_hook h, bool is_followed, uint64_
     *k = (struct rules_hook){.is_started = true, .started_usec = now_usec};
 }
 
+void rules_judge_drained_hook(struct rules *r, uint64_t now_usec) {
+    if (!r->memory.has_passed_hooks && !r->memory.was_drained
+        && !rules_is_hook_over(r, NC_HOOK_POST_DRAIN, now_usec, true))
+        rules_break(r, "hook-drained", "the node is drained before the hook has ended");
+    r->memory.has_passed_hooks = true;
+}
+
 void rules_take_hook_event(struct rules *r, const struct nc_lifecycle_event *e) {
     if (e->hook_state != NC_HOOK_RUNNING && hook_of(r, e->hook)->is_started)
         hook_of(r, e->hook)->has_ended = true;

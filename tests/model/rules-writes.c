@@ -68,10 +68,7 @@ static void judge_drained(struct rules *r, uint64_t now_usec) {
             rules_break(r, "drained-early", "pod %u is still there", i);
     if (!r->is_synced)
         rules_break(r, "drained-early", "the pods were not listed");
-    if (!r->memory.has_passed_hooks && !r->memory.was_drained
-        && !rules_is_hook_over(r, NC_HOOK_POST_DRAIN, now_usec, true))
-        rules_break(r, "hook-drained", "Drained is written before the hook has ended");
-    r->memory.has_passed_hooks = true;
+    rules_judge_drained_hook(r, now_usec);
     if (r->cordon_sent_usec && now_usec < r->cordon_sent_usec + GRACE_USEC)
         rules_break(r, "drained-early", "the cordon is younger than the time to settle");
     if (r->cordon_sent_usec && r->synced_usec < r->cordon_sent_usec)

@@ -374,6 +374,8 @@ void rules_action(struct rules *r, const struct nc_lifecycle_action *a, uint64_t
     case NC_LIFECYCLE_ACTION_ANNOUNCE:
         if (a->milestone == NC_LIFECYCLE_MILESTONE_BLOCKED)
             judge_blocked(r, a->message, now_usec);
+        else if (a->milestone == NC_LIFECYCLE_MILESTONE_DRAINED)
+            rules_judge_drained_hook(r, now_usec);
         break;
     case NC_LIFECYCLE_ACTION_POD_NEWS:
         break;

@@ -64,7 +64,7 @@ struct rules_memory {
         bool may_be_over; /* some deadline was reached, be it one that was taken back */
         uint64_t started_usec;
     } hooks[_NC_HOOK_MAX];
-    bool has_passed_hooks;          /* Drained was written after the second of them */
+    bool has_passed_hooks;          /* the node was drained after the second of them */
     bool is_signalled, is_cordoned; /* written, refused for good, or seen on the Node */
     char node_uid[64];              /* of the Node that was seen last */
 };
@@ -181,6 +181,8 @@ void rules_refresh(struct rules *r, uint64_t now_usec);
 /* Is this hook not waited for any longer? Strictly: may it be so, else must it. */
 bool rules_is_hook_over(const struct rules *r, enum nc_hook h, uint64_t now_usec, bool strictly);
 void rules_judge_hook(struct rules *r, enum nc_hook h, bool is_followed, uint64_t now_usec);
+/* Where it is said first: a write may fail, and hooks may be set in between. */
+void rules_judge_drained_hook(struct rules *r, uint64_t now_usec);
 void rules_take_hook_event(struct rules *r, const struct nc_lifecycle_event *e);
 void rules_watch_hooks(struct rules *r, uint64_t now_usec);
 bool rules_needs_time(const struct rules *r, uint64_t now_usec); /* a pod does, to be forced */
