@@ -130,7 +130,6 @@ struct nc_verdict {
     uint64_t changes_usec;   /* when it is another by itself; UINT64_MAX = never */
     enum nc_pod_reason reason;
     bool is_by_force; /* the verb is the force-delete time's */
-    bool holds_tier;  /* the tiers behind its own wait for it */
 };
 
 /* For a pod of which nothing but this is known: is it excluded, and why? NONE, or one of the

@@ -11,6 +11,7 @@
 
 #define NC_SEC_USEC 1000000ull
 #define NC_DRAIN_DROPPED_KINDS 3
+#define NC_DRAIN_FIRST_PAUSE_SEC 1 /* P11: after the first refusal by a budget */
 
 /* Why its last eviction or deletion was refused; what is reported. */
 struct refusal {
@@ -84,8 +85,7 @@ void nc_drain_progress(struct nc_drain *d, uint64_t usec);
 struct nc_moments {
     const struct nc_drain_rules *rules;
     uint64_t now_usec;
-    enum nc_tier tier; /* whose turn it is: those behind wait */
-    bool has_later;    /* there may be pods behind it, for which the end of the turn is news */
+    enum nc_tier tier; /* whose turn it is: those behind wait, under a deadline not for ever */
     bool has_room;     /* for one more eviction in flight */
 };
 struct nc_moments nc_drain_moments(const struct nc_drain *d, const struct nc_drain_rules *r,

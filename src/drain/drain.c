@@ -175,7 +175,7 @@ static uint64_t pause_after(const struct nc_pod_answer *a, unsigned n, bool has_
         unsigned n, n_with_deadline;
         uint64_t sec[7];
     } pauses[_NC_ANSWER_MAX] = {
-        [NC_ANSWER_BUDGET] = {7, 4, {1, 2, 3, 5, 10, 20, 30}},
+        [NC_ANSWER_BUDGET] = {7, 4, {NC_DRAIN_FIRST_PAUSE_SEC, 2, 3, 5, 10, 20, 30}},
         [NC_ANSWER_BUDGETS] = {1, 1, {30}},
         [NC_ANSWER_BUSY] = {1, 1, {1}},
         [NC_ANSWER_NAMESPACE] = {4, 1, {5, 10, 20, 30}},

@@ -1,6 +1,5 @@
 /*
- * The verdict on one pod: what is requested for it next and when, why it is not evicted, and
- * whether the tiers behind its own wait for it.
+ * The verdict on one pod: what is requested for it next and when, and why it is not evicted.
  *
  * The one place that decides about a pod. A verdict follows from the pod's record, the rules and
  * the moments of its drain; nothing is changed here. The rules have the numbers of
@@ -12,11 +11,12 @@
 
 #define STUCK_AFTER_USEC (60 * NC_SEC_USEC) /* P1 */
 #define PUT_BACK_USEC (30 * NC_SEC_USEC)    /* P2 */
-#define TURN_USEC (10 * NC_SEC_USEC)        /* P6 */
 #define MARK_AHEAD_USEC NC_SEC_USEC         /* P8 */
 #define MARK_PATIENCE_USEC NC_SEC_USEC      /* P8 */
 #define EVICT_PATIENCE_USEC NC_SEC_USEC     /* P8 */
 #define LATE_ENOUGH_USEC NC_SEC_USEC        /* P9 */
+/* P6: an eviction that a budget refuses then is requested once more before the mark. */
+#define TURN_AHEAD_USEC (MARK_AHEAD_USEC + NC_DRAIN_FIRST_PAUSE_SEC * NC_SEC_USEC)
 
 static const struct {
     const char *name, *text;
@@ -123,47 +123,30 @@ static bool is_waiting(const struct record *e, const struct nc_moments *m) {
 
 /* --- P6, P7: whose turn it is */
 
-/* Until when a pod that is there holds up the tiers behind its own. Under a deadline a budget of
- * theirs counts as much as its own. */
-static uint64_t holds_until(const struct record *e, const struct nc_moments *m) {
-    const struct nc_pod *p = &e->pod;
-    uint64_t requested_usec = e->requested_usec;
-
-    if (!m->rules->t_usec)
-        return UINT64_MAX;
-    if (!nc_drain_is_leaving(e)
-        && (e->refusal || nc_pod_is_kept(p, m->now_usec) || is_karpenters(p, m->rules)
-            || is_waiting(e, m)))
-        return 0;
-    if (!requested_usec && p->deletion_usec)
-        requested_usec =
-            nc_later_usec(nc_less_usec(p->deletion_usec, nc_sec_to_usec(p->deletion_grace_sec)), 1);
-    return requested_usec ? nc_sum_usec(requested_usec, TURN_USEC) : UINT64_MAX;
-}
-
-/* Up to the first tier that has a pod which holds up the others. The last ones are held up by
- * whoever is there. */
+/* The first tier that has a pod. Whom Karpenter leaves, it does not wait for, nor do we. */
 struct nc_moments nc_drain_moments(const struct nc_drain *d, const struct nc_drain_rules *r,
                                    uint64_t now_usec) {
     struct nc_moments m = {.rules = r,
                            .now_usec = now_usec,
                            .tier = _NC_TIER_MAX,
                            .has_room = nc_drain_may_request(d, r)};
-    bool has_others = false;
 
     for (size_t i = 0; i < d->n; i++) {
-        const struct record *e = d->by_order[i];
-        const enum nc_tier turn = nc_pod_turn(&e->pod, r);
-        if (e->is_gone || nc_pod_excluded(&e->pod, r, now_usec))
-            continue;
-        has_others = has_others || turn < NC_TIER_LAST;
-        if (turn < m.tier && now_usec < holds_until(e, &m))
-            m.tier = turn;
+        const struct nc_pod *p = &d->by_order[i]->pod;
+        if (!d->by_order[i]->is_gone && !nc_pod_excluded(p, r, now_usec) && !is_karpenters(p, r)
+            && nc_pod_turn(p, r) < m.tier)
+            m.tier = nc_pod_turn(p, r);
     }
-    if (has_others && m.tier >= NC_TIER_LAST)
-        m.tier = NC_TIER_LAST - 1;
-    m.has_later = d->n && (r->tolerating_last || d->by_order[d->n - 1]->pod.tier > m.tier);
     return m;
+}
+
+/* Whatever is left of the tiers before its own, and why: a later turn would take its own grace. */
+static uint64_t turn_at(const struct nc_pod *p, const struct nc_moments *m) {
+    if (nc_pod_turn(p, m->rules) <= m->tier)
+        return 0;
+    return m->rules->t_usec
+               ? nc_less_usec(nc_drain_force_delete_at(p, m->rules->t_usec), TURN_AHEAD_USEC)
+               : UINT64_MAX;
 }
 
 /* --- P8, P9: what the force-delete time requests */
@@ -276,7 +259,7 @@ static struct nc_verdict graceful_verdict(const struct record *e, const struct n
     keep(&v, m,
          e->refused == NC_ANSWER_UNAVAILABLE ? NC_POD_REASON_UNAVAILABLE : NC_POD_REASON_BUSY,
          e->not_before_usec[r->t_usec != 0]);
-    keep(&v, m, NC_POD_REASON_TIER, always_if(nc_pod_turn(p, r) > m->tier));
+    keep(&v, m, NC_POD_REASON_TIER, turn_at(p, m));
     keep(&v, m, NC_POD_REASON_NEW, e->new_usec);
     if (p->tolerates_disrupted && e->new_usec && !r->t_usec)
         keep(&v, m, NC_POD_REASON_PUT_BACK, nc_sum_usec(e->new_usec, PUT_BACK_USEC));
@@ -291,15 +274,12 @@ static void nearest(uint64_t *next, uint64_t usec) {
         *next = usec;
 }
 
-/* When it is another though nothing is answered or seen: the summary is another then, and the turn
- * may pass to the next tier. */
+/* When it is another though nothing is answered or seen: the summary is another then. */
 static uint64_t next_change(const struct record *e, const struct nc_moments *m) {
     const struct nc_pod *p = &e->pod;
     const uint64_t last_usec = nc_drain_force_delete_at(p, m->rules->t_usec);
     uint64_t next = nc_sum_usec(stuck_usec(p), 1);
 
-    if (m->has_later && nc_pod_turn(p, m->rules) == m->tier && holds_until(e, m) > m->now_usec)
-        nearest(&next, holds_until(e, m));
     if (nc_drain_is_leaving(e))
         return next;
     if (last_usec > m->now_usec)
@@ -329,6 +309,5 @@ struct nc_verdict nc_drain_verdict(const struct record *e, const struct nc_momen
     if (v.at_usec == UINT64_MAX)
         v.verb = 0;
     v.changes_usec = next_change(e, m);
-    v.holds_tier = m->now_usec < holds_until(e, m);
     return v;
 }

@@ -14,8 +14,8 @@
 #define FRESH_USEC (SEC / 2)         /* a pod that was bound just now is not touched */
 #define ASKED_USEC (SEC / 5)         /* what is due is asked by then */
 #define IDLE_USEC (SEC / 2)
-#define QUESTION_USEC (16 * SEC) /* no answer takes longer */
-#define TURN_USEC (10 * SEC)     /* nobody holds up the tiers behind for longer */
+#define QUESTION_USEC (16 * SEC)  /* no answer takes longer */
+#define TURN_AHEAD_USEC (2 * SEC) /* of the force-delete time: an eviction and one more */
 
 unsigned rules_pod_number(const char *uid) {
     unsigned n = 0;
@@ -55,36 +55,24 @@ static bool is_leaving(const struct rules_pod *p) {
     return p->deletion_usec || p->is_accepted || p->is_deleted;
 }
 
-/* Does it hold up the tiers behind its own? */
-static bool holds_up(const struct rules *r, const struct rules_pod *p, uint64_t now_usec) {
-    uint64_t asked = p->first_usec;
-
-    if (!r->t_usec)
-        return true;
-    if (!is_leaving(p)
-        && (p->is_refused || is_kept(p, now_usec)
-            || (p->tolerates && !p->order && rules_is_karpenters(r, now_usec))))
-        return false;
-    if (!asked && p->deletion_usec)
-        asked = p->deletion_usec - p->deletion_grace_sec * SEC;
-    return !asked || now_usec < asked + TURN_USEC;
-}
-
-static bool is_turn(const struct rules *r, const struct rules_pod *p, uint64_t now_usec) {
-    for (unsigned i = 0; i < MODEL_MAX_PODS; i++) {
-        const struct rules_pod *q = &r->pods[i];
-
-        if (q->is_known && !q->is_gone && q->tier < p->tier && rules_is_eligible(r, q, now_usec)
-            && (p->order == NC_POD_ORDER_LAST || holds_up(r, q, now_usec)))
-            return false;
-    }
-    return true;
-}
-
 static uint64_t last_moment(const struct rules *r, const struct rules_pod *p) {
     uint64_t grace = p->grace_sec * SEC;
 
     return r->t_usec > grace ? r->t_usec - grace : 1;
+}
+
+/* Everybody before it is gone, or it would lose of its own grace were it refused once more. */
+static bool is_turn(const struct rules *r, const struct rules_pod *p, uint64_t now_usec) {
+    if (r->t_usec && now_usec + TURN_AHEAD_USEC >= last_moment(r, p))
+        return true;
+    for (unsigned i = 0; i < MODEL_MAX_PODS; i++) {
+        const struct rules_pod *q = &r->pods[i];
+
+        if (q->is_known && !q->is_gone && q->tier < p->tier && rules_is_eligible(r, q, now_usec)
+            && !(q->tolerates && !q->order && rules_is_karpenters(r, now_usec)))
+            return false;
+    }
+    return true;
 }
 
 /* --- what the daemon is shown ------------------------------------------------------------------
@@ -118,7 +106,6 @@ static void take_pod(struct rules *r, const struct nc_pod *pod, uint64_t now_use
         if (p->is_gone && r->is_crowded && p->evicts_out) /* forgotten for the others, see below */
             p->blurred_usec = now_usec + QUESTION_USEC;
         p->is_accepted = p->is_deleted = p->is_unsure = false;
-        p->is_refused = !p->is_gone && p->refused_usec > r->opened_usec; /* by this watch's time */
         p->ask_after_usec[0] = p->ask_after_usec[1] = 0;
         p->refusal = 0;
         p->budget_row = 0;
@@ -169,10 +156,6 @@ void rules_forget_refusals(struct rules *r) {
         r->pods[i].ask_after_usec[0] = 0; /* it may be waited for all the same */
         r->pods[i].ask_after_usec[1] = 0;
         r->pods[i].evictions = 0;
-        if (!is_leaving(&r->pods[i]))
-            r->pods[i].first_usec = 0;
-        r->pods[i].is_refused = false;
-        r->pods[i].refused_usec = 0;
         r->pods[i].budget_row = 0;
         r->pods[i].refusal = 0;
     }
@@ -214,13 +197,6 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
     return a && a < b ? a : b;
 }
 
-static void note_refusal(struct rules_pod *p, const struct nc_pod_answer *a, uint64_t now_usec) {
-    if (a->kind == NC_ANSWER_BUSY || a->kind == NC_ANSWER_UNAVAILABLE)
-        return;
-    p->is_refused = a->kind != NC_ANSWER_ACCEPTED;
-    p->refused_usec = p->is_refused ? now_usec : 0;
-}
-
 static void handle_evicted(struct rules *r, struct rules_pod *p, const struct nc_pod_answer *a,
                            uint64_t now_usec) {
     if (a->kind == NC_ANSWER_ACCEPTED) {
@@ -234,7 +210,6 @@ static void handle_evicted(struct rules *r, struct rules_pod *p, const struct nc
         p->ask_after_usec[i] = now_usec + pause_after(p, a, false, i) * 3 / 4;
         p->ask_by_usec[i] = now_usec + pause_after(p, a, true, i);
     }
-    note_refusal(p, a, now_usec);
     /* the steps of a budget's pauses count where nothing else was answered in between */
     p->budget_row = a->kind == NC_ANSWER_BUDGET && (!p->refusal || p->refusal == NC_ANSWER_BUDGET)
                         ? p->budget_row + 1
@@ -262,8 +237,6 @@ static void take_answer(struct rules *r, const struct nc_lifecycle_event *e) {
             r->free_usec = e->now_usec;
         if (p->was_known)
             handle_evicted(r, p, e->answer, e->now_usec);
-        else
-            note_refusal(p, e->answer, e->now_usec);
         break;
     case NC_DRAIN_MARK:
         less(&p->marks_out);
@@ -271,7 +244,6 @@ static void take_answer(struct rules *r, const struct nc_lifecycle_event *e) {
     case NC_DRAIN_DELETE:
         less(&p->deletes_out);
         p->delete_answer_usec = e->now_usec;
-        note_refusal(p, e->answer, e->now_usec);
         if (e->answer->kind == NC_ANSWER_ACCEPTED) {
             p->is_deleted = true;
             r->any_moved_usec = e->now_usec;
@@ -447,8 +419,7 @@ static void judge_evict(struct rules *r, struct rules_pod *p, unsigned i, uint64
     if (!(r->memory.is_signalled && r->memory.is_cordoned) && !r->has_waited && !r->is_orphan)
         rules_break(r, r->memory.is_signalled ? "cordon-first" : "signal-first",
                     "pod %u is evicted too early", i);
-    if (!p->evictions++)
-        p->first_usec = now_usec;
+    p->evictions++;
     p->evicts_out++;
     p->evict_usec = now_usec;
     r->evicts_out++;

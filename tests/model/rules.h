@@ -41,10 +41,7 @@ struct rules_pod {
     uint64_t ask_after_usec[2], ask_by_usec[2]; /* the pause after a refusal: at least, at most;
                                                    without a deadline, with one */
     unsigned evictions;                         /* asked in this drain */
-    uint64_t first_usec;                        /* when the first of them was */
-    bool is_refused;       /* by whoever speaks of the pod, not by a busy or absent server */
-    uint64_t refused_usec; /* when it was; 0 = it is not */
-    unsigned budget_row;   /* refusals by a budget, one after the other */
+    unsigned budget_row;                        /* refusals by a budget, one after the other */
     uint64_t blurred_usec; /* until then an answer may be for a question of an earlier watch */
     enum nc_pod_answer_kind refusal;
     uint64_t evictable_usec; /* since when it should be asked; 0 = it should not */

@@ -36,8 +36,7 @@ struct world_pod {
     uint64_t new_usec;                   /* seen again after it was said to be gone */
     uint64_t pause_usec;                 /* no eviction before */
     unsigned tries;                      /* evictions that were asked */
-    bool is_refused;                     /* the last of them, not by a busy or absent server */
-    uint64_t first_usec, evict_usec;     /* the first of them, the last */
+    uint64_t evict_usec;                 /* the last of them */
     uint64_t mark_usec, deletion_answer; /* sent; answered */
 };
 
@@ -73,21 +72,12 @@ static bool world_waits(const struct world *w, const struct world_pod *p) {
            && (!w->rules.t_usec || w->now_usec < world_last(w, p));
 }
 
-/* Does it hold up the tiers behind its own? */
-static bool world_holds(const struct world *w, const struct world_pod *p) {
-    const bool is_leaving = p->seen.deletion_usec || p->is_accepted || p->is_deleted;
-    const uint64_t grace = p->seen.deletion_grace_sec * WORLD_SEC;
-    const uint64_t asked = p->first_usec || !p->seen.deletion_usec ? p->first_usec
-                           : p->seen.deletion_usec > grace         ? p->seen.deletion_usec - grace
-                                                                   : 1;
-
-    if (!w->rules.t_usec)
-        return true;
-    if (!is_leaving
-        && (p->is_refused || world_waits(w, p) || nc_pod_is_kept(&p->seen, w->now_usec)
-            || (p->seen.tolerates_disrupted && w->rules.karpenter_drains)))
+/* Does it hold up a pod of a later tier, which is still given its whole grace later? */
+static bool world_holds(const struct world *w, const struct world_pod *p,
+                        const struct world_pod *later) {
+    if (p->seen.tolerates_disrupted && w->rules.karpenter_drains)
         return false;
-    return !asked || w->now_usec < asked + 10 * WORLD_SEC;
+    return !w->rules.t_usec || w->now_usec + 2 * WORLD_SEC < world_last(w, later);
 }
 
 /* Nobody is deleted who was not evicted. */
@@ -112,7 +102,7 @@ static void world_check_evict(struct world *w, const struct world_pod *p, uint64
     must(w->now_usec >= p->pause_usec);
     for (size_t i = 0; i < WORLD_PODS; i++)
         must(!world_is_eligible(w, &w->pods[i]) || w->pods[i].seen.tier >= p->seen.tier
-             || !world_holds(w, &w->pods[i]));
+             || !world_holds(w, &w->pods[i], p));
 }
 
 static uint64_t world_ceil_sec(uint64_t usec) {
@@ -158,7 +148,7 @@ static void world_check(struct world *w, const struct nc_drain_action *a) {
         p->mark_usec = w->now_usec;
     if (a->verb == NC_DRAIN_EVICT) {
         p->evict_usec = w->now_usec;
-        p->first_usec = p->tries++ ? p->first_usec : w->now_usec;
+        p->tries++;
     }
     p->is_asked[a->verb] = true;
     w->in_flight += a->verb == NC_DRAIN_EVICT;
@@ -221,7 +211,6 @@ static void world_see(struct world *w, size_t i) {
         *p =
             (struct world_pod){.new_usec = w->now_usec + WORLD_SEC,
                                .tries = p->tries,
-                               .first_usec = p->first_usec,
                                .evict_usec = p->evict_usec,
                                .mark_usec = p->is_asked[NC_DRAIN_MARK] ? p->mark_usec : 0,
                                .is_asked = {false, p->is_asked[1], p->is_asked[2], p->is_asked[3]}};
@@ -268,8 +257,6 @@ static void world_answer(struct world *w, size_t i) {
     nc_drain_answer(w->drain, &(struct nc_drain_reply){uid, verb, &a, w->rules.seed, w->now_usec});
     if (verb == NC_DRAIN_DELETE)
         p->deletion_answer = w->now_usec;
-    if (verb != NC_DRAIN_MARK && a.kind != NC_ANSWER_BUSY && a.kind != NC_ANSWER_UNAVAILABLE)
-        p->is_refused = a.kind != NC_ANSWER_ACCEPTED;
     if (a.kind == NC_ANSWER_GONE && verb != NC_DRAIN_MARK)
         p->is_marked_absent = true;
     else if (verb == NC_DRAIN_EVICT)

@@ -20,18 +20,18 @@ static void test_last(void **state) {
          "100",
          "0: evict a\n0.5:\n5: evict a#2\n100: evict a#3\n"},
         {"as does a kept one", "see z last\nsee a never\nat 0\nat 1000", "0:\n1000:\n"},
-        {"under a deadline neither refusal nor ten seconds hand it the turn",
+        {"under a deadline no refusal hands it the turn",
          "rules t=100\nsee z last\nsee a\nsee b\nat 0\nanswer evict a accepted\nsee a "
          "del=60/60\nanswer evict b refused\nat 20\nanswer evict b refused\nat 40",
          "0: evict a, evict b\n20: evict b#2\n40: evict b#3\n"},
         {"until the others are gone",
          "rules t=100\nsee z last\nsee a\nat 0\nanswer evict a accepted\ngone a\nat 12",
          "0: evict a\n12: evict z\n"},
-        {"or its force-delete time comes: its whole grace is left",
+        {"or no more than its whole grace is left",
          "rules t=100\nsee z last grace=40\nsee a grace=10\nat 0\nanswer evict a refused\nat "
-         "58.9\nanswer evict a refused\nat 59\nanswer evict z refused\nat 59\nanswer mark z "
+         "57.9\nanswer evict a refused\nat 58\nanswer evict z refused\nat 59\nanswer mark z "
          "accepted\nat 60",
-         "0: evict a\n58.9: evict a#2\n59: evict z\n59: mark z\n60: delete z 40\n"},
+         "0: evict a\n57.9: evict a#2\n58: evict z\n59: mark z, evict z#2\n60: delete z 40\n"},
         {"a stuck pod is not waited for", "see z last\nsee a del=-61/30\nat 0", "0: evict z\n"},
         {"its own budget holds", "see z last\nat 0\nanswer evict z budget\nat 0.1\nsum",
          "0: evict z\n0.1:\nsum total=1 remaining=1 blocked=1\n"},

@@ -64,8 +64,8 @@ static void test_replacement_first(void **state) {
         {"at its force-delete time nobody waits",
          "rules t=1000 replaced=990\nsee a waits\nat 0\nat 968.999999\nat 969\nat 970",
          "0:\n968.999999:\n969: evict a\n970: mark a\n"},
-        {"under a deadline it does not hold up the tiers behind it",
-         "rules t=1000 replaced=600\nsee a waits\nsee b tier=2\nat 0", "0: evict b\n"},
+        {"under a deadline it holds up the tiers behind it while their own grace allows",
+         "rules t=100 replaced=90\nsee a waits\nsee b tier=2\nat 0\nat 68", "0:\n68: evict b\n"},
         {"a limit that is withdrawn ends the wait at once",
          "rules replaced=600\nsee a waits\nat 0\nrules t=100\nnext\nat 1",
          "0:\nnext now\n1: evict a\n"},
@@ -97,26 +97,36 @@ static void test_tiers(void **state) {
          "see a del=10/30\nsee b tier=2\nat 0\nnext\nat 70\nat 70.000001",
          "0:\nnext 70.000001\n70:\n70.000001: evict b\n"},
         {"nor does one that is excluded", "see a mirror\nsee b tier=2\nat 0", "0: evict b\n"},
-        {"under a deadline a blocked pod does not hold up the tiers behind it",
-         "rules t=100\nsee a\nsee b tier=2\nat 0\nanswer evict a budget\nat 0.1",
-         "0: evict a\n0.1: evict b\n"},
-        {"nor does a kept one there", "rules t=100\nsee a never\nsee b tier=2\nat 0",
-         "0: evict b\n"},
-        {"nor one that leaves, for longer than ten seconds",
-         "rules t=100\nsee a\nsee b tier=2\nat 0\nanswer evict a accepted\nsee a del=30/30\nat "
-         "9.999999\nnext\nat 10",
-         "0: evict a\n9.999999:\nnext 10\n10: evict b\n"},
-        {"nor one that somebody else has deleted, from then on",
-         "rules t=100\nsee a del=95/100\nsee b tier=2\nat 0\nat 4.999999\nat 5",
-         "0:\n4.999999:\n5: evict b\n"},
+        {"under a deadline too, however far it is: an application needs 40 of its 60 s",
+         "rules t=86400 taint\nsee a grace=60\nsee d tier=1 daemon\nat 0\nanswer evict a "
+         "accepted\nsee a grace=60 del=60/60\nat 39.9\nnext\ngone a\nat 40",
+         "0: evict a\n39.9:\nnext 120.000001\n40: evict d\n"},
+        {"at a notice of 20 s: it needs 8 of its 10 s",
+         "rules t=17.5 taint\nsee a grace=10\nsee d tier=1 daemon grace=5\nat 0\nanswer evict a "
+         "accepted\nsee a grace=10 del=10/10\nat 7.9\ngone a\nat 8",
+         "0: evict a\n7.9:\n8: evict d\n"},
+        {"until its own whole grace, and one eviction more where the first is refused, fill what "
+         "is "
+         "left: each pod for itself",
+         "rules t=100\nsee a never\nsee b tier=2\nsee c tier=2 grace=60\nat 0\nnext\nat 38\ngone "
+         "c\nat 67.999999\nnext\nat 68\nanswer evict b budget\nat 68.999999\nanswer evict b "
+         "accepted\nsee b del=98/30\nat 70",
+         "0:\nnext 38\n38: evict c\n67.999999:\nnext 68\n68: evict b\n68.999999: evict "
+         "b#2\n70: evict a\n"},
+        {"where that has passed, at once", "rules t=31\nsee a\nsee b tier=2\nat 0",
+         "0: evict a, evict b\n"},
+        {"a blocked pod holds them up no longer",
+         "rules t=100\nsee a grace=60\nsee b tier=2\nat 0\nanswer evict a budget\nat "
+         "67.999999\nat 68",
+         "0: evict a\n67.999999: mark a\n68: evict b\n"},
+        {"nor one that somebody else has deleted",
+         "rules t=100\nsee a del=95/100\nsee b tier=2\nat 0\nat 67.999999\nat 68",
+         "0:\n67.999999:\n68: evict b\n"},
         {"nor one whose eviction hangs",
-         "rules t=100\nsee a\nsee b tier=2\nat 0\nat 9.999999\nnext\nat 10",
-         "0: evict a\n9.999999:\nnext 10\n10: evict b\n"},
-        {"but a server that is busy or away says nothing of the pod",
-         "rules t=100\nsee a\nsee b tier=2\nat 0\nanswer evict a busy\nat 0.1\nat 1\nanswer evict "
-         "a "
-         "away\nat 1.1",
-         "0: evict a\n0.1:\n1: evict a#2\n1.1:\n"},
+         "rules t=100\nsee a grace=0\nsee b tier=2\nat 0\nat 67.999999\nnext\nat 68",
+         "0: evict a\n67.999999:\nnext 68\n68: evict b\n"},
+        {"who is left to Karpenter holds up nobody",
+         "rules t=86400 karpenter\nsee a tolerates\nsee b tier=2\nat 0", "0: evict b\n"},
         {"without one each holds it up", "see a\nsee b tier=2\nat 0\nanswer evict a budget\nat 0.1",
          "0: evict a\n0.1:\n"},
         {"a pod of an earlier tier that comes late has its turn first",
