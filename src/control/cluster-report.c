@@ -119,7 +119,8 @@ static struct nc_value *row(const struct nc_control *c, const struct control_nod
     nc_value_set_text(v, "pool", claim && claim->pool ? claim->pool->o.name : node->pool);
     nc_value_set_text(v, "phase", w ? nc_control_phase_name(w->phase) : NULL);
     nc_value_set_text(v, "source", has_source ? nc_source_name((enum nc_source)w->source) : NULL);
-    nc_value_set_text(v, "policy", w && w->is_report ? nc_policy_name(NC_POLICY_REPORT) : NULL);
+    nc_value_set_text(v, "policy",
+                      w && w->policy != NC_POLICY_DRAIN ? nc_policy_name(w->policy) : NULL);
     nc_value_set_time(v, "deadline", w ? w->deadline_usec : 0);
     nc_value_set(v, "remaining",
                  w && w->remaining >= 0 ? nc_value_new_int(w->remaining)

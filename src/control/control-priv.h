@@ -133,7 +133,8 @@ const char *nc_control_phase_name(enum control_phase p); /* "Detected", … */
 struct control_drain_status {
     int source; /* enum nc_source; -1: "" or one of a later release */
     enum control_phase phase;
-    bool is_report;           /* nothing is done about it, or not yet: so not by us either */
+    enum nc_policy policy;    /* what follows from it: DRAIN where it states nothing */
+    bool returns;             /* the machine comes back: nothing of its claim ends */
     uint64_t deadline_usec;   /* 0 = none */
     int64_t total, remaining; /* -1 = not known */
     unsigned n_blocked;
@@ -171,9 +172,10 @@ struct control_node_more { /* only where mode == STANDALONE */
 
 struct control_node {
     struct control_object o;
-    uint64_t created_usec, deletion_usec;      /* 0 = not */
-    char *owner_uid;                           /* of its owner of kind NodeClaim; NULL = none */
-    char *pool;                                /* label karpenter.sh/nodepool; NULL = none */
+    uint64_t created_usec, deletion_usec; /* 0 = not */
+    char *owner_uid;                      /* of its owner of kind NodeClaim; NULL = none */
+    char *pool;                           /* label karpenter.sh/nodepool; NULL = none */
+    uint32_t provider_hash; /* of its providerID, which metadata only do not show; 0 = not known */
     struct control_drain_status *drain_status; /* NULL = reports nothing */
     uint64_t drain_status_usec;                /* since when this id and deadline are known */
     uint32_t invalid_status;                   /* hash of what could not be read; 0 = can be */
@@ -248,7 +250,8 @@ struct control_claim {
     uint64_t created_usec, deletion_usec; /* 0 = not */
     uint64_t timestamp_usec;              /* the timestamp; 0 = none, or garbage */
     char *node_name;                      /* status.nodeName; NULL = not registered */
-    char *provider_id; /* beside Karpenter, where rules.out_of_service; NULL = none */
+    char *provider_id;                    /* beside Karpenter; NULL = none */
+    uint64_t registered_usec; /* beside Karpenter, since when Registered is True; 0 = not known */
     struct control_link by_node;
     struct control_pool *pool; /* NULL = has no such label */
     struct control_claim *pool_next, **pool_at;
@@ -379,6 +382,9 @@ const struct control_claim_early *nc_control_early(const struct control_claim *c
 
 static inline bool nc_control_is_deleting(const struct control_claim *claim) {
     return claim->deletion_usec > 0 || claim->deleted_usec > 0;
+}
+static inline const char *nc_control_provider_of(const struct control_claim *claim) {
+    return claim->more ? claim->more->provider_id : claim->provider_id;
 }
 /* Check all of them again. */
 void nc_control_touch_all(struct nc_control *c);

@@ -63,11 +63,12 @@ const char *nc_control_verb_name(enum nc_control_verb v) {
         ANNOTATION(NC_ANNOTATION_OUR_TAINT), ANNOTATION(NC_ANNOTATION_DO_NOT_DISRUPT),             \
         "metadata.ownerReferences", "metadata.labels", "metadata.finalizers", "spec.providerID",   \
         "spec.taints", "status.allocatable", "status.conditions.type", "status.conditions.status"
+#define SINCE_PATH "status.conditions.lastTransitionTime"
 #define CLAIM_PATHS                                                                                \
     HEAD_PATHS, "metadata.finalizers", POOL_LABEL_PATH,                                            \
         ANNOTATION(NC_ANNOTATION_TERMINATION_TIMESTAMP), ANNOTATION(NC_ANNOTATION_OUR_TIMESTAMP),  \
-        "status.nodeName"
-#define SINCE_PATH "status.conditions.lastTransitionTime"
+        "status.nodeName", "status.providerID", "status.conditions.type",                          \
+        "status.conditions.status", SINCE_PATH
 
 static const char *const keep_node[] = {NODE_PATHS, POOL_LABEL_PATH, NULL};
 static const char *const keep_node_of_group[] = {NODE_PATHS, POOL_LABEL_PATH, "spec.providerID",
@@ -83,7 +84,6 @@ static const char *const keep_node_outage[] = {NODE_PATHS,
 static const char *const keep_node_standalone[] = {NODE_PATHS_STANDALONE, NULL};
 static const char *const keep_node_standalone_outage[] = {NODE_PATHS_STANDALONE, SINCE_PATH, NULL};
 static const char *const keep_claim[] = {CLAIM_PATHS, NULL};
-static const char *const keep_claim_outage[] = {CLAIM_PATHS, "status.providerID", NULL};
 static const char *const keep_claim_standalone[] = {
     HEAD_PATHS,          "metadata.finalizers",
     "metadata.labels",   "metadata.annotations",
@@ -102,8 +102,6 @@ const char *const *nc_control_keep(enum nc_control_kind k, enum nc_control_mode 
                                    const struct nc_control_rules *rules) {
     static const char *const *const nodes[2][2] = {
         {keep_node, keep_node_outage}, {keep_node_standalone, keep_node_standalone_outage}};
-    static const char *const *const claims[2][2] = {{keep_claim, keep_claim_outage},
-                                                    {keep_claim_standalone, keep_claim_standalone}};
     const bool is_standalone = mode == NC_CONTROL_STANDALONE;
 
     switch (k) {
@@ -112,7 +110,7 @@ const char *const *nc_control_keep(enum nc_control_kind k, enum nc_control_mode 
             return keep_node_of_group;
         return nodes[is_standalone][rules->out_of_service];
     case NC_CONTROL_CLAIM:
-        return claims[is_standalone][rules->out_of_service];
+        return is_standalone ? keep_claim_standalone : keep_claim;
     case NC_CONTROL_POOL:
         return keep_pool;
     case NC_CONTROL_CLASS:

@@ -103,6 +103,14 @@ static enum control_phase phase_of(const char *name) {
     return CONTROL_PHASE_OTHER;
 }
 
+/* What a later release does about it is nothing that anybody here may add to. */
+static enum nc_policy policy_of(const char *name) {
+    for (int p = NC_POLICY_IGNORE; p <= NC_POLICY_DRAIN; p++)
+        if (!name || nc_streq(name, nc_policy_name((enum nc_policy)p)))
+            return name ? (enum nc_policy)p : NC_POLICY_DRAIN;
+    return NC_POLICY_REPORT;
+}
+
 static bool read_drain_status(const struct nc_value *v, struct control_drain_status *w) {
     bool ok = v->type == NC_VALUE_MAP;
     const char *source = text_at(v, "source", SHORT_MAX, &ok);
@@ -110,14 +118,17 @@ static bool read_drain_status(const struct nc_value *v, struct control_drain_sta
     const char *policy = text_at(v, "policy", SHORT_MAX, &ok);
     const char *deadline = text_at(v, "deadline", SHORT_MAX, &ok);
     const char *id = text_at(v, "id", sizeof(w->id) - 1, &ok);
+    const struct nc_value *returns = nc_control_at(v, "returns", NULL);
     const char *since = text_at(v, "waitingSince", SHORT_MAX, &ok);
 
-    if (!source || !phase || (deadline && nc_time_parse(deadline, &w->deadline_usec) < 0)
+    if (!source || !phase || (returns && returns->type != NC_VALUE_BOOL)
+        || (deadline && nc_time_parse(deadline, &w->deadline_usec) < 0)
         || (since && nc_time_parse(since, &w->waiting_since_usec) < 0))
         return false;
     w->source = source_of(source);
     w->phase = phase_of(phase);
-    w->is_report = nc_streq(policy, nc_policy_name(NC_POLICY_REPORT));
+    w->policy = policy_of(policy);
+    w->returns = returns && returns->boolean;
     w->total = count_at(v, "total", &ok);
     w->remaining = count_at(v, "remaining", &ok);
     w->waiting = count_at(v, "waiting", &ok);

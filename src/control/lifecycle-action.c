@@ -88,7 +88,8 @@ void nc_control_apply_lifecycle(struct nc_control *c, struct control_node *node,
     const struct control_drain_status *w = node->drain_status;
     const char *provider_id = nc_value_string(nc_control_at(object, "spec.providerID", NULL));
 
-    if (!c->rules.completes_actions || !w || w->source != NC_SOURCE_AUTOSCALING || w->is_report) {
+    if (!c->rules.completes_actions || !w || w->source != NC_SOURCE_AUTOSCALING
+        || w->policy != NC_POLICY_DRAIN) {
         node->lifecycle = nc_control_lifecycle_free(node->lifecycle);
         return;
     }

@@ -145,10 +145,6 @@ void nc_control_outage_set(struct control_node *node, struct control_outage *o) 
 
 /* ---- whose instance it is */
 
-static const char *provider_of(const struct control_claim *claim) {
-    return claim->more ? claim->more->provider_id : claim->provider_id;
-}
-
 /* The Node is called by an instance id, alone or as the first label of its resource name. */
 static bool is_named_by_id(const struct control_node *node) {
     return is_instance_id(node->o.name, strcspn(node->o.name, "."));
@@ -160,7 +156,7 @@ static const char *mismatch(const struct nc_control *c, const struct control_nod
     bool is_named = false;
     const struct control_claim *claim = nc_control_naming(c, node, &is_named);
 
-    if (is_named && !(claim && nc_streq(provider_of(claim), o->provider_id)))
+    if (is_named && !(claim && nc_streq(nc_control_provider_of(claim), o->provider_id)))
         return "the NodeClaim of this Node is of another one";
     if (is_named_by_id(node)
         && (strncmp(node->o.name, o->instance, strlen(o->instance)) != 0

@@ -62,7 +62,7 @@ static const char *owner_of(const struct nc_value *object) {
 
 static bool is_same_ending(const struct control_drain_status *a,
                            const struct control_drain_status *b) {
-    return a && b && a->source == b->source && a->is_report == b->is_report
+    return a && b && a->source == b->source && a->policy == b->policy
            && a->deadline_usec == b->deadline_usec && nc_streq(a->id, b->id);
 }
 
@@ -122,6 +122,7 @@ static void apply_outage(struct nc_control *c, struct control_node *node,
 
 static int read_node(struct nc_control *c, struct control_node *node, const struct nc_value *object,
                      const struct head *h) {
+    const char *provider_id = nc_value_string(nc_control_at(object, "spec.providerID", NULL));
     struct control_node_more *more = NULL;
     struct control_strings *left = NULL;
 
@@ -142,6 +143,7 @@ static int read_node(struct nc_control *c, struct control_node *node, const stru
     node->deletion_usec = h->deletion_usec;
     apply_outage(c, node, object);
     set_text(&node->owner_uid, owner_of(object));
+    node->provider_hash = provider_id && provider_id[0] ? nc_control_hash(c, provider_id) : 0;
     set_text(&node->pool, pool_of(object));
     apply_drain_status(c, node, object);
     nc_control_apply_lifecycle(c, node, object);
@@ -220,12 +222,25 @@ static void set_provider_id(struct nc_control *c, struct control_claim *claim,
                             const struct nc_value *object) {
     char *id = NULL;
 
-    if (!c->rules.out_of_service || c->mode == NC_CONTROL_STANDALONE)
+    if (c->mode == NC_CONTROL_STANDALONE)
         return;
     (void)nc_control_parse_token(nc_control_at(object, "status.providerID", NULL),
                                  CONTROL_PROVIDER_MAX, &id);
     free(claim->provider_id);
     claim->provider_id = id;
+}
+
+/* Whoever registers the claim sets it with status.nodeName. */
+static int read_registered(const struct nc_value *object, uint64_t *ret_usec) {
+    const struct nc_value *list = nc_control_at(object, "status.conditions", NULL);
+
+    *ret_usec = 0;
+    for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++)
+        if (nc_streq(nc_value_get_string(list->items[i], "type"), "Registered")
+            && nc_streq(nc_value_get_string(list->items[i], "status"), "True"))
+            return nc_control_parse_time(nc_control_at(list->items[i], "lastTransitionTime", NULL),
+                                         ret_usec);
+    return 0;
 }
 
 static void class_ref_done(struct control_class_ref *r) {
@@ -246,7 +261,10 @@ static int read_claim(struct nc_control *c, struct control_claim *claim,
     nc_cleanup(class_ref_done) struct control_class_ref class = {0};
     struct control_claim_more *more = NULL;
     struct control_strings *left = NULL;
+    uint64_t registered_usec = 0;
 
+    if (read_registered(object, &registered_usec) < 0)
+        return -EBADMSG;
     if (node && (node->type != NC_VALUE_STRING || (node->text[0] && !is_name(node->text))))
         return -EBADMSG;
     if (c->mode != NC_CONTROL_STANDALONE
@@ -270,6 +288,7 @@ static int read_claim(struct nc_control *c, struct control_claim *claim,
     claim->has_karpenter_finalizer = nc_control_has_text(finalizers, NC_FINALIZER_KARPENTER);
     set_node_name(c, claim, node && node->text[0] ? node->text : NULL);
     set_provider_id(c, claim, object);
+    claim->registered_usec = registered_usec;
     nc_control_set_pool(c, claim, pool_of(object));
     nc_control_set_class(c, claim, class_of(&class));
     set_claim_more(c, claim, more);

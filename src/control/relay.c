@@ -28,7 +28,7 @@ bool nc_control_has_relay(const struct nc_control *c, const struct control_claim
 
     *ret = (struct control_relay){.next_usec = UINT64_MAX, .node = node};
     if (!w || w->source < 0 || !nc_sources[w->source].is_relayed || w->phase == CONTROL_PHASE_NONE
-        || w->is_report || w->deadline_usec == 0
+        || w->policy != NC_POLICY_DRAIN || w->returns || w->deadline_usec == 0
         || now_usec > w->deadline_usec + NC_CONTROL_RELAY_PAST_USEC)
         return false;
     if (w->deadline_usec > now_usec + NC_CONTROL_RELAY_AHEAD_USEC) {

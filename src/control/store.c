@@ -6,6 +6,7 @@
 #include "nc/str.h"
 
 #define FIRST_ROOM 64u
+#define CLOCKS_DIFFER_USEC (30ull * 1000000)
 
 uint32_t nc_control_hash(const struct nc_control *c, const char *text) {
     uint32_t h = 2166136261u ^ c->hash_seed; /* FNV-1a, then mixed: names differ at their end */
@@ -269,10 +270,17 @@ struct control_claim *nc_control_naming(const struct nc_control *c, const struct
     return NULL;
 }
 
-/* A name may come again with another machine. Beside Karpenter providerIDs are not kept. */
-static bool is_another_machine(const struct control_node *node, const struct control_claim *claim) {
-    return node->more && node->more->provider_id && claim->more && claim->more->provider_id
-           && !nc_streq(node->more->provider_id, claim->more->provider_id);
+/* A name may come again with another machine. Where the Node's metadata are all that is seen, its
+ * providerID is not known: but the Node that was registered was there by then (and clocks differ).
+ * A later one without an owner may be of any machine. */
+static bool is_another_machine(const struct nc_control *c, const struct control_node *node,
+                               const struct control_claim *claim) {
+    const char *provider_id = nc_control_provider_of(claim);
+
+    if (node->provider_hash && provider_id)
+        return node->provider_hash != nc_control_hash(c, provider_id);
+    return !node->owner_uid && claim->registered_usec
+           && node->created_usec > claim->registered_usec + CLOCKS_DIFFER_USEC;
 }
 
 /* Before it is registered: the Node of this providerID that cannot be another machine's. */
@@ -298,7 +306,7 @@ struct control_claim *nc_control_claim_of(const struct nc_control *c,
     bool is_named = false;
     struct control_claim *claim = nc_control_naming(c, node, &is_named);
 
-    if (claim && is_another_machine(node, claim))
+    if (claim && is_another_machine(c, node, claim))
         return NULL;
     if (is_named || c->mode != NC_CONTROL_STANDALONE || !node->more || !node->more->provider_id)
         return claim;

@@ -104,8 +104,8 @@ char *nc_lifecycle_status_text(const struct nc_lifecycle *l, enum nc_node_write_
     nc_value_set_string(v, "id", has_leading ? l->sources[l->in_force.leading].notice.id : "");
     nc_value_set_string(v, "source",
                         has_leading ? nc_source_name((enum nc_source)l->in_force.leading) : "");
-    if (l->in_force.policy == NC_POLICY_REPORT)
-        nc_value_set_string(v, "policy", nc_policy_name(NC_POLICY_REPORT));
+    if (has_leading && l->in_force.policy != NC_POLICY_DRAIN)
+        nc_value_set_string(v, "policy", nc_policy_name(l->in_force.policy));
     nc_value_set_string(v, "phase",
                         kind == NC_WRITE_CORDON && l->phase == NC_LIFECYCLE_CORDONING
                             ? "Cordoned"

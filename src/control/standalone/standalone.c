@@ -101,7 +101,7 @@ static bool alone_claim(struct nc_control *c, struct control_claim *claim, uint6
 /* --- a Node */
 
 static bool is_draining(const struct control_drain_status *w) {
-    if (!w || w->is_report)
+    if (!w || w->policy != NC_POLICY_DRAIN)
         return false;
     switch (w->phase) {
     case CONTROL_PHASE_DETECTED:

@@ -229,7 +229,7 @@ static char *say(struct world *w, struct machine *m, const struct object *node) 
         if (!is_acting)
             return status_with(REPORTS, source, id, "Detected", deadline);
         begin_drain(w, m, id);
-        return status(source, id, phase_of(w, m), deadline);
+        return status_with(m->way, source, id, phase_of(w, m), deadline);
     }
     m->drain_id[0] = '\0';
     if (m->is_rebalanced)
@@ -259,6 +259,8 @@ static void agent(struct world *w, unsigned i) {
 }
 
 static void notice(struct world *w, const struct due *due) {
+    static const char *const ways[] = {
+        "", "", "", "", "", "\"policy\":\"drain\",", "\"policy\":\"cordon\",", "\"returns\":true,"};
     struct machine *m = &w->machines[due->a];
     uint64_t ahead = 0;
 
@@ -274,6 +276,7 @@ static void notice(struct world *w, const struct due *due) {
     m->is_maintenance = due->b == 1;
     ahead = due->b == 1 ? world_between(w, 5, 3000) : due->b == 4 ? 7200u : 120u;
     m->spot_usec = (w->now_usec / SEC + ahead) * SEC;
+    m->way = ways[world_below(w, NC_ARRAY_SIZE(ways))];
     m->acts_usec = m->is_maintenance     ? m->spot_usec - 900 * SEC
                    : world_chance(w, 12) ? UINT64_MAX
                                          : 0;

@@ -45,10 +45,15 @@ const char *condition_of(const struct nc_value *v, const char *type) {
     return NULL;
 }
 
-bool only_reports(const struct nc_value *node) {
+bool may_drain(const struct nc_value *node) {
     const char *text = annotation_of(node, STATUS_KEY);
 
-    return text && strstr(text, "\"policy\":\"report\"");
+    return !text || !strstr(text, "\"policy\":") || strstr(text, "\"policy\":\"drain\"");
+}
+
+/* The machine comes back: nothing of its claim may end. */
+static bool returns(const char *text) {
+    return strstr(text, "\"returns\":true");
 }
 
 uint64_t deadline_to_relay(const struct nc_value *node, uint64_t now_usec) {
@@ -56,7 +61,7 @@ uint64_t deadline_to_relay(const struct nc_value *node, uint64_t now_usec) {
     nc_auto_value struct nc_value *status = NULL;
     uint64_t deadline = 0;
 
-    if (!text || only_reports(node) || !strstr(text, "deadline")
+    if (!text || !may_drain(node) || returns(text) || !strstr(text, "deadline")
         || strstr(text, "\"deadline\":null")
         || nc_json_parse(text, strlen(text), &status, NULL) < 0)
         return 0;

@@ -375,9 +375,9 @@ static void judge_node(struct world *w, struct view *v, const struct shown *node
         judge_break(w, "liar", "%s is registered, and is nobody's machine", a->name);
     if (drops(node, a) && !is_deleting(node->v))
         judge_break(w, "finalizer", "%s loses it while it lives", a->name);
-    if (only_reports(node->v) && has_disrupted(a->body) && !has_disrupted(node->v)
+    if (!may_drain(node->v) && has_disrupted(a->body) && !has_disrupted(node->v)
         && !(claim && (is_deleting(claim->v) || claim->is_deleted)))
-        judge_break(w, "taints", "%s gets one for what it only reports", a->name);
+        judge_break(w, "taints", "%s gets one for what it does not drain for", a->name);
     judge_request(w, v, node, a);
 }
 

@@ -81,7 +81,7 @@ uint64_t time_at(const struct nc_value *v, const char *path); /* 0 = none */
 const char *condition_of(const struct nc_value *v, const char *type);
 /* A drain status that may be relayed: its deadline; 0 = none. */
 uint64_t deadline_to_relay(const struct nc_value *node, uint64_t now_usec);
-bool only_reports(const struct nc_value *node);
+bool may_drain(const struct nc_value *node);
 bool is_foreign(const struct nc_value *claim);
 
 struct shown *judge_find(struct view *v, enum nc_control_kind k, const char *name);

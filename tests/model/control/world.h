@@ -89,6 +89,7 @@ struct machine {
     uint64_t over_usec; /* since when is_over */
     uint64_t spot_usec; /* deadline of what is announced; 0 = nothing is */
     uint64_t acts_usec; /* until then it only reports that */
+    const char *way;    /* how it acts: what its drain status states beside */
     bool is_maintenance, is_rebalanced;
     unsigned notices;
     uint64_t drain_usec; /* since when it drains */

@@ -113,6 +113,35 @@ static void test_what_is_only_reported(void **state) {
     world_close(&w);
 }
 
+/* `cordon`, `drain.mode: observe`, and a machine that comes back: nothing of the claim ends. */
+static void test_what_is_not_drained(void **state) {
+    static const struct {
+        const char *says;
+        bool is_relayed;
+    } rows[] = {
+        {"\"policy\":\"cordon\",", false},
+        {"\"policy\":\"ignore\",", false},
+        {"\"policy\":\"later-release\",", false},
+        {"\"policy\":\"drain\",", true},
+        {"\"policy\":\"drain\",\"returns\":true,", false},
+        {"\"returns\":false,", true},
+        {"\"returns\":\"no\",", false}, /* cannot be read */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct world w;
+        world_open(&w);
+        expect(world_claim(&w, "c1", "n1", ""), "");
+        nc_auto_free char *status =
+            nc_asprintf("{\"source\":\"spot\",%s\"phase\":\"Cordoned\",\"deadline\":\"" T105 "\"}",
+                        rows[i].says);
+        assert_int_equal(nc_starts_with(world_node(&w, "n1", status), "set-timestamp c1 "),
+                         rows[i].is_relayed);
+        world_close(&w);
+    }
+}
+
 static void test_far_deadline_in_its_time(void **state) {
     struct world w;
 
@@ -428,6 +457,48 @@ static void test_owned_by_another(void **state) {
     world_close(&w);
 }
 
+static const char *bare_node(struct world *w, const char *created, const char *more) {
+    nc_auto_free char *json = nc_asprintf(
+        "{\"metadata\":{\"name\":\"n1\",\"uid\":\"uid-n1\",\"creationTimestamp\":\"%s\","
+        "\"annotations\":"
+        "{\"nodeclaimd.io/drain-status\":\"{\\\"source\\\":\\\"spot\\\",\\\"phase\\\":\\\"Detected"
+        "\\\",\\\"deadline\\\":\\\"2026-11-22T02:02:00Z\\\"}\"}}%s}",
+        created, more);
+
+    return world_see(w, NC_CONTROL_NODE, json);
+}
+
+/* A name comes again with another machine, and nothing owns the Node yet. */
+static void test_name_of_another_machine(void **state) {
+    static const char registered[] =
+        "{\"metadata\":{\"name\":\"c1\",\"uid\":\"uid-c1\"},\"status\":{\"nodeName\":\"n1\","
+        "\"providerID\":\"aws:///a/"
+        "i-1\",\"conditions\":[{\"type\":\"Registered\",\"status\":\"True\","
+        "\"lastTransitionTime\":\"2026-11-22T01:00:00Z\"}]}}";
+    static const struct {
+        const char *created, *more;
+        bool is_relayed;
+    } rows[] = {
+        {"2026-11-22T00:59:50Z", "", true}, /* was there when the claim was registered */
+        {"2026-11-22T01:00:30Z", "", true}, /* by clocks that differ */
+        {"2026-11-22T01:00:31Z", "", false},
+        {"2026-11-22T01:00:31Z", ",\"spec\":{\"providerID\":\"aws:///a/i-1\"}", true},
+        {"2026-11-22T00:59:50Z", ",\"spec\":{\"providerID\":\"aws:///a/i-2\"}", false},
+        {"2026-11-22T00:59:50Z", ",\"spec\":{\"providerID\":\"\"}", true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct world w;
+        world_open(&w);
+        expect(world_see(&w, NC_CONTROL_CLAIM, registered), "");
+        assert_int_equal(
+            nc_starts_with(bare_node(&w, rows[i].created, rows[i].more), "set-timestamp c1 "),
+            rows[i].is_relayed);
+        world_close(&w);
+    }
+}
+
 static void test_one_claim_goes(void **state) {
     struct world w;
 
@@ -555,6 +626,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_which_statuses),
         cmocka_unit_test(test_no_deadline_no_relay),
         cmocka_unit_test(test_what_is_only_reported),
+        cmocka_unit_test(test_what_is_not_drained),
         cmocka_unit_test(test_far_deadline_in_its_time),
         cmocka_unit_test(test_rounds_down),
         cmocka_unit_test(test_timestamp_that_is_there),
@@ -573,6 +645,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_its_own_claim_only),
         cmocka_unit_test(test_two_claims_of_one_node),
         cmocka_unit_test(test_owned_by_another),
+        cmocka_unit_test(test_name_of_another_machine),
         cmocka_unit_test(test_one_claim_goes),
         cmocka_unit_test(test_before_registration),
         cmocka_unit_test(test_two_nodes_of_one_machine),

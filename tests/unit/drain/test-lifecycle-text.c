@@ -67,6 +67,24 @@ static void test_annotation_of_what_is_only_reported(void **state) {
     life_world_done(&w);
 }
 
+/* What is done about it is stated where it is less than a drain, by whatever that was capped. */
+static void test_annotation_of_what_is_only_cordoned(void **state) {
+    static const char *const ways[] = {"rules spot=cordon", "rules mode=observe"};
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(ways); i++) {
+        struct life_world w;
+        life_world_init(&w);
+        (void)life_do(&w, 0, ways[i]);
+        (void)life_do(&w, 0, "begin");
+        (void)life_do(&w, 10, "notice spot +120");
+        assert_non_null(strstr(w.last_status, "\"policy\":\"cordon\",\"phase\":\"Detected\""));
+        (void)life_do(&w, 20, "ok");
+        assert_non_null(strstr(w.last_status, "\"policy\":\"cordon\",\"phase\":\"Cordoned\""));
+        life_world_done(&w);
+    }
+}
+
 /* Names of any length: at most five, and never more than a KiB (life-world.c). */
 static void test_annotation_is_short(void **state) {
     static const char *const events[] = {"begin", "notice request drain", "ok", "ok", NULL};
@@ -299,6 +317,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_annotation),
         cmocka_unit_test(test_annotation_before_the_pods_are_known),
         cmocka_unit_test(test_annotation_of_what_is_only_reported),
+        cmocka_unit_test(test_annotation_of_what_is_only_cordoned),
         cmocka_unit_test(test_annotation_is_short),
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_drained_beside_a_pod_that_does_not_end),
