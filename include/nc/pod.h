@@ -34,26 +34,35 @@ enum nc_pod_order {
 };
 const char *nc_pod_order_name(enum nc_pod_order o); /* NULL, "first", "last" */
 
+/* Was it put back here by the controller of a pod that the drain had ended? */
+enum nc_pod_return {
+    NC_POD_RETURN_NONE = 0,
+    NC_POD_RETURN_EVICTED, /* of one that was evicted */
+    NC_POD_RETURN_FORCED,  /* of one that was deleted at its force-delete time */
+};
+
 struct nc_pod {
     char *namespace;
     char *name;
     char *uid;
     enum nc_tier tier;     /* as its order has it */
-    bool is_daemon;        /* owned by a DaemonSet, its controller or not: as Karpenter asks */
+    bool is_daemon;        /* owned by a DaemonSet of any API group, its controller or not */
     bool is_mirror;        /* owned by the Node, or annotated kubernetes.io/config.mirror */
     bool is_terminal;      /* phase Succeeded or Failed */
     bool has_started;      /* kubelet has taken it up: status.startTime, which only kubelet sets */
     bool is_shutdown_left; /* Failed, and its status states that a node shutdown did it */
     bool is_job;           /* its controller is a Job */
-    bool has_controller;
     bool tolerates_disrupted;  /* karpenter.sh/disrupted:NoSchedule */
+    bool tolerates_cordon;     /* node.kubernetes.io/unschedulable:NoSchedule */
     bool is_replacement_first; /* nodeclaimd.io/replacement-first: "true" */
     bool never_disrupt;        /* karpenter.sh/do-not-disrupt: "true", or a duration while it is
                                   not known when the pod started */
     enum nc_pod_order order : 8;
-    uint64_t created_usec;       /* creationTimestamp; 0 = unset */
-    uint64_t keep_until_usec;    /* …: a duration from status.startTime; 0 = none */
-    uint64_t grace_sec;          /* terminationGracePeriodSeconds; 30 where unset */
+    enum nc_pod_return put_back : 8; /* the drain's finding, not the object's */
+    uint64_t controller;             /* a sum over its controller's uid; 0 = it has none */
+    uint64_t created_usec;           /* creationTimestamp; 0 = unset */
+    uint64_t keep_until_usec;        /* …: a duration from status.startTime; 0 = none */
+    uint64_t grace_sec;              /* terminationGracePeriodSeconds; 30 where unset */
     uint64_t deletion_usec;      /* deletionTimestamp: when its grace ends; 0 = not terminating */
     uint64_t deletion_grace_sec; /* deletionGracePeriodSeconds */
     struct nc_strv claims;       /* PersistentVolumeClaims that it mounts, by name */

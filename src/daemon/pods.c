@@ -441,7 +441,7 @@ static void clean_up(struct nc_daemon *d, const struct nc_value *object) {
         in_flight++;
     if (in_flight >= CLEAN_UP_MAX || nc_pod_read(object, &pod, NULL) < 0)
         return;
-    if (pod.is_shutdown_left && pod.has_controller && !pod.is_job) {
+    if (pod.is_shutdown_left && pod.controller && !pod.is_job) {
         if (start_request(d, &a, true, &err) < 0)
             nc_log(NC_LOG_DEBUG, NULL, "%s, ignoring", err.msg);
         else

@@ -16,6 +16,8 @@
 
 /* P13: the API server's admission learns of a binding no faster than we do. */
 #define BOUND_USEC (NC_SEC_USEC / 2)
+#define LATE_USEC (5 * NC_SEC_USEC)     /* P2: by then the scheduler has learnt of the cordon */
+#define CREATED_WITHIN_USEC NC_SEC_USEC /* a creationTimestamp has whole seconds */
 
 struct nc_drain *nc_drain_new(void) {
     struct nc_drain *d = nc_calloc(1, sizeof(*d));
@@ -42,6 +44,7 @@ struct nc_drain *nc_drain_free(struct nc_drain *d) {
     for (size_t i = 0; i < d->n_news; i++)
         nc_pod_news_done(&d->news[i]);
     free(d->news);
+    free(d->ended);
     free(d->by_uid);
     free(d->by_order);
     free(d);
@@ -197,6 +200,7 @@ void nc_drain_gone(struct nc_drain *d, const char *uid, uint64_t now_usec) {
         return;
     if (e->is_deleting && e->is_forced && !e->deleted_usec && !e->evicted_usec) {
         nc_drain_note_deletion(d, e); /* the watch was faster than the answer */
+        nc_drain_note_ended(d, e, NC_POD_RETURN_FORCED);
         e->deleted_usec = e->delete_sent_usec;
         d->so_far.deleted++;
     }
@@ -258,6 +262,7 @@ static void replace(struct nc_drain *d, struct record *e, struct nc_pod *pod, ui
         come_back(d, e, now_usec);
     if (moves)
         remove_from_index(d->by_order, d->n, compare_order, e);
+    pod->put_back = old.put_back;
     e->pod = *pod;
     if (moves)
         insert(d->by_order, d->n - 1, compare_order, e);
@@ -298,7 +303,8 @@ static struct record *find_place(const struct nc_drain *d, const struct nc_pod *
 static const struct nc_pod dropped_kinds[NC_DRAIN_DROPPED_KINDS] = {
     {.is_daemon = true},
     {.tolerates_disrupted = true},
-    {.is_daemon = true, .tolerates_disrupted = true}};
+    {.is_daemon = true, .tolerates_disrupted = true},
+    {.put_back = NC_POD_RETURN_EVICTED}};
 
 /* A pod is not kept. What no drain moves is not missed. */
 static void note_dropped(struct nc_drain *d, const struct nc_pod *p, uint64_t now_usec) {
@@ -306,11 +312,15 @@ static void note_dropped(struct nc_drain *d, const struct nc_pod *p, uint64_t no
 
     if (x == NC_POD_REASON_NONE)
         d->gap = d->next_gap = NC_LIST_TOO_MANY;
-    for (size_t i = 0; i < NC_DRAIN_DROPPED_KINDS; i++)
-        if ((x == NC_POD_REASON_DAEMON || x == NC_POD_REASON_TOLERATES)
-            && p->is_daemon == dropped_kinds[i].is_daemon
-            && p->tolerates_disrupted == dropped_kinds[i].tolerates_disrupted)
+    for (size_t i = 0; i < NC_DRAIN_DROPPED_KINDS; i++) {
+        const struct nc_pod *kind = &dropped_kinds[i];
+        if (x == NC_POD_REASON_PUT_BACK
+                ? kind->put_back == p->put_back
+                : (x == NC_POD_REASON_DAEMON || x == NC_POD_REASON_TOLERATES) && !kind->put_back
+                      && p->is_daemon == kind->is_daemon
+                      && p->tolerates_disrupted == kind->tolerates_disrupted)
             d->has_dropped[i] = true;
+    }
 }
 
 /* False where all places are taken by pods that are not to be dropped for this one. */
@@ -330,6 +340,38 @@ static bool make_room(struct nc_drain *d, const struct nc_pod *p, uint64_t now_u
     return true;
 }
 
+static struct ended *find_ended(const struct nc_drain *d, uint64_t controller) {
+    for (size_t i = 0; i < d->n_ended; i++)
+        if (d->ended[i].controller == controller)
+            return &d->ended[i];
+    return NULL;
+}
+
+void nc_drain_note_ended(struct nc_drain *d, const struct record *e, enum nc_pod_return as) {
+    struct ended *of = find_ended(d, e->pod.controller);
+
+    if (!e->pod.controller)
+        return;
+    if (!of) {
+        of = nc_append(&d->ended, &d->n_ended);
+        *of = (struct ended){.controller = e->pod.controller};
+    }
+    if (as > of->as)
+        of->as = as;
+}
+
+/* P2: what does not tolerate the cordon may just have been bound before it was known. */
+static enum nc_pod_return returned_as(const struct nc_drain *d, const struct nc_pod *p) {
+    const struct ended *of = find_ended(d, p->controller);
+    const uint64_t shut_usec =
+        nc_sum_usec(d->last_rules.cordoned_usec, p->tolerates_cordon ? 0 : LATE_USEC);
+
+    return of && d->last_rules.cordoned_usec
+                   && nc_sum_usec(p->created_usec, CREATED_WITHIN_USEC) > shut_usec
+               ? of->as
+               : NC_POD_RETURN_NONE;
+}
+
 int nc_drain_see(struct nc_drain *d, struct nc_pod *pod, uint64_t now_usec) {
     struct record *e = nc_drain_find(d, pod->uid);
 
@@ -344,6 +386,7 @@ int nc_drain_see(struct nc_drain *d, struct nc_pod *pod, uint64_t now_usec) {
         return -E2BIG;
     }
     e = nc_calloc(1, sizeof(*e));
+    pod->put_back = returned_as(d, pod);
     e->pod = *pod;
     *pod = (struct nc_pod){0};
     if (d->is_listed)
@@ -404,7 +447,9 @@ void nc_drain_restart(struct nc_drain *d) {
         e->evictions = e->marks = e->deletions = e->refusals = 0;
         e->refused = 0;
         e->was_eligible = e->is_forced = e->has_warned = false;
+        e->pod.put_back = NC_POD_RETURN_NONE;
     }
+    d->n_ended = 0;
     d->limit = 0;
     d->is_listed = false;
     memset(d->has_dropped, 0, sizeof(d->has_dropped));

@@ -10,7 +10,7 @@
 #include "nc/drain.h"
 
 #define NC_SEC_USEC 1000000ull
-#define NC_DRAIN_DROPPED_KINDS 3
+#define NC_DRAIN_DROPPED_KINDS 4
 #define NC_DRAIN_FIRST_PAUSE_SEC 1 /* P11: after the first refusal by a budget */
 
 /* Why its last eviction or deletion was refused; what is reported. */
@@ -18,6 +18,11 @@ struct refusal {
     enum nc_pod_answer_kind kind;
     char budget[sizeof(((struct nc_pod_answer *)NULL)->budget)];
     char message[sizeof(((struct nc_pod_answer *)NULL)->message)];
+};
+
+struct ended {
+    uint64_t controller;
+    enum nc_pod_return as;
 };
 
 struct record {
@@ -29,21 +34,21 @@ struct record {
     uint64_t new_usec;                     /* nothing is requested before: the API server may not
                                               know of it yet */
     uint64_t evict_usec, delete_sent_usec; /* when either was requested last */
-    uint64_t evicted_usec;     /* when the eviction that was accepted was requested; 0 = none was */
-    uint64_t deleted_usec;     /* likewise the first such deletion */
-    uint64_t delete_usec;      /* no deletion before: the pause after the last */
-    uint64_t mark_usec;        /* when it was marked last; 0 = never */
-    uint64_t delete_grace_sec; /* of the last deletion */
-    unsigned evictions, marks, deletions;      /* how often each was requested */
-    unsigned refusals;                         /* in a row, of the kind `refused` */
-    enum nc_pod_answer_kind refused;           /* what the last eviction met; 0 = nothing */
-    bool is_evicting, is_marking, is_deleting; /* questions in flight */
-    bool was_eligible : 1;                     /* in this drain */
-    bool is_forced : 1;                        /* a deletion was requested while it stayed */
-    bool is_gone : 1;                          /* said to be gone, not seen since */
-    bool was_told : 1;                         /* that it was evicted or deleted was reported */
-    bool has_warned : 1;                       /* that its order is ignored */
-    bool is_removed : 1;                       /* gone for good once nothing is in flight */
+    uint64_t evicted_usec; /* when the eviction that was accepted was requested; 0 = none was */
+    uint64_t deleted_usec; /* likewise the first such deletion */
+    uint64_t delete_usec;  /* no deletion before: the pause after the last */
+    uint64_t mark_usec;    /* when it was marked last; 0 = never */
+    unsigned evictions, marks, deletions; /* how often each was requested */
+    unsigned refusals;                    /* in a row, of the kind `refused` */
+    unsigned delete_grace_sec;            /* of the last deletion */
+    enum nc_pod_answer_kind refused : 8;  /* what the last eviction met; 0 = nothing */
+    bool is_evicting : 1, is_marking : 1, is_deleting : 1; /* questions in flight */
+    bool was_eligible : 1;                                 /* in this drain */
+    bool is_forced : 1;  /* a deletion was requested while it stayed */
+    bool is_gone : 1;    /* said to be gone, not seen since */
+    bool was_told : 1;   /* that it was evicted or deleted was reported */
+    bool has_warned : 1; /* that its order is ignored */
+    bool is_removed : 1; /* gone for good once nothing is in flight */
 };
 
 struct nc_drain {
@@ -61,13 +66,17 @@ struct nc_drain {
     bool has_dropped[NC_DRAIN_DROPPED_KINDS]; /* excluded by rules that may change */
     struct nc_drain_summary so_far; /* what only grows: of pods that are no longer in the table;
                                        deletions; the last progress */
-    struct nc_pod_news *news;       /* nc_drain_drop_news */
+    struct ended *ended;            /* controllers of the pods that this drain ended */
+    size_t n_ended;
+    struct nc_pod_news *news; /* nc_drain_drop_news */
     size_t n_news;
 };
 
 /* The table. Found also where it is_gone. */
 struct record *nc_drain_find(const struct nc_drain *d, const char *uid);
 void nc_drain_remove(struct nc_drain *d, struct record *e);
+/* P2: its eviction or deletion was accepted; what its controller creates here now is put back. */
+void nc_drain_note_ended(struct nc_drain *d, const struct record *e, enum nc_pod_return as);
 /* Notes what became of a pod; `message` is taken over. */
 void nc_drain_note_news(struct nc_drain *d, enum nc_pod_news_kind kind, struct record *e,
                         char *message);

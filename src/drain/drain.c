@@ -6,6 +6,7 @@
  */
 #include "nc/drain.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,7 +64,7 @@ static struct nc_drain_action request_pod(struct nc_drain *d, struct record *e,
         a.attempt = ++e->deletions;
         a.grace_sec = nc_drain_grace(&e->pod, e->evicted_usec ? e->evicted_usec : e->deleted_usec,
                                      t_usec, now_usec);
-        e->delete_grace_sec = a.grace_sec;
+        e->delete_grace_sec = a.grace_sec < UINT_MAX ? (unsigned)a.grace_sec : UINT_MAX;
         break;
     }
     *v = nc_drain_verdict(e, m);
@@ -236,6 +237,11 @@ static void adapt_limit(struct nc_drain *d, enum nc_pod_answer_kind kind) {
     }
 }
 
+/* The one that the force-delete time requests. */
+static bool is_last_eviction(const struct record *e, uint64_t t_usec) {
+    return nc_sum_usec(e->evict_usec, NC_SEC_USEC) >= nc_drain_force_delete_at(&e->pod, t_usec);
+}
+
 /* What is accepted counts from when it was requested: the server's clock began to run between that
  * and its answer, so a later request never takes away what was granted. */
 static void eviction_answered(struct nc_drain *d, struct record *e, const struct nc_pod_answer *a,
@@ -246,6 +252,9 @@ static void eviction_answered(struct nc_drain *d, struct record *e, const struct
         if (!e->evicted_usec)
             nc_drain_note_news(d, NC_POD_NEWS_EVICTED, e,
                                nc_asprintf("Evicted pod %s/%s", e->pod.namespace, e->pod.name));
+        nc_drain_note_ended(d, e,
+                            is_last_eviction(e, d->last_rules.t_usec) ? NC_POD_RETURN_FORCED
+                                                                      : NC_POD_RETURN_EVICTED);
         e->evicted_usec = e->evict_usec ? e->evict_usec : nc_later_usec(now_usec, 1);
         forget_refusal(e);
         return;
@@ -260,9 +269,8 @@ static void eviction_answered(struct nc_drain *d, struct record *e, const struct
 
 void nc_drain_note_deletion(struct nc_drain *d, struct record *e) {
     nc_drain_note_news(d, NC_POD_NEWS_FORCED, e,
-                       nc_asprintf("Force-deleted pod %s/%s with a grace period of %llu s",
-                                   e->pod.namespace, e->pod.name,
-                                   (unsigned long long)e->delete_grace_sec));
+                       nc_asprintf("Force-deleted pod %s/%s with a grace period of %u s",
+                                   e->pod.namespace, e->pod.name, e->delete_grace_sec));
 }
 
 static void deletion_answered(struct nc_drain *d, struct record *e, const struct nc_pod_answer *a,
@@ -279,6 +287,7 @@ static void deletion_answered(struct nc_drain *d, struct record *e, const struct
         nc_drain_progress(d, now_usec);
     if (e->is_forced && !e->deleted_usec && !e->evicted_usec)
         d->so_far.deleted++;
+    nc_drain_note_ended(d, e, NC_POD_RETURN_FORCED);
     if (!e->deleted_usec)
         nc_drain_note_deletion(d, e);
     if (!e->deleted_usec)

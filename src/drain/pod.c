@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "nc/backoff.h"
 #include "nc/str.h"
 #include "nc/time.h"
 
@@ -18,6 +19,7 @@
 #define DEFAULT_GRACE_SEC 30
 
 #define MIRROR_ANNOTATION "kubernetes.io/config.mirror"
+#define CORDON_TAINT "node.kubernetes.io/unschedulable"
 
 const char *const nc_pod_paths[] = {
     "metadata.namespace",
@@ -101,7 +103,8 @@ static bool is_owner(const struct nc_value *owner, const char *api_version, cons
            && nc_streq(nc_value_get_string(owner, "kind"), kind);
 }
 
-/* Karpenter requests any owner of the kind, not only for the controller. */
+/* Karpenter requests any owner of the kind, not only for the controller. A DaemonSet of another
+ * group (OpenKruise's) puts its pods back like Kubernetes' own. */
 static void read_owners(const struct nc_value *owners, struct nc_pod *p) {
     const struct nc_value *owner;
 
@@ -109,15 +112,16 @@ static void read_owners(const struct nc_value *owners, struct nc_pod *p) {
         const struct nc_value *controller = nc_value_get(owner, "controller");
         const bool is_controller =
             controller && controller->type == NC_VALUE_BOOL && controller->boolean;
-        p->is_daemon = p->is_daemon || is_owner(owner, "apps/v1", "DaemonSet");
+        p->is_daemon = p->is_daemon || nc_streq(nc_value_get_string(owner, "kind"), "DaemonSet");
         p->is_mirror = p->is_mirror || is_owner(owner, "v1", "Node");
         p->is_job = p->is_job || (is_controller && is_owner(owner, "batch/v1", "Job"));
-        p->has_controller = p->has_controller || is_controller;
+        if (is_controller && !p->controller)
+            p->controller = nc_backoff_seed(nc_value_get_string(owner, "uid")) | 1;
     }
 }
 
-/* corev1.Toleration.ToleratesTaint for karpenter.sh/disrupted:NoSchedule, which has no value. */
-static bool is_tolerating(const struct nc_value *toleration) {
+/* corev1.Toleration.ToleratesTaint for a taint with the effect NoSchedule and no value. */
+static bool is_tolerating(const struct nc_value *toleration, const char *taint) {
     const char *key = nc_value_get_string(toleration, "key");
     const char *op = nc_value_get_string(toleration, "operator");
     const char *value = nc_value_get_string(toleration, "value");
@@ -127,18 +131,18 @@ static bool is_tolerating(const struct nc_value *toleration) {
 
     if (effect && *effect && !nc_streq(effect, "NoSchedule"))
         return false;
-    if (has_key ? !nc_streq(key, NC_TAINT_DISRUPTED) : !is_exists)
+    if (has_key ? !nc_streq(key, taint) : !is_exists)
         return false;
     if (is_exists)
         return true;
     return (!op || !*op || nc_streq(op, "Equal")) && (!value || !*value);
 }
 
-static bool has_toleration(const struct nc_value *tolerations) {
+static bool has_toleration(const struct nc_value *tolerations, const char *taint) {
     const struct nc_value *toleration;
 
     for (size_t i = 0; (toleration = item(tolerations, i)); i++)
-        if (is_tolerating(toleration))
+        if (is_tolerating(toleration, taint))
             return true;
     return false;
 }
@@ -248,7 +252,8 @@ int nc_pod_read(const struct nc_value *object, struct nc_pod *ret, struct nc_err
     p.tier = tier_of(nc_value_get_string(spec, "priorityClassName"), p.is_daemon);
     read_order(annotations, &p);
     p.created_usec = read_time(metadata, "creationTimestamp");
-    p.tolerates_disrupted = has_toleration(nc_value_get(spec, "tolerations"));
+    p.tolerates_disrupted = has_toleration(nc_value_get(spec, "tolerations"), NC_TAINT_DISRUPTED);
+    p.tolerates_cordon = has_toleration(nc_value_get(spec, "tolerations"), CORDON_TAINT);
     p.grace_sec = read_seconds(spec, "terminationGracePeriodSeconds", DEFAULT_GRACE_SEC);
     p.deletion_usec = read_time(metadata, "deletionTimestamp");
     p.deletion_grace_sec = read_seconds(metadata, "deletionGracePeriodSeconds", 0);

@@ -10,7 +10,6 @@
 #include "drain-priv.h"
 
 #define STUCK_AFTER_USEC (60 * NC_SEC_USEC) /* P1 */
-#define PUT_BACK_USEC (30 * NC_SEC_USEC)    /* P2 */
 #define MARK_AHEAD_USEC NC_SEC_USEC         /* P8 */
 #define MARK_PATIENCE_USEC NC_SEC_USEC      /* P8 */
 #define EVICT_PATIENCE_USEC NC_SEC_USEC     /* P8 */
@@ -94,12 +93,20 @@ enum nc_pod_reason nc_pod_excluded(const struct nc_pod *p, const struct nc_drain
         return NC_POD_REASON_MIRROR;
     if (left != NC_POD_REASON_NONE && (!has_order(p, r) || is_put_back))
         return left;
+    if (p->put_back == NC_POD_RETURN_FORCED || (p->put_back && !r->t_usec))
+        return NC_POD_REASON_PUT_BACK;
     return now_usec > stuck_usec(p) ? NC_POD_REASON_STUCK : NC_POD_REASON_NONE;
 }
 
-/* P2: Karpenter does not evict it: it is not evicted before its force-delete time. */
-static bool is_karpenters(const struct nc_pod *p, const struct nc_drain_rules *r) {
-    return p->tolerates_disrupted && r->karpenter_drains && !has_order(p, r);
+/* P2: it is not evicted before its force-delete time: Karpenter does not evict it, or its
+ * controller would put it back once more. */
+static enum nc_pod_reason left_until_forced(const struct nc_pod *p,
+                                            const struct nc_drain_rules *r) {
+    if (p->put_back)
+        return NC_POD_REASON_RETURNED;
+    return p->tolerates_disrupted && r->karpenter_drains && !has_order(p, r)
+               ? NC_POD_REASON_KARPENTER
+               : NC_POD_REASON_NONE;
 }
 
 /* --- P3, P5: what a pod asks for itself */
@@ -123,7 +130,7 @@ static bool is_waiting(const struct record *e, const struct nc_moments *m) {
 
 /* --- P6, P7: whose turn it is */
 
-/* The first tier that has a pod. Whom Karpenter leaves, it does not wait for, nor do we. */
+/* The first tier that has a pod. Nobody waits for one that is left until its force-delete time. */
 struct nc_moments nc_drain_moments(const struct nc_drain *d, const struct nc_drain_rules *r,
                                    uint64_t now_usec) {
     struct nc_moments m = {.rules = r,
@@ -133,7 +140,7 @@ struct nc_moments nc_drain_moments(const struct nc_drain *d, const struct nc_dra
 
     for (size_t i = 0; i < d->n; i++) {
         const struct nc_pod *p = &d->by_order[i]->pod;
-        if (!d->by_order[i]->is_gone && !nc_pod_excluded(p, r, now_usec) && !is_karpenters(p, r)
+        if (!d->by_order[i]->is_gone && !nc_pod_excluded(p, r, now_usec) && !left_until_forced(p, r)
             && nc_pod_turn(p, r) < m.tier)
             m.tier = nc_pod_turn(p, r);
     }
@@ -255,14 +262,12 @@ static struct nc_verdict graceful_verdict(const struct record *e, const struct n
     keep(&v, m, NC_POD_REASON_REQUESTED, always_if(e->is_evicting || e->is_deleting));
     keep(&v, m, NC_POD_REASON_FORCED, always_if(is_forced));
     keep(&v, m, NC_POD_REASON_NOT_BEGUN, always_if(!r->may_evict));
-    keep(&v, m, NC_POD_REASON_KARPENTER, always_if(is_karpenters(p, r)));
+    keep(&v, m, left_until_forced(p, r), always_if(left_until_forced(p, r)));
     keep(&v, m,
          e->refused == NC_ANSWER_UNAVAILABLE ? NC_POD_REASON_UNAVAILABLE : NC_POD_REASON_BUSY,
          e->not_before_usec[r->t_usec != 0]);
     keep(&v, m, NC_POD_REASON_TIER, turn_at(p, m));
     keep(&v, m, NC_POD_REASON_NEW, e->new_usec);
-    if (p->tolerates_disrupted && e->new_usec && !r->t_usec)
-        keep(&v, m, NC_POD_REASON_PUT_BACK, nc_sum_usec(e->new_usec, PUT_BACK_USEC));
     keep(&v, m, NC_POD_REASON_IN_FLIGHT, always_if(!m->has_room));
     return v;
 }

@@ -20,7 +20,7 @@ static void check_pod(const struct nc_pod *p) {
     check_name(p->name);
     check_name(p->uid);
     if ((unsigned)p->tier >= _NC_TIER_MAX || p->claims.n > 256 || p->grace_sec > INT64_MAX
-        || (p->is_shutdown_left && !p->is_terminal) || (p->is_job && !p->has_controller)
+        || (p->is_shutdown_left && !p->is_terminal) || (p->is_job && !p->controller)
         || (p->tier == NC_TIER_LAST) != (p->order == NC_POD_ORDER_LAST)
         || (p->order == NC_POD_ORDER_FIRST && p->tier != NC_TIER_PLAIN)
         || ((p->order == NC_POD_ORDER_NONE || p->order == NC_POD_ORDER_UNKNOWN)

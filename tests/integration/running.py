@@ -220,6 +220,7 @@ class DaemonWorld(World):
         grace: Optional[int] = 30,
         namespace: str = "default",
         owner: str = "ReplicaSet",
+        controller: Optional[str] = None,
         phase: str = "Running",
         annotations: Optional[dict[str, str]] = None,
         spec: Optional[dict[str, Any]] = None,
@@ -229,7 +230,7 @@ class DaemonWorld(World):
         owners = []
         if owner:
             kinds = {"ReplicaSet": "apps/v1", "DaemonSet": "apps/v1", "Job": "batch/v1", "Node": "v1"}
-            owners = [{"apiVersion": kinds[owner], "kind": owner, "name": "o", "uid": "u", "controller": True}]
+            owners = [{"apiVersion": kinds[owner], "kind": owner, "name": "o", "uid": controller or f"of-{name}", "controller": True}]
         body: dict[str, Any] = {"nodeName": self.node_name, "containers": [{"name": "c", "image": "i"}], **(spec or {})}
         if grace is not None:
             body["terminationGracePeriodSeconds"] = grace

@@ -371,6 +371,21 @@ class Order(DaemonTest):
         world.drained()
         self.assertEqual(world.deletions(), [])
 
+    def test_a_pod_that_its_controller_puts_back(self) -> None:
+        """After its first return it is left and named, and the node is drained beside it."""
+        world = self.node_world(profile="m5.large")
+        every = {"tolerations": [{"operator": "Exists"}]}
+        world.pod("shipper-0", grace=1, spec=every, controller="shipper")
+        world.start()
+        self.assertEqual(world.run("drain").code, 0)
+        world.must(lambda: not world.pods(), "its end")
+        world.pod("shipper-1", grace=1, spec=every, controller="shipper")
+        world.drained()
+        self.assertEvictedOnce(world, "shipper-0")
+        self.assertEqual((world.pods(), len(world.evictions())), (["shipper-1"], 1))
+        self.assertEqual(world.drain()["pods"]["excluded"]["put-back"], 1)
+        self.assertEqual([p["reason"] for p in world.drain()["others"]], ["put-back"])
+
     def test_a_tier_goes_at_once(self) -> None:
         world = self.node_world()
         names = [f"web-{i:02}" for i in range(40)]

@@ -201,7 +201,7 @@ static void post_pod(struct world *w, unsigned i, const struct world_pod *p) {
         .is_mirror = p->is_mirror,
         .is_terminal = p->is_terminal,
         .is_job = p->is_job,
-        .has_controller = true,
+        .controller = i + 1,
         .has_started = p->has_started,
         .tolerates_disrupted = p->tolerates,
         .never_disrupt = p->never_disrupt,

@@ -4,7 +4,8 @@
  *   rules t=100 max=2 replaced=S watch taint karpenter all-last cordon=S
  *                                in force from now on; nothing given: no deadline
  *   see NAME tier=1 grace=30 …   a pod; never, keep=S, del=END/GRACE, daemon, mirror, ended,
- *                                tolerates, waits, first, last, odd (an unknown order), created=S
+ *                                tolerates, waits, first, last, odd (an unknown order), created=S,
+ *                                of=UID (its controller)
  *   gone NAME                    the watch says so
  *   at S                         the clock; what is due is done: "S: evict a, delete b 30"
  *   answer VERB NAME KIND        of the last question of this kind; retry=S and budget=NAME too
@@ -23,6 +24,7 @@
 
 #include <inttypes.h>
 
+#include "nc/backoff.h"
 #include "nc/drain.h"
 #include "nc/mem.h"
 
@@ -101,6 +103,8 @@ static struct nc_pod script_pod(const char *name, char *const *words) {
         .is_mirror = script_status(words, "mirror") != NULL,
         .is_terminal = script_status(words, "ended") != NULL,
         .tolerates_disrupted = script_status(words, "tolerates") != NULL,
+        .tolerates_cordon = script_status(words, "tolerates") != NULL,
+        .controller = script_status(words, "of") ? nc_backoff_seed(script_status(words, "of")) : 0,
     };
 }
 
@@ -161,6 +165,7 @@ static void script_sum(struct script *s) {
                   {"mirror", sum.excluded[NC_POD_REASON_MIRROR]},
                   {"tolerating", sum.excluded[NC_POD_REASON_TOLERATES]},
                   {"daemonset", sum.excluded[NC_POD_REASON_DAEMON]},
+                  {"put-back", sum.excluded[NC_POD_REASON_PUT_BACK]},
                   {"stuck", sum.excluded[NC_POD_REASON_STUCK]}};
 
     (void)nc_buf_puts(&s->trace, "sum");

@@ -3,6 +3,7 @@
  */
 #include "life-world.h"
 
+#include "nc/backoff.h"
 #include "nc/str.h"
 
 void life_world_init(struct life_world *w) {
@@ -167,7 +168,7 @@ static void show_pod(struct life_world *w, char *word, enum shown how) {
     pod.namespace = nc_strdup("ns");
     pod.name = nc_strdup(word);
     pod.uid = nc_strdup(word);
-    pod.has_controller = true;
+    pod.controller = nc_backoff_seed(word);
     if (how == LEAVING) {
         pod.deletion_usec =
             nc_lifecycle_shift(w->now_usec + pod.grace_sec * 1000000, w->clock_offset_usec);

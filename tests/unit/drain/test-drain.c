@@ -23,11 +23,10 @@ static void test_excluded(void **state) {
         {"and is deleted at its force-delete time there",
          "rules t=20 taint\nsee d daemon tier=1\nat 0\nanswer evict d refused\nat 0",
          "0: evict d 20\n0: mark d\n"},
-        {"who tolerates the taint is evicted where no Karpenter drains, after 30 s if it came back",
+        {"who tolerates the taint is evicted where no Karpenter drains, also where it came late",
          "see a tolerates\nlisted\nat 0\nanswer evict a accepted\ngone a\nat 1\nsee b "
-         "tolerates\nat "
-         "31\nat 31.5\nsum",
-         "0: evict a\n1:\n31:\n31.5: evict b\nsum total=2 remaining=1 evicted=1 progress=0\n"},
+         "tolerates\nat 1.5\nsum",
+         "0: evict a\n1:\n1.5: evict b\nsum total=2 remaining=1 evicted=1 progress=0\n"},
         {"under a deadline at once", "rules t=100\nlisted\nat 0\nsee b tolerates\nat 0.5",
          "0:\n0.5: evict b\n"},
         {"where Karpenter does, not before its force-delete time, and it is waited for",
@@ -42,6 +41,53 @@ static void test_excluded(void **state) {
         {"a pod that ends by itself is no concern any more",
          "see a\nsee b tier=2\nat 0\nanswer evict a budget\nsee a ended\nat 1\nsum",
          "0: evict a\n1: evict b\nsum total=2 remaining=1 terminal=1 progress=0\n"},
+    };
+
+    (void)state;
+    CHECK(rows);
+}
+
+/* P2: what a controller puts back is left after its first return. */
+static void test_put_back(void **state) {
+    static const struct script_row rows[] = {
+        {"without a deadline it is neither evicted nor waited for, and named",
+         "rules cordon=-5\nsee a of=x\nlisted\nat 0\nanswer evict a accepted\ngone a\nsee b of=x "
+         "tolerates created=2\nat 2\nnext\nlines\nsum",
+         "0: evict a\n2:\nnext never\nb put-back\nsum total=1 evicted=1 put-back=1 progress=0\n"},
+        {"also where it comes while the one before still ends",
+         "rules cordon=-5\nsee a of=x\nlisted\nat 0\nanswer evict a accepted\nsee a of=x "
+         "del=30/30\nsee b of=x tolerates created=0\nat 1\nlines",
+         "0: evict a\n1:\na leaving, b put-back\n"},
+        {"with a deadline at its force-delete time, and the tiers behind it do not wait",
+         "rules t=100 cordon=-5\nsee a of=x\nlisted\nat 0\nanswer evict a accepted\ngone a\nsee b "
+         "of=x tolerates created=2\nsee c tier=2\nat 2\nat 68\nsum\nat 69\nanswer evict b "
+         "accepted\nat 70",
+         "0: evict a\n2: evict c\n68:\nsum total=3 remaining=2 evicted=1 progress=0\n69: mark c, "
+         "evict b\n70: delete b 30, delete c 30\n"},
+        {"what comes back after that is left",
+         "rules t=100 cordon=-5\nsee a of=x\nlisted\nat 69\nanswer evict a accepted\ngone a\nsee b "
+         "of=x tolerates created=71\nat 72\nlines\nsum",
+         "69: evict a\n72:\nb put-back\nsum total=1 evicted=1 put-back=1 progress=69\n"},
+        {"a deadline that comes later counts",
+         "rules cordon=-5\nsee a of=x\nlisted\nat 0\nanswer evict a accepted\ngone a\nsee b of=x "
+         "tolerates created=2\nat 2\nrules t=100 cordon=-5\nat 68\nat 69",
+         "0: evict a\n2:\n68:\n69: evict b\n"},
+        {"one that does not tolerate the cordon may have been bound before it was known",
+         "rules cordon=-1\nsee a of=x\nlisted\nat 0\nanswer evict a accepted\ngone a\nsee b of=x "
+         "created=1\nat 2\nsee c of=x created=5\nat 6\nlines",
+         "0: evict a\n2: evict b\n6:\nb, c put-back\n"},
+        {"nor is another controller's, one's of none, or one that was there before the cordon",
+         "rules cordon=0\nsee a of=x\nlisted\nat 1\nanswer evict a accepted\nsee b of=y tolerates "
+         "created=2\nsee c tolerates created=2\nsee d of=x tolerates created=-1\nat 3",
+         "1: evict a\n3: evict b, evict c, evict d\n"},
+        {"nor where the one before was not ended here",
+         "rules cordon=-5\nsee a of=x\nlisted\nat 0\nanswer evict a budget\nsee b of=x tolerates "
+         "created=1\nat 0.5",
+         "0: evict a\n0.5: evict b\n"},
+        {"the next drain begins anew",
+         "rules cordon=-5\nsee a of=x\nlisted\nat 0\nanswer evict a accepted\ngone a\nsee b of=x "
+         "tolerates created=2\nat 2\nrestart\nat 3",
+         "0: evict a\n2:\n3: evict b\n"},
     };
 
     (void)state;
@@ -530,6 +576,7 @@ static void test_counts(void **state) {
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_excluded),
+        cmocka_unit_test(test_put_back),
         cmocka_unit_test(test_replacement_first),
         cmocka_unit_test(test_tiers),
         cmocka_unit_test(test_graceful),

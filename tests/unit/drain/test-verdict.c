@@ -193,8 +193,11 @@ static const struct script_row reason_rows[] = {
      "requested\n"},
     {"the turn, and the room", "rules max=1\nsee a\nsee b\nsee c tier=2\nwhy\nat 0\nwhy",
      "a none: evict, b none: evict, c tier\n0: evict a\na requested, b in-flight, c tier\n"},
-    {"late ones", "listed\nsee a\nsee b tolerates\nwhy\nat 0.5\nwhy",
-     "a new: evict 0.5, b new: evict 30.5\n0.5: evict a\na requested, b put-back: evict 30.5\n"},
+    {"late ones", "listed\nsee a\nwhy", "a new: evict 0.5\n"},
+    {"put back",
+     "rules cordon=-5\nsee a of=x\nlisted\nat 0\nanswer evict a accepted\n"
+     "see b of=x created=2 tolerates\nat 2\nwhy\nrules cordon=-5 t=100\nwhy",
+     "0: evict a\n2:\na evicted, b put-back\na evicted: delete 70, b put-back: evict 69\n"},
     {"others drain",
      "rules t=100 watch\nsee a\nrules t=100 karpenter\nsee b tolerates\nwhy\n"
      "rules t=100 watch\nwhy",
