@@ -90,16 +90,18 @@ int nc_pod_read(const struct nc_value *object, struct nc_pod *ret, struct nc_err
 /* What an answer to an eviction or a deletion means. */
 enum nc_pod_answer_kind {
     NC_ANSWER_ACCEPTED = 1, /* 200, 201 */
-    NC_ANSWER_GONE,         /* 404; 409 that tells of the uid: another pod has the name */
+    NC_ANSWER_GONE,         /* 404 with the reason NotFound; 409 that tells of the uid: another pod
+                               has the name */
     NC_ANSWER_BUDGET,       /* 429 with the cause DisruptionBudget */
     NC_ANSWER_BUDGETS, /* 500 that says: more than one budget covers it; only its force-delete time
                           helps */
-    NC_ANSWER_BUSY,    /* 429 otherwise: the API server's own fairness; 409 otherwise: too many
-                          evictions below one budget at once */
+    NC_ANSWER_BUSY,    /* 429 with Retry-After, or of no Status: the API server's own fairness; 409
+                          otherwise: too many evictions below one budget at once */
     NC_ANSWER_NAMESPACE,   /* 403 with the cause NamespaceTerminating */
-    NC_ANSWER_REFUSED,     /* other 400, 403, 422: an authorizer, a policy or a webhook */
-    NC_ANSWER_FAILED,      /* 500 otherwise: the server is there and cannot do it: mostly a webhook
-                              that does not answer */
+    NC_ANSWER_REFUSED,     /* other 4xx, and whatever a policy or a webhook denies, also with 404,
+                              409, 429 or 5xx */
+    NC_ANSWER_FAILED,      /* 500 and 404 otherwise: the server is there and cannot do it: mostly a
+                              webhook that does not answer */
     NC_ANSWER_UNAVAILABLE, /* 401, other 5xx, time-out, no connection */
     _NC_ANSWER_MAX
 };
@@ -107,7 +109,7 @@ struct nc_pod_answer {
     enum nc_pod_answer_kind kind;
     uint64_t retry_after_usec; /* 0 = none given */
     char budget[64];           /* the PodDisruptionBudget's name, from the cause's message */
-    char message[160];         /* for people: quoted, cut */
+    char message[256];         /* for people: quoted, cut */
 };
 /* What the API server answered, or why nothing came. Texts may be NULL. */
 struct nc_pod_response {

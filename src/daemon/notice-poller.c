@@ -4,8 +4,8 @@
  *
  * An answer that can be read is a NOTICE or a CLEARED. Everything else (a refusal, an error page, a
  * silent service) is counted, said once, and asked again after a pause; it is never taken for "no
- * news". One question at a time uses the one connection that is kept alive, but the spot notice
- * never waits for another question.
+ * news". What was announced is CLEARED once a second answer confirms that. One question at a time
+ * uses the one connection that is kept alive, but the spot notice never waits for another question.
  */
 #include "daemon.h"
 
@@ -18,6 +18,7 @@
 #include "nc/mem.h"
 
 #define SECOND 1000000ull
+#define CONFIRM_USEC (2 * SECOND) /* after the first answer that a notice is gone */
 #define TIMER_ACCURACY_USEC 1000u
 
 struct poll {
@@ -32,6 +33,7 @@ struct poll {
     bool is_answered;      /* there was an answer that could be read */
     bool is_quiet;         /* the last one was a CLEARED, and was posted */
     bool is_absent;        /* the last one was a 404 */
+    uint64_t gone_usec;    /* CLOCK_MONOTONIC: since when the answers withdraw a notice; 0 = none */
     uint64_t started_usec; /* CLOCK_MONOTONIC */
     uint64_t failing_usec; /* CLOCK_MONOTONIC: since when */
     unsigned failures;     /* in a row */
@@ -83,6 +85,8 @@ static void arm(struct poll *p) {
     /* The first ones are asked at once, one after the other: the next must not fall into that. */
     if (p->failures == 0 && !p->is_on_grid && at < p->started_usec + k->every_usec / 2)
         at += k->every_usec;
+    if (p->failures == 0 && p->gone_usec && at > p->gone_usec + CONFIRM_USEC)
+        at = p->gone_usec + CONFIRM_USEC;
     p->is_on_grid = true;
     p->due_usec = p->is_off ? UINT64_MAX : at > now ? at : now + 1;
 }
@@ -119,6 +123,24 @@ static void succeed_poll(struct poll *p) {
     p->is_answered = true;
 }
 
+/* A service that has just started, or lags, may know nothing of what it announced. */
+static bool is_confirmed(struct poll *p) {
+    if (!nc_lifecycle_notice(p->all->d->life, p->source))
+        return true;
+    if (!p->gone_usec)
+        p->gone_usec = p->started_usec;
+    return p->started_usec >= p->gone_usec + CONFIRM_USEC;
+}
+
+static void apply_poll_absence(struct poll *p) {
+    succeed_poll(p);
+    if (p->is_quiet || !is_confirmed(p))
+        return;
+    p->gone_usec = 0;
+    p->is_quiet = true;
+    nc_daemon_post_cleared(p->all->d, p->source);
+}
+
 static void apply_poll_body(struct poll *p, const struct nc_buf *body) {
     struct nc_daemon *d = p->all->d;
     struct nc_err err = NC_ERR_INIT;
@@ -129,19 +151,14 @@ static void apply_poll_body(struct poll *p, const struct nc_buf *body) {
         fail_poll(p, &err);
         return;
     }
+    if (r == 0) {
+        apply_poll_absence(p);
+        return;
+    }
     succeed_poll(p);
-    if (r > 0)
-        nc_daemon_post_notice(d, &notice);
-    else if (!p->is_quiet)
-        nc_daemon_post_cleared(d, p->source);
-    p->is_quiet = r == 0;
-}
-
-static void apply_poll_absence(struct poll *p) {
-    succeed_poll(p);
-    if (!p->is_quiet)
-        nc_daemon_post_cleared(p->all->d, p->source);
-    p->is_quiet = true;
+    p->gone_usec = 0;
+    p->is_quiet = false;
+    nc_daemon_post_notice(d, &notice);
 }
 
 /* --- asking */

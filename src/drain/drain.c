@@ -180,7 +180,7 @@ static uint64_t pause_after(const struct nc_pod_answer *a, unsigned n, bool has_
         [NC_ANSWER_BUDGETS] = {1, 1, {30}},
         [NC_ANSWER_BUSY] = {1, 1, {1}},
         [NC_ANSWER_NAMESPACE] = {4, 1, {5, 10, 20, 30}},
-        [NC_ANSWER_REFUSED] = {4, 3, {1, 5, 10, 30}},
+        [NC_ANSWER_REFUSED] = {7, 4, {1, 2, 3, 5, 10, 20, 30}},
     };
     const unsigned most = has_deadline ? pauses[a->kind].n_with_deadline : pauses[a->kind].n;
     struct nc_backoff b = {NC_SEC_USEC / 2, (has_deadline ? 5 : 30) * NC_SEC_USEC};

@@ -23,18 +23,39 @@ static bool is_other_uid(const char *message) {
     return strstr(message, "the UID in the precondition") || strstr(message, "UID in precondition");
 }
 
-static enum nc_pod_answer_kind kind_of(int http, const char *cause, const char *message) {
+/* Admission may give a denial any number, 404 and 503 included (apiserver, webhook/errors and
+ * policy/validating): only its words tell it from the API server's own answer. */
+static bool is_denial(const char *message) {
+    return (nc_starts_with(message, "admission webhook \"")
+            && strstr(message, " denied the request"))
+           || (strstr(message, "ValidatingAdmissionPolicy '")
+               && strstr(message, "' denied request"));
+}
+
+/* Priority and fairness answers with plain text and Retry-After; whoever else says that there are
+ * too many requests means this one. */
+static enum nc_pod_answer_kind kind_of_too_many(const struct nc_pod_response *r) {
+    if (nc_streq(r->cause, "DisruptionBudget"))
+        return NC_ANSWER_BUDGET;
+    return r->retry_after_usec || !r->reason || !*r->reason ? NC_ANSWER_BUSY : NC_ANSWER_REFUSED;
+}
+
+static enum nc_pod_answer_kind kind_of(const struct nc_pod_response *r, const char *message) {
+    const int http = r->http;
+
     if (http >= 200 && http <= 299)
         return NC_ANSWER_ACCEPTED;
-    if (http == 404 || (http == 409 && is_other_uid(message)))
-        return NC_ANSWER_GONE;
+    if (http >= 400 && is_denial(message))
+        return NC_ANSWER_REFUSED;
+    if (http == 404) /* a proxy's page reports nothing of the pod */
+        return nc_streq(r->reason, "NotFound") ? NC_ANSWER_GONE : NC_ANSWER_FAILED;
     if (http == 409)
-        return NC_ANSWER_BUSY;
+        return is_other_uid(message) ? NC_ANSWER_GONE : NC_ANSWER_BUSY;
     if (http == 429)
-        return nc_streq(cause, "DisruptionBudget") ? NC_ANSWER_BUDGET : NC_ANSWER_BUSY;
+        return kind_of_too_many(r);
     if (http == 500)
         return strstr(message, BUDGETS_TEXT) ? NC_ANSWER_BUDGETS : NC_ANSWER_FAILED;
-    if (http == 403 && nc_streq(cause, "NamespaceTerminating"))
+    if (http == 403 && nc_streq(r->cause, "NamespaceTerminating"))
         return NC_ANSWER_NAMESPACE;
     if (http >= 400 && http <= 499 && http != 401 && http != 408)
         return NC_ANSWER_REFUSED;
@@ -78,7 +99,7 @@ static const char *read_budget(const char *message, char *ret, size_t size) {
 }
 
 static void set_message(struct nc_pod_answer *ret, const char *text) {
-    nc_auto_free char *quoted = nc_quote(text, strlen(text));
+    nc_auto_free char *quoted = nc_quote_most(text, strlen(text), sizeof(ret->message));
 
     copy_cut(ret->message, sizeof(ret->message), quoted, strlen(quoted));
 }
@@ -88,8 +109,8 @@ void nc_pod_answer_read(const struct nc_pod_response *r, struct nc_pod_answer *r
         r->message ? nc_strndup(r->message, strnlen(r->message, MAX_MESSAGE_BYTES)) : nc_strdup("");
     const char *sentence = NULL;
 
-    *ret = (struct nc_pod_answer){.kind = kind_of(r->http, r->cause, text),
-                                  .retry_after_usec = r->retry_after_usec};
+    *ret =
+        (struct nc_pod_answer){.kind = kind_of(r, text), .retry_after_usec = r->retry_after_usec};
     if (ret->kind == NC_ANSWER_ACCEPTED)
         return;
     if (ret->kind == NC_ANSWER_BUDGET)

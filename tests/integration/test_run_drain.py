@@ -270,6 +270,29 @@ class Refusals(DaemonTest):
         self.assertEqual([s.status for s in world.evictions("web")], [409, 409, 201])
         self.assertEqual(world.metrics()["nodeclaimd_evictions_total"]['{answer="gone"}'], 0)
 
+    def test_a_denial_with_any_number(self) -> None:
+        """KubeVirt's webhook denies with 429; others with 404 or 503. The pod is named, with what the webhook says."""
+        for status, reason in ((429, "TooManyRequests"), (404, "NotFound"), (503, "ServiceUnavailable")):
+            with self.subTest(status):
+                world = self.node_world(profile="m5.large")
+                world.pod("vm")
+                said = 'admission webhook "vm.example" denied the request: Eviction triggered evacuation of VMI "a/vm"'
+                text = json.dumps(
+                    {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": said, "code": status}
+                )
+                world.api.server.fault(
+                    "status", path="/eviction", status=status, body=text, content_type="application/json"
+                )
+                world.start()
+                self.assertEqual(world.run("drain").code, 0)
+                world.must(lambda: world.annotation().get("blocked") == ["default/vm"], "its mention")
+                world.must(lambda: any(s.what == "DrainBlocked" and said in s.body["message"] for s in world.steps("event")), "the Event")
+                world.must(lambda: len(world.evictions("vm")) == 4, "four evictions")
+                times = [s.at for s in world.evictions("vm")]
+                self.assertGreater(times[3] - times[0], 0.75 * (1 + 2 + 3), "it backs off as from a budget")
+                self.assertIn(said, world.drain()["blocked"][0]["message"])
+                self.assertEqual(world.pods(), ["vm"])
+
     def test_refused_by_a_policy(self) -> None:
         world = self.node_world()
         world.pod("web", grace=2)
@@ -286,7 +309,7 @@ class Refusals(DaemonTest):
         world.start()
         world.imds.spot(9)
         world.must(lambda: not world.pods(), "the deletion")
-        self.assertLessEqual(len(world.evictions("web")), 3, "after a second, after five, after ten")
+        self.assertLessEqual(len(world.evictions("web")), 3, "after one, two and three seconds")
         self.assertEqual([s.status for s in world.evictions("web")][:2], [403, 403])
 
 

@@ -81,6 +81,25 @@ class Spot(DaemonTest):
         self.assertEqual(world.pods(), ["blocked"])
         self.assertEqual(world.deletions(), [])
 
+    def test_one_404_withdraws_nothing(self) -> None:
+        """A second answer must confirm it, two seconds later: until then the node stays cordoned and nobody is told."""
+        world = self.node_world()
+        world.start()
+        world.imds.spot(600)
+        world.must(world.is_cordoned, "the cordon")
+        missed = Fault("status", SPOT_PATH, status=404, count=1)
+        world.imds.server.faults.append(missed)
+        world.must(lambda: missed.hits == 1, "the 404")
+        polls = lambda: sum(e["path"] == SPOT_PATH for e in world.requests())
+        before = polls()
+        world.must(lambda: polls() >= before + 5, "four seconds' polls")
+        self.assertTrue(world.is_cordoned())
+        self.assertEqual(world.steps("release", "calm", "undrained"), [])
+        withdrawn = time.monotonic()
+        world.imds.spot(None)
+        world.must(lambda: not world.is_cordoned(), "the release")
+        self.assertGreater(world.steps("release")[0].at - withdrawn, 2.0)
+
     def test_hibernation(self) -> None:
         world = self.node_world()
         world.start()

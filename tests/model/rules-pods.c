@@ -173,10 +173,8 @@ static uint64_t pause_after(struct rules_pod *p, const struct nc_pod_answer *a, 
         return rows[at_most || p->budget_row > last ? last : p->budget_row] * SEC;
     case NC_ANSWER_BUDGETS:
         return 30 * SEC;
-    case NC_ANSWER_REFUSED: /* the first may only mean that the pod is not known yet */
-        if (at_most)
-            return (has_deadline ? 10 : 30) * SEC;
-        return p->refusal == NC_ANSWER_REFUSED ? 5 * SEC : SEC;
+    case NC_ANSWER_REFUSED:
+        return (at_most ? rows[last] : rows[0]) * SEC;
     case NC_ANSWER_BUSY:
         return busy < 10 * SEC ? busy : 10 * SEC;
     case NC_ANSWER_NAMESPACE:

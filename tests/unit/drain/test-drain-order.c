@@ -31,7 +31,8 @@ static void test_last(void **state) {
          "rules t=100\nsee z last grace=40\nsee a grace=10\nat 0\nanswer evict a refused\nat "
          "57.9\nanswer evict a refused\nat 58\nanswer evict z refused\nat 59\nanswer mark z "
          "accepted\nat 60",
-         "0: evict a\n57.9: evict a#2\n58: evict z\n59: mark z, evict z#2\n60: delete z 40\n"},
+         "0: evict a\n57.9: evict a#2\n58: evict z\n59: mark z, evict z#2\n60: delete z 40, evict "
+         "a#3\n"},
         {"a stuck pod is not waited for", "see z last\nsee a del=-61/30\nat 0", "0: evict z\n"},
         {"its own budget holds", "see z last\nat 0\nanswer evict z budget\nat 0.1\nsum",
          "0: evict z\n0.1:\nsum total=1 remaining=1 blocked=1\n"},

@@ -99,8 +99,8 @@ static const struct {
      false},
     {"refused",
      {K(REFUSED), K(REFUSED), K(REFUSED), K(REFUSED), K(REFUSED)},
-     {1, 5, 10, 30, 30},
-     {1, 5, 10, 10, 10},
+     {1, 2, 3, 5, 10},
+     {1, 2, 3, 5, 5},
      false},
     {"away",
      {K(UNAVAILABLE), K(UNAVAILABLE), K(UNAVAILABLE), K(UNAVAILABLE), K(UNAVAILABLE),
@@ -153,10 +153,10 @@ static void test_a_deadline_shortens_a_pause(void **state) {
 
     (void)state;
     see(&w, "a");
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 7; i++) {
         assert_int_equal(step(&w, now_usec), 1);
         answer(&w, "a", &refused, now_usec);
-        if (i < 3)
+        if (i < 6)
             now_usec = nc_drain_next(w.drain, &w.rules, now_usec);
     }
     assert_true(nc_drain_next(w.drain, &w.rules, now_usec) >= now_usec + 22 * SEC);

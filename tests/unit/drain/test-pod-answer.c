@@ -54,21 +54,57 @@ static const struct {
     {"a name as long as the field", 429, NULL, "DisruptionBudget",
      "The disruption budget abcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabc" NEEDS,
      NC_ANSWER_BUDGET, "abcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabc",
-     "'The disruption budget abcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabcdefgh…'"},
+     "'The disruption budget abcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabc" NEEDS
+     "'"},
     {"a longer one is cut", 429, NULL, "DisruptionBudget",
      "The disruption budget abcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabcd" NEEDS,
      NC_ANSWER_BUDGET, "abcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabcdefghij…",
-     "'The disruption budget abcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabcdefgh…'"},
+     "'The disruption budget abcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabcd" NEEDS
+     "'"},
 
     {"priority and fairness", 429, NULL, NULL, "Too many requests, please try again later.",
      NC_ANSWER_BUSY, "", "'Too many requests, please try again later.'"},
+    {"too many of a storage that begins", 429, "TooManyRequests", NULL, "(re)initializing",
+     NC_ANSWER_BUSY, "", "'(re)initializing'"},
     {"another cause", 429, NULL, "Other", "The disruption budget a" NEEDS, NC_ANSWER_BUSY, "",
      "'The disruption budget a" NEEDS "'"},
+#define DENIED(hook) "admission webhook \"" hook "\" denied the request"
+    {"KubeVirt's denial", 429, "TooManyRequests", NULL, DENIED("k") ": Eviction triggered",
+     NC_ANSWER_REFUSED, "", "'" DENIED("k") ": Eviction triggered'"},
+    {"a denial with the cause of a budget", 429, "TooManyRequests", "DisruptionBudget",
+     DENIED("k") " without explanation", NC_ANSWER_REFUSED, "",
+     "'" DENIED("k") " without explanation'"},
+    {"a denial with 404 is no pod that is gone", 404, "NotFound", NULL, DENIED("k") ": a",
+     NC_ANSWER_REFUSED, "", "'" DENIED("k") ": a'"},
+    {"a denial with 409 is no other pod", 409, "Conflict", NULL,
+     DENIED("k") ": the UID in the precondition", NC_ANSWER_REFUSED, "",
+     "'" DENIED("k") ": the UID in the precondition'"},
+    {"a denial with 400", 400, "BadRequest", NULL, DENIED("k") ": a", NC_ANSWER_REFUSED, "",
+     "'" DENIED("k") ": a'"},
+    {"a denial with 401", 401, "Unauthorized", NULL, DENIED("k") ": a", NC_ANSWER_REFUSED, "",
+     "'" DENIED("k") ": a'"},
+    {"a denial with 500", 500, "InternalError", NULL,
+     DENIED("k") ": more than one "
+                 "PodDisruptionBudget",
+     NC_ANSWER_REFUSED, "", "'" DENIED("k") ": more than one PodDisruptionBudget'"},
+    {"a denial with 503", 503, "ServiceUnavailable", NULL, DENIED("k") ": a", NC_ANSWER_REFUSED, "",
+     "'" DENIED("k") ": a'"},
+    {"a policy's denial with 401", 401, "Unauthorized", NULL,
+     "pods \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no",
+     NC_ANSWER_REFUSED, "",
+     "'pods \"a\" is forbidden: ValidatingAdmissionPolicy \\'p\\' with binding \\'b\\' denied "
+     "request: no'"},
+    {"who only quotes one", 503, "ServiceUnavailable", NULL, "x: " DENIED("k"),
+     NC_ANSWER_UNAVAILABLE, "", "'x: " DENIED("k") "'"},
+    {"a proxy's 404", 404, NULL, NULL, "<html>", NC_ANSWER_FAILED, "", "'<html>'"},
+    {"too many, and nobody says until when", 429, "TooManyRequests", NULL, "migrating",
+     NC_ANSWER_REFUSED, "", "'migrating'"},
     {"two budgets", 500, "InternalError", NULL,
      "This pod has more than one PodDisruptionBudget, which the eviction subresource does not "
      "support.",
      NC_ANSWER_BUDGETS, "",
-     "'This pod has more than one PodDisruptionBudget, which the eviction subresource d…'"},
+     "'This pod has more than one PodDisruptionBudget, which the eviction subresource does not "
+     "support.'"},
     {"500 for any other reason", 500, "InternalError", NULL, "etcdserver: request timed out",
      NC_ANSWER_FAILED, "", "'etcdserver: request timed out'"},
     {"a webhook that does not answer", 500, "InternalError", NULL,
@@ -98,9 +134,10 @@ static const struct {
 static void test_rows(void **state) {
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        const uint64_t retry_usec = rows[i].kind == NC_ANSWER_BUSY ? 5 : 0;
         struct nc_pod_answer a;
         nc_pod_answer_read(&(struct nc_pod_response){rows[i].http, rows[i].reason, rows[i].cause,
-                                                     rows[i].message, 5},
+                                                     rows[i].message, retry_usec},
                            &a);
         if (a.kind != rows[i].kind || strcmp(a.budget, rows[i].budget) != 0
             || strcmp(a.message, rows[i].announced) != 0)
@@ -108,21 +145,21 @@ static void test_rows(void **state) {
         assert_int_equal(a.kind, rows[i].kind);
         assert_string_equal(a.budget, rows[i].budget);
         assert_string_equal(a.message, rows[i].announced);
-        assert_int_equal(a.retry_after_usec, 5);
+        assert_int_equal(a.retry_after_usec, retry_usec);
     }
 }
 
 /* However long and whatever it is, what is kept is complete characters and fits. */
 static void test_cut(void **state) {
     (void)state;
-    for (size_t n = 1; n < 200; n++) {
+    for (size_t n = 1; n < 300; n++) {
         nc_auto_free char *text = nc_calloc(n * 3 + 1, 1);
         struct nc_pod_answer a;
         for (size_t i = 0; i < n; i++)
             memcpy(text + 3 * i, "\u20ac", 3);
         nc_pod_answer_read(&(struct nc_pod_response){.http = 403, .message = text}, &a);
         assert_true(strlen(a.message) < sizeof(a.message));
-        if (n <= 52) /* all of them, between quotes */
+        if (n <= 84) /* all of them, between quotes */
             assert_int_equal(strlen(a.message), 3 * n + 2);
         else
             assert_string_equal(a.message + strlen(a.message) - 6, "\u20ac…");
