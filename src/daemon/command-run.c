@@ -13,47 +13,11 @@
 #include "daemon-lock.h"
 #include "daemon.h"
 #include "log.h"
-#include "nc/backoff.h"
 #include "nc/file.h"
 #include "nc/host.h"
 #include "nc/str.h"
 
-#define NETWORK_USEC 60000000u /* by then the network is up: until then its absence is usual */
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
-
-static const struct nc_backoff gather_retries = {.first_usec = 200000, .max_usec = 5000000};
-
-/* --- the session with the API server */
-
-const char *nc_daemon_kubeconfig(const struct nc_daemon *d) {
-    const struct nc_config *c = &d->gather.config;
-
-    if (d->app->opts.kubeconfig)
-        return d->app->opts.kubeconfig;
-    return c->auth == NC_AUTH_KUBECONFIG && c->kubeconfig ? c->kubeconfig : NC_KUBECONFIG;
-}
-
-void nc_daemon_connected(struct nc_daemon *d) {
-    struct nc_err err = NC_ERR_INIT;
-
-    d->is_name_used = true;
-    if (nc_own_node_open(d, &err) < 0)
-        nc_api_session_failed(d, &err);
-    if (d->pods.wants_watch)
-        nc_pod_evictor_open(d);
-    nc_pod_events_send(d);
-    if (!d->node.is_foreign)
-        nc_pod_evictor_clean_up(d);
-    nc_log(NC_LOG_INFO, &(struct nc_log_fields){.node = d->node_name}, "node %s is watched at %s",
-           d->node_name, d->api.connection.kubeconfig.server);
-}
-
-void nc_daemon_disconnected(struct nc_daemon *d) {
-    nc_own_node_close(d);
-    nc_imds_condition_close(d);
-    nc_pod_evictor_close(d);
-    nc_pod_events_pause(d);
-}
 
 /* --- configuration */
 
@@ -67,59 +31,6 @@ static void check_conflict(struct nc_daemon *d) {
                "%s; a bootstrap would refuse: %s", err.msg, err.remedy);
     free(d->conflict);
     d->conflict = conflicts ? nc_strdup(err.msg) : NULL;
-}
-
-static int on_gather_due(sd_event_source *source, uint64_t usec, void *userdata) {
-    nc_daemon_gather_start(userdata);
-    return 0;
-}
-
-/* Logs a failure when it comes, not each time. */
-static void note_gathered(struct nc_daemon *d, const struct nc_err *err) {
-    const uint64_t seed = nc_backoff_seed(d->boot_id ? d->boot_id : "");
-
-    if (err->class == NC_ERR_NONE) {
-        if (d->gather_attempts > 0)
-            nc_log(NC_LOG_INFO, NULL, "facts and configuration are known after %u failed attempts",
-                   d->gather_attempts);
-        d->gather_attempts = 0;
-        return;
-    }
-    d->gather_attempts++;
-    nc_timer_set(d->app->event, &d->gather_timer,
-                 nc_backoff_pause(&gather_retries, d->gather_attempts, seed), on_gather_due, d);
-    if (d->gather_attempts == 1)
-        nc_log(nc_mono_usec() < d->started_mono_usec + NETWORK_USEC ? NC_LOG_INFO : NC_LOG_WARNING,
-               &(struct nc_log_fields){.error_class = nc_err_class_name(err->class)},
-               "%s, trying again; the %s policies are in force meanwhile", err->msg,
-               d->gather.has_config ? "known" : "built-in");
-}
-
-static void open_connections(struct nc_daemon *d) {
-    struct nc_err err = NC_ERR_INIT;
-
-    if (nc_notice_poller_new(d, &d->poller, &err) < 0)
-        nc_log(NC_LOG_ERROR, NULL, "%s", err.msg);
-    if (nc_api_session_open(d, &err) < 0)
-        nc_log(NC_LOG_ERROR, NULL, "%s", err.msg);
-}
-
-/* What the polls are to request depends on what instance this is: they begin after the first
- * attempt to learn that. */
-void nc_daemon_gathered(struct nc_daemon *d, const struct nc_err *err) {
-    struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_RULES, .rules = &d->rules};
-
-    note_gathered(d, err);
-    nc_daemon_post(d, &e);
-    nc_claim_watch_open(d);
-    if (d->is_reloading) {
-        d->is_reloading = false;
-        nc_api_session_check_now(d); /* the kubeconfig too may be another one */
-        nc_notify("READY=1");
-    }
-    if (!d->poller)
-        open_connections(d);
-    nc_api_session_resume(d);
 }
 
 static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {

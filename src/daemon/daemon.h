@@ -117,7 +117,7 @@ struct nc_daemon {
 static inline uint64_t nc_daemon_own_now(void) {
     return ((uint64_t)1 << 50) + nc_boot_usec();
 }
-/* Now on EC2's clock: ours, set right by what IMDS' Date header says. */
+/* daemon-clock.c. Now on EC2's clock: ours, set right by what IMDS' Date header says. */
 uint64_t nc_daemon_now(const struct nc_daemon *d);
 /* Takes over what IMDS has told of the difference of the clocks since. */
 void nc_daemon_read_skew(struct nc_daemon *d);
@@ -133,7 +133,7 @@ void nc_daemon_post_again(struct nc_daemon *d, enum nc_source s);
 /* Is something announced, or being undone? */
 bool nc_daemon_is_busy(const struct nc_daemon *d);
 
-/* command-run.c. The kubeconfig to connect with; requests can be made; they can be made no more:
+/* connected.c. The kubeconfig to connect with; requests can be made; they can be made no more:
  * all that is in flight is cancelled. */
 const char *nc_daemon_kubeconfig(const struct nc_daemon *d);
 void nc_daemon_connected(struct nc_daemon *d);
@@ -166,7 +166,7 @@ void nc_daemon_publish(struct nc_daemon *d);
 int nc_daemon_watchdog_open(struct nc_daemon *d);
 
 /* instance.c. Begins to read facts, configuration and name, as far as they can be had, anew where
- * it was in flight; at the end tells nc_daemon_gathered (command-run.c), maybe before this returns.
+ * it was in flight; at the end tells nc_daemon_gathered (connected.c), maybe before this returns.
  * What is only needed to get there is freed. A configuration that cannot be used is logged, and the
  * defaults stand. err (transient) where it is worth trying again. */
 void nc_daemon_gather_start(struct nc_daemon *d);

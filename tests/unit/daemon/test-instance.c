@@ -33,7 +33,7 @@ struct world {
     bool is_gathered;
 };
 
-/* In the place of command-run.c. */
+/* In the place of connected.c. */
 void nc_daemon_gathered(struct nc_daemon *d, const struct nc_err *err) {
     struct world *w = (struct world *)((char *)d - offsetof(struct world, d));
 
