@@ -172,12 +172,8 @@ bool nc_shape_domain(const char *s) {
 bool nc_shape_instance_hostname(const char *s) {
     size_t label = s ? strcspn(s, ".") : 0;
 
-    if (label == 0 || label > 63 || !is_domain(s, label))
-        return false;
-    for (const char *p = s + label; *p; p++)
-        if (*p <= ' ' || *p > '~' || (p[0] == '.' && p[1] == '.'))
-            return false;
-    return true;
+    return label > 0 && label <= 63 && is_domain(s, label) && nc_is_visible(s, strlen(s))
+           && !strstr(s, "..");
 }
 
 bool nc_shape_node_name(const char *s) {

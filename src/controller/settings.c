@@ -134,9 +134,8 @@ static const char *parse_identity(const struct nc_flag *f, void *to, const char 
     const size_t n = strlen(value);
 
     *(const char **)to = value;
-    for (size_t i = 0; i < n; i++)
-        if (value[i] <= ' ' || value[i] > '~')
-            return nc_flag_wrong(f, "printable and without spaces");
+    if (!nc_is_visible(value, n))
+        return nc_flag_wrong(f, "printable and without spaces");
     return n > 0 && n <= 200 ? NULL : nc_flag_wrong(f, "1 to 200 characters long");
 }
 
