@@ -1,5 +1,5 @@
 /*
- * Numbers as text, and the search for duplicate keys.
+ * Numbers as text.
  *
  * A document keeps a fraction as it was written; on the way out it takes the form in which Go
  * writes a float64, because kubelet's readers take "1000" for an integer field but not "1e3".
@@ -71,54 +71,4 @@ void nc_number_write(double d, char ret[static NC_NUMBER_SIZE]) {
     else
         snprintf(ret, NC_NUMBER_SIZE, "%s%.*s.%s", sign, exponent + 1, digits,
                  digits + exponent + 1);
-}
-
-/* By key, then by place: members are elements of one array. */
-static int compare(const void *a, const void *b) {
-    const struct nc_member *x = *(const struct nc_member *const *)a;
-    const struct nc_member *y = *(const struct nc_member *const *)b;
-    const int r = strcmp(x->key, y->key);
-
-    return r ? r : (x > y) - (x < y);
-}
-
-/* The members that have a key, in that order; the array is owned by the caller. */
-static struct nc_member **sorted_members(const struct nc_value *map, size_t *ret_n) {
-    struct nc_member **sorted = nc_calloc(map->n + 1, sizeof(*sorted));
-    size_t n = 0;
-
-    for (size_t i = 0; i < map->n; i++)
-        if (map->members[i].key)
-            sorted[n++] = &map->members[i];
-    qsort(sorted, n, sizeof(*sorted), compare);
-    *ret_n = n;
-    return sorted;
-}
-
-const struct nc_member *nc_duplicate_key(const struct nc_value *map) {
-    if (map->n < 2)
-        return NULL;
-    const struct nc_member *first = NULL;
-    size_t n;
-    nc_auto_free struct nc_member **sorted = sorted_members(map, &n);
-
-    for (size_t i = 1; i < n; i++)
-        if (strcmp(sorted[i - 1]->key, sorted[i]->key) == 0 && (!first || sorted[i] < first))
-            first = sorted[i];
-    return first;
-}
-
-void nc_drop_overridden(struct nc_value *map) {
-    size_t n, left = 0;
-    nc_auto_free struct nc_member **sorted = sorted_members(map, &n);
-
-    for (size_t i = 1; i < n; i++)
-        if (strcmp(sorted[i - 1]->key, sorted[i]->key) == 0)
-            sorted[i - 1]->value = nc_value_free(sorted[i - 1]->value);
-    for (size_t i = 0; i < map->n; i++)
-        if (map->members[i].value)
-            map->members[left++] = map->members[i];
-        else
-            free(map->members[i].key);
-    map->n = left;
 }

@@ -245,3 +245,53 @@ void nc_value_sort(struct nc_value *v) {
     for (size_t i = 0; i < v->n && v->type == NC_VALUE_LIST; i++)
         nc_value_sort(v->items[i]);
 }
+
+/* By key, then by place: members are elements of one array. */
+static int compare(const void *a, const void *b) {
+    const struct nc_member *x = *(const struct nc_member *const *)a;
+    const struct nc_member *y = *(const struct nc_member *const *)b;
+    const int r = strcmp(x->key, y->key);
+
+    return r ? r : (x > y) - (x < y);
+}
+
+/* The members that have a key, in that order; the array is owned by the caller. */
+static struct nc_member **sorted_members(const struct nc_value *map, size_t *ret_n) {
+    struct nc_member **sorted = nc_calloc(map->n + 1, sizeof(*sorted));
+    size_t n = 0;
+
+    for (size_t i = 0; i < map->n; i++)
+        if (map->members[i].key)
+            sorted[n++] = &map->members[i];
+    qsort(sorted, n, sizeof(*sorted), compare);
+    *ret_n = n;
+    return sorted;
+}
+
+const struct nc_member *nc_duplicate_key(const struct nc_value *map) {
+    if (map->n < 2)
+        return NULL;
+    const struct nc_member *first = NULL;
+    size_t n;
+    nc_auto_free struct nc_member **sorted = sorted_members(map, &n);
+
+    for (size_t i = 1; i < n; i++)
+        if (strcmp(sorted[i - 1]->key, sorted[i]->key) == 0 && (!first || sorted[i] < first))
+            first = sorted[i];
+    return first;
+}
+
+void nc_drop_overridden(struct nc_value *map) {
+    size_t n, left = 0;
+    nc_auto_free struct nc_member **sorted = sorted_members(map, &n);
+
+    for (size_t i = 1; i < n; i++)
+        if (strcmp(sorted[i - 1]->key, sorted[i]->key) == 0)
+            sorted[i - 1]->value = nc_value_free(sorted[i - 1]->value);
+    for (size_t i = 0; i < map->n; i++)
+        if (map->members[i].value)
+            map->members[left++] = map->members[i];
+        else
+            free(map->members[i].key);
+    map->n = left;
+}
