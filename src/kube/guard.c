@@ -1,12 +1,11 @@
 /*
- * The rules on the wire, enforced where every request passes: what holds for all, and for Nodes.
+ * The rules on the wire for a node, enforced where every request passes: here those for Nodes.
  *
  * A node may change far more of its own Node than it should: labels of Karpenter, finalizers, even
  * its providerID. One slip in a patch body would fight other controllers on every node of a fleet,
  * so a request that this program must never send is refused here as our own bug, before a byte of
  * it leaves. What writes is allowed by name; everything else that writes is refused. Pure.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "nc/lifecycle.h"
@@ -18,39 +17,12 @@
 #define NODES "/api/v1/nodes"
 #define PODS "/api/v1/pods"
 #define NAMESPACES "/api/v1/namespaces/"
-#define REVIEWS "/apis/authentication.k8s.io/"
 #define UNKNOWN "nothing is written there:"
 
 static const char *const own_conditions[] = {"BootstrapComplete", "InterruptionPending", "Drained",
                                              "InterruptionNoticesUnavailable", NULL};
 static const char *const condition_fields[] = {
     "type", "status", "reason", "message", "lastHeartbeatTime", "lastTransitionTime", NULL};
-
-bool nc_guard_is_text(const struct nc_value *map, const char *key, const char *text) {
-    return nc_streq(nc_value_get_string(map, key), text);
-}
-
-bool nc_guard_has_only(const struct nc_value *map, const char *const *keys) {
-    if (!map || map->type != NC_VALUE_MAP)
-        return false;
-    for (size_t i = 0; i < map->n; i++)
-        if (!nc_is_one_of(map->members[i].key, keys))
-            return false;
-    return true;
-}
-
-/* Names need no escapes, but a hostile one may request some. */
-bool nc_guard_is_same(const char *path, size_t n, const char *name) {
-    nc_auto_free char *escaped = name ? nc_kube_escape(name) : NULL;
-
-    return escaped && strlen(escaped) == n && strncmp(escaped, path, n) == 0;
-}
-
-int nc_guard_refuse(const struct nc_kube_call *c, struct nc_err *err, const char *what,
-                    const char *detail) {
-    return nc_err_set(err, NC_ERR_BUG, EPERM, "%s: not sent: %s%s%s", c->what ? c->what : "request",
-                      what, detail ? " " : "", detail ? detail : "");
-}
 
 static int check_annotations(const struct nc_kube_call *c, const struct nc_value *v,
                              struct nc_err *err) {
@@ -177,31 +149,6 @@ static bool is_collection(const char *path, size_t n, const char *name) {
     return n == strlen(name) && strncmp(path, name, n) == 0;
 }
 
-/* "." and ".." would be taken out of the URL on its way: it would then name something else. */
-static int check_segments(const struct nc_kube_call *c, struct nc_err *err) {
-    const char *end = c->path + strcspn(c->path, "?");
-
-    for (const char *p = c->path; p < end;) {
-        const size_t n = strcspn(++p, "/?");
-        if ((n == 1 && p[0] == '.') || (n == 2 && p[0] == '.' && p[1] == '.'))
-            return nc_guard_refuse(c, err, "a path with a dot for a name:", c->path);
-        p += n;
-    }
-    return 0;
-}
-
-int nc_guard_form(const struct nc_kube_call *c, const char *const *methods, struct nc_err *err) {
-    if (!c->what || !c->method || !nc_is_one_of(c->method, methods))
-        return nc_guard_refuse(c, err, "only GET, POST, PATCH and DELETE are, not", c->method);
-    if (nc_streq(c->method, "PATCH") != (c->patch != NC_KUBE_PATCH_NONE))
-        return nc_guard_refuse(c, err, "PATCH and the kind of the patch belong together", NULL);
-    if (!c->path || c->path[0] != '/')
-        return nc_guard_refuse(c, err, "a path starts with a slash", NULL);
-    if (!nc_is_visible(c->path, strlen(c->path)) || strchr(c->path, '#'))
-        return nc_guard_refuse(c, err, "the path is not encoded", NULL);
-    return check_segments(c, err);
-}
-
 /* "/api/v1/namespaces/a/events" -> "a" of length 1 and "events" behind it. */
 static const char *below_namespace(const char *path, const char **ret_namespace, size_t *ret_n) {
     const char *name = path + strlen(NAMESPACES);
@@ -226,15 +173,6 @@ static int check_namespaced(const struct nc_kube_call *c, struct nc_err *err) {
     if (nc_streq(rest, "events") || nc_starts_with(rest, "events/"))
         return nc_guard_event(c, &t, rest + strlen("events"), err);
     return nc_guard_refuse(c, err, UNKNOWN, c->path);
-}
-
-int nc_guard_review(const struct nc_kube_call *c, struct nc_err *err) {
-    static const char *const reviews[] = {REVIEWS "v1/selfsubjectreviews",
-                                          REVIEWS "v1beta1/selfsubjectreviews", NULL};
-
-    return nc_streq(c->method, "POST") && nc_is_one_of(c->path, reviews)
-               ? 0
-               : nc_guard_refuse(c, err, UNKNOWN, c->path);
 }
 
 /* A complete collection is not a node's to read; a body has no meaning there. */

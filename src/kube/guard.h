@@ -1,6 +1,6 @@
 /*
- * The parts of the rules on the wire: guard.c has what holds for all and for Nodes, guard-pods.c
- * pods and Events, guard-control.c what the controller may do.
+ * The parts of the rules on the wire: guard-form.c has what holds for all, guard.c Nodes,
+ * guard-pods.c pods and Events, guard-control.c what the controller may do.
  */
 #ifndef NC_KUBE_GUARD_H
 #define NC_KUBE_GUARD_H
