@@ -101,8 +101,6 @@ void nc_http_request_free(struct nc_http_req *r); /* must not be in the multi ha
 /* Forgets what came, for the next time. */
 void nc_http_request_renew(struct nc_http_req *r, uint64_t timeout_usec);
 int nc_http_request_arm(struct nc_http_req *r, struct nc_err *err); /* the clock starts */
-/* How long a stream may be silent at this point; 0 = for ever. */
-uint64_t nc_http_silence_usec(const struct nc_http_req *r);
 
 /* http.c */
 /* A stream has had its share of this loop turn: it goes on in the next. */
@@ -124,6 +122,8 @@ int nc_http_names_check(struct nc_http_req *r, struct nc_err *err);
 bool nc_http_names_are_missing(const char *error); /* of libcurl, for that reason */
 
 /* http-result.c */
+/* How long a stream may be silent at this point; 0 = for ever. */
+uint64_t nc_http_silence_usec(const struct nc_http_req *r);
 void nc_http_result_fill(struct nc_http_req *r, struct nc_http_result *ret);
 
 #endif

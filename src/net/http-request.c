@@ -34,6 +34,18 @@
 /* A deadline may fire so much later: the loop can then serve several at once. */
 #define DEADLINE_ACCURACY_USEC 5000
 
+/* One process, one program: set once at its start. */
+static char user_agent[64] = "nodeclaimd/" NC_VERSION;
+
+void nc_http_set_program(const char *program, const char *command) {
+    (void)snprintf(user_agent, sizeof(user_agent), command ? "%s/%s (%s)" : "%s/%s", program,
+                   NC_VERSION, command);
+}
+
+const char *nc_http_user_agent(void) {
+    return user_agent;
+}
+
 static void free_secret_list(struct curl_slist *list) {
     for (struct curl_slist *next; list; list = next) {
         next = list->next;
@@ -87,11 +99,6 @@ static size_t receive_error_body(struct nc_http_req *r, const char *data, size_t
 
 static bool is_unwanted(const struct nc_http_req *r) {
     return r->state != REQUEST_RUNNING || r->h->doomed;
-}
-
-uint64_t nc_http_silence_usec(const struct nc_http_req *r) {
-    return r->head_timeout_usec && r->received_usec == 0 ? r->head_timeout_usec
-                                                         : r->idle_timeout_usec;
 }
 
 /* When the request has taken too long, in all or since the last byte, which came now. Counted on

@@ -136,6 +136,11 @@ static const char *detail(struct nc_http_req *r) {
     return r->error[0] ? nc_trim(r->error) : curl_easy_strerror(r->code);
 }
 
+uint64_t nc_http_silence_usec(const struct nc_http_req *r) {
+    return r->head_timeout_usec && r->received_usec == 0 ? r->head_timeout_usec
+                                                         : r->idle_timeout_usec;
+}
+
 static uint64_t limit_of(const struct nc_http_req *r) {
     switch (r->abort) {
     case ABORT_IDLE:

@@ -468,18 +468,6 @@ static void ignore_sigpipe(void) {
         (void)signal(SIGPIPE, SIG_IGN);
 }
 
-/* One process, one program: set once at its start. */
-static char user_agent[64] = "nodeclaimd/" NC_VERSION;
-
-void nc_http_set_program(const char *program, const char *command) {
-    (void)snprintf(user_agent, sizeof(user_agent), command ? "%s/%s (%s)" : "%s/%s", program,
-                   NC_VERSION, command);
-}
-
-const char *nc_http_user_agent(void) {
-    return user_agent;
-}
-
 int nc_http_new(sd_event *event, unsigned max_host_connections, struct nc_http **ret,
                 struct nc_err *err) {
     struct nc_http *h;
