@@ -332,10 +332,6 @@ static int make(struct nc_planner *s) {
     return 0;
 }
 
-const struct nc_claim *nc_plan_claim(const struct nc_plan_input *in) {
-    return in->claim ? in->claim : in->config->has_claim_document ? &in->config->claim : NULL;
-}
-
 static struct nc_planner begin_plan(const struct nc_plan_input *in, struct nc_err *err) {
     return (struct nc_planner){.in = in,
                                .facts = in->facts,

@@ -175,3 +175,7 @@ void nc_requirements_check(const struct nc_claim *claim, const struct nc_facts *
             add_mismatch(r, &a, mismatches);
     }
 }
+
+const struct nc_claim *nc_plan_claim(const struct nc_plan_input *in) {
+    return in->claim ? in->claim : in->config->has_claim_document ? &in->config->claim : NULL;
+}
