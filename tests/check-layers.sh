@@ -21,17 +21,17 @@ verdict() {
 # "owns": the headers of include/nc that are a room's. "room": what it may include beside its own folder: other rooms, a header of
 # another room's folder, libraries. "pure" is the C library without clock, descriptor or environment; "system" is all of it.
 rules='
-owns base backoff clock drain-settings encode err file json-filter marks mem names prometheus quantity sources str time toml value zip
-owns config config host-config userdata
+owns base backoff clock drain-settings encode err file json-filter marks mem names prometheus quantity sources str time value
+owns config config userdata
 owns plan containerd facts fileset plan
 owns drain drain drain-report hint hooks lifecycle notice pod
 owns report report daemon-metrics
 owns control control lease replacement
 owns standalone standalone budget
 owns net http
-owns aws autoscaling ec2 imds node-token role sigv4
+owns aws ec2 imds role sigv4
 owns kube kube kube-control kube-drain kubeconfig
-owns host host image login target
+owns host host image
 room base system cjson/cJSON.h yaml.h zlib.h
 room config pure base
 room plan pure base config

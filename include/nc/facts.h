@@ -89,6 +89,7 @@ struct nc_facts {
 #define NC_FACTS_INIT                                                                              \
     { 0 }
 void nc_facts_done(struct nc_facts *f);
+void nc_facts_free_sysctls(struct nc_facts *f);
 
 /* The questions to IMDS. `round` 1 needs nothing but the token, round 2 needs an answer of round 1
  * (the path has one %s). max: bytes that an answer may have. */

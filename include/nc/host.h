@@ -156,4 +156,51 @@ int nc_containerd_import_pause(const char *root, uint64_t timeout_usec, struct n
  * to). Never blocks for long; failure is reported, not fatal. */
 int nc_console_write(const char *root, const char *line, struct nc_err *err);
 
+/* --- target.c: a target of systemd that is started for what it pulls in, on the event loop;
+ * nothing waits for it, and what it has started is never stopped. */
+
+/* Is a unit installed for this target below root? True also where that cannot be read. Looks for
+ * the folders TARGET.wants, TARGET.requires and TARGET.d of systemd's folders of units. */
+bool nc_target_is_used(const char *root, const char *target);
+
+struct nc_target_call {
+    const char *target;
+    bool is_followed;    /* it was started at begun_usec: its end is waited for */
+    uint64_t begun_usec; /* CLOCK_MONOTONIC: what was active before that is not of this start */
+    /* Once, from the loop, unless it is freed before: `message` is NULL where the target is active
+     * and no unit that it wants or requires has failed. */
+    void (*done)(void *userdata, const char *message);
+    void *userdata;
+};
+struct nc_target;
+/* Never fails: what goes wrong is told by `done`. The target is stopped first where it is active,
+ * so that its units run again. */
+struct nc_target *nc_target_start(sd_event *event, const struct nc_target_call *call);
+struct nc_target *nc_target_free(struct nc_target *t); /* forgets it; NULL in, NULL out */
+
+/* --- login.c: logind and the service manager, on the event loop: the one sign on the machine
+ * itself that somebody is shutting it down. A delay inhibitor is held from the start;
+ * PrepareForShutdown(true) begins a window of InhibitDelayMaxUSec in which the network and kubelet
+ * are still up. Whoever holds the inhibitor may use it and must then release. */
+
+struct nc_login;
+
+struct nc_login_options {
+    /* is_coming false: it was cancelled. `window_usec`: how long logind waits from now. */
+    void (*told)(void *userdata, bool is_coming, uint64_t window_usec);
+    /* How long logind waits at most for whoever holds an inhibitor, as often as it was read. */
+    void (*delay)(void *userdata, uint64_t delay_usec);
+    void *userdata;
+};
+
+/* Connects to the system bus, takes the inhibitor, listens. Where the bus or logind is not there
+ * (yet), or goes away, it is tried again (1 s doubling to 60 s) until it is freed; nothing blocks.
+ * A shutdown that is already being prepared when we connect is told at once. */
+int nc_login_new(sd_event *event, const struct nc_login_options *o, struct nc_login **ret,
+                 struct nc_err *err);
+struct nc_login *nc_login_free(struct nc_login *l); /* releases the inhibitor */
+void nc_login_release(
+    struct nc_login *l); /* idempotent; taken again when the shutdown is cancelled */
+bool nc_login_holds(const struct nc_login *l);
+
 #endif

@@ -4,7 +4,7 @@
  *
  * An answer that is not about what was asked is refused.
  */
-#include "autoscaling-priv.h"
+#include "ec2-priv.h"
 
 #include <errno.h>
 

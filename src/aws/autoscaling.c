@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "autoscaling-priv.h"
+#include "ec2-priv.h"
 #include "nc/encode.h"
 #include "nc/mem.h"
 

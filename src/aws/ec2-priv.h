@@ -1,5 +1,5 @@
 /*
- * The pure half of EC2: answers in, values or errors out.
+ * The pure half of EC2 and Auto Scaling: answers in, values or errors out.
  */
 #ifndef NC_EC2_PRIV_H
 #define NC_EC2_PRIV_H
@@ -58,5 +58,18 @@ int nc_aws_request_make(const struct nc_ec2 *e, const struct nc_aws_query *query
 int nc_ec2_request_make(const struct nc_ec2 *e, const char *action, char *body,
                         struct nc_ec2_request *q, struct nc_err *err);
 void nc_ec2_request_done(struct nc_ec2_request *q);
+
+/* --- autoscaling-read.c */
+
+struct nc_autoscaling_instance { /* owned; both NULL: it is in no group */
+    char *group, *state;
+};
+void nc_autoscaling_instance_done(struct nc_autoscaling_instance *i);
+/* DescribeAutoScalingInstances, about exactly this instance. That it is in no group is only taken
+ * from a list that is there, and empty. */
+int nc_autoscaling_read_instance(const char *data, size_t n, const char *instance_id,
+                                 struct nc_autoscaling_instance *ret, struct nc_err *err);
+/* The answer to an action that has no value: it must be that action's. */
+int nc_autoscaling_read_action(const char *data, size_t n, const char *action, struct nc_err *err);
 
 #endif

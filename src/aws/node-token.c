@@ -2,7 +2,7 @@
  * Role, credentials, region, signature: one step after the other, each begun by the answer of the
  * one before it. A step whose outcome is there already is not made.
  */
-#include "nc/node-token.h"
+#include "nc/role.h"
 
 #include <errno.h>
 

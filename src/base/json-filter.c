@@ -15,8 +15,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "json-paths.h"
-#include "json-token.h"
+#include "json-priv.h"
 #include "nc/str.h"
 #include "nc/value.h"
 

@@ -3,7 +3,7 @@
  *
  * The paths are the program's own, a few dozen of them: found by comparing one after the other.
  */
-#include "json-paths.h"
+#include "json-priv.h"
 
 #include <string.h>
 

@@ -2,12 +2,12 @@
  * A JSON string, number or literal that comes in pieces: the grammar of RFC 8259, byte by byte. It
  * may be cut anywhere: inside an escape, a pair of surrogates, a UTF-8 character.
  */
-#include "json-token.h"
+#include "json-priv.h"
 
 #include <string.h>
 
 #include "nc/str.h"
-#include "utf8.h"
+#include "text-priv.h"
 
 #define MOST_DIGITS "9007199254740992" /* 2^53, as far as nc_json_parse reads integers */
 #define REPLACEMENT 0xfffdu            /* stands for NUL, which no text of ours can hold */

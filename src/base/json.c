@@ -17,8 +17,7 @@
 #include "nc/json-filter.h"
 #include "nc/str.h"
 #include "nc/value.h"
-#include "number.h"
-#include "utf8.h"
+#include "text-priv.h"
 
 /* In each program that reads or writes JSON, before its main(). What is printed or read may be a
  * token, and cJSON wipes nothing. */

@@ -4,7 +4,7 @@
  * A document keeps a fraction as it was written; on the way out it takes the form in which Go
  * writes a float64, because kubelet's readers take "1000" for an integer field but not "1e3".
  */
-#include "number.h"
+#include "text-priv.h"
 
 #include <stdio.h>
 #include <stdlib.h>

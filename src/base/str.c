@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "utf8.h"
+#include "text-priv.h"
 
 #define QUOTE_MAX_CHARACTERS 80
 #define NEAREST_MAX_LENGTH 64

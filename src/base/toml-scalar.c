@@ -3,15 +3,14 @@
  *
  * Decimal numbers have the grammar of JSON, once a leading plus and the underscores are gone.
  */
-#include "toml-token.h"
+#include "text-priv.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
 
-#include "json-token.h"
+#include "json-priv.h"
 #include "nc/str.h"
-#include "number.h"
 
 static const char no_value[] =
     "expected a value: a string in quotes, a number, true, false, a date, "

@@ -3,12 +3,11 @@
  *
  * Line breaks in a string stay as they were written.
  */
-#include "toml-token.h"
+#include "text-priv.h"
 
 #include <string.h>
 
 #include "nc/str.h"
-#include "utf8.h"
 
 /* So many of the quotes that come next, at most `most`. */
 static size_t count_quotes(const struct nc_toml_text *t, int quote, size_t most) {

@@ -3,7 +3,7 @@
  *
  * A string of JSON, as ours are written, is a basic string of TOML with the same meaning.
  */
-#include "nc/toml.h"
+#include "nc/value.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 #include "nc/str.h"
-#include "number.h"
+#include "text-priv.h"
 
 /* The keys that lead to a table, innermost first. */
 struct path {

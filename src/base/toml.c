@@ -4,14 +4,13 @@
  * A first pass refuses what may stand nowhere (invalid UTF-8, control characters), so that all that
  * follows can check bytes. Depth and the count of values are capped while they are made.
  */
-#include "nc/toml.h"
+#include "nc/value.h"
 
 #include <errno.h>
 #include <stdbool.h>
 
 #include "nc/str.h"
-#include "toml-token.h"
-#include "utf8.h"
+#include "text-priv.h"
 
 /* Where a table or array came from, which decides what may still be added to it. Kept in `integer`,
  * which has no meaning for either. */

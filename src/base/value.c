@@ -12,7 +12,7 @@
 
 #include "nc/str.h"
 #include "nc/time.h"
-#include "number.h"
+#include "text-priv.h"
 
 struct nc_value *nc_value_new(enum nc_value_type type) {
     struct nc_value *v = nc_calloc(1, sizeof(*v));

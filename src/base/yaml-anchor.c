@@ -4,10 +4,9 @@
  * An anchor has a copy of its own, because a merge may override and free what it stood at. Copies
  * are counted before they are made: a few lines of aliases of aliases would be gigabytes.
  */
-#include "yaml-anchor.h"
+#include "text-priv.h"
 
 #include "nc/str.h"
-#include "number.h"
 
 #define MAX_ANCHORS 256
 #define MAX_COPIED_BYTES ((size_t)1 << 20)

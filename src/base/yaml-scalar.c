@@ -10,14 +10,13 @@
  * is an integer beyond 64 bits; an unsigned one of 64 bits is exact in every base;
  * - dates stay text, base 60 does not exist, a number too large for a double is text.
  */
-#include "yaml-scalar.h"
+#include "text-priv.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
 
 #include "nc/mem.h"
-#include "number.h"
 
 static const struct name {
     const char *text;

@@ -13,9 +13,7 @@
 #include <yaml.h>
 
 #include "nc/str.h"
-#include "number.h"
-#include "yaml-anchor.h"
-#include "yaml-scalar.h"
+#include "text-priv.h"
 
 struct reader {
     yaml_parser_t parser;

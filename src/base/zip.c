@@ -4,7 +4,7 @@
  * Inflates through a small window straight into the caller's buffer: what a bomb can cost is the
  * cap of that buffer.
  */
-#include "nc/zip.h"
+#include "nc/encode.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -5,11 +5,11 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "app.h"
 #include "bootstrap.h"
 #include "log.h"
 #include "nc/names.h"
 #include "nc/str.h"
-#include "status-file.h"
 
 #define CONDITION "BootstrapComplete"
 #define EVENT_AFTER_USEC 10000000u

@@ -9,7 +9,7 @@
 #include "nc/imds.h"
 #include "nc/kube.h"
 #include "nc/kubeconfig.h"
-#include "nc/node-token.h"
+#include "nc/role.h"
 
 struct nc_gather;
 

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "gather.h"
+#include "nc/encode.h"
 #include "nc/file.h"
 #include "nc/str.h"
-#include "nc/zip.h"
 
 #define DOCUMENT_MAX_BYTES ((size_t)1 << 20)
 #define MAX_FILES_PER_FOLDER 256

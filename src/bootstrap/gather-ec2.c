@@ -9,7 +9,7 @@
 #include "nc/backoff.h"
 #include "nc/ec2.h"
 #include "nc/mem.h"
-#include "nc/node-token.h"
+#include "nc/role.h"
 #include "nc/sigv4.h"
 
 #define EC2_TIMEOUT_USEC 5000000u

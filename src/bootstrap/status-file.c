@@ -4,7 +4,7 @@
  *
  * What is there may be of another version, or broken: then there is nothing to keep.
  */
-#include "status-file.h"
+#include "app.h"
 
 #include <errno.h>
 #include <fcntl.h>

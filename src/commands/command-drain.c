@@ -14,13 +14,11 @@
 
 #include "app.h"
 #include "commands.h"
-#include "daemon-lock.h"
 #include "machine.h"
 #include "nc/file.h"
 #include "nc/report.h"
 #include "nc/str.h"
 #include "nc/time.h"
-#include "status-file.h"
 
 #define ACCEPT_USEC 5000000u
 #define CHECK_USEC 50000u

@@ -6,16 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "app.h"
 #include "commands.h"
-#include "daemon-lock.h"
+#include "machine.h"
 #include "nc/clock.h"
 #include "nc/file.h"
 #include "nc/report.h"
 #include "nc/str.h"
 #include "options.h"
 #include "process.h"
-#include "status-file.h"
-#include "terminal.h"
 
 #define WATCH_USEC 250000u /* so soon a change is shown, and at most so often */
 

@@ -12,7 +12,7 @@
 #include "nc/kube-drain.h"
 #include "nc/names.h"
 #include "nc/str.h"
-#include "terminal.h"
+#include "process.h"
 
 #define TIMEOUT_USEC 10000000u
 #define LIST_TIMEOUT_USEC 300000000u

@@ -9,11 +9,11 @@
 #include <errno.h>
 #include <stdint.h>
 
-#include "labels.h"
 #include "nc/config.h"
 #include "nc/names.h"
 #include "nc/str.h"
 #include "nc/time.h"
+#include "shapes.h"
 
 #define KUBELET_ANNOTATION "compatibility.karpenter.sh/v1beta1-kubelet-conversion"
 #define MAX_ENTRIES                                                                                \

@@ -14,11 +14,10 @@
  * NodeClass's as a whole, as Karpenter 1.0 does; then NodeConfig and AgentConfig in the order in
  * which they were added.
  */
-#include "config-merge.h"
+#include "config-priv.h"
 
 #include <errno.h>
 
-#include "diags.h"
 #include "nc/str.h"
 #include "schema.h"
 

@@ -7,10 +7,7 @@
  */
 #include <errno.h>
 
-#include "config-merge.h"
-#include "diags.h"
-#include "host-settings.h"
-#include "labels.h"
+#include "config-priv.h"
 #include "nc/encode.h"
 #include "nc/str.h"
 #include "nc/time.h"

@@ -1,7 +1,7 @@
 /*
  * Diagnostics: collecting, counting and printing them, and the text of a place in a document.
  */
-#include "diags.h"
+#include "config-priv.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -9,8 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "config-merge.h"
-#include "diags.h"
+#include "config-priv.h"
 #include "mime.h"
 #include "nc/str.h"
 #include "schema.h"

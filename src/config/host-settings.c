@@ -3,9 +3,8 @@
  * typed. Values were checked document by document, by the shapes that are here too: what systemd
  * would leave out with a line in its log is an error in ours.
  */
-#include "host-settings.h"
+#include "config-priv.h"
 
-#include "diags.h"
 #include "nc/str.h"
 #include "shapes.h"
 

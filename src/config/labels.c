@@ -6,7 +6,7 @@
  * itself once the node has registered. So they are held back here instead of stopping the
  * bootstrap. A label that is malformed is a different thing: an error.
  */
-#include "labels.h"
+#include "shapes.h"
 
 #include <ctype.h>
 #include <errno.h>

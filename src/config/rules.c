@@ -8,10 +8,10 @@
 #include <errno.h>
 #include <stdbool.h>
 
-#include "diags.h"
+#include "config-priv.h"
 #include "nc/quantity.h"
 #include "nc/str.h"
-#include "nc/toml.h"
+#include "nc/value.h"
 #include "shapes.h"
 
 /* What Karpenter lets stand behind karpenter.k8s.aws/ in a requirement. */

@@ -6,7 +6,7 @@
  */
 #include "schema.h"
 
-#include "host-settings.h"
+#include "config-priv.h"
 #include "nc/encode.h"
 #include "nc/mem.h"
 #include "nc/str.h"

@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-#include "diags.h"
+#include "config-priv.h"
 #include "nc/quantity.h"
 #include "nc/str.h"
 #include "nc/time.h"

@@ -1,5 +1,5 @@
 /*
- * Taints of the node: the other half of labels.h.
+ * Taints of the node.
  *
  * A node can register with any taint but can never add one afterwards (NodeRestriction), so all of
  * them go into registerWithTaints. Two taints are the same where key and effect are the same.
@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "labels.h"
 #include "nc/str.h"
+#include "shapes.h"
 
 bool nc_taint_is_valid(const struct nc_taint *t, char *why, size_t size) {
     static const char *const effects[] = {"NoSchedule", "PreferNoSchedule", "NoExecute", NULL};

@@ -13,7 +13,6 @@
 #include "mime.h"
 #include "nc/encode.h"
 #include "nc/str.h"
-#include "nc/zip.h"
 
 #define MAX_NESTING 8U
 #define MIN_BASE64 ((size_t)64) /* shorter text that is no base64 is nobody's broken base64 */

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "nc/autoscaling.h"
 #include "nc/clock.h"
 #include "nc/ec2.h"
 #include "nc/role.h"

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "listener.h"
-#include "nc/autoscaling.h"
+#include "nc/ec2.h"
 #include "nc/lease.h"
 #include "nc/str.h"
 #include "options.h"

@@ -12,7 +12,6 @@
 #include "nc/http.h"
 #include "nc/mem.h"
 #include "process.h"
-#include "terminal.h"
 
 #define REQUEST_USEC 5000000u
 #define MAX_LINE 240

@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "daemon-lock.h"
 #include "daemon.h"
 #include "log.h"
+#include "machine.h"
 #include "nc/file.h"
 #include "nc/host.h"
 #include "nc/str.h"

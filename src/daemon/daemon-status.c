@@ -13,12 +13,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "app.h"
 #include "daemon.h"
 #include "log.h"
 #include "nc/drain-report.h"
 #include "nc/mem.h"
 #include "nc/report.h"
-#include "status-file.h"
 
 #define LEAST_PAUSE_USEC 100000u
 #define BUSY_PAUSE_USEC 20000u /* the other writer holds the lock */

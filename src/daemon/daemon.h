@@ -72,7 +72,7 @@ struct nc_daemon {
     char *node_name;   /* NULL until it is known */
     char *provider_id; /* of this instance; NULL until it is known */
     struct nc_api_session api;
-    int lock_fd;   /* held while the daemon lives: daemon-lock.h */
+    int lock_fd;   /* held while the daemon lives: lock.c */
     bool is_ready; /* READY=1 was reported */
     bool is_stopping;
     sd_event_source *turned; /* after each turn of the loop */

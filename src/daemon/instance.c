@@ -12,7 +12,7 @@
 #include "nc/backoff.h"
 #include "nc/ec2.h"
 #include "nc/mem.h"
-#include "nc/node-token.h"
+#include "nc/role.h"
 
 #define SECOND 1000000ull
 #define EC2_TIMEOUT_USEC (5 * SECOND)

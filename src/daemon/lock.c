@@ -4,7 +4,7 @@
  *
  * A record lock: whoever asks takes nothing, learns the process, and a child does not inherit it.
  */
-#include "daemon-lock.h"
+#include "machine.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,11 +6,13 @@
 #ifndef NC_DAEMON_MACHINE_H
 #define NC_DAEMON_MACHINE_H
 
+#include <sys/types.h>
 #include <systemd/sd-event.h>
 
+#include "app.h"
+#include "nc/host.h"
 #include "nc/lifecycle.h"
-#include "nc/login.h"
-#include "nc/target.h"
+#include "nc/value.h"
 
 struct nc_daemon;
 
@@ -85,5 +87,15 @@ void nc_hook_runner_close(struct nc_daemon *d);
 /* What must survive: NULL = nothing. Loading gives false where it is strange, and loads nothing. */
 struct nc_value *nc_hook_runner_save(const struct nc_hook_runner *r);
 bool nc_hook_runner_load(struct nc_hook_runner *r, const struct nc_value *v);
+
+/* --- lock.c: one daemon on a machine, and whether there is one */
+
+/* States that the daemon runs, until the process ends or *ret_fd is closed. -EEXIST where another
+ * one does; what else goes wrong is a reason to go on without. */
+int nc_daemon_lock(const struct nc_app *app, int *ret_fd, struct nc_err *err);
+
+/* Is the daemon that wrote this status not there any more? False where that cannot be known. One
+ * that could make no lock, or is of a version without it, is told by its process number. */
+bool nc_daemon_is_gone(const struct nc_app *app, const struct nc_value *status);
 
 #endif

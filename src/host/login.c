@@ -20,7 +20,7 @@
 #include "nc/backoff.h"
 #include "nc/clock.h"
 #include "nc/hint.h"
-#include "nc/login.h"
+#include "nc/host.h"
 #include "nc/mem.h"
 #include "nc/str.h"
 

@@ -7,7 +7,7 @@
  * may send, and this goes on for seconds only. A target is active although a unit that it wants has
  * failed, so the states of those units are read last.
  */
-#include "nc/target.h"
+#include "nc/host.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -12,7 +12,7 @@
 
 #include "nc/str.h"
 
-#include "guard.h"
+#include "wire.h"
 
 #define COORDINATION "/apis/coordination.k8s.io/v1"
 #define UNKNOWN "the controller has no business there:"

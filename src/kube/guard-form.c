@@ -1,7 +1,7 @@
 /*
  * The rules on the wire that hold for every request, and what the other rules are made of. Pure.
  */
-#include "guard.h"
+#include "wire.h"
 
 #include <errno.h>
 #include <string.h>

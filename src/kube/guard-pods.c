@@ -10,7 +10,7 @@
 
 #include "nc/str.h"
 
-#include "guard.h"
+#include "wire.h"
 
 static bool has_uid(const struct nc_value *map) {
     const char *uid = nc_value_get_string(map, "uid");

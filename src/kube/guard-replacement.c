@@ -11,7 +11,7 @@
 #include "nc/names.h"
 #include "nc/str.h"
 
-#include "guard.h"
+#include "wire.h"
 
 #define PODS "/api/v1/namespaces/*/pods"
 #define EVENTS "/api/v1/namespaces/*/events"

@@ -12,7 +12,7 @@
 #include "nc/names.h"
 #include "nc/str.h"
 
-#include "guard.h"
+#include "wire.h"
 
 #define NODES "/api/v1/nodes"
 #define PODS "/api/v1/pods"

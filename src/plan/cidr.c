@@ -7,7 +7,7 @@
  * that are written with host bits; so the address is masked and added to as a number. inet_pton and
  * inet_ntop are pure text functions.
  */
-#include "cidr.h"
+#include "numbers.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

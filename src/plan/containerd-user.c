@@ -5,12 +5,12 @@
  * needs. A text says for which version of the configuration it is by its "version", or by the
  * plugins that it names: version 3 splits io.containerd.grpc.v1.cri into images and runtime.
  */
-#include "containerd.h"
+#include "planner.h"
 
 #include <errno.h>
 
 #include "nc/str.h"
-#include "nc/toml.h"
+#include "nc/value.h"
 
 static const char *const v3_plugins[] = {"io.containerd.cri.v1.images",
                                          "io.containerd.cri.v1.runtime"};

@@ -9,8 +9,8 @@
 
 #include <errno.h>
 
-#include "containerd.h"
 #include "nc/str.h"
+#include "planner.h"
 
 #define SOCKET "/run/containerd/containerd.sock"
 #define BASE_SPEC "/etc/containerd/base-runtime-spec.json"

@@ -6,7 +6,7 @@
  * before anything is written. A percentage is a float32 in kubelet, so "10%" of 20 GiB is 32 bytes
  * more than a tenth: the prediction does the same arithmetic.
  */
-#include "eviction.h"
+#include "numbers.h"
 
 #include <errno.h>
 #include <stdlib.h>

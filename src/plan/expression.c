@@ -16,7 +16,7 @@
  * not computed is still parsed. min() and max() are ours. A chained comparison is refused. Depth
  * and length are bounded.
  */
-#include "expression.h"
+#include "numbers.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "facts-priv.h"
-#include "host-settings.h"
+#include "config-priv.h"
+#include "nc/facts.h"
 #include "nc/str.h"
 #include "shapes.h"
 

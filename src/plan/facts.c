@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "facts-priv.h"
+#include "nc/facts.h"
 #include "nc/str.h"
 #include "nc/userdata.h"
 #include "shapes.h"

@@ -7,7 +7,7 @@
  * kubelet, so those that have a field in KubeletConfiguration are known by name, from the rows of
  * schema-kubelet.c: the plan would otherwise predict something else than what kubelet does.
  */
-#include "kubelet-flags.h"
+#include "kubelet.h"
 
 #include <ctype.h>
 #include <errno.h>

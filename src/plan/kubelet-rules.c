@@ -9,9 +9,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "eviction.h"
 #include "kubelet.h"
 #include "nc/str.h"
+#include "numbers.h"
 #include "schema.h"
 
 /* Whole numbers and truth values, as schema-kubelet.c has them: here flags count, too. */

@@ -9,9 +9,9 @@
  */
 #include "kubelet.h"
 
-#include "labels.h"
 #include "nc/mem.h"
 #include "nc/time.h"
+#include "shapes.h"
 
 #define SHUTDOWN_USEC ((uint64_t)150 * 1000000)
 #define SHUTDOWN_CRITICAL_USEC ((uint64_t)30 * 1000000)

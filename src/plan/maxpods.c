@@ -8,12 +8,11 @@
  * being comfortable: 110, or 250 above 30 vCPUs. EKS Auto Mode runs neither CNI nor kube-proxy as
  * pods, so its "+ 2" is missing.
  */
-#include "maxpods.h"
+#include "numbers.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-#include "expression.h"
 #include "nc/quantity.h"
 #include "nc/str.h"
 #include "origin.h"

@@ -12,8 +12,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "labels.h"
 #include "nc/str.h"
+#include "shapes.h"
 
 /* "us-west-2.compute.internal"; us-east-1 has kept its older name. */
 static char *region_domain(const char *region) {

@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "kubelet-flags.h"
+#include "kubelet.h"
 #include "nc/str.h"
 #include "nc/time.h"
 

@@ -14,13 +14,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cidr.h"
-#include "config-merge.h"
+#include "config-priv.h"
 #include "kubelet.h"
-#include "labels.h"
 #include "nc/str.h"
+#include "numbers.h"
 #include "planner.h"
-#include "reserve.h"
+#include "shapes.h"
 
 #define FIRST_MERGE_PATCH_MINOR 29
 #define FIRST_STABLE_DROPIN_MINOR 30

@@ -8,11 +8,11 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "cidr.h"
-#include "labels.h"
 #include "nc/names.h"
 #include "nc/str.h"
+#include "numbers.h"
 #include "planner.h"
+#include "shapes.h"
 
 static char *flag_place(const struct nc_planner *s, const char *name, struct nc_mark mark) {
     nc_auto_free char *place = nc_origin_mark(s->docs, mark);

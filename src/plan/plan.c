@@ -8,13 +8,12 @@
 #include <stdio.h>
 
 #include "kubelet.h"
-#include "labels.h"
 #include "nc/names.h"
 #include "nc/quantity.h"
 #include "nc/str.h"
+#include "numbers.h"
 #include "planner.h"
-#include "predict.h"
-#include "reserve.h"
+#include "shapes.h"
 
 #define LOGIND_DEFAULT_USEC ((uint64_t)5 * 1000000)
 #define DRAIN_USEC ((uint64_t)150 * 1000000) /* what kubelet 1.34 is given too */

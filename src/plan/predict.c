@@ -8,17 +8,14 @@
  * pkg/providers/instancetype/types.go). The two differ by design; having both makes the difference
  * explainable.
  */
-#include "predict.h"
+#include "numbers.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-#include "eviction.h"
-#include "maxpods.h"
 #include "nc/quantity.h"
 #include "nc/str.h"
 #include "origin.h"
-#include "reserve.h"
 
 #define MI ((int64_t)1 << 20)
 #define GI ((int64_t)1 << 30)

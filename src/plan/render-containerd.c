@@ -4,9 +4,9 @@
 
 #include <errno.h>
 
-#include "containerd.h"
 #include "fileset-priv.h"
-#include "nc/toml.h"
+#include "nc/value.h"
+#include "planner.h"
 
 #define BASE_SPEC "/etc/containerd/base-runtime-spec.json"
 #define SOCI_CONFIG "/etc/soci-snapshotter-grpc/config.toml"

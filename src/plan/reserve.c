@@ -6,7 +6,7 @@
  * `actual` counts the pods that there can really be. `gke` and `aks` are the published formulas of
  * those services; `auto-mode` is EKS Auto Mode's node as it shows itself.
  */
-#include "reserve.h"
+#include "numbers.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -10,7 +10,6 @@
 #include "nc/str.h"
 #include "nc/time.h"
 #include "process.h"
-#include "terminal.h"
 
 enum { FIRST_INDEX = 1000 }; /* of getopt's values: beyond any letter */
 

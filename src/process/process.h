@@ -6,10 +6,13 @@
 #define NC_PROCESS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <systemd/sd-event.h>
 
 #include "nc/err.h"
+#include "nc/mem.h"
 
 enum { NC_EXIT_USAGE = 2 };
 
@@ -42,5 +45,23 @@ int nc_version_print(const char *program, bool is_json);
 void nc_notify(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* WatchdogSec= of our unit, usec; 0 = none. */
 uint64_t nc_notify_watchdog_usec(void);
+
+/* --- Text for people: times in local time, and on a terminal lines as wide as it is, in its
+ * colours. To a pipe or a file a line stays one line, so that grep finds all of it. */
+
+struct nc_terminal {
+    size_t columns;  /* 0: it is none, or too narrow to break lines for */
+    size_t rows;     /* 0: unknown */
+    bool has_colour; /* and nobody forbids it: NO_COLOR */
+    bool can_move;   /* the cursor, by ECMA-48: TERM is not dumb */
+};
+
+struct nc_terminal nc_terminal_of(int fd);
+
+/* Appends the text. Where a line is broken the rest goes on below what follows its first gap of two
+ * blanks. NC_MARK_* become colours or nothing; RFC 3339 times in UTC become local ones. */
+void nc_terminal_format(const struct nc_terminal *t, const char *text, struct nc_buf *out);
+/* The same to stdout or stderr; text may be NULL. */
+void nc_terminal_print(FILE *to, const char *text);
 
 #endif

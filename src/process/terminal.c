@@ -2,7 +2,7 @@
  * Lines, colours and local times of what people read. No library knows terminals here: two control
  * sequences of ECMA-48 are all that is used.
  */
-#include "terminal.h"
+#include "process.h"
 
 #include <stdlib.h>
 #include <string.h>

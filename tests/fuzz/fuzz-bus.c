@@ -15,7 +15,7 @@
 #include <systemd/sd-event.h>
 #include <unistd.h>
 
-#include "nc/login.h"
+#include "nc/host.h"
 #include "nc/mem.h"
 
 #define LOGIND "org.freedesktop.login1"

@@ -4,7 +4,7 @@
  */
 #include <stdint.h>
 
-#include "autoscaling-priv.h"
+#include "ec2-priv.h"
 #include "nc/str.h"
 #include "xml.h"
 

@@ -6,7 +6,7 @@
 
 #include "nc/mem.h"
 
-#include "expression.h"
+#include "numbers.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -9,9 +9,9 @@
 #include "nc/str.h"
 
 #include "../unit/plan/systemd-env.h"
-#include "cidr.h"
 #include "fileset-priv.h"
-#include "kubelet-flags.h"
+#include "kubelet.h"
+#include "numbers.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

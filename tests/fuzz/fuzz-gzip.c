@@ -3,7 +3,7 @@
  */
 #include <stdint.h>
 
-#include "nc/zip.h"
+#include "nc/encode.h"
 
 #define CAP_BYTES ((size_t)1 << 16)
 

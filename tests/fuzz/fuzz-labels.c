@@ -6,7 +6,7 @@
 
 #include "nc/str.h"
 
-#include "labels.h"
+#include "shapes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

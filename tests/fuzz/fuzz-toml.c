@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "nc/str.h"
-#include "nc/toml.h"
+#include "nc/value.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

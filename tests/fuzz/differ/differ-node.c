@@ -2,7 +2,7 @@
  * Labels and taints for the comparison with apimachinery's and kubelet's own readers.
  */
 #include "differ.h"
-#include "labels.h"
+#include "shapes.h"
 
 void differ_label(const struct differ_field *f, struct nc_buf *out) {
     char why[384];

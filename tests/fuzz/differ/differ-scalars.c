@@ -8,7 +8,6 @@
 #include "nc/quantity.h"
 #include "nc/str.h"
 #include "nc/time.h"
-#include "nc/zip.h"
 
 #define MAX_INFLATED ((size_t)1 << 16)
 

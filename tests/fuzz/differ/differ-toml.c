@@ -4,7 +4,7 @@
  */
 #include "differ.h"
 #include "nc/mem.h"
-#include "nc/toml.h"
+#include "nc/value.h"
 
 static const char *type_of(const struct nc_value *v) {
     switch (v->type) {

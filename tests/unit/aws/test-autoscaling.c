@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "autoscaling-priv.h"
+#include "ec2-priv.h"
 #include "groups.h"
 #include "loopback.h"
 #include "nc/clock.h"

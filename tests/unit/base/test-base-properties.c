@@ -12,7 +12,6 @@
 #include "nc/str.h"
 #include "nc/time.h"
 #include "nc/value.h"
-#include "nc/zip.h"
 
 static uint64_t seed;
 static unsigned rounds;

@@ -8,7 +8,7 @@
 #include <errno.h>
 
 #include "nc/str.h"
-#include "nc/toml.h"
+#include "nc/value.h"
 
 static int parse(const char *text, size_t n, struct nc_value **ret, struct nc_err *err) {
     char *exact = malloc(n ? n : 1);

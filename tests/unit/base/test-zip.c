@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <zlib.h>
 
-#include "nc/zip.h"
+#include "nc/encode.h"
 
 static void compress_to(const char *text, size_t n, struct nc_buf *out) {
     z_stream z = {0};

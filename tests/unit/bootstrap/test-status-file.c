@@ -9,8 +9,8 @@
 #include <sys/file.h>
 #include <time.h>
 
+#include "app.h"
 #include "nc/clock.h"
-#include "status-file.h"
 
 #define STATUS "/run/nodeclaimd/status.json"
 #define METRICS "/run/nodeclaimd/metrics.prom"

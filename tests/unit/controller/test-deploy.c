@@ -6,13 +6,13 @@
 #include "base-test.h"
 #include "groups.h"
 
-#include "guard.h"
 #include "nc/file.h"
 #include "nc/standalone.h"
 #include "nc/str.h"
 #include "nc/value.h"
 #include "options.h"
 #include "settings.h"
+#include "wire.h"
 
 #define CLAIMS "/apis/karpenter.sh/v1/nodeclaims"
 #define LEASES "/apis/coordination.k8s.io/v1"

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 
 #include "nc/clock.h"
-#include "nc/login.h"
+#include "nc/host.h"
 #include "process.h"
 
 #define PATIENCE_USEC 20000000u

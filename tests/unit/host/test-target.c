@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 
 #include "nc/clock.h"
-#include "nc/target.h"
+#include "nc/host.h"
 
 #define PATIENCE_USEC 20000000u
 #define TARGET "nodeclaimd-pre-drain.target"

@@ -10,7 +10,7 @@
 
 #include "nc/containerd.h"
 #include "nc/fileset.h"
-#include "nc/toml.h"
+#include "nc/value.h"
 
 static struct fixture *host_with(const char *containerd) {
     struct fixture *x = fixture_new();

@@ -8,7 +8,7 @@
 
 #include "nc/mem.h"
 
-#include "expression.h"
+#include "numbers.h"
 
 static const struct nc_expression_variables m5_large = {3, 10, 29};
 

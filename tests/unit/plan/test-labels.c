@@ -9,8 +9,8 @@
 
 #include "nc/str.h"
 
-#include "kubelet-flags.h"
-#include "labels.h"
+#include "kubelet.h"
+#include "shapes.h"
 
 static void test_refusal(void **state) {
     static const char *const fine[] = {

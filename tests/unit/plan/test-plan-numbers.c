@@ -12,11 +12,7 @@
 #include "nc/file.h"
 #include "nc/mem.h"
 
-#include "cidr.h"
-#include "eviction.h"
-#include "maxpods.h"
-#include "predict.h"
-#include "reserve.h"
+#include "numbers.h"
 
 #define MI ((int64_t)1 << 20)
 #define GI ((int64_t)1 << 30)

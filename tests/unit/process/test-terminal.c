@@ -8,7 +8,7 @@
 
 #include "nc/marks.h"
 #include "nc/str.h"
-#include "terminal.h"
+#include "process.h"
 
 static void assert_formatted(const struct nc_terminal *t, const char *text, const char *expected) {
     nc_cleanup(nc_buf_done) struct nc_buf out = NC_BUF_INIT;

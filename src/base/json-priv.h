@@ -1,14 +1,16 @@
 /*
- * A JSON string, number or literal that comes in pieces: private to this layer.
+ * How JSON is read while it comes in: private to this layer.
  */
-#ifndef NC_BASE_JSON_TOKEN_H
-#define NC_BASE_JSON_TOKEN_H
+#ifndef NC_BASE_JSON_PRIV_H
+#define NC_BASE_JSON_PRIV_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "nc/mem.h"
+
+/* --- json-token.c: a string, number or literal that comes in pieces */
 
 struct nc_json_token {
     enum { NC_TOKEN_STRING = 0, NC_TOKEN_NUMBER, NC_TOKEN_LITERAL } kind;
@@ -46,5 +48,24 @@ bool nc_json_is_too_large(const char *digits, size_t n);
  * anybody who may write one text or number of one object (an annotation, a grace period) would
  * otherwise make the complete list unreadable for us. */
 void nc_json_mend(struct nc_buf *b);
+
+/* --- json-paths.c: dotted paths as a tree of keys */
+
+struct nc_json_path {
+    struct nc_json_path *next;  /* another key of the same object */
+    struct nc_json_path *first; /* the keys below */
+    char *key;
+    size_t n;
+    char *literal; /* the key as JSON with its colon */
+    size_t literal_n;
+    bool is_complete; /* a path ends here: everything below is meant */
+};
+
+/* NULL-terminated; NULL: everything. Behind a backslash a dot or backslash is a key's own. Owned.
+ */
+struct nc_json_path *nc_json_paths_new(const char *const *paths);
+struct nc_json_path *nc_json_paths_free(struct nc_json_path *root);
+const struct nc_json_path *nc_json_path_find(const struct nc_json_path *node, const char *key,
+                                             size_t n);
 
 #endif
