@@ -66,6 +66,7 @@ struct nc_value *nc_value_new_string(const char *text);
 struct nc_value *nc_value_new_int(int64_t i);
 struct nc_value *nc_value_new_bool(bool b);
 struct nc_value *nc_value_free(struct nc_value *v); /* NULL in, NULL out */
+void nc_value_wipe(struct nc_value *v);             /* each text of a tree that holds a secret */
 __attribute__((always_inline)) static inline void nc_value_freep(struct nc_value **v) {
     nc_value_free(*v);
 }

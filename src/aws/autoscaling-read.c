@@ -57,10 +57,6 @@ static int read_instance_element(void *user, const struct nc_xml *element, struc
     return 0;
 }
 
-static bool is_group(const char *name) {
-    return name && *name && strlen(name) <= NC_AUTOSCALING_GROUP_BYTES;
-}
-
 int nc_autoscaling_read_instance(const char *data, size_t n, const char *instance_id,
                                  struct nc_autoscaling_instance *ret, struct nc_err *err) {
     nc_cleanup(reader_done) struct instance_reader i = {0};
@@ -77,7 +73,8 @@ int nc_autoscaling_read_instance(const char *data, size_t n, const char *instanc
     if (i.n > 1 || !nc_streq(i.id, instance_id))
         return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG,
                           "the answer is about another instance than %s", instance_id);
-    if (!is_group(i.instance.group))
+    if (!i.instance.group || !*i.instance.group
+        || strlen(i.instance.group) > NC_AUTOSCALING_GROUP_BYTES)
         return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "invalid name of the group of %s",
                           instance_id);
     if (!nc_is_made_of(i.instance.state, NC_ALNUM ":", NC_AUTOSCALING_STATE_BYTES))

@@ -24,17 +24,8 @@ void nc_credentials_done(struct nc_credentials *c) {
     *c = (struct nc_credentials){0};
 }
 
-static void wipe(struct nc_value *v) {
-    if (!v)
-        return;
-    if (v->text)
-        explicit_bzero(v->text, strlen(v->text));
-    for (size_t k = 0; k < v->n; k++)
-        wipe(v->members ? v->members[k].value : v->items[k]);
-}
-
 static void free_secret_value(struct nc_value **v) {
-    wipe(*v);
+    nc_value_wipe(*v);
     nc_value_free(*v);
 }
 

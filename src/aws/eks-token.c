@@ -19,14 +19,11 @@
 #define EXPIRES_SEC 60
 #define HOST_MAX 255
 
-/* The name becomes a header of the verifier's request. */
-static bool is_cluster_name(const char *s) {
-    return s && *s && strlen(s) <= 256 && nc_is_visible(s, strlen(s));
-}
-
 static int check(const struct nc_credentials *c, const struct nc_eks_token_request *q,
                  struct nc_err *err) {
-    if (!is_cluster_name(q->cluster))
+    /* The name becomes a header of the verifier's request. */
+    if (!q->cluster || !*q->cluster || strlen(q->cluster) > 256
+        || !nc_is_visible(q->cluster, strlen(q->cluster)))
         return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
                           "token: the cluster's name is empty or cannot be part of a header");
     if (!q->region || !*q->region)

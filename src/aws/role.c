@@ -83,10 +83,6 @@ struct nc_role *nc_role_free(struct nc_role *r) {
     return NULL;
 }
 
-static bool needs_others(const struct nc_credentials *c, uint64_t now_usec) {
-    return c->expiration_usec && now_usec + MARGIN_USEC >= c->expiration_usec;
-}
-
 /* Nobody has newer ones, whatever is reported of their end: where IAM is unavailable, IMDS goes on
  * giving out keys that have ended, and AWS goes on taking them. */
 static bool was_just_fetched(const struct nc_role *r) {
@@ -98,7 +94,9 @@ const struct nc_credentials *nc_role_current(const struct nc_role *r, uint64_t n
 
     if (r->fixed.access_key_id && r->fixed.secret_access_key)
         return &r->fixed;
-    if (!c->access_key_id || (needs_others(c, now_usec) && !was_just_fetched(r)))
+    if (!c->access_key_id
+        || ((c->expiration_usec && now_usec + MARGIN_USEC >= c->expiration_usec)
+            && !was_just_fetched(r)))
         return NULL;
     return c;
 }

@@ -79,13 +79,9 @@ void *nc_grow(void *p, size_t n, size_t size) {
     return nc_realloc_array(p, n ? 2 * n : 1, size);
 }
 
-static size_t buf_cap(const struct nc_buf *b) {
-    return b->max ? b->max : NC_BUF_DEFAULT_MAX;
-}
-
 /* Room for n more bytes and the NUL, or -EFBIG. */
 static int buf_reserve(struct nc_buf *b, size_t n) {
-    const size_t cap = buf_cap(b);
+    const size_t cap = b->max ? b->max : NC_BUF_DEFAULT_MAX;
 
     if (b->len > cap || n > cap - b->len || cap == SIZE_MAX)
         return -EFBIG;

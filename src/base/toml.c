@@ -121,10 +121,6 @@ static int enter(struct reader *r) {
     return ++r->depth > NC_VALUE_MAX_DEPTH ? fail_here(r, "nested too deep") : 0;
 }
 
-static bool is_bare(int c) {
-    return c > 0 && strchr(NC_ALNUM "_-", c);
-}
-
 /* One part of a key, to r->last. */
 static int read_key(struct reader *r) {
     const size_t start = r->text.at;
@@ -139,7 +135,7 @@ static int read_key(struct reader *r) {
         r->last.key = nc_strdup(r->string.data);
         return 0;
     }
-    while (is_bare(peek(r)))
+    while (peek(r) > 0 && strchr(NC_ALNUM "_-", peek(r)))
         r->text.at++;
     if (r->text.at == start)
         return fail_expected(r, "a key (letters, digits, _ and -, or a string in quotes)");

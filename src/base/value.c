@@ -60,6 +60,13 @@ struct nc_value *nc_value_free(struct nc_value *v) {
     return NULL;
 }
 
+void nc_value_wipe(struct nc_value *v) {
+    if (v && v->text)
+        explicit_bzero(v->text, strlen(v->text));
+    for (size_t i = 0; v && i < v->n; i++)
+        nc_value_wipe(v->type == NC_VALUE_MAP ? v->members[i].value : v->items[i]);
+}
+
 void nc_values_done(struct nc_values *v) {
     for (size_t i = 0; i < v->n; i++)
         nc_value_free(v->v[i]);

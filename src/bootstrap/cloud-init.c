@@ -68,10 +68,6 @@ static void announce_wait(struct nc_bootstrap *b, const char *what) {
     nc_publish(b);
 }
 
-static bool may_come_yet(int r) {
-    return r == -ENOENT || r == -ECONNREFUSED || r == -ECONNRESET || r == -ETIMEDOUT;
-}
-
 /* A bootstrap starts before the system bus does: where systemd has booted this machine, the bus is
  * on its way. */
 int nc_units_open(struct nc_bootstrap *b, struct nc_err *err) {
@@ -85,7 +81,8 @@ int nc_units_open(struct nc_bootstrap *b, struct nc_err *err) {
 
         if (r >= 0)
             break;
-        if (may_come_yet(r) && is_booted(b) && nc_mono_usec() < until) {
+        if ((r == -ENOENT || r == -ECONNREFUSED || r == -ECONNRESET || r == -ETIMEDOUT)
+            && is_booted(b) && nc_mono_usec() < until) {
             announce_wait(b, BUS);
             r = nc_app_pause(b->app, nc_app_left(b->app, CHECK_USEC));
             if (r >= 0)

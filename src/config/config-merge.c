@@ -40,17 +40,14 @@ static bool is_nothing(const struct nc_value *v) {
     return false;
 }
 
-/* Below these, what is empty or null is a value. */
-static bool is_free_map(const char *key) {
-    return nc_streq(key, "environment") || nc_streq(key, "baseRuntimeSpec");
-}
-
 /* Drops what reports nothing, from the leaves up. */
 static void prune(struct nc_value *v) {
     if (v->type != NC_VALUE_MAP)
         return;
     for (size_t i = 0; i < v->n;) {
-        if (!is_free_map(v->members[i].key))
+        /* Below these, what is empty or null is a value. */
+        if (!nc_streq(v->members[i].key, "environment")
+            && !nc_streq(v->members[i].key, "baseRuntimeSpec"))
             prune(v->members[i].value);
         if (is_nothing(v->members[i].value)) {
             nc_auto_free char *key = nc_strdup(v->members[i].key);

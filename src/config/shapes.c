@@ -20,10 +20,6 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-static bool is_blank(char c) {
-    return c == ' ' || c == '\t' || c == '\r';
-}
-
 static bool is_alnum(char c) {
     return is_lower(c) || is_digit(c) || (c >= 'A' && c <= 'Z');
 }
@@ -317,7 +313,7 @@ static bool next_line(const char **p, const char *end, const char **ret, size_t 
     *ret = *p;
     *ret_n = (size_t)((newline ? newline : end) - *p);
     *p = newline ? newline + 1 : end;
-    while (*ret_n > 0 && is_blank((*ret)[*ret_n - 1]))
+    while (*ret_n > 0 && memchr(" \t\r", (*ret)[*ret_n - 1], 3))
         (*ret_n)--;
     return true;
 }

@@ -97,10 +97,6 @@ static struct nc_file_mark mark_of(const char *path) {
                                                + (uint64_t)st.st_mtim.tv_nsec};
 }
 
-static bool is_same(const struct nc_file_mark *a, const struct nc_file_mark *b) {
-    return a->device == b->device && a->inode == b->inode && a->mtime_nsec == b->mtime_nsec;
-}
-
 static struct nc_file_mark mark_of_kubeconfig(const struct nc_daemon *d) {
     nc_auto_free char *path = nc_connect_path(d->app, nc_daemon_kubeconfig(d));
 
@@ -127,7 +123,9 @@ static bool were_replaced(struct nc_daemon *d, uint64_t now) {
     marks[1] = mark_of(d->api.connection.cert_file);
     for (size_t i = 0; i < NC_ARRAY_SIZE(marks); i++)
         if (d->api.files[i].inode != 0 && marks[i].inode != 0
-            && !is_same(&marks[i], &d->api.files[i])) {
+            && !(marks[i].device == d->api.files[i].device
+                 && marks[i].inode == d->api.files[i].inode
+                 && marks[i].mtime_nsec == d->api.files[i].mtime_nsec)) {
             nc_log(NC_LOG_INFO, NULL, "the node's credentials were replaced, connecting anew");
             return true;
         }

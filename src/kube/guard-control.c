@@ -70,10 +70,6 @@ struct allowed {
     const char *const *fields;
 };
 
-static bool is_list_or_null(const struct nc_value *v) {
-    return v->type == NC_VALUE_LIST || v->type == NC_VALUE_NULL;
-}
-
 /* Lists that belong to several: whoever replaces one must have seen what is in it. */
 static bool is_shared_list(const char *key) {
     static const char *const keys[] = {"finalizers", "ownerReferences", "taints", "conditions",
@@ -95,7 +91,7 @@ static bool is_string_map(const struct nc_value *v) {
 static int check_field(const struct nc_kube_call *c, const struct nc_member *m,
                        struct nc_err *err) {
     if (is_shared_list(m->key)) {
-        if (!is_list_or_null(m->value))
+        if (m->value->type != NC_VALUE_LIST && m->value->type != NC_VALUE_NULL)
             return nc_guard_refuse(c, err, "what must be a list:", m->key);
         if (!nc_value_string(nc_value_path(c->body, "metadata.resourceVersion")))
             return nc_guard_refuse(c, err, "a list without metadata.resourceVersion:", m->key);

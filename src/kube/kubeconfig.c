@@ -304,14 +304,6 @@ static int read_root(const struct nc_value *root, struct nc_kubeconfig *k, struc
     return r < 0 ? r : read_user(user, k, err);
 }
 
-/* Token and key stand in the tree as well. */
-static void wipe(struct nc_value *v) {
-    if (v->type == NC_VALUE_STRING)
-        explicit_bzero(v->text, strlen(v->text));
-    for (size_t i = 0; i < v->n; i++)
-        wipe(v->type == NC_VALUE_MAP ? v->members[i].value : v->items[i]);
-}
-
 int nc_kubeconfig_parse(const char *data, size_t n, struct nc_kubeconfig *ret, struct nc_err *err) {
     struct nc_kubeconfig k = NC_KUBECONFIG_INIT;
     struct nc_values documents = {0};
@@ -325,7 +317,7 @@ int nc_kubeconfig_parse(const char *data, size_t n, struct nc_kubeconfig *ret, s
     else
         r = read_root(documents.v[0], &k, err);
     for (size_t i = 0; i < documents.n; i++)
-        wipe(documents.v[i]);
+        nc_value_wipe(documents.v[i]); /* token and key stand in the tree as well */
     nc_values_done(&documents);
     if (r < 0) {
         nc_kubeconfig_done(&k);

@@ -65,11 +65,6 @@ static void wake_at(struct nc_leader *l, uint64_t mono_usec) {
                                       mono_usec == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
 }
 
-/* Two attempts fit below the renew deadline. */
-static uint64_t timeout_of(const struct nc_leader *l) {
-    return l->lease.rules.renew_usec / 2;
-}
-
 static void on_answer(void *userdata, const struct nc_value *object,
                       const struct nc_kube_status *status, const struct nc_err *err) {
     struct nc_leader *l = userdata;
@@ -110,8 +105,9 @@ static int start(struct nc_leader *l, enum nc_lease_verb verb, bool release, nc_
                                                          : "PUT",
                                       .path = is_new ? l->collection : l->path,
                                       .body = body,
-                                      .timeout_usec =
-                                          release ? release_time_left(l) : timeout_of(l),
+                                      .timeout_usec = release ? release_time_left(l)
+                                                              : l->lease.rules.renew_usec
+                                                                    / 2 /* two attempts */,
                                       .max_bytes = MAX_LEASE_BYTES,
                                       .done = done,
                                       .userdata = l};

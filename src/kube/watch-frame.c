@@ -59,10 +59,6 @@ int nc_frames_add(struct nc_frames *f, const char *data, size_t n) {
     return nc_buf_add(&f->in, data, n);
 }
 
-static bool is_blank(char c) {
-    return c == '\r' || c == ' ' || c == '\t';
-}
-
 int nc_frames_next(struct nc_frames *f, const char **ret_line, size_t *ret_n) {
     while (f->taken < f->in.len) {
         const size_t from = f->scanned > f->taken ? f->scanned : f->taken;
@@ -76,7 +72,7 @@ int nc_frames_next(struct nc_frames *f, const char **ret_line, size_t *ret_n) {
             return 0;
         }
         f->taken += n + 1;
-        while (n > 0 && is_blank(start[n - 1]))
+        while (n > 0 && memchr(" \t\r", start[n - 1], 3))
             n--;
         if (n == 0)
             continue;

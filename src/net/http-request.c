@@ -453,11 +453,6 @@ static int set_headers(struct nc_http_req *r, const struct nc_http_options *o, s
     return 0;
 }
 
-static bool is_complete(const struct nc_http_options *o) {
-    return o->name && o->url && o->on_done && (o->timeout_usec || o->on_data)
-           && (o->max_body_bytes || o->on_data);
-}
-
 void nc_http_request_renew(struct nc_http_req *r, uint64_t timeout_usec) {
     r->header_bytes = r->error_bytes = r->turn_bytes = 0;
     r->is_paused = r->is_refused = false;
@@ -479,7 +474,8 @@ int nc_http_request_new(struct nc_http *h, const struct nc_http_options *o,
     struct nc_http_req *r;
     int k;
 
-    if (!is_complete(o))
+    if (!o->name || !o->url || !o->on_done
+        || (!o->on_data && (!o->timeout_usec || !o->max_body_bytes)))
         return nc_err_set(err, NC_ERR_BUG, EINVAL,
                           "%s: a request needs a name, a URL, a deadline and a cap",
                           o->name ? o->name : "?");

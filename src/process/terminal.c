@@ -35,10 +35,6 @@ struct nc_terminal nc_terminal_of(int fd) {
 
 /* --- times */
 
-static bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-
 static bool joins(char c) {
     return c && strchr(NC_ALNUM "-", c);
 }
@@ -48,7 +44,7 @@ static bool is_time(const char *text, const char *at) {
     static const char shape[] = TIME_SHAPE;
     size_t i = 0;
 
-    while (shape[i] && (shape[i] == '0' ? is_digit(at[i]) : at[i] == shape[i]))
+    while (shape[i] && (shape[i] == '0' ? (at[i] >= '0' && at[i] <= '9') : at[i] == shape[i]))
         i++;
     return !shape[i] && !joins(at[i]) && (at == text || !joins(at[-1]));
 }

@@ -5,15 +5,11 @@
 #ifndef NC_BASE_TEST_H
 #define NC_BASE_TEST_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "groups.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* A text for people without its marks (NC_MARK_*), in place. */
 static inline void drop_marks(char *text) {

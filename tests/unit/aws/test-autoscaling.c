@@ -1,13 +1,7 @@
 /*
  * The three requests to Auto Scaling: signed for its service, and what each answer means.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 #include "ec2-priv.h"
 #include "groups.h"

@@ -1,13 +1,7 @@
 /*
  * Role credentials: accepted forms, refused ones, and that no message carries a key.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 #include "groups.h"
 #include "nc/imds.h"

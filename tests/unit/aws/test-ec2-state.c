@@ -1,12 +1,6 @@
 /*
  * The state of an instance: what EC2 may write, and what is taken for "terminated".
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "ec2-priv.h"
 #include "groups.h"

@@ -1,13 +1,7 @@
 /*
  * The two questions to EC2: the signed request, the answers, and what each refusal means.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 #include "ec2-priv.h"
 #include "groups.h"

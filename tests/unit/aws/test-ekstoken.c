@@ -2,13 +2,7 @@
  * The token of EKS: what its verifier demands, checked on the bytes, and what is refused before
  * anything is signed.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 #include "groups.h"
 #include "nc/encode.h"

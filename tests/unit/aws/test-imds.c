@@ -3,16 +3,10 @@
  * in which it can fail.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "groups.h"
 #include "loopback.h"

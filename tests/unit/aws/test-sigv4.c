@@ -2,15 +2,9 @@
  * Signatures: every stage against botocore's table, no dependence on the order of what is signed,
  * hosts of all partitions.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 #include "groups.h"
 #include "nc/sigv4.h"

@@ -1,13 +1,7 @@
 /*
  * The reader of EC2's XML: what it reports, and that all else is refused with the place.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 #include "groups.h"
 #include "nc/str.h"

@@ -3,19 +3,13 @@
  * the loop is never turned inside of itself for it.
  */
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 #include "connect.h"
 #include "gather.h"

@@ -4,15 +4,11 @@
 #ifndef NC_DOCUMENTS_TEST_H
 #define NC_DOCUMENTS_TEST_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "groups.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "nc/config.h"
 #include "nc/str.h"

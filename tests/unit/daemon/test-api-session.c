@@ -3,15 +3,9 @@
  * what brings it down again. Files, tokens and the API server are a script.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "daemon.h"
 #include "groups.h"

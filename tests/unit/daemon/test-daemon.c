@@ -3,15 +3,9 @@
  * state before the first question. The lifecycle itself is a script here, and those who carry out
  * are told of in a trace.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "daemon.h"
 #include "groups.h"

@@ -2,17 +2,11 @@
  * What the daemon knows before it acts: facts, policies and names, from an IMDS on loopback and a
  * folder of configuration; and what it does where one of them is of no use.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "daemon.h"
 #include "groups.h"

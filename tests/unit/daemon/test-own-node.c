@@ -4,15 +4,9 @@
  * script: watches, looks and writes are caught where they are begun, and their answers are told by
  * the tests; events are caught where they are posted.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "daemon.h"
 #include "groups.h"

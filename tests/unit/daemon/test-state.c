@@ -2,17 +2,11 @@
  * state.json: what is written comes back, what is broken or another node's is put aside, and
  * nothing is written that says the same again. The lifecycle is the real one.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "daemon.h"
 #include "groups.h"

@@ -8,15 +8,11 @@
 #ifndef NC_KUBE_SCRIPT_H
 #define NC_KUBE_SCRIPT_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "groups.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "nc/http.h"
 #include "nc/kube.h"

@@ -6,15 +6,11 @@
 #ifndef NC_KUBE_WORLD_H
 #define NC_KUBE_WORLD_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "groups.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "nc/http.h"
 #include "nc/kube-drain.h"

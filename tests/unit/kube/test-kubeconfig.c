@@ -1,13 +1,7 @@
 /*
  * kubeconfig: every user that is supported, everything that is refused and where.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 #include "groups.h"
 #include "nc/kubeconfig.h"

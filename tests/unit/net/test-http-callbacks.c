@@ -3,14 +3,8 @@
  * may do: cancel, start, free the handle.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "groups.h"
 #include "http-world.h"

@@ -2,14 +2,9 @@
  * HTTP over TLS against a server on loopback: who is trusted, who we say we are, one connection for
  * many streams.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <openssl/ssl.h>
 
 #include "groups.h"
