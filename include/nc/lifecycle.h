@@ -120,9 +120,9 @@ enum nc_lifecycle_milestone {
     NC_LIFECYCLE_MILESTONE_CORDONED,
     NC_LIFECYCLE_MILESTONE_DRAINING,
     NC_LIFECYCLE_MILESTONE_INCOMPLETE, /* not every pod of the node is known; once a drain */
-    NC_LIFECYCLE_MILESTONE_BLOCKED,    /* a pod is blocked: names it and its budget; in 30 s at most
-                                          one a budget, and 16 in all; without a deadline in 30 s,
-                                          60 s, 2, 4, 8 and then 10 minutes */
+    /* A pod is blocked: names it and its budget. For each of 64 budgets at once, then after 30 s;
+     * where much time is left, or all, after 60 s, 2, 4, 8 and then 10 minutes. */
+    NC_LIFECYCLE_MILESTONE_BLOCKED,
     NC_LIFECYCLE_MILESTONE_FORCING,
     NC_LIFECYCLE_MILESTONE_DRAINED,
     NC_LIFECYCLE_MILESTONE_FAILED, /* T has passed and pods are left */

@@ -21,7 +21,7 @@ struct nc_daemon_gathering; /* instance.c */
 struct nc_posted;           /* daemon.c */
 
 /* An Event that is counted. */
-#define NC_SERIES 17 /* as many budgets as the lifecycle names at once, and refused requests */
+#define NC_SERIES 65 /* as many budgets as the lifecycle names at once, and refused requests */
 struct nc_series {
     char *key;
     uint64_t first_usec, last_usec;

@@ -441,7 +441,7 @@ void nc_drain_restart(struct nc_drain *d) {
         struct record *e = d->by_uid[i];
         free(e->refusal);
         e->refusal = NULL;
-        e->not_before_usec[0] = e->not_before_usec[1] = e->delete_usec = 0;
+        e->refused_usec = e->delete_usec = 0;
         if (!nc_drain_is_leaving(e))
             e->requested_usec = 0;
         e->evictions = e->marks = e->deletions = e->refusals = 0;

@@ -28,8 +28,9 @@ struct ended {
 struct record {
     struct nc_pod pod;
     struct refusal *refusal;               /* owned; NULL where it was not refused the last time */
-    uint64_t not_before_usec[2];           /* no eviction before: the pause after a refusal;
-                                       without a deadline, with one */
+    uint64_t refused_usec;                 /* when its last eviction was; 0 = it was not */
+    uint32_t pause_usec[2];                /* P11: the pause after that: without a deadline, and
+                                              with the nearest one */
     uint64_t requested_usec;               /* when an eviction was requested first; 0 = never */
     uint64_t new_usec;                     /* nothing is requested before: the API server may not
                                               know of it yet */

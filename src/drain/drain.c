@@ -168,8 +168,9 @@ uint64_t nc_drain_next(const struct nc_drain *d, const struct nc_drain_rules *r,
     return next;
 }
 
-/* P11: the pause after the n-th refusal of its kind in a row. What a server requests is not cut.
- * Without a deadline nothing is lost by asking rarely, and a drain may be blocked for days. */
+/* P11: the pause after the n-th refusal of its kind in a row, at least where there is a deadline,
+ * at most where there is none. What a server requests is not cut. Where much time is left nothing
+ * is lost by asking rarely, and a drain may be blocked for days. */
 static uint64_t pause_after(const struct nc_pod_answer *a, unsigned n, bool has_deadline,
                             uint64_t seed) {
     static const struct {
@@ -261,9 +262,10 @@ static void eviction_answered(struct nc_drain *d, struct record *e, const struct
     }
     e->refusals = e->refused == a->kind ? e->refusals + 1 : 1;
     e->refused = a->kind;
-    for (size_t i = 0; i < NC_ARRAY_SIZE(e->not_before_usec); i++)
-        e->not_before_usec[i] = nc_sum_usec(
-            now_usec, pause_after(a, e->refusals, i, seed + nc_backoff_seed(e->pod.uid)));
+    e->refused_usec = nc_later_usec(now_usec, 1);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(e->pause_usec); i++)
+        e->pause_usec[i] =
+            (uint32_t)pause_after(a, e->refusals, i, seed + nc_backoff_seed(e->pod.uid));
     note_refusal(d, e, "Eviction", a);
 }
 

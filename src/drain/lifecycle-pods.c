@@ -9,6 +9,7 @@
 
 #define BLOCKED_EVENT_USEC (30 * NC_LIFECYCLE_SECOND_USEC)
 #define BLOCKED_EVENT_MAX_USEC (600 * NC_LIFECYCLE_SECOND_USEC)
+#define BLOCKED_SHARE 60 /* of the time that is left */
 #define STALLED_USEC (NC_LIFECYCLE_SECOND_USEC / 10)
 #define RELIST_USEC                                                                                \
     NC_LIFECYCLE_SECOND_USEC /* of an incomplete list: nothing else is left to be done, */
@@ -180,14 +181,18 @@ void nc_lifecycle_report_pods(struct nc_lifecycle *l, struct nc_lifecycle_action
         nc_lifecycle_add_action(out, NC_LIFECYCLE_ACTION_POD_NEWS)->news = news[i];
 }
 
-/* Without a deadline nothing but a person helps, who is not told each half minute for days. */
+/* Where much time is left, or no end is set, nothing but a person helps, who is not told each half
+ * minute for days. */
 static uint64_t blocked_event_pause(const struct nc_lifecycle *l,
                                     const struct nc_lifecycle_budget *b) {
-    uint64_t usec = BLOCKED_EVENT_USEC;
+    const uint64_t t_usec = l->in_force.t_usec;
+    uint64_t most_usec = BLOCKED_EVENT_MAX_USEC, usec = BLOCKED_EVENT_USEC;
 
-    for (unsigned i = 1; !l->in_force.t_usec && i < b->times && usec < BLOCKED_EVENT_MAX_USEC; i++)
+    if (t_usec && t_usec < nc_lifecycle_later(l->now_usec, BLOCKED_EVENT_MAX_USEC * BLOCKED_SHARE))
+        most_usec = t_usec > l->now_usec ? (t_usec - l->now_usec) / BLOCKED_SHARE : 0;
+    for (unsigned i = 1; i < b->times && usec < most_usec; i++)
         usec *= 2;
-    return usec < BLOCKED_EVENT_MAX_USEC ? usec : BLOCKED_EVENT_MAX_USEC;
+    return usec < most_usec || usec == BLOCKED_EVENT_USEC ? usec : most_usec;
 }
 
 /* Where this budget is noted, or may be: an unused place, or the oldest. */
@@ -204,12 +209,12 @@ static size_t place_of(const struct nc_lifecycle *l, const char *key) {
     return place;
 }
 
-/* Was it named lately? Where all places are of late, nothing is known of this budget, and it waits
- * until one is not. */
+/* Was it named lately? Where all places are of late, this budget waits until one is not: one that
+ * took the place of another would begin a new Event each time. */
 static bool was_reported(const struct nc_lifecycle *l, const struct nc_lifecycle_budget *b,
                          const char *key) {
     const uint64_t pause_usec =
-        nc_streq(b->key, key) ? blocked_event_pause(l, b) : BLOCKED_EVENT_USEC;
+        nc_streq(b->key, key) ? blocked_event_pause(l, b) : 2 * BLOCKED_EVENT_MAX_USEC;
 
     return b->key && l->now_usec < nc_lifecycle_later(b->reported_usec, pause_usec);
 }

@@ -12,7 +12,7 @@
 #include "nc/lifecycle.h"
 
 #define NC_LIFECYCLE_SECOND_USEC (1000000ull)
-#define NC_LIFECYCLE_BUDGETS 16 /* whose blocking is remembered */
+#define NC_LIFECYCLE_BUDGETS 64 /* whose blocking is remembered */
 
 /* A source of an ending. */
 struct nc_lifecycle_source {

@@ -290,13 +290,16 @@ static int read_request_reason(const struct nc_value *document, struct nc_notice
 static int read_request_mode(const struct nc_value *document, struct nc_notice *n,
                              struct nc_err *err) {
     const struct nc_value *v = nc_value_get(document, "mode");
+    const struct nc_value *deadline = nc_value_get(document, "deadline");
     const char *mode = nc_value_string(v);
 
     if (!nc_streq(mode, "cordon") && !nc_streq(mode, "graceful") && !nc_streq(mode, "deadline"))
         return refuse(err, "mode", v, "cordon, graceful or deadline");
     n->policy = nc_streq(mode, "cordon") ? NC_POLICY_CORDON : NC_POLICY_DRAIN;
     if (!nc_streq(mode, "deadline"))
-        return 0;
+        return !deadline || deadline->type == NC_VALUE_NULL
+                   ? 0
+                   : refuse(err, "deadline", deadline, "mode deadline beside it");
     const int r = read_notice_time(document, "deadline", &n->deadline_usec, err);
     if (r == 0 && n->deadline_usec == 0)
         n->deadline_usec = 1; /* 0 would mean that there is none */

@@ -14,6 +14,7 @@
 #define MARK_PATIENCE_USEC NC_SEC_USEC      /* P8 */
 #define EVICT_PATIENCE_USEC NC_SEC_USEC     /* P8 */
 #define LATE_ENOUGH_USEC NC_SEC_USEC        /* P9 */
+#define PAUSE_SHARE 60                      /* P11: of the time that is left */
 /* P6: an eviction that a budget refuses then is requested once more before the mark. */
 #define TURN_AHEAD_USEC (MARK_AHEAD_USEC + NC_DRAIN_FIRST_PAUSE_SEC * NC_SEC_USEC)
 
@@ -245,6 +246,20 @@ static uint64_t always_if(bool condition) {
     return condition ? UINT64_MAX : 0;
 }
 
+/* P11: the more time is left, the longer the pause; but it leaves what is needed for the last
+ * eviction and one more. */
+static uint64_t asked_again_at(const struct record *e, const struct nc_moments *m) {
+    const uint64_t last_usec =
+        nc_less_usec(nc_drain_force_delete_at(&e->pod, m->rules->t_usec), TURN_AHEAD_USEC);
+    const uint64_t left_usec = nc_less_usec(last_usec, e->refused_usec);
+    const uint64_t share_usec = nc_later_usec(e->pause_usec[1], left_usec / PAUSE_SHARE);
+    uint64_t pause_usec = share_usec < e->pause_usec[0] ? share_usec : e->pause_usec[0];
+
+    if (pause_usec > left_usec && left_usec && e->refused != NC_ANSWER_BUSY)
+        pause_usec = left_usec;
+    return e->refused_usec ? nc_sum_usec(e->refused_usec, pause_usec) : 0;
+}
+
 /* When it may be evicted, and why not before: a rule each. */
 static struct nc_verdict graceful_verdict(const struct record *e, const struct nc_moments *m) {
     const struct nc_drain_rules *r = m->rules;
@@ -265,7 +280,7 @@ static struct nc_verdict graceful_verdict(const struct record *e, const struct n
     keep(&v, m, left_until_forced(p, r), always_if(left_until_forced(p, r)));
     keep(&v, m,
          e->refused == NC_ANSWER_UNAVAILABLE ? NC_POD_REASON_UNAVAILABLE : NC_POD_REASON_BUSY,
-         e->not_before_usec[r->t_usec != 0]);
+         asked_again_at(e, m));
     keep(&v, m, NC_POD_REASON_TIER, turn_at(p, m));
     keep(&v, m, NC_POD_REASON_NEW, e->new_usec);
     keep(&v, m, NC_POD_REASON_IN_FLIGHT, always_if(!m->has_room));

@@ -186,6 +186,18 @@ class Refusals(DaemonTest):
         self.assertNotEqual(event["firstTimestamp"], event["lastTimestamp"])
         self.assertEqual(world.pods(), ["web-1", "web-2"])
 
+    def test_many_budgets_make_one_event_each(self) -> None:
+        """Each blocked pod has one Event, whose count is patched."""
+        world = self.node_world()
+        for i in range(20):
+            world.pod(f"web-{i:02}")
+            world.budget(f"never-{i:02}", f"web-{i:02}")
+        world.start()
+        world.imds.spot(600)
+        again = lambda: {s.what for s in world.steps("other") if "/events/" in s.what}
+        world.must(lambda: len(again()) >= 20, "each named again", within=60)
+        self.assertEqual(len([s for s in world.steps("event") if s.what == "DrainBlocked"]), 20)
+
     def test_two_budgets(self) -> None:
         """Nobody can evict such a pod; it goes at its last moment."""
         world = self.node_world()

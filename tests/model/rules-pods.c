@@ -208,6 +208,12 @@ static void handle_evicted(struct rules *r, struct rules_pod *p, const struct nc
         p->ask_after_usec[i] = now_usec + pause_after(p, a, false, i) * 3 / 4;
         p->ask_by_usec[i] = now_usec + pause_after(p, a, true, i);
     }
+    /* a sixtieth of what is left, where that is more, but no more than without a deadline */
+    if (r->t_usec && now_usec + (last_moment(r, p) - now_usec) / 60 > p->ask_by_usec[1]
+        && last_moment(r, p) > now_usec)
+        p->ask_by_usec[1] = now_usec + (last_moment(r, p) - now_usec) / 60;
+    if (p->ask_by_usec[1] > p->ask_by_usec[0])
+        p->ask_by_usec[1] = p->ask_by_usec[0];
     /* the steps of a budget's pauses count where nothing else was answered in between */
     p->budget_row = a->kind == NC_ANSWER_BUDGET && (!p->refusal || p->refusal == NC_ANSWER_BUDGET)
                         ? p->budget_row + 1
@@ -389,7 +395,8 @@ static void judge_gentle(struct rules *r, const struct rules_pod *p, unsigned i,
                     "pod %u is evicted before its tier's turn", i);
     if (r->t_usec && now_usec >= last_moment(r, p))
         rules_break(r, "late-eviction", "pod %u is evicted after its force-delete time", i);
-    if (!r->is_crowded && now_usec < p->ask_after_usec[r->t_usec != 0])
+    if (!r->is_crowded && now_usec < p->ask_after_usec[r->t_usec != 0]
+        && !(r->t_usec && now_usec + TURN_AHEAD_USEC >= last_moment(r, p)))
         rules_break(r, "pause", "pod %u is asked again too early", i);
     if (r->evicts_out >= r->config.max_in_flight && now_usec > r->blurred_usec)
         rules_break(r, "in-flight", "%u evictions are under way", r->evicts_out);

@@ -99,7 +99,8 @@ static void world_check_evict(struct world *w, const struct world_pod *p, uint64
     must(!p->seen.tolerates_disrupted || !w->rules.karpenter_drains);
     must(!w->rules.t_usec || w->now_usec < world_last(w, p));
     must(w->in_flight < (w->rules.max_in_flight ? w->rules.max_in_flight : 1));
-    must(w->now_usec >= p->pause_usec);
+    must(w->now_usec >= p->pause_usec
+         || (w->rules.t_usec && w->now_usec + 2 * WORLD_SEC >= world_last(w, p)));
     for (size_t i = 0; i < WORLD_PODS; i++)
         must(!world_is_eligible(w, &w->pods[i]) || w->pods[i].seen.tier >= p->seen.tier
              || !world_holds(w, &w->pods[i], p));

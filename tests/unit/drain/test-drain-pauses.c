@@ -43,7 +43,7 @@ static void answer(struct world *w, const char *uid, const struct nc_pod_answer 
 static void measure(bool has_deadline, uint64_t seed, const char *uid,
                     const struct nc_pod_answer *answers, size_t n, uint64_t *ret_usec) {
     struct world w = {.drain = nc_drain_new(),
-                      .rules = {.t_usec = has_deadline ? START + 100000 * SEC : 0,
+                      .rules = {.t_usec = has_deadline ? START + 300 * SEC : 0,
                                 .may_evict = true,
                                 .max_in_flight = 10,
                                 .seed = seed}};
@@ -160,9 +160,39 @@ static void test_a_deadline_shortens_a_pause(void **state) {
             now_usec = nc_drain_next(w.drain, &w.rules, now_usec);
     }
     assert_true(nc_drain_next(w.drain, &w.rules, now_usec) >= now_usec + 22 * SEC);
-    w.rules.t_usec = now_usec + 1000 * SEC;
-    assert_true(nc_drain_next(w.drain, &w.rules, now_usec) <= now_usec + 10 * SEC);
+    w.rules.t_usec = now_usec + 632 * SEC; /* a sixtieth of what is left */
+    assert_int_equal(nc_drain_next(w.drain, &w.rules, now_usec), now_usec + 10 * SEC);
+    w.rules.t_usec = now_usec + 120 * SEC;
+    assert_true(nc_drain_next(w.drain, &w.rules, now_usec) <= now_usec + 5 * SEC);
+    w.rules.t_usec = now_usec + 35 * SEC; /* the last eviction and one more */
+    assert_int_equal(nc_drain_next(w.drain, &w.rules, now_usec), now_usec + 3 * SEC);
     nc_drain_free(w.drain);
+}
+
+/* Evictions of one blocked pod in two minutes. */
+static size_t count_evictions(uint64_t t_usec) {
+    const struct nc_pod_answer budget = {.kind = NC_ANSWER_BUDGET};
+    struct world w = {.drain = nc_drain_new(),
+                      .rules = {.t_usec = t_usec, .may_evict = true, .max_in_flight = 1}};
+    size_t n = 0;
+
+    see(&w, "a");
+    for (uint64_t now_usec = START; now_usec < START + 120 * SEC;
+         now_usec = nc_drain_next(w.drain, &w.rules, now_usec)) {
+        assert_int_equal(step(&w, now_usec), 1);
+        answer(&w, "a", &budget, now_usec);
+        n++;
+    }
+    nc_drain_free(w.drain);
+    return n;
+}
+
+/* Where a day is left, nothing is lost by asking as rarely as where there is no deadline. */
+static void test_a_day_is_no_two_minutes(void **state) {
+    (void)state;
+    assert_int_equal(count_evictions(0), 10);
+    assert_int_equal(count_evictions(START + 86400 * SEC), 10);
+    assert_in_range(count_evictions(START + 300 * SEC), 24, 34);
 }
 
 /* The same seed and uid wait as long; others do not. */
@@ -309,6 +339,7 @@ TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pauses),
         cmocka_unit_test(test_a_deadline_shortens_a_pause),
+        cmocka_unit_test(test_a_day_is_no_two_minutes),
         cmocka_unit_test(test_spread),
         cmocka_unit_test(test_busy_halves_and_acceptance_grows),
         cmocka_unit_test(test_unavailable_halves_too),
