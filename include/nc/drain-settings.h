@@ -17,7 +17,7 @@
                  "How long after its target state became Terminated the instance is taken to end") \
     DRAIN(MODE, mode, "mode", NC_DRAIN_AUTO, "Who evicts the pods")                                \
     DRAIN(DURATION, margin_usec, "margin", NC_MARGIN_USEC,                                         \
-          "How long before the deadline every pod must be gone")                                   \
+          "How long before the deadline every pod must be gone, where two minutes are left")       \
     DRAIN(DURATION, linger_usec, "linger", 0,                                                      \
           "How long the node stays at least after load balancers were told to leave it out, "      \
           "though all pods are gone")                                                              \

@@ -21,9 +21,11 @@ struct nc_drain *nc_drain_free(struct nc_drain *d);
 
 /* What is in force now; may differ from step to step. */
 struct nc_drain_rules {
-    uint64_t t_usec; /* T, by which every pod must be gone: deadline - margin; 0 = no deadline */
-    bool may_evict;  /* false: somebody else drains and is only watched; force-delete times are kept
-                        all  the same */
+    uint64_t t_usec;    /* T, by which every pod must be gone: deadline - margin; 0 = no deadline */
+    uint64_t late_usec; /* until when a pod may stay that is asked only now, past its force-delete
+                           time; no earlier than T */
+    bool may_evict; /* false: somebody else drains and is only watched; force-delete times are kept
+                       all  the same */
     bool has_disrupted_taint;
     bool karpenter_drains;     /* nobody else does: it leaves who tolerates its taint alone */
     bool tolerating_last;      /* pods that would be left are drained last */
@@ -187,13 +189,14 @@ void nc_pod_news_done(struct nc_pod_news *n);
 struct nc_pod_news *nc_drain_drop_news(struct nc_drain *d, size_t *ret_n);
 
 struct nc_drain_summary {
-    size_t total;     /* eligible pods seen in this drain, those that are gone included */
-    size_t remaining; /* eligible pods still there (kept and blocked ones too; not the stuck) */
-    size_t leaving;   /* of them: terminating, or their eviction was accepted */
-    size_t kept;      /* of them: held by do-not-disrupt, force-delete time not reached */
-    size_t blocked;   /* of them: refused the last time they were asked (not by a busy or absent
-                         server), neither leaving nor kept nor waiting */
-    size_t waiting;   /* of them: for their replacement, neither leaving nor kept */
+    size_t total;       /* eligible pods seen in this drain, those that are gone included */
+    size_t remaining;   /* eligible pods still there (kept and blocked ones too; not the stuck) */
+    size_t leaving;     /* of them: terminating, or their eviction was accepted */
+    uint64_t ends_usec; /* when the grace of the last of those is over; 0 = of none it is known */
+    size_t kept;        /* of them: held by do-not-disrupt, force-delete time not reached */
+    size_t blocked;     /* of them: refused the last time they were asked (not by a busy or absent
+                           server), neither leaving nor kept nor waiting */
+    size_t waiting;     /* of them: for their replacement, neither leaving nor kept */
     size_t excluded[_NC_POD_REASON_EXCLUDED_MAX]; /* pods not touched, by reason; [NONE] is 0 */
     size_t deleted;              /* how many were deleted at their force-delete time so far */
     size_t evicted;              /* how many left by an eviction that was accepted */

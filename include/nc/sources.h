@@ -17,8 +17,15 @@ const char *nc_policy_name(enum nc_policy p); /* NULL where it is none */
 enum nc_drain_mode { NC_DRAIN_AUTO = 1, NC_DRAIN_ALWAYS, NC_DRAIN_OBSERVE, NC_DRAIN_OFF };
 extern const char *const nc_drain_mode_names[]; /* from AUTO on; ends with NULL */
 
-/* How much earlier than the machine ends pods have to be gone, where nobody says otherwise. */
+/* How much earlier than the machine ends pods have to be gone, where nobody says otherwise and
+ * there are two minutes. */
 #define NC_MARGIN_USEC (15ull * 1000000)
+#define NC_KILL_USEC (1ull * 1000000) /* what a kill costs, until kubelet has said so */
+/* The margin where `left_usec` are left, in whole seconds, rounded up: of `most_usec` the share
+ * that the time left is of the two minutes of a spot notice. At least what a kill costs;
+ * and 10 s, by which Karpenter's queue may be late, where that leaves a pod the 30 s that are the
+ * default grace period. Never more than `most_usec`. Agent and controller act alike by it. */
+uint64_t nc_margin_usec(uint64_t most_usec, uint64_t left_usec);
 
 /* EC2's notice is to reach the NodeClaim's DELETE within a second, and a poll may only just have
  * missed it: the last tenth is for all that comes after the answer (30 ms at rest). The others are

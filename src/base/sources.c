@@ -37,3 +37,27 @@ const struct nc_drain_setting nc_drain_setting_rows[] = {
 const char *nc_policy_name(enum nc_policy p) {
     return p >= NC_POLICY_IGNORE && p <= NC_POLICY_DRAIN ? nc_policy_names[p - 1] : NULL;
 }
+
+#define SEC_USEC 1000000ull
+#define NOTICE_USEC (120 * SEC_USEC) /* of spot */
+#define KARPENTER_LATE_USEC (10 * SEC_USEC)
+#define DEFAULT_GRACE_USEC (30 * SEC_USEC) /* of a pod that states none */
+
+uint64_t nc_margin_usec(uint64_t most_usec, uint64_t left_usec) {
+    uint64_t usec = most_usec;
+    uint64_t late_usec = left_usec > DEFAULT_GRACE_USEC ? left_usec - DEFAULT_GRACE_USEC : 0;
+
+    if (left_usec < NOTICE_USEC)
+        usec =
+            most_usec / NOTICE_USEC * left_usec + most_usec % NOTICE_USEC * left_usec / NOTICE_USEC;
+    if (late_usec > KARPENTER_LATE_USEC)
+        late_usec = KARPENTER_LATE_USEC;
+    if (usec < late_usec)
+        usec = late_usec;
+    if (usec < NC_KILL_USEC)
+        usec = NC_KILL_USEC;
+    if (usec >= most_usec)
+        return most_usec;
+    usec += (SEC_USEC - usec % SEC_USEC) % SEC_USEC;
+    return usec < most_usec ? usec : most_usec;
+}

@@ -159,7 +159,9 @@ static int read_rules(struct plan *p, const struct nc_value *request, struct nc_
     read_settings(p);
     if (notice.deadline_usec == 0)
         return 0;
-    margin = notice.is_force_delete_time ? 0 : p->settings.margin_usec;
+    margin =
+        nc_margin_usec(p->settings.margin_usec,
+                       notice.deadline_usec > p->now_usec ? notice.deadline_usec - p->now_usec : 0);
     p->rules.t_usec = notice.deadline_usec > margin ? notice.deadline_usec - margin : 1;
     return 0;
 }

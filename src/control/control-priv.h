@@ -259,6 +259,8 @@ struct control_claim {
     struct control_claim *class_next, **class_at;
     /* The relay; belongs to this uid. */
     uint64_t relay_usec; /* the drain status is known since; 0 = there is none to relay */
+    uint64_t relay_deadline_usec, relay_t_usec; /* the deadline that it states, and what followed
+                                                   from it and the time that was left */
     uint64_t accepted_timestamp_usec; /* the termination timestamp that was accepted and is not seen
                                          yet; 0 = none */
     uint64_t deleted_usec; /* when a DELETE of ours was accepted: never another; 0 = not */

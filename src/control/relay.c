@@ -14,10 +14,15 @@
 #define SECOND_USEC 1000000ull
 #define TIMESTAMP_TRIES 4u /* that are waited for before the DELETE: some three seconds */
 
-static uint64_t timestamp_of(const struct nc_control *c, uint64_t deadline_usec) {
-    const uint64_t margin = c->rules.margin_usec;
+/* As the agent does (N2): by what was left when this deadline was observed. */
+static uint64_t timestamp_of(const struct nc_control *c, const struct control_claim *claim,
+                             uint64_t deadline_usec, uint64_t now_usec) {
+    const uint64_t left = deadline_usec > now_usec ? deadline_usec - now_usec : 0;
+    const uint64_t margin = nc_margin_usec(c->rules.margin_usec, left);
     const uint64_t t = deadline_usec > margin ? deadline_usec - margin : 0;
 
+    if (claim->relay_deadline_usec == deadline_usec)
+        return claim->relay_t_usec;
     return t < SECOND_USEC ? SECOND_USEC : t - t % SECOND_USEC;
 }
 
@@ -35,7 +40,7 @@ bool nc_control_has_relay(const struct nc_control *c, const struct control_claim
         ret->next_usec = w->deadline_usec - NC_CONTROL_RELAY_AHEAD_USEC;
         return false;
     }
-    ret->t_usec = timestamp_of(c, w->deadline_usec);
+    ret->t_usec = timestamp_of(c, claim, w->deadline_usec, now_usec);
     return true;
 }
 
@@ -78,7 +83,7 @@ static bool has_stale_timestamp(const struct control_claim *claim) {
 bool nc_control_relay(struct nc_control *c, struct control_claim *claim, uint64_t now_usec,
                       struct control_relay *ret) {
     if (!nc_control_has_relay(c, claim, now_usec, ret)) {
-        claim->relay_usec = 0;
+        claim->relay_usec = claim->relay_deadline_usec = 0;
         claim->timestamp_tries = 0;
         claim->is_timestamp_refused = false;
         if (has_stale_timestamp(claim))
@@ -87,6 +92,8 @@ bool nc_control_relay(struct nc_control *c, struct control_claim *claim, uint64_
     }
     if (!claim->relay_usec)
         claim->relay_usec = now_usec;
+    claim->relay_deadline_usec = ret->node->drain_status->deadline_usec;
+    claim->relay_t_usec = ret->t_usec;
     ret->verb = verb_of(c, claim, now_usec, ret);
     return ret->verb != 0;
 }

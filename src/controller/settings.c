@@ -166,7 +166,8 @@ static const struct nc_flag flags[] = {
      "of a relay: the deadline, then DELETE; or DELETE at once and the deadline later",
      INTO(enum nc_control_order, rules.order, parse_order)},
     {"margin", "DURATION", ACCEPTS_RUN,
-     "how much earlier than the end of the machine the termination timestamp is; 15s",
+     "how much earlier than the end of the machine the termination timestamp is, where two minutes "
+     "are left; 15s",
      DURATION(rules.margin_usec, NULL, "10m")},
     {"timestamp-after", "DURATION", ACCEPTS_RUN,
      "with delete-first: how much later the deadline follows; 5s",

@@ -84,8 +84,8 @@ static void fill_row(const struct nc_drain_line *line, const struct nc_drain_rul
     if (ret->fate == FATE_LEFT || ret->fate == FATE_LEAVING || !r->t_usec)
         return;
     ret->last_usec = ret->fate == FATE_SHORTEN ? now_usec : line->force_delete_at_usec;
-    ret->grace_sec = nc_drain_grace(line->pod, 0, r->t_usec,
-                                    ret->last_usec > now_usec ? ret->last_usec : now_usec);
+    ret->grace_sec =
+        nc_drain_grace(line->pod, 0, r, ret->last_usec > now_usec ? ret->last_usec : now_usec);
 }
 
 static void add_moment(struct nc_buf *out, uint64_t usec, uint64_t now_usec) {

@@ -104,11 +104,15 @@ struct nc_verdict nc_drain_verdict(const struct record *e, const struct nc_momen
 
 /* UINT64_MAX without T. */
 uint64_t nc_drain_force_delete_at(const struct nc_pod *p, uint64_t t_usec);
-/* The grace of a deletion, in seconds: what is left until T, or 1. A second deletion counts from
+/* By when it must be gone, were it asked now. */
+static inline uint64_t nc_drain_ends_by(const struct nc_drain_rules *r) {
+    return r->late_usec > r->t_usec ? r->late_usec : r->t_usec;
+}
+/* The grace of a deletion, in seconds: what is left, or 1. A second deletion counts from
  * the first request: that is in the pod where it is terminating; else requested_usec, where the
  * watch has not shown yet what was accepted then (0 = nothing was). */
-uint64_t nc_drain_grace(const struct nc_pod *p, uint64_t requested_usec, uint64_t t_usec,
-                        uint64_t now_usec);
+uint64_t nc_drain_grace(const struct nc_pod *p, uint64_t requested_usec,
+                        const struct nc_drain_rules *r, uint64_t now_usec);
 
 /* Sums and differences stop at UINT64_MAX and 0. */
 static inline uint64_t nc_sum_usec(uint64_t a, uint64_t b) {

@@ -47,6 +47,8 @@ static void count(const struct record *e, const struct nc_moments *m,
     if (kind == NC_REASON_KIND_EXCLUDED)
         ret->excluded[reason]++;
     ret->leaving += kind == NC_REASON_KIND_LEAVING;
+    if (kind == NC_REASON_KIND_LEAVING && e->pod.deletion_usec > ret->ends_usec)
+        ret->ends_usec = e->pod.deletion_usec;
     ret->kept += kind == NC_REASON_KIND_KEPT;
     ret->blocked += kind == NC_REASON_KIND_BLOCKED;
     ret->waiting += kind == NC_REASON_KIND_WAITING;

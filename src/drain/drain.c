@@ -18,15 +18,15 @@
 #define MAX_RETRY_AFTER_USEC (10 * NC_SEC_USEC)
 #define MIN_LIMIT 8u /* of evictions in flight, however busy the server is */
 
-uint64_t nc_drain_grace(const struct nc_pod *p, uint64_t requested_usec, uint64_t t_usec,
-                        uint64_t now_usec) {
+uint64_t nc_drain_grace(const struct nc_pod *p, uint64_t requested_usec,
+                        const struct nc_drain_rules *r, uint64_t now_usec) {
     uint64_t sec;
 
     if (p->deletion_usec)
         requested_usec = nc_less_usec(p->deletion_usec, nc_sec_to_usec(p->deletion_grace_sec));
     else if (!requested_usec)
         requested_usec = now_usec;
-    sec = nc_less_usec(nc_later_usec(t_usec, now_usec), requested_usec);
+    sec = nc_less_usec(nc_later_usec(nc_drain_ends_by(r), now_usec), requested_usec);
     sec = sec / NC_SEC_USEC + (sec % NC_SEC_USEC != 0);
     if (!p->deletion_usec && sec > p->grace_sec)
         sec = p->grace_sec;
@@ -37,7 +37,7 @@ uint64_t nc_drain_grace(const struct nc_pod *p, uint64_t requested_usec, uint64_
 static struct nc_drain_action request_pod(struct nc_drain *d, struct record *e,
                                           struct nc_verdict *v, const struct nc_moments *m) {
     struct nc_drain_action a = {.verb = v->verb, .pod = &e->pod};
-    const uint64_t t_usec = m->rules->t_usec, now_usec = m->now_usec;
+    const uint64_t now_usec = m->now_usec;
 
     switch (a.verb) {
     case NC_DRAIN_EVICT:
@@ -47,8 +47,8 @@ static struct nc_drain_action request_pod(struct nc_drain *d, struct record *e,
         if (!e->requested_usec)
             e->requested_usec = e->evict_usec;
         a.attempt = ++e->evictions;
-        if (t_usec)
-            a.grace_sec = nc_drain_grace(&e->pod, 0, t_usec, now_usec);
+        if (m->rules->t_usec)
+            a.grace_sec = nc_drain_grace(&e->pod, 0, m->rules, now_usec);
         if (a.grace_sec >= e->pod.grace_sec)
             a.grace_sec = 0;
         break;
@@ -63,7 +63,7 @@ static struct nc_drain_action request_pod(struct nc_drain *d, struct record *e,
         e->delete_sent_usec = nc_later_usec(now_usec, 1);
         a.attempt = ++e->deletions;
         a.grace_sec = nc_drain_grace(&e->pod, e->evicted_usec ? e->evicted_usec : e->deleted_usec,
-                                     t_usec, now_usec);
+                                     m->rules, now_usec);
         e->delete_grace_sec = a.grace_sec < UINT_MAX ? (unsigned)a.grace_sec : UINT_MAX;
         break;
     }

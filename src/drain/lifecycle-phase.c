@@ -165,7 +165,11 @@ bool nc_lifecycle_is_failed(const struct nc_lifecycle *l, uint64_t *next_usec) {
     /* one that is incomplete is read again and again, and would put it off for ever */
     const bool is_listed = l->is_synced && l->summary.gap == NC_LIST_COMPLETE;
     const uint64_t known_usec = is_listed ? l->synced_usec : l->raised_usec;
-    const uint64_t from_usec = l->in_force.t_usec > known_usec ? l->in_force.t_usec : known_usec;
+    uint64_t from_usec = l->in_force.t_usec > known_usec ? l->in_force.t_usec : known_usec;
+
+    /* who was asked late, and is to end in time nevertheless, is waited for */
+    if (l->summary.ends_usec > from_usec && l->summary.ends_usec <= l->in_force.late_usec)
+        from_usec = l->summary.ends_usec;
 
     if (l->in_force.policy != NC_POLICY_DRAIN || !nc_lifecycle_has_machine(l) || l->is_resuming
         || !l->in_force.t_usec || l->phase == NC_LIFECYCLE_DRAINED

@@ -29,6 +29,7 @@ static uint64_t replaced_by(const struct nc_lifecycle *l) {
 void nc_lifecycle_drain_rules(const struct nc_lifecycle *l, struct nc_drain_rules *ret) {
     *ret = (struct nc_drain_rules){
         .t_usec = l->in_force.t_usec,
+        .late_usec = l->in_force.late_usec,
         .may_evict = l->is_synced && l->has_taken_over /* tiers need to know every pod */
                      && nc_lifecycle_is_hook_over(l, NC_HOOK_PRE_DRAIN),
         .has_disrupted_taint = l->node.has_disrupted_taint,

@@ -30,6 +30,7 @@ struct nc_lifecycle_in_force {
     enum nc_policy policy; /* IGNORE where nothing is active */
     int leading;
     uint64_t deadline_usec, t_usec;
+    uint64_t late_usec;    /* T of who is asked only now */
     bool is_only_deletion; /* nothing else requests a drain */
 };
 

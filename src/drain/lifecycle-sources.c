@@ -8,8 +8,6 @@
 
 #include "lifecycle-priv.h"
 
-#define SHUTDOWN_MARGIN_PART 10 /* N2: logind gives seconds, not minutes */
-
 bool nc_lifecycle_notice_equal(const struct nc_notice *a, const struct nc_notice *b) {
     return a->source == b->source && strcmp(a->id, b->id) == 0 && strcmp(a->action, b->action) == 0
            && strcmp(a->reason, b->reason) == 0 && a->policy == b->policy
@@ -108,17 +106,32 @@ static enum nc_policy policy_of(const struct nc_lifecycle *l, enum nc_source sou
     return p;
 }
 
-uint64_t nc_lifecycle_force_delete_at(const struct nc_lifecycle *l, enum nc_source source) {
-    const struct nc_lifecycle_source *s = &l->sources[source];
-    const uint64_t deadline_usec =
-        s->ends_usec ? s->ends_usec : nc_lifecycle_own_time(l, s->notice.deadline_usec);
-    uint64_t margin_usec = l->rules.drain.margin_usec;
+static uint64_t deadline_of(const struct nc_lifecycle *l, const struct nc_lifecycle_source *s) {
+    return s->ends_usec ? s->ends_usec : nc_lifecycle_own_time(l, s->notice.deadline_usec);
+}
+
+static uint64_t less_margin(const struct nc_lifecycle *l, const struct nc_lifecycle_source *s,
+                            uint64_t margin_usec) {
+    const uint64_t deadline_usec = deadline_of(l, s);
 
     if (!deadline_usec || s->notice.is_force_delete_time)
         return deadline_usec;
-    if (source == NC_SOURCE_SHUTDOWN && margin_usec > s->window_usec / SHUTDOWN_MARGIN_PART)
-        margin_usec = s->window_usec / SHUTDOWN_MARGIN_PART;
     return deadline_usec > margin_usec ? deadline_usec - margin_usec : 1;
+}
+
+uint64_t nc_lifecycle_force_delete_at(const struct nc_lifecycle *l, enum nc_source source) {
+    const struct nc_lifecycle_source *s = &l->sources[source];
+
+    return less_margin(l, s, nc_margin_usec(l->rules.drain.margin_usec, s->window_usec));
+}
+
+/* N2: who is asked late has the margin of what is left by now, and where that is none, the rest. */
+static uint64_t late_until(const struct nc_lifecycle *l, const struct nc_lifecycle_source *s) {
+    const uint64_t deadline_usec = deadline_of(l, s);
+    const uint64_t left_usec = deadline_usec > l->now_usec ? deadline_usec - l->now_usec : 0;
+    const uint64_t margin_usec = nc_margin_usec(l->rules.drain.margin_usec, left_usec);
+
+    return less_margin(l, s, margin_usec < left_usec ? margin_usec : NC_KILL_USEC);
 }
 
 static void earliest(uint64_t *usec, uint64_t other_usec) {
@@ -149,6 +162,7 @@ static void evaluate_sources(struct nc_lifecycle *l, uint64_t *next_usec) {
         if (p != NC_POLICY_DRAIN)
             continue;
         earliest(&f->t_usec, nc_lifecycle_force_delete_at(l, (enum nc_source)i));
+        earliest(&f->late_usec, late_until(l, &l->sources[i]));
         f->is_only_deletion = f->is_only_deletion && i == NC_SOURCE_DELETION;
     }
     if (!f->deadline_usec)

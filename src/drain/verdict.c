@@ -173,8 +173,8 @@ static const struct due never = {.usec = UINT64_MAX};
  * shortened. */
 static bool ends_late(const struct nc_pod *p, const struct nc_moments *m) {
     return m->rules->t_usec
-           && p->deletion_usec
-                  > nc_sum_usec(nc_later_usec(m->rules->t_usec, m->now_usec), LATE_ENOUGH_USEC);
+           && p->deletion_usec > nc_sum_usec(nc_later_usec(nc_drain_ends_by(m->rules), m->now_usec),
+                                             LATE_ENOUGH_USEC);
 }
 
 /* The first eviction is waited for; where it was accepted, the watch shows what came of it. */

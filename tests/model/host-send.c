@@ -13,7 +13,7 @@ static struct request *send(struct world *w, uint64_t timeout_usec) {
     due->life = w->life_number;
     q->sent_usec = w->now_usec;
     q->timeout_usec = timeout_usec;
-    q->t_usec = w->rules.t_usec;
+    q->t_usec = w->rules.late_usec;
     return q;
 }
 

@@ -409,7 +409,7 @@ static void judge_gentle(struct rules *r, const struct rules_pod *p, unsigned i,
 
 static void judge_evict(struct rules *r, struct rules_pod *p, unsigned i, uint64_t grace_sec,
                         uint64_t now_usec) {
-    const uint64_t left = r->t_usec > now_usec ? seconds_up(r->t_usec - now_usec) : 1;
+    const uint64_t left = r->late_usec > now_usec ? seconds_up(r->late_usec - now_usec) : 1;
 
     if (p->deletion_usec)
         rules_break(r, "terminating", "pod %u is terminating and is evicted", i);
@@ -434,7 +434,7 @@ static void judge_evict(struct rules *r, struct rules_pod *p, unsigned i, uint64
 static void judge_mark(struct rules *r, struct rules_pod *p, unsigned i, uint64_t now_usec) {
     if (!r->t_usec)
         rules_break(r, "no-deadline", "pod %u is marked and there is no deadline", i);
-    else if (p->deletion_usec && p->deletion_usec <= r->t_usec + SEC)
+    else if (p->deletion_usec && p->deletion_usec <= r->late_usec + SEC)
         rules_break(r, "needless", "pod %u ends in time and is marked", i);
     else if (!p->deletion_usec && now_usec + MARK_AHEAD_USEC < last_moment(r, p))
         rules_break(r, "early-mark", "pod %u is marked long before its force-delete time", i);
@@ -448,7 +448,7 @@ static void judge_mark(struct rules *r, struct rules_pod *p, unsigned i, uint64_
  * from its first request. */
 static bool is_right_grace(const struct rules *r, const struct rules_pod *p, uint64_t grace_sec,
                            uint64_t now_usec) {
-    uint64_t left = r->t_usec > now_usec ? r->t_usec - now_usec : 0;
+    uint64_t left = r->late_usec > now_usec ? r->late_usec - now_usec : 0;
     uint64_t most = p->grace_sec ? p->grace_sec : 1;
     uint64_t want = seconds_up(left) ? seconds_up(left) : 1;
     uint64_t asked = p->deletion_usec - p->deletion_grace_sec * SEC;
@@ -469,7 +469,7 @@ static void judge_delete(struct rules *r, struct rules_pod *p, unsigned i, uint6
                          uint64_t now_usec) {
     if (!r->t_usec)
         rules_break(r, "no-deadline", "pod %u is deleted and there is no deadline", i);
-    else if (p->deletion_usec && p->deletion_usec <= r->t_usec + SEC)
+    else if (p->deletion_usec && p->deletion_usec <= r->late_usec + SEC)
         rules_break(r, "needless", "pod %u ends in time and is deleted", i);
     else if (!p->deletion_usec && now_usec < last_moment(r, p))
         rules_break(r, "early-deletion", "pod %u is deleted before its force-delete time", i);
@@ -555,7 +555,7 @@ static uint64_t ready_since(const struct rules *r, uint64_t now_usec) {
 
 static void watch_ending(struct rules *r, struct rules_pod *p, unsigned i, uint64_t ready_usec,
                          uint64_t now_usec) {
-    uint64_t t = r->t_usec > now_usec ? r->t_usec : now_usec;
+    uint64_t t = r->late_usec > now_usec ? r->late_usec : now_usec;
     uint64_t since = last_moment(r, p);
 
     if (p->deletion_usec ? p->deletion_usec <= t + 2 * SEC : p->is_accepted || now_usec < since)

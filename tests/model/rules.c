@@ -3,6 +3,7 @@
  * its Node; the order of events. Pods: rules-pods.c; writes: rules-writes.c.
  */
 #include "rules.h"
+#include "margin.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -74,34 +75,44 @@ enum nc_policy rules_policy(const struct rules *r, enum nc_source s, uint64_t no
     return p < cap ? p : cap;
 }
 
-/* T of one source: the margin is taken off, of a shutdown at most a tenth of what it was given. */
-static uint64_t last_moment(const struct rules *r, enum nc_source s) {
-    const struct nc_notice *n = &r->memory.notices[s];
-    uint64_t margin = n->is_force_delete_time ? 0 : r->config.drain.margin_usec;
-    uint64_t observed = r->memory.noticed_usec[s];
-    uint64_t ends =
-        r->memory.ends_usec[s] ? r->memory.ends_usec[s] : rules_when(r, n->deadline_usec);
-    uint64_t given = ends > observed ? ends - observed : 0;
+static uint64_t ends(const struct rules *r, enum nc_source s) {
+    return r->memory.ends_usec[s] ? r->memory.ends_usec[s]
+                                  : rules_when(r, r->memory.notices[s].deadline_usec);
+}
 
-    if (s == NC_SOURCE_SHUTDOWN && margin > given / 10)
-        margin = given / 10;
-    return ends > margin ? ends - margin : 1;
+/* T of one source where so much is, or was, left. */
+static uint64_t last_moment(const struct rules *r, enum nc_source s, uint64_t left) {
+    uint64_t margin = r->memory.notices[s].is_force_delete_time
+                          ? 0
+                          : margin_for(r->config.drain.margin_usec, left);
+
+    return ends(r, s) > margin ? ends(r, s) - margin : 1;
+}
+
+static uint64_t left(const struct rules *r, enum nc_source s, uint64_t now_usec) {
+    return ends(r, s) > now_usec ? ends(r, s) - now_usec : 0;
 }
 
 static void set_in_force(struct rules *r, uint64_t now_usec) {
     enum nc_policy strongest = 0;
-    uint64_t t = 0;
+    uint64_t t = 0, late = 0;
 
     for (int s = 0; s < _NC_SOURCE_MAX; s++) {
         enum nc_policy p = rules_policy(r, (enum nc_source)s, now_usec);
-        uint64_t own = p == NC_POLICY_DRAIN && r->memory.notices[s].deadline_usec
-                           ? last_moment(r, (enum nc_source)s)
-                           : 0;
+        bool counts = p == NC_POLICY_DRAIN && r->memory.notices[s].deadline_usec;
+        uint64_t own = counts ? last_moment(r, (enum nc_source)s, r->memory.left_usec[s]) : 0;
+        uint64_t by =
+            counts ? last_moment(r, (enum nc_source)s, left(r, (enum nc_source)s, now_usec)) : 0;
+
+        if (by && by <= now_usec && !r->memory.notices[s].is_force_delete_time)
+            by = ends(r, (enum nc_source)s) > SEC ? ends(r, (enum nc_source)s) - SEC : 1;
 
         if (p > strongest)
             strongest = p;
         if (own && (!t || own < t))
             t = own;
+        if (by && (!late || by < late))
+            late = by;
     }
     if (t != r->t_usec)
         r->t_since_usec = now_usec;
@@ -116,6 +127,7 @@ static void set_in_force(struct rules *r, uint64_t now_usec) {
     }
     r->in_force = strongest;
     r->t_usec = t;
+    r->late_usec = late > t ? late : t;
 }
 
 /* What holds up the next step: the writes, until they are done, refused, or seen on the Node. */
@@ -191,6 +203,9 @@ static void judge_shutdown(struct rules *r, bool is_observed, uint64_t now_usec)
 
 static void on_notice_event(struct rules *r, const struct nc_notice *n, uint64_t now_usec) {
     struct rules_memory *m = &r->memory;
+    bool is_same = m->is_active[n->source]
+                   && m->notices[n->source].deadline_usec == n->deadline_usec
+                   && strcmp(m->notices[n->source].id, n->id) == 0;
 
     r->is_observed[n->source] = true;
     if (n->source == NC_SOURCE_SHUTDOWN)
@@ -203,6 +218,8 @@ static void on_notice_event(struct rules *r, const struct nc_notice *n, uint64_t
     m->is_active[n->source] = true;
     m->notices[n->source] = *n;
     m->ends_usec[n->source] = n->source == NC_SOURCE_SHUTDOWN ? rules_when(r, n->deadline_usec) : 0;
+    if (!is_same)
+        m->left_usec[n->source] = left(r, n->source, now_usec);
 }
 
 static void on_cleared_event(struct rules *r, enum nc_source s, uint64_t now_usec) {
@@ -400,7 +417,7 @@ void rules_stepped(struct rules *r, const struct nc_lifecycle_event *e, size_t n
 }
 
 static void watch_release(struct rules *r, uint64_t now_usec) {
-    uint64_t by = last_moment(r, NC_SOURCE_SHUTDOWN);
+    uint64_t by = last_moment(r, NC_SOURCE_SHUTDOWN, r->memory.left_usec[NC_SOURCE_SHUTDOWN]);
 
     if (!r->must_release || r->has_released || !r->memory.notices[NC_SOURCE_SHUTDOWN].deadline_usec)
         return;

@@ -53,6 +53,7 @@ struct rules_memory {
     bool is_active[_NC_SOURCE_MAX];
     struct nc_notice notices[_NC_SOURCE_MAX];
     uint64_t noticed_usec[_NC_SOURCE_MAX];
+    uint64_t left_usec[_NC_SOURCE_MAX]; /* when this deadline was heard of */
     uint64_t ends_usec[_NC_SOURCE_MAX]; /* the deadline where it is a time that is left */
     bool took_over;
     bool was_drained; /* said so in this drain: volumes that come later are not waited for */
@@ -104,6 +105,7 @@ struct rules {
 
     enum nc_policy in_force;
     uint64_t t_usec;
+    uint64_t late_usec; /* by when a pod must end that is asked only now */
     uint64_t active_usec, drain_usec, t_since_usec; /* since when: reported, drained, this T */
     bool must_release, has_released;
     uint64_t release_by_usec;

@@ -12,9 +12,17 @@ static uint64_t sum(uint64_t a, uint64_t b) {
 
 /* --- the request */
 
-/* Of the drain request; 0 = none. */
+/* Of the drain request; 0 = none. The agent takes the margin off again that its time gives (N2). */
 static uint64_t deadline_of(const struct standalone_view *v) {
-    return v->claim->timestamp_usec ? sum(v->claim->timestamp_usec, v->c->rules.margin_usec) : 0;
+    const uint64_t end_usec = v->claim->timestamp_usec, from_usec = v->claim->deletion_usec;
+    const uint64_t left_usec = end_usec > from_usec ? end_usec - from_usec : 0;
+    uint64_t margin = v->c->rules.margin_usec, next = margin;
+
+    do {
+        margin = next;
+        next = nc_margin_usec(v->c->rules.margin_usec, sum(left_usec, margin));
+    } while (next < margin);
+    return end_usec ? sum(end_usec, margin) : 0;
 }
 
 static char *request_id(const struct standalone_view *v) {

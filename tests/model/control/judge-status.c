@@ -56,7 +56,7 @@ static bool returns(const char *text) {
     return strstr(text, "\"returns\":true");
 }
 
-uint64_t deadline_to_relay(const struct nc_value *node, uint64_t now_usec) {
+uint64_t deadline_of_status(const struct nc_value *node) {
     const char *text = annotation_of(node, STATUS_KEY);
     nc_auto_value struct nc_value *status = NULL;
     uint64_t deadline = 0;
@@ -70,9 +70,13 @@ uint64_t deadline_to_relay(const struct nc_value *node, uint64_t now_usec) {
         return 0;
     if (nc_time_parse(text_at(status, "deadline"), &deadline) < 0)
         return 0;
-    if (deadline > now_usec + 3600 * SEC || deadline + 600 * SEC < now_usec)
-        return 0;
     return deadline;
+}
+
+uint64_t deadline_to_relay(const struct nc_value *node, uint64_t now_usec) {
+    const uint64_t deadline = deadline_of_status(node);
+
+    return deadline > now_usec + 3600 * SEC || deadline + 600 * SEC < now_usec ? 0 : deadline;
 }
 
 bool is_foreign(const struct nc_value *claim) {

@@ -4,6 +4,7 @@
  */
 #include <limits.h>
 
+#include "../margin.h"
 #include "judge.h"
 #include "nc/budget.h"
 #include "nc/names.h"
@@ -140,13 +141,14 @@ static uint64_t to_relay(struct world *w, unsigned i) {
 }
 
 static bool is_relayed(const struct world *w, const struct object *claim, uint64_t deadline) {
+    const uint64_t left = deadline > w->now_usec ? deadline - w->now_usec : 0;
     uint64_t timestamp = 0;
 
     if (!is_deleting(claim->v)
         || nc_time_parse(annotation_of(claim->v, NC_ANNOTATION_TERMINATION_TIMESTAMP), &timestamp)
                < 0)
         return false;
-    return timestamp + w->rules.margin_usec <= deadline;
+    return timestamp + margin_for(w->rules.margin_usec, left) <= deadline;
 }
 
 static void probe_relay(struct world *w, unsigned i, uint64_t bound) {

@@ -154,6 +154,21 @@ static void test_far_deadline_in_its_time(void **state) {
     world_close(&w);
 }
 
+/* As the agent: a late notice is not eaten by the margin, and what passes meanwhile moves nothing.
+ */
+static void test_margin_of_a_late_notice(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    expect(world_claim(&w, "c1", "n1", ""), "");
+    expect(world_node(&w, "n1", world_status(&w, "spot", 20)),
+           "set-timestamp c1 2026-11-22T02:00:17Z\n");
+    expect(world_pass(&w, 3 * WORLD_SEC), "");
+    expect(world_answer(&w, 1, NC_CONTROL_DONE), "delete-claim c1\n");
+    world_close(&w);
+}
+
 static void test_rounds_down(void **state) {
     struct world w;
 
@@ -223,9 +238,9 @@ static void test_never_a_second_delete(void **state) {
     expect(world_node(&w, "n1", world_status(&w, "spot", 60)), "");
     expect(world_lead(&w, false), "");
     expect(world_lead(&w, true), "");
-    /* Another claim of this name is another one. */
+    /* Another claim of this name is another one; a minute is left of the notice. */
     expect(world_gone(&w, NC_CONTROL_CLAIM, "c1", "uid-c1"), "");
-    expect(world_claim(&w, "c1", "n1", ""), "set-timestamp c1 2026-11-22T02:01:45Z\n");
+    expect(world_claim(&w, "c1", "n1", ""), "set-timestamp c1 2026-11-22T02:01:50Z\n");
     world_close(&w);
 }
 
@@ -628,6 +643,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_what_is_only_reported),
         cmocka_unit_test(test_what_is_not_drained),
         cmocka_unit_test(test_far_deadline_in_its_time),
+        cmocka_unit_test(test_margin_of_a_late_notice),
         cmocka_unit_test(test_rounds_down),
         cmocka_unit_test(test_timestamp_that_is_there),
         cmocka_unit_test(test_deleted_by_somebody),

@@ -47,7 +47,7 @@ static void test_one_write_of_an_object(void **state) {
     expect(world_node(&w, "n1", world_status(&w, "spot", 60)), ""); /* earlier still: afterwards */
     expect(world_pass(&w, 60 * WORLD_SEC), "");
     assert_int_equal(counts(&w).in_flight, 1);
-    expect(world_answer(&w, 1, NC_CONTROL_DONE), "set-timestamp c1 2026-11-22T02:00:45Z\n");
+    expect(world_answer(&w, 1, NC_CONTROL_DONE), "set-timestamp c1 2026-11-22T02:00:59Z\n");
     world_close(&w);
 }
 
@@ -145,7 +145,7 @@ static void test_accepted_ends_the_row(void **state) {
     }
     expect(world_answer(&w, 6, NC_CONTROL_DONE), "event InterruptionRelayed NodeClaim c1\n");
     expect(world_node(&w, "n1", world_status(&w, "spot", 30)),
-           "set-timestamp c1 2026-11-22T02:01:05Z\n");
+           "set-timestamp c1 2026-11-22T02:01:16Z\n");
     expect(world_answer(&w, 7, NC_CONTROL_UNAVAILABLE), "");
     assert_in_range(nc_control_next(w.c, w.now_usec) - w.now_usec, 150000, 200000);
     world_close(&w);

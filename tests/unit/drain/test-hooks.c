@@ -204,7 +204,7 @@ static void test_second_hangs(void **state) {
 /* T is 15 s after the notice. */
 static void test_deadline_ends_the_second(void **state) {
     static const struct life_row story[] = {
-        EMPTIED(" +30"),
+        EMPTIED(" +18"),
         {14999, "tick", "@volume-wait"},
         {15000, "tick",
          "SAY HookTimedOut; SAY NodeDrained; WRITE drained[Drained drained] @drained"},

@@ -109,7 +109,7 @@ static const struct life_row retries[] = {
 /* What logind gives is a time that is left, not a date. */
 static const struct life_row inhibited[] = {
     {0, "begin", "@idle"},
-    {1000, "notice shutdown +31", "SAY NodeShutdown; WRITE signal[Detected pending] @signalling"},
+    {1000, "notice shutdown +32", "SAY NodeShutdown; WRITE signal[Detected pending] @signalling"},
     {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
     {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
     {1030, "pods a:10", "*@evicting"},
@@ -125,7 +125,7 @@ static const struct life_row inhibited[] = {
 /* So is what people say that a lifecycle hook of Auto Scaling waits. */
 static const struct life_row autoscaling[] = {
     {0, "begin", "@idle"},
-    {500, "rules deadline=60", "@idle"},
+    {500, "rules deadline=55", "@idle"},
     {1000, "notice autoscaling",
      "SAY AutoScalingTermination; WRITE signal[Detected pending] @signalling"},
     {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},

@@ -27,7 +27,7 @@ static void test_shutdown_waits_for_the_drain(void **state) {
 
 static void test_shutdown_goes_on_when_time_is_over(void **state) {
     static const struct life_row story[] = {
-        LIFE_EVICTING("shutdown +31", "NodeShutdown"),
+        LIFE_EVICTING("shutdown +32", "NodeShutdown"),
         {1030, "pods a:5", "@evicting"},
         {1040, "synced", "evict a @evicting"},
         {1050, "no a", "SAY DrainBlocked @evicting"},
@@ -102,7 +102,7 @@ static void test_shutdown_without_a_node(void **state) {
 static void test_shutdown_before_the_node_is_seen(void **state) {
     static const struct life_row story[] = {
         {0, "start", "@idle"},
-        {1000, "notice shutdown +61", "SAY NodeShutdown @signalling"},
+        {1000, "notice shutdown +65", "SAY NodeShutdown @signalling"},
         {1000, "next", "55000 @signalling"},
         {55000, "tick", "LET GO @signalling"},
     };
@@ -174,7 +174,7 @@ static void test_linger(void **state) {
 static void test_linger_ends_with_the_time(void **state) {
     static const struct life_row story[] = {
         {0, "rules linger=300", "@idle"},
-        LIFE_EVICTING("spot +60", "SpotInterruption"),
+        LIFE_EVICTING("spot +55", "SpotInterruption"),
         {1030, "synced", "LOOK @volume-wait"},
         {1040, "node", "@volume-wait"},
         {2020, "tick", "WRITE progress[VolumeWait] @volume-wait"},
@@ -192,7 +192,7 @@ static void test_linger_ends_with_the_time(void **state) {
 static void test_volumes_until_time_is_over(void **state) {
     static const struct life_row story[] = {
         {0, "begin volumes=2", "@idle"},
-        {1000, "notice spot +60",
+        {1000, "notice spot +55",
          "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
         {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
         {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
@@ -216,7 +216,7 @@ static void test_volumes_until_time_is_over(void **state) {
 
 static void test_time_is_over_and_pods_are_left(void **state) {
     static const struct life_row story[] = {
-        LIFE_EVICTING("spot +60", "SpotInterruption"),
+        LIFE_EVICTING("spot +55", "SpotInterruption"),
         {1030, "pods a:30", "@evicting"},
         {1040, "synced", "evict a @evicting"},
         {1050, "no a", "SAY DrainBlocked @evicting"},
@@ -230,9 +230,9 @@ static void test_time_is_over_and_pods_are_left(void **state) {
         {15000, "tick", "SAY DrainForced; WRITE progress[Forcing]; delete a 30 @evicting"},
         {15010, "ok", "@evicting"},
         {15020, "again a", "@evicting"},
-        {45000, "tick", "delete a 1 @evicting"},
+        {45000, "tick", "delete a 8 @evicting"},
         {45010, "again a", "@evicting"},
-        {46999, "tick", "delete a 1 @evicting"},
+        {46999, "tick", "delete a 7 @evicting"},
         {47000, "tick", "SAY DrainFailed; WRITE progress[Failed] @evicting"},
         {47010, "ok", "@evicting"},
         {47020, "again a", "@evicting"},
@@ -247,7 +247,7 @@ static void test_time_is_over_and_pods_are_left(void **state) {
 
 static void test_pods_never_listed(void **state) {
     static const struct life_row story[] = {
-        LIFE_EVICTING("spot +60", "SpotInterruption"),
+        LIFE_EVICTING("spot +55", "SpotInterruption"),
         {47000, "tick", "WRITE progress[Evicting] @evicting"},
         {54999, "tick", "@evicting"},
         {55000, "tick", "SAY DrainFailed @evicting"},
@@ -438,7 +438,7 @@ static void test_pods_that_nobody_waits_for(void **state) {
 static void test_force_deletes_wait_for_the_list(void **state) {
     static const struct life_row story[] = {
         {0, "begin", "@idle"},
-        {1000, "notice spot +49",
+        {1000, "notice spot +44",
          "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
         {1010, "away", "@signalling"},
         {4000, "tick", "LOOK; WRITE signal[Detected pending] @cordoning"},

@@ -74,7 +74,7 @@ static void test_deadline_moves_earlier(void **state) {
         {1050, "no a", "SAY DrainBlocked @evicting"},
         {2010, "tick", "WRITE progress[Evicting]; evict a @evicting"},
         {2030, "ok", "@evicting"},
-        {3000, "notice request drain +60", "WRITE signal[Evicting pending] @evicting"},
+        {3000, "notice request drain +55", "WRITE signal[Evicting pending] @evicting"},
         {3010, "ok", "@evicting"},
         {14000, "tick", "mark a @evicting"},
         {14010, "yes a", "@evicting"},
@@ -253,13 +253,59 @@ static void test_ignored(void **state) {
     LIFE_STORY(story);
 }
 
+/* A pod that needs 8 s of a notice of 20 s has them, and one that needs more has 17 s. */
+static void test_margin_of_a_late_notice(void **state) {
+    static const struct life_row story[] = {
+        {0, "rules margin=15", "@idle"},
+        LIFE_EVICTING("spot +21", "SpotInterruption"),
+        {1030, "pods a:8 b:60", "SAY DrainForced; evict b @evicting"},
+        {1040, "synced", "evict a @evicting"},
+        {1050, "yes b", "@evicting"},
+        {1060, "no a", "SAY DrainBlocked @evicting"},
+        {1060, "leaving b:17", "@evicting"},
+        {8999, "tick", "WRITE progress[Forcing]; evict a @evicting"},
+        {8999, "no a", "@evicting"},
+        {8999, "ok", "@evicting"},
+        {9000, "tick", "mark a @evicting"},
+        {9010, "yes a", "@evicting"},
+        {10000, "tick", "delete a 8 @evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* The API server was away until 11 s before the end: what is left then is the pods', not 1 s. And
+ * the drain has not failed while they have it. */
+static void test_asked_after_the_time(void **state) {
+    static const struct life_row story[] = {
+        LIFE_EVICTING("spot +121", "SpotInterruption"),
+        {110000, "pods a:30 b:5",
+         "SAY DrainForced; WRITE progress[Forcing]; evict a; evict b @evicting"},
+        {110010, "yes a", "@evicting"},
+        {110010, "no b", "SAY DrainBlocked; mark b @evicting"},
+        {110010, "ok", "@evicting"},
+        {110010, "synced", "@evicting"},
+        {110020, "yes b", "delete b 5 @evicting"},
+        {110030, "yes b", "@evicting"},
+        {110040, "leaving a:9 b:5", "@evicting"},
+        {115000, "lost b", "WRITE progress[Forcing] @evicting"},
+        {115010, "ok", "@evicting"},
+        {118900, "tick", "@evicting"},
+        {119000, "lost a", "SAY NodeDrained; WRITE drained[Drained drained] @drained"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
 static void test_margin_that_is_longer_than_the_time(void **state) {
     static const struct life_row story[] = {
         {0, "rules margin=600", "@idle"},
         LIFE_EVICTING("spot +120", "SpotInterruption"),
         {1030, "pods a:30", "SAY DrainForced; evict a @evicting"},
         {1035, "again a", "mark a @evicting"},
-        {1040, "yes a", "delete a 1 @evicting"},
+        {1040, "yes a", "delete a 30 @evicting"},
     };
 
     (void)state;
@@ -303,6 +349,8 @@ TEST_GROUP() {
         cmocka_unit_test(test_spot_from_notice_to_drained),
         cmocka_unit_test(test_withdrawn),
         cmocka_unit_test(test_ignored),
+        cmocka_unit_test(test_margin_of_a_late_notice),
+        cmocka_unit_test(test_asked_after_the_time),
         cmocka_unit_test(test_margin_that_is_longer_than_the_time),
         cmocka_unit_test(test_report_only_keeps_no_deadline),
     };
