@@ -136,6 +136,7 @@ struct control_drain_status {
     enum nc_policy policy;    /* what follows from it: DRAIN where it states nothing */
     bool returns;             /* the machine comes back: nothing of its claim ends */
     uint64_t deadline_usec;   /* 0 = none */
+    uint64_t noticed_usec;    /* by the node's clock, when it stated that first; 0 = not known */
     int64_t total, remaining; /* -1 = not known */
     unsigned n_blocked;
     int64_t waiting;             /* pods that wait for their replacement; -1 = not known */
@@ -259,8 +260,6 @@ struct control_claim {
     struct control_claim *class_next, **class_at;
     /* The relay; belongs to this uid. */
     uint64_t relay_usec; /* the drain status is known since; 0 = there is none to relay */
-    uint64_t relay_deadline_usec, relay_t_usec; /* the deadline that it states, and what followed
-                                                   from it and the time that was left */
     uint64_t accepted_timestamp_usec; /* the termination timestamp that was accepted and is not seen
                                          yet; 0 = none */
     uint64_t deleted_usec; /* when a DELETE of ours was accepted: never another; 0 = not */

@@ -120,11 +120,14 @@ static bool read_drain_status(const struct nc_value *v, struct control_drain_sta
     const char *id = text_at(v, "id", sizeof(w->id) - 1, &ok);
     const struct nc_value *returns = nc_control_at(v, "returns", NULL);
     const char *since = text_at(v, "waitingSince", SHORT_MAX, &ok);
+    const char *updated = nc_value_get_string(v, "updated");
 
     if (!source || !phase || (returns && returns->type != NC_VALUE_BOOL)
         || (deadline && nc_time_parse(deadline, &w->deadline_usec) < 0)
         || (since && nc_time_parse(since, &w->waiting_since_usec) < 0))
         return false;
+    if (updated && nc_time_parse(updated, &w->noticed_usec) < 0)
+        w->noticed_usec = 0;
     w->source = source_of(source);
     w->phase = phase_of(phase);
     w->policy = policy_of(policy);

@@ -14,15 +14,14 @@
 #define SECOND_USEC 1000000ull
 #define TIMESTAMP_TRIES 4u /* that are waited for before the DELETE: some three seconds */
 
-/* As the agent does (N2): by what was left when this deadline was observed. */
-static uint64_t timestamp_of(const struct nc_control *c, const struct control_claim *claim,
-                             uint64_t deadline_usec, uint64_t now_usec) {
-    const uint64_t left = deadline_usec > now_usec ? deadline_usec - now_usec : 0;
+/* As the agent does (N2), by what was left when it stated this deadline: by its own clock, whose
+ * fraction of a second is not stated, so that Karpenter is never earlier. */
+static uint64_t timestamp_of(const struct nc_control *c, const struct control_drain_status *w) {
+    const uint64_t from = w->noticed_usec ? w->noticed_usec + SECOND_USEC : 0;
+    const uint64_t left = w->deadline_usec > from ? w->deadline_usec - from : 0;
     const uint64_t margin = nc_margin_usec(c->rules.margin_usec, left);
-    const uint64_t t = deadline_usec > margin ? deadline_usec - margin : 0;
+    const uint64_t t = w->deadline_usec > margin ? w->deadline_usec - margin : 0;
 
-    if (claim->relay_deadline_usec == deadline_usec)
-        return claim->relay_t_usec;
     return t < SECOND_USEC ? SECOND_USEC : t - t % SECOND_USEC;
 }
 
@@ -40,7 +39,7 @@ bool nc_control_has_relay(const struct nc_control *c, const struct control_claim
         ret->next_usec = w->deadline_usec - NC_CONTROL_RELAY_AHEAD_USEC;
         return false;
     }
-    ret->t_usec = timestamp_of(c, claim, w->deadline_usec, now_usec);
+    ret->t_usec = timestamp_of(c, w);
     return true;
 }
 
@@ -83,7 +82,7 @@ static bool has_stale_timestamp(const struct control_claim *claim) {
 bool nc_control_relay(struct nc_control *c, struct control_claim *claim, uint64_t now_usec,
                       struct control_relay *ret) {
     if (!nc_control_has_relay(c, claim, now_usec, ret)) {
-        claim->relay_usec = claim->relay_deadline_usec = 0;
+        claim->relay_usec = 0;
         claim->timestamp_tries = 0;
         claim->is_timestamp_refused = false;
         if (has_stale_timestamp(claim))
@@ -92,8 +91,6 @@ bool nc_control_relay(struct nc_control *c, struct control_claim *claim, uint64_
     }
     if (!claim->relay_usec)
         claim->relay_usec = now_usec;
-    claim->relay_deadline_usec = ret->node->drain_status->deadline_usec;
-    claim->relay_t_usec = ret->t_usec;
     ret->verb = verb_of(c, claim, now_usec, ret);
     return ret->verb != 0;
 }

@@ -177,7 +177,7 @@ static const char *phase_of(const struct world *w, const struct machine *m) {
 
 #define REPORTS "\"policy\":\"report\","
 
-/* more: REPORTS, or "". Owned. */
+/* more: members, each with a comma behind it. Owned. */
 static char *status_with(const char *more, const char *source, const char *id, const char *phase,
                          const char *deadline) {
     return nc_asprintf("{\"id\":\"%s\",\"source\":\"%s\",%s\"phase\":\"%s\",\"deadline\":%s%s%s,"
@@ -213,7 +213,7 @@ static char *say(struct world *w, struct machine *m, const struct object *node) 
     const bool is_acting = w->now_usec >= m->acts_usec;
     const bool is_spot = m->spot_usec && !m->is_maintenance && is_acting;
     const char *source = m->is_maintenance ? "maintenance" : "spot";
-    char deadline[32], id[64];
+    char deadline[32], id[64], since[32], more[96];
 
     if (requested)
         (void)nc_json_parse(requested, strlen(requested), &request, NULL);
@@ -226,10 +226,13 @@ static char *say(struct world *w, struct machine *m, const struct object *node) 
     if (m->spot_usec) {
         (void)snprintf(id, sizeof(id), "notice-%u", m->notices);
         nc_time_format(m->spot_usec, deadline);
+        nc_time_format(m->noticed_usec, since);
+        (void)snprintf(more, sizeof(more), "%s\"updated\":\"%s\",", is_acting ? m->way : REPORTS,
+                       since);
         if (!is_acting)
-            return status_with(REPORTS, source, id, "Detected", deadline);
+            return status_with(more, source, id, "Detected", deadline);
         begin_drain(w, m, id);
-        return status_with(m->way, source, id, phase_of(w, m), deadline);
+        return status_with(more, source, id, phase_of(w, m), deadline);
     }
     m->drain_id[0] = '\0';
     if (m->is_rebalanced)
@@ -273,8 +276,12 @@ static void notice(struct world *w, const struct due *due) {
     if (due->b == 2 || m->spot_usec)
         return;
     m->notices++;
+    m->noticed_usec = w->now_usec;
     m->is_maintenance = due->b == 1;
-    ahead = due->b == 1 ? world_between(w, 5, 3000) : due->b == 4 ? 7200u : 120u;
+    ahead = due->b == 1           ? world_between(w, 5, 3000)
+            : due->b == 4         ? 7200u
+            : world_chance(w, 20) ? world_between(w, 5, 119)
+                                  : 120u;
     m->spot_usec = (w->now_usec / SEC + ahead) * SEC;
     m->way = ways[world_below(w, NC_ARRAY_SIZE(ways))];
     m->acts_usec = m->is_maintenance     ? m->spot_usec - 900 * SEC

@@ -56,7 +56,7 @@ static bool returns(const char *text) {
     return strstr(text, "\"returns\":true");
 }
 
-uint64_t deadline_of_status(const struct nc_value *node) {
+uint64_t deadline_to_relay(const struct nc_value *node, uint64_t now_usec) {
     const char *text = annotation_of(node, STATUS_KEY);
     nc_auto_value struct nc_value *status = NULL;
     uint64_t deadline = 0;
@@ -70,13 +70,34 @@ uint64_t deadline_of_status(const struct nc_value *node) {
         return 0;
     if (nc_time_parse(text_at(status, "deadline"), &deadline) < 0)
         return 0;
+    if (deadline > now_usec + 3600 * SEC || deadline + 600 * SEC < now_usec)
+        return 0;
     return deadline;
 }
 
-uint64_t deadline_to_relay(const struct nc_value *node, uint64_t now_usec) {
-    const uint64_t deadline = deadline_of_status(node);
+static const char *shown_at(const struct nc_value *status, const char *key) {
+    const char *text = text_at(status, key);
 
-    return deadline > now_usec + 3600 * SEC || deadline + 600 * SEC < now_usec ? 0 : deadline;
+    return text ? text : "-";
+}
+
+void note_ending(struct shown *node) {
+    const char *text = annotation_of(node->v, STATUS_KEY);
+    nc_auto_value struct nc_value *status = NULL;
+    uint64_t deadline = 0, updated = 0;
+
+    if (!text || nc_json_parse(text, strlen(text), &status, NULL) < 0)
+        return;
+    nc_auto_free char *ending =
+        nc_asprintf("%s %s %s %s", shown_at(status, "source"), shown_at(status, "id"),
+                    shown_at(status, "deadline"), shown_at(status, "policy"));
+    if (nc_streq(ending, node->ending))
+        return;
+    (void)snprintf(node->ending, sizeof(node->ending), "%s", ending);
+    node->left_usec = UINT64_MAX;
+    if (nc_time_parse(text_at(status, "updated"), &updated) >= 0
+        && nc_time_parse(text_at(status, "deadline"), &deadline) >= 0)
+        node->left_usec = deadline > updated + SEC ? deadline - updated - SEC : 0;
 }
 
 bool is_foreign(const struct nc_value *claim) {

@@ -101,21 +101,13 @@ static bool is_taken_back(const struct world *w, const struct shown *s,
                            annotation_of(s->v, NC_ANNOTATION_OUR_TIMESTAMP)));
 }
 
-/* The claim's time, where the relay began at that moment. */
-static uint64_t time_for(const struct world *w, uint64_t deadline, uint64_t at_usec) {
-    const uint64_t margin =
-        margin_for(w->rules.margin_usec, deadline > at_usec ? deadline - at_usec : 0);
-
-    return (deadline - (deadline < margin ? deadline : margin)) / SEC * SEC;
-}
-
 void judge_relay(struct world *w, struct view *v, struct shown *s,
                  const struct nc_control_action *a) {
     struct shown *node = s->kind == NC_CONTROL_CLAIM ? judge_node_of(w, v, s) : NULL;
     const uint64_t deadline = node ? deadline_to_relay(node->v, w->now_usec) : 0;
-    const uint64_t least = node ? time_for(w, deadline, node->heard_usec) : 0;
-    const uint64_t most = time_for(w, deadline, w->now_usec);
-    uint64_t timestamp = 0;
+    const uint64_t margin = margin_for(w->rules.margin_usec, node ? node->left_usec : 0);
+    const uint64_t timestamp = (deadline - (deadline < margin ? deadline : margin)) / SEC * SEC;
+    char wanted[32];
 
     if (a->verb != NC_CONTROL_SET_TIMESTAMP && a->verb != NC_CONTROL_DELETE_CLAIM) {
         judge_break(w, "relay", "%s %s is no relay", NAME, a->name);
@@ -127,10 +119,11 @@ void judge_relay(struct world *w, struct view *v, struct shown *s,
         judge_break(w, "relay", "%s %s: nothing is to be relayed", NAME, a->name);
         return;
     }
+    nc_time_format(timestamp, wanted);
     if (a->verb == NC_CONTROL_SET_TIMESTAMP) {
         const char *text = annotation_of(a->body, NC_ANNOTATION_TERMINATION_TIMESTAMP);
-        if (!text || nc_time_parse(text, &timestamp) < 0 || timestamp < least || timestamp > most)
-            judge_break(w, "timestamp", "%s has the timestamp %s", a->name, text);
+        if (!nc_streq(text, wanted))
+            judge_break(w, "timestamp", "%s has the timestamp %s, not %s", a->name, text, wanted);
         if (timestamp_of(s->v) && timestamp_of(s->v) <= timestamp)
             judge_break(w, "timestamp", "%s has an earlier one", a->name);
         if (w->rules.order == NC_CONTROL_DELETE_FIRST && !is_deleting(s->v) && !s->is_deleted)
@@ -138,7 +131,7 @@ void judge_relay(struct world *w, struct view *v, struct shown *s,
         s->is_timestamp_tried = true;
         s->our_timestamp_usec = timestamp;
     } else if (w->rules.order == NC_CONTROL_BOTH && !s->is_timestamp_tried
-               && (!timestamp_of(s->v) || timestamp_of(s->v) > most)) {
+               && (!timestamp_of(s->v) || timestamp_of(s->v) > timestamp)) {
         judge_break(w, "order", "%s is deleted before it is stamped", a->name);
     }
 }

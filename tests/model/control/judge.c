@@ -89,10 +89,8 @@ static void take_seen(struct view *v, const struct nc_control_event *e) {
     nc_value_free(s->v);
     s->v = nc_value_copy(e->object);
     s->rv = rv;
-    if (deadline_of_status(s->v) != s->deadline_usec) {
-        s->deadline_usec = deadline_of_status(s->v);
-        s->heard_usec = e->now_usec;
-    }
+    if (s->kind == NC_CONTROL_NODE)
+        note_ending(s);
 }
 
 static void take_gone(struct view *v, const struct nc_control_event *e) {

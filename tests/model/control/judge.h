@@ -30,7 +30,8 @@ struct shown {
     uint64_t voluntary_usec;         /* when a voluntary DELETE was sent; 0 = none is of use */
     double share;                    /* writes that it may still have */
     uint64_t rate_usec;
-    uint64_t deadline_usec, heard_usec; /* of a Node: what it says, and since when */
+    char ending[96]; /* of a Node: which one it states, and what was left then */
+    uint64_t left_usec;
     bool is_timestamp_tried;
     uint64_t our_timestamp_usec; /* sent, whatever came of it */
 };
@@ -80,10 +81,11 @@ bool is_deleting(const struct nc_value *v);
 uint64_t time_at(const struct nc_value *v, const char *path); /* 0 = none */
 /* "True", "False", …; NULL = no such condition. */
 const char *condition_of(const struct nc_value *v, const char *type);
-/* A drain status of a source that is relayed: its deadline, and where it is near; 0 = none. */
-uint64_t deadline_of_status(const struct nc_value *node);
+/* A drain status that may be relayed: its deadline; 0 = none. */
 uint64_t deadline_to_relay(const struct nc_value *node, uint64_t now_usec);
 bool may_drain(const struct nc_value *node);
+/* A new ending that it states: how long that is ahead. */
+void note_ending(struct shown *node);
 bool is_foreign(const struct nc_value *claim);
 
 struct shown *judge_find(struct view *v, enum nc_control_kind k, const char *name);

@@ -86,10 +86,11 @@ struct machine {
     bool is_there, has_joined, is_over, is_hostile, is_mute; /* mute: no agent ever speaks */
     unsigned claim;                                          /* object */
     char node[32], provider[48];
-    uint64_t over_usec; /* since when is_over */
-    uint64_t spot_usec; /* deadline of what is announced; 0 = nothing is */
-    uint64_t acts_usec; /* until then it only reports that */
-    const char *way;    /* how it acts: what its drain status states beside */
+    uint64_t over_usec;    /* since when is_over */
+    uint64_t spot_usec;    /* deadline of what is announced; 0 = nothing is */
+    uint64_t noticed_usec; /* the notice of that */
+    uint64_t acts_usec;    /* until then it only reports that */
+    const char *way;       /* how it acts: what its drain status states beside */
     bool is_maintenance, is_rebalanced;
     unsigned notices;
     uint64_t drain_usec; /* since when it drains */

@@ -231,12 +231,12 @@ const char *world_claim(struct world *w, const char *name, const char *node, con
 }
 
 const char *world_status(struct world *w, const char *source, int64_t in_sec) {
-    static char text[256];
+    static char text[320];
     const uint64_t at = (uint64_t)((int64_t)w->now_usec + in_sec * (int64_t)WORLD_SEC);
 
     (void)snprintf(text, sizeof(text),
                    "{\"id\":\"%s-%s\",\"source\":\"%s\",\"phase\":\"Detected\",\"deadline\":\"%s\","
-                   "\"total\":null,\"remaining\":null,\"blocked\":[]}",
-                   source, world_time(at), source, world_time(at));
+                   "\"total\":null,\"remaining\":null,\"blocked\":[],\"updated\":\"%s\"}",
+                   source, world_time(at), source, world_time(at), world_time(w->now_usec));
     return text;
 }

@@ -176,7 +176,9 @@ static void test_rounds_down(void **state) {
     world_open(&w);
     w.rules.margin_usec = 15 * WORLD_SEC + 1;
     expect(world_rules(&w), "");
-    notice(&w, "set-timestamp c1 2026-11-22T02:01:44Z\n");
+    expect(world_claim(&w, "c1", "n1", ""), "");
+    expect(world_node(&w, "n1", world_status(&w, "spot", 130)),
+           "set-timestamp c1 2026-11-22T02:01:54Z\n");
     world_close(&w);
 }
 

@@ -47,7 +47,7 @@ static void test_one_write_of_an_object(void **state) {
     expect(world_node(&w, "n1", world_status(&w, "spot", 60)), ""); /* earlier still: afterwards */
     expect(world_pass(&w, 60 * WORLD_SEC), "");
     assert_int_equal(counts(&w).in_flight, 1);
-    expect(world_answer(&w, 1, NC_CONTROL_DONE), "set-timestamp c1 2026-11-22T02:00:59Z\n");
+    expect(world_answer(&w, 1, NC_CONTROL_DONE), "set-timestamp c1 2026-11-22T02:00:50Z\n");
     world_close(&w);
 }
 
