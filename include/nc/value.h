@@ -98,7 +98,6 @@ void nc_value_set_text(struct nc_value *map, const char *key, const char *text);
 void nc_value_set_time(struct nc_value *map, const char *key, uint64_t usec);
 void nc_value_push(struct nc_value *list, struct nc_value *value);
 bool nc_value_remove(struct nc_value *map, const char *key); /* true where it was there */
-void nc_value_sort(struct nc_value *v); /* sorts the members of every map below v by key */
 
 /* Merges `from` (consumed) over `into`: maps deep, everything else replaced; what was replaced
  * hangs on `overrode`. An explicit null and an empty string in `from` replace too. */

@@ -238,21 +238,6 @@ bool nc_value_remove(struct nc_value *map, const char *key) {
     return true;
 }
 
-static int compare_members(const void *a, const void *b) {
-    return strcmp(((const struct nc_member *)a)->key, ((const struct nc_member *)b)->key);
-}
-
-void nc_value_sort(struct nc_value *v) {
-    if (v->type == NC_VALUE_MAP) {
-        if (v->n > 1)
-            qsort(v->members, v->n, sizeof(*v->members), compare_members);
-        for (size_t i = 0; i < v->n; i++)
-            nc_value_sort(v->members[i].value);
-    }
-    for (size_t i = 0; i < v->n && v->type == NC_VALUE_LIST; i++)
-        nc_value_sort(v->items[i]);
-}
-
 /* By key, then by place: members are elements of one array. */
 static int compare(const void *a, const void *b) {
     const struct nc_member *x = *(const struct nc_member *const *)a;

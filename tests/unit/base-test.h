@@ -1,6 +1,5 @@
 /*
- * What the tests of the base layer share: cmocka in the order it wants its headers, and a seeded
- * generator.
+ * What tests of several rooms share: a document, a text without its marks, a seeded generator.
  */
 #ifndef NC_BASE_TEST_H
 #define NC_BASE_TEST_H
@@ -11,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nc/value.h"
+
 /* A text for people without its marks (NC_MARK_*), in place. */
 static inline void drop_marks(char *text) {
     char *to = text;
@@ -19,6 +20,20 @@ static inline void drop_marks(char *text) {
         if (*text < '\001' || *text > '\004')
             *to++ = *text;
     *to = '\0';
+}
+
+/* A document; an apostrophe is a quote. Owned. */
+static inline struct nc_value *json(const char *text) {
+    struct nc_value *v = NULL;
+    struct nc_err err = NC_ERR_INIT;
+    nc_auto_free char *copy = nc_strdup(text);
+
+    for (char *p = copy; *p; p++)
+        if (*p == '\'')
+            *p = '"';
+    if (nc_json_parse(copy, strlen(copy), &v, &err) < 0)
+        fail_msg("%s: %s", text, err.msg);
+    return v;
 }
 
 /* splitmix64: every seed, 0 too, gives a full-period sequence. */

@@ -286,8 +286,6 @@ static void merge_laws(void **state) {
             if (b->members[m].value->type != NC_VALUE_MAP)
                 check(nc_value_equal(b->members[m].value, nc_value_get(once, b->members[m].key)),
                       "round %u: lost", i);
-        nc_value_sort(twice);
-        check(nc_value_equal(once, twice), "round %u: order matters", i);
     }
 }
 

@@ -1,5 +1,5 @@
 /*
- * The document tree: access, change, order, comparison, and the two ways of laying one over
+ * The document tree: access, change, comparison, and the two ways of laying one over
  * another.
  */
 #include "base-test.h"
@@ -7,15 +7,6 @@
 
 #include "nc/mem.h"
 #include "nc/value.h"
-
-static struct nc_value *json(const char *text) {
-    struct nc_value *v = NULL;
-    struct nc_err err = NC_ERR_INIT;
-
-    if (nc_json_parse(text, strlen(text), &v, &err) < 0)
-        fail_msg("%s: %s", text, err.msg);
-    return v;
-}
 
 static void assert_json(const struct nc_value *v, const char *expected) {
     struct nc_buf b = NC_BUF_INIT;
@@ -88,15 +79,6 @@ static void setting_and_removing(void **state) {
     assert_json(v, "{\"b\":true}");
     nc_value_set_int(v, "again", 1);
     assert_json(v, "{\"b\":true,\"again\":1}");
-}
-
-static void sorting_goes_all_the_way_down(void **state) {
-    nc_auto_value struct nc_value *v =
-        json("{\"b\":[{\"y\":1,\"x\":2}],\"a\":{\"d\":1,\"c\":{}},\"B\":3}");
-    (void)state;
-
-    nc_value_sort(v);
-    assert_json(v, "{\"B\":3,\"a\":{\"c\":{},\"d\":1},\"b\":[{\"x\":2,\"y\":1}]}");
 }
 
 static void equality(void **state) {
@@ -270,7 +252,6 @@ TEST_GROUP() {
         cmocka_unit_test(access_tolerates_anything),
         cmocka_unit_test(scalars_as_text),
         cmocka_unit_test(setting_and_removing),
-        cmocka_unit_test(sorting_goes_all_the_way_down),
         cmocka_unit_test(equality),
         cmocka_unit_test(merging),
         cmocka_unit_test(merge_patch),

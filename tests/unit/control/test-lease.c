@@ -19,13 +19,6 @@ static const struct nc_lease_rules rules = {
     .retry_usec = NC_LEASE_RETRY_USEC,
 };
 
-static struct nc_value *json(const char *text) {
-    struct nc_value *v = NULL;
-
-    assert_int_equal(nc_json_parse(text, strlen(text), &v, NULL), 0);
-    return v;
-}
-
 static struct nc_value *lease_of(const char *holder, const char *renewed, int transitions) {
     nc_auto_free char *text =
         nc_asprintf("{\"kind\":\"Lease\",\"metadata\":{\"resourceVersion\":\"7\"},"

@@ -11,6 +11,7 @@
 #include "groups.h"
 #include "log.h"
 #include "nc/mem.h"
+#include "trace.h"
 
 /* --- the script */
 
@@ -19,17 +20,7 @@ static struct {
     bool has_plugin, is_asked; /* tokens are made; who we are is being asked */
     struct nc_connection *connection;
     struct nc_identity_call *identity;
-    struct nc_buf trace;
 } script;
-
-static void say(const char *text) {
-    (void)nc_buf_printf(&script.trace, "%s%s", script.trace.len ? " " : "", text);
-}
-
-static void expect(const char *trace) {
-    assert_string_equal(script.trace.data ? script.trace.data : "", trace);
-    nc_buf_clear(&script.trace);
-}
 
 char *nc_connect_path(const struct nc_app *app, const char *path) {
     (void)app;
@@ -144,7 +135,7 @@ static int tear_down(void **state) {
 
     nc_api_session_close(&w->d);
     sd_event_unref(w->app.event);
-    nc_buf_done(&script.trace);
+    nc_buf_done(&trace);
     free(w->d.node_name);
     free(w);
     return 0;

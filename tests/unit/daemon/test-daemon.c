@@ -10,13 +10,13 @@
 #include "daemon.h"
 #include "groups.h"
 #include "nc/mem.h"
+#include "trace.h"
 
 #define SECOND 1000000ull
 
 /* --- the script */
 
 static struct {
-    struct nc_buf trace;
     enum nc_lifecycle_phase phase;
     bool is_active;
     uint64_t next_in_usec; /* UINT64_MAX: no tick */
@@ -28,17 +28,6 @@ static struct {
     int64_t set_by_usec; /* the machine's clock */
     struct nc_imds_stats stats;
 } script;
-
-static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void say(const char *format, ...) {
-    nc_auto_free char *text = NULL;
-    va_list ap;
-
-    va_start(ap, format);
-    text = nc_vasprintf(format, ap);
-    va_end(ap);
-    (void)nc_buf_printf(&script.trace, "%s%s", script.trace.len ? " " : "", text);
-}
 
 static const char *kind_name(enum nc_lifecycle_event_kind kind) {
     static const char *const names[] = {"START",   "RULES",  "NOTICE",         "CLEARED",  "NODE",
@@ -229,7 +218,7 @@ static int tear_down(void **state) {
 
     nc_daemon_done(&w->d);
     sd_event_unref(w->app.event);
-    nc_buf_done(&script.trace);
+    nc_buf_done(&trace);
     free(w);
     return 0;
 }
@@ -254,7 +243,7 @@ static void test_posts_inside_of_a_post_wait(void **state) {
 
     asks(kinds, NC_ARRAY_SIZE(kinds));
     post(w, NC_LIFECYCLE_TICK);
-    assert_string_equal(script.trace.data, "TICK [write ] [pod ] [look] WRITTEN ANSWER:pod-1 more");
+    assert_string_equal(trace.data, "TICK [write ] [pod ] [look] WRITTEN ANSWER:pod-1 more");
     assert_null(w->d.steps.queue);
     assert_false(w->d.steps.is_stepping);
 }
@@ -280,8 +269,8 @@ static void test_queued_copies(void **state) {
     memset(&node, 'x', sizeof(node));
     memset(&rules, 'x', sizeof(rules));
     post(w, NC_LIFECYCLE_TICK);
-    assert_string_equal(script.trace.data, "TICK NOTICE id=spot-1 NODE node=node-1 "
-                                           "RULES POD more");
+    assert_string_equal(trace.data, "TICK NOTICE id=spot-1 NODE node=node-1 "
+                                    "RULES POD more");
 }
 
 /* Freed with events still waiting: nothing is lost (the sanitizer and valgrind look). */
@@ -306,7 +295,7 @@ static void test_timer_ticks(void **state) {
     script.next_in_usec = UINT64_MAX;
     while (script.steps < 2)
         assert_true(sd_event_run(w->app.event, 5 * SECOND) > 0);
-    assert_string_equal(script.trace.data, "START TICK");
+    assert_string_equal(trace.data, "START TICK");
     assert_true(w->d.steps.timer_usec == UINT64_MAX);
     assert_int_equal(sd_event_run(w->app.event, 50000), 0); /* it is off */
 }
@@ -370,11 +359,11 @@ static void test_pods_of_one_turn(void **state) {
     struct world *w = *state;
 
     for (size_t turn = 0; turn < 2; turn++) {
-        nc_buf_clear(&script.trace);
+        nc_buf_clear(&trace);
         post(w, NC_LIFECYCLE_POD_GONE);
         post(w, NC_LIFECYCLE_POD_GONE);
         assert_true(sd_event_run(w->app.event, 5 * SECOND) > 0);
-        assert_string_equal(script.trace.data, "POD_GONE more POD_GONE more TICK");
+        assert_string_equal(trace.data, "POD_GONE more POD_GONE more TICK");
         assert_int_equal(sd_event_run(w->app.event, 1000), 0);
         assert_false(w->d.is_state_due);
         assert_true(w->d.is_status_due);

@@ -13,6 +13,7 @@
 #include "log.h"
 #include "nc/mem.h"
 #include "nc/time.h"
+#include "trace.h"
 #include "virtual-clock.h"
 
 #define OURS "aws:///us-west-2a/i-1"
@@ -29,7 +30,6 @@ static struct {
     struct nc_notice notices[_NC_SOURCE_MAX];
     bool is_busy;
     uint64_t now_usec;
-    struct nc_buf trace;
 } script;
 
 struct nc_watch {
@@ -40,22 +40,6 @@ struct nc_kube_req {
     int unused;
 };
 static struct nc_kube_req refresh_request, write_req;
-
-static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void say(const char *format, ...) {
-    nc_auto_free char *text = NULL;
-    va_list ap;
-
-    va_start(ap, format);
-    text = nc_vasprintf(format, ap);
-    va_end(ap);
-    (void)nc_buf_printf(&script.trace, "%s%s", script.trace.len ? " " : "", text);
-}
-
-static void expect(const char *trace) {
-    assert_string_equal(script.trace.data ? script.trace.data : "", trace);
-    nc_buf_clear(&script.trace);
-}
 
 int nc_watch_new(struct nc_kube *k, sd_event *event, const struct nc_watch_options *o,
                  struct nc_watch **ret, struct nc_err *err) {
@@ -233,7 +217,7 @@ static int tear_down(void **state) {
     sd_event_unref(w->app.event);
     free(w->d.node_name);
     free(w->d.provider_id);
-    nc_buf_done(&script.trace);
+    nc_buf_done(&trace);
     free(w);
     return 0;
 }
@@ -367,7 +351,7 @@ static void test_a_refresh_that_is_late_is_repeated(void **state) {
     watch(w, NC_WATCH_MODIFIED, "u1", 11, "");
     wait_for_refresh(w, 2);
     watch(w, NC_WATCH_MODIFIED, "u1", 12, deleting);
-    nc_buf_clear(&script.trace);
+    nc_buf_clear(&trace);
     look(w, "u1", 11, "", OURS);
     expect("");
     wait_for_refresh(w, 3);

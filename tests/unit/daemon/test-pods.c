@@ -8,10 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base-test.h"
 #include "daemon.h"
 #include "groups.h"
 #include "log.h"
 #include "nc/mem.h"
+#include "trace.h"
 
 /* --- the script */
 
@@ -33,24 +35,7 @@ static struct {
     size_t n_reqs;
     bool refuses; /* nothing can be sent: there is no token */
     struct nc_drain *drain;
-    struct nc_buf trace;
 } script;
-
-static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void say(const char *format, ...) {
-    nc_auto_free char *text = NULL;
-    va_list ap;
-
-    va_start(ap, format);
-    text = nc_vasprintf(format, ap);
-    va_end(ap);
-    (void)nc_buf_printf(&script.trace, "%s%s", script.trace.len ? " " : "", text);
-}
-
-static void expect(const char *trace) {
-    assert_string_equal(script.trace.data ? script.trace.data : "", trace);
-    nc_buf_clear(&script.trace);
-}
 
 int nc_watch_new(struct nc_kube *k, sd_event *event, const struct nc_watch_options *o,
                  struct nc_watch **ret, struct nc_err *err) {
@@ -190,19 +175,10 @@ static int tear_down(void **state) {
     for (size_t i = 0; i < script.n_reqs; i++)
         assert_false(script.reqs[i].is_open);
     nc_drain_free(script.drain);
-    nc_buf_done(&script.trace);
+    nc_buf_done(&trace);
     free(w->d.node_name);
     free(w);
     return 0;
-}
-
-static struct nc_value *json(const char *text) {
-    struct nc_value *v = NULL;
-    struct nc_err err = NC_ERR_INIT;
-
-    if (nc_json_parse(text, strlen(text), &v, &err) < 0)
-        fail_msg("%s: %s", err.msg, text);
-    return v;
 }
 
 /* `more` is put after the metadata's members, `rest` after the metadata. */

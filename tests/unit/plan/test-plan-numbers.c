@@ -25,19 +25,6 @@ static struct nc_instance_type type_of(const char *name) {
     return t;
 }
 
-static struct nc_value *json(const char *text) {
-    struct nc_value *v;
-    struct nc_err err = NC_ERR_INIT;
-    nc_auto_free char *copy = nc_strdup(text);
-
-    for (char *p = copy; *p; p++)
-        if (*p == '\'')
-            *p = '"';
-    if (nc_json_parse(copy, strlen(copy), &v, &err) < 0)
-        fail_msg("%s: %s", text, err.msg);
-    return v;
-}
-
 static void test_cluster_dns(void **state) {
     static const struct {
         const char *cidr, *dns; /* NULL: refused */
