@@ -26,7 +26,9 @@ func TestKarpentersOwnLifecycle(t *testing.T) {
 	karpenter, err := cluster.StartKarpenter(running, n.instance)
 	must(t, err)
 	starting := corev1.Taint{Key: "example.com/starting", Effect: corev1.TaintEffectNoSchedule}
-	claim, err := harness.NewLaunchedClaim(n.ctx, karpenter, "default-real1", starting)
+	claim, err := harness.NewLaunchedClaim(n.ctx, karpenter, "default-real1", func(c *karpenterv1.NodeClaim) {
+		c.Spec.StartupTaints = []corev1.Taint{starting}
+	})
 	must(t, err)
 	defer cluster.DropClaim(context.Background(), claim.Name, n.name)
 

@@ -74,7 +74,9 @@ func TestNodeReadinessRule(t *testing.T) {
 	defer stop()
 	karpenter, err := cluster.StartKarpenter(running, n.instance)
 	must(t, err)
-	claim, err := harness.NewLaunchedClaim(n.ctx, karpenter, "default-rule1", pool.Spec.Template.Spec.StartupTaints...)
+	claim, err := harness.NewLaunchedClaim(n.ctx, karpenter, "default-rule1", func(c *karpenterv1.NodeClaim) {
+		c.Spec.StartupTaints = pool.Spec.Template.Spec.StartupTaints
+	})
 	must(t, err)
 	defer cluster.DropClaim(context.Background(), claim.Name, n.name)
 	if readinessDir == "" {

@@ -40,7 +40,13 @@ func (c *Cluster) InstallNodeClaims(ctx context.Context) error {
 		}
 	}
 	return Poll(ctx, "nodeclaims are served", nil, func() error {
-		_, err := c.Dynamic.Resource(claimResource).List(ctx, metav1.ListOptions{})
+		if _, err := c.Dynamic.Resource(claimResource).List(ctx, metav1.ListOptions{}); err != nil {
+			return err
+		}
+		known, err := c.Client.Discovery().ServerResourcesForGroupVersion(claimResource.GroupVersion().String())
+		if err == nil && len(known.APIResources) < 4 { // each with its status
+			err = fmt.Errorf("discovery has %v", known.APIResources)
+		}
 		return err
 	})
 }

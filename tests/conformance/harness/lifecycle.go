@@ -31,6 +31,8 @@ import (
 	"sigs.k8s.io/karpenter/pkg/controllers/node/termination"
 	"sigs.k8s.io/karpenter/pkg/controllers/node/termination/terminator"
 	"sigs.k8s.io/karpenter/pkg/controllers/nodeclaim/lifecycle"
+	"sigs.k8s.io/karpenter/pkg/controllers/nodeclaim/reboot"
+	"sigs.k8s.io/karpenter/pkg/controllers/state"
 	"sigs.k8s.io/karpenter/pkg/events"
 	"sigs.k8s.io/karpenter/pkg/operator/options"
 	"sigs.k8s.io/karpenter/pkg/state/nodepoolhealth"
@@ -43,6 +45,7 @@ type cloud struct {
 	machines []*Instance
 	of       map[string]*Instance // by the name of the NodeClaim
 	ended    map[string]time.Time // by providerID
+	rebooted map[string]time.Time // likewise
 }
 
 func (o *cloud) gone(providerID string) error {
@@ -117,6 +120,15 @@ func (o *cloud) IsDrifted(context.Context, *karpenterv1.NodeClaim) (cloudprovide
 	return "", nil
 }
 
+func (o *cloud) Reboot(_ context.Context, claim *karpenterv1.NodeClaim, _ string) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.rebooted[claim.Status.ProviderID].IsZero() {
+		o.rebooted[claim.Status.ProviderID] = time.Now()
+	}
+	return nil
+}
+
 func (o *cloud) RepairPolicies() []cloudprovider.RepairPolicy { return nil }
 
 func (o *cloud) Name() string { return "conformance" }
@@ -177,11 +189,18 @@ func (k *Karpenter) Ended(i *Instance) time.Time {
 	return k.cloud.ended[i.ProviderID()]
 }
 
+// Rebooted says when it told the cloud to reboot one.
+func (k *Karpenter) Rebooted(i *Instance) time.Time {
+	k.cloud.mu.Lock()
+	defer k.cloud.mu.Unlock()
+	return k.cloud.rebooted[i.ProviderID()]
+}
+
 // StartKarpenter runs the controllers until ctx ends; they care for NodeClaims of their own node class only, and launch these
 // instances in this order.
 func (c *Cluster) StartKarpenter(ctx context.Context, instances ...*Instance) (*Karpenter, error) {
 	log.SetLogger(logr.New(complaints{complaintList: &karpenterComplaints}))
-	ctx = options.ToContext(ctx, &options.Options{CPURequests: 1000})
+	ctx = options.ToContext(ctx, &options.Options{CPURequests: 1000, IgnoreDRARequests: true})
 	again := true // a test may run several times in one process
 	me := rest.CopyConfig(c.Admin)
 	me.UserAgent = KarpenterAgent
@@ -197,13 +216,15 @@ func (c *Cluster) StartKarpenter(ctx context.Context, instances ...*Instance) (*
 	}
 	recorder := events.NewRecorder(m.GetEventRecorderFor("karpenter"))
 	now, k := clock.RealClock{}, m.GetClient()
-	cloud := &cloud{machines: instances, of: map[string]*Instance{}, ended: map[string]time.Time{}}
-	evictions := terminator.NewQueue(k, recorder)
+	cloud := &cloud{machines: instances, of: map[string]*Instance{}, ended: map[string]time.Time{}, rebooted: map[string]time.Time{}}
+	evictions := terminator.NewQueue(now, k, recorder)
+	terminates := terminator.NewTerminator(now, k, evictions, recorder)
 	for _, part := range []interface {
 		Register(context.Context, manager.Manager) error
 	}{
-		lifecycle.NewController(now, k, cloud, recorder, nodepoolhealth.NewState(), nil),
-		termination.NewController(now, k, cloud, terminator.NewTerminator(now, k, evictions, recorder), recorder),
+		lifecycle.NewController(now, k, cloud, recorder, state.NewCluster(now, k, cloud), nodepoolhealth.NewState(), nil),
+		termination.NewController(now, k, cloud, terminates, recorder),
+		reboot.NewController(now, k, cloud, terminates, recorder),
 		evictions,
 	} {
 		if err := part.Register(ctx, m); err != nil {
@@ -244,16 +265,18 @@ func index(ctx context.Context, m manager.Manager) error {
 }
 
 // NewLaunchedClaim creates a NodeClaim and waits until Karpenter has launched the instance for it.
-func NewLaunchedClaim(ctx context.Context, k client.Client, name string, startup ...corev1.Taint) (*karpenterv1.NodeClaim, error) {
+func NewLaunchedClaim(ctx context.Context, k client.Client, name string, change ...func(*karpenterv1.NodeClaim)) (*karpenterv1.NodeClaim, error) {
 	claim := &karpenterv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default",
 			karpenterv1.NodeClassLabelKey(schema.GroupKind{Group: v1alpha1.Group, Kind: "TestNodeClass"}): "default"}},
 		Spec: karpenterv1.NodeClaimSpec{
-			NodeClassRef:  &karpenterv1.NodeClassReference{Group: v1alpha1.Group, Kind: "TestNodeClass", Name: "default"},
-			Requirements:  []karpenterv1.NodeSelectorRequirementWithMinValues{},
-			StartupTaints: startup,
-			Resources:     karpenterv1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}},
+			NodeClassRef: &karpenterv1.NodeClassReference{Group: v1alpha1.Group, Kind: "TestNodeClass", Name: "default"},
+			Requirements: []karpenterv1.NodeSelectorRequirementWithMinValues{},
+			Resources:    karpenterv1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}},
 		},
+	}
+	for _, c := range change {
+		c(claim)
 	}
 	if err := k.Create(ctx, claim); err != nil {
 		return nil, err
