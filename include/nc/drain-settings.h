@@ -11,7 +11,7 @@
 /* A row is its type, its member of struct nc_drain_settings, its name in the section, what it is
  * where nothing is written, what the manual page says of it, and members of struct
  * nc_drain_setting. Times are microseconds. The policies of spec.interruption are the rows of
- * NC_SOURCES that are an OPTION. */
+ * NC_SOURCES that are an OPTION, and those of NC_MAINTENANCE_CODES. */
 #define NC_DRAIN_SETTINGS(INTERRUPTION, DRAIN)                                                     \
     INTERRUPTION(DURATION, autoscaling_deadline_usec, "autoscalingDeadline", 0,                    \
                  "How long after its target state became Terminated the instance is taken to end") \
@@ -40,9 +40,14 @@
 #define NC_SETTING_MEMBER(type, member, ...) NC_SETTING_OF_##type member;
 struct nc_drain_settings {
     enum nc_policy policy[_NC_SOURCE_MAX]; /* where a source has its own policy, that counts */
+    enum nc_policy by_code[_NC_MAINTENANCE_MAX]; /* 0: as nc_maintenance_policy() has it */
     NC_DRAIN_SETTINGS(NC_SETTING_MEMBER, NC_SETTING_MEMBER)
 };
 #undef NC_SETTING_MEMBER
+
+/* Of a scheduled event: that of its code; where that has none, that of maintenance, but no more
+ * than the code's row allows. */
+enum nc_policy nc_maintenance_policy(const struct nc_drain_settings *s, const char *code);
 
 enum nc_setting_type {
     NC_SETTING_POLICY = 1,

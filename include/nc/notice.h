@@ -11,9 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "nc/drain-settings.h"
 #include "nc/err.h"
 #include "nc/mem.h"
-#include "nc/sources.h"
 
 /* One announcement. All times are microseconds since the epoch, on EC2's clock. */
 struct nc_notice {
@@ -27,19 +27,29 @@ struct nc_notice {
     uint64_t begin_usec;       /* act (cordon, drain) not before; 0 = at once */
 };
 
-/* What IMDS answers at the path of `source`, which has one. Returns 1 with *ret; 0 where nothing is
- * announced; NC_ERR_PROTOCOL for anything else. `now_usec` is of maintenance alone.
+/* The machine comes back: it is drained, but nothing of its NodeClaim ends. */
+bool nc_notice_returns(const struct nc_notice *n);
+/* Its deadline ends no pod: each has its complete grace. Memory is kept where EC2 hibernates. */
+bool nc_notice_is_gentle(const struct nc_notice *n);
+
+struct nc_notice_answer {
+    enum nc_source source; /* which has a path */
+    const struct nc_buf *body;
+    uint64_t now_usec;                     /* of maintenance alone, */
+    const struct nc_drain_settings *rules; /* as are these */
+};
+/* What IMDS answers at the path of its source. Returns 1 with *ret; 0 where nothing is announced;
+ * NC_ERR_PROTOCOL for anything else. With 1 err may say which part of the answer was left out.
  *
  * spot: {"action":"terminate|stop|hibernate","time":"2026-01-02T03:04:05Z"}; a time in the past is
  * taken as it is. rebalance: {"noticeTime":"…Z"}; no deadline. autoscaling: one word, an ending
- * where it is Terminated or Warmed:Terminated. maintenance: a list of at most 100 events; NotBefore
+ * where it is Terminated or of a warm pool. maintenance: a list of at most 100 events; NotBefore
  * as "21 Jan 2019 09:00:43 GMT" (the day may have one digit). Those whose State is completed or
  * canceled, or whose Description begins "[Completed]" or "[Canceled]", are no news; of the others
- * the one that begins first counts (deadline = NotBefore; begin = NotBefore -
- * NC_MAINTENANCE_LEAD_USEC; where NotBefore is in the past: no deadline, begin at once). "" is
- * none. */
-int nc_notice_read(enum nc_source source, const struct nc_buf *body, uint64_t now_usec,
-                   struct nc_notice *ret, struct nc_err *err);
+ * the one counts about which most is done now, and of these the one with the earliest deadline
+ * ahead (deadline = NotBefore; begin = NotBefore - NC_MAINTENANCE_LEAD_USEC; where NotBefore is in
+ * the past: no deadline, begin = NotBefore). One that cannot be read hides no other. "" is none. */
+int nc_notice_read(const struct nc_notice_answer *a, struct nc_notice *ret, struct nc_err *err);
 #define NC_MAINTENANCE_LEAD_USEC (15ull * 60 * 1000000)
 
 /* The annotation nodeclaimd.io/drain-request, and the file of `nodeclaimd drain`: {id, reason,

@@ -47,7 +47,7 @@ uint64_t nc_margin_usec(uint64_t most_usec, uint64_t left_usec);
            .path = "/latest/meta-data/events/maintenance/scheduled", .max_bytes = 65536,           \
            .every_usec = NC_POLL_SELDOM_USEC, .is_relayed = true)                                  \
     OPTION(AUTOSCALING, "autoscaling", DRAIN, .reason = "AutoScalingTermination",                  \
-           .sentence = "Auto Scaling terminates this instance",                                    \
+           .sentence = "Auto Scaling takes this instance out of service",                          \
            .path = "/latest/meta-data/autoscaling/target-lifecycle-state", .max_bytes = 256,       \
            .every_usec = NC_POLL_OFTEN_USEC, .absent_usec = NC_POLL_SELDOM_USEC,                   \
            .has_time_left = true)                                                                  \
@@ -91,6 +91,30 @@ struct nc_source_info {
     bool is_of_spot;       /* asked on spot instances only */
 };
 extern const struct nc_source_info nc_sources[_NC_SOURCE_MAX];
+
+/* Scheduled events, by EC2's code: what EC2 does then, the most that `maintenance` does about it,
+ * and whether the machine comes back: then nothing of its NodeClaim ends. A row is its identifier,
+ * the code, which is also the name of its own policy in spec.interruption, and these. */
+#define NC_MAINTENANCE_CODES(CODE)                                                                 \
+    CODE(STOP, "instance-stop", DRAIN, false, "stops the instance")                                \
+    CODE(RETIREMENT, "instance-retirement", DRAIN, false, "stops or terminates the instance")      \
+    CODE(REBOOT, "instance-reboot", DRAIN, true, "reboots the instance")                           \
+    CODE(HOST_REBOOT, "system-reboot", DRAIN, true, "reboots the host with the instance")          \
+    CODE(HOST, "system-maintenance", CORDON, true, "interrupts network or power for a short time")
+
+enum nc_maintenance {
+#define NC_MAINTENANCE_ID(id, ...) NC_MAINTENANCE_##id,
+    NC_MAINTENANCE_CODES(NC_MAINTENANCE_ID)
+#undef NC_MAINTENANCE_ID
+        NC_MAINTENANCE_UNKNOWN, /* a code that is not here: drained for, and never relayed */
+    _NC_MAINTENANCE_MAX = NC_MAINTENANCE_UNKNOWN
+};
+struct nc_maintenance_info {
+    char code[20]; /* "" where it is unknown */
+    enum nc_policy most;
+    bool returns;
+};
+const struct nc_maintenance_info *nc_maintenance(const char *code); /* never NULL */
 
 static inline const char *nc_source_name(enum nc_source s) {
     return nc_sources[s].name;

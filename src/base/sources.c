@@ -4,6 +4,7 @@
  */
 #include "nc/drain-settings.h"
 #include "nc/mem.h"
+#include "nc/str.h"
 
 const char *const nc_policy_names[] = {"ignore", "report", "cordon", "drain", NULL};
 const char *const nc_drain_mode_names[] = {"auto", "always", "observe", "off", NULL};
@@ -32,7 +33,33 @@ const struct nc_drain_setting nc_drain_setting_rows[] = {
     ROW("interruption", kind, member, name, __VA_ARGS__)
 #define DRAIN(kind, member, name, by_default, help, ...)                                           \
     ROW("drain", kind, member, name, __VA_ARGS__)
-    NC_SOURCES(OPTION, FIXED) NC_DRAIN_SETTINGS(INTERRUPTION, DRAIN){0}};
+#define CODE(id, code, ...)                                                                        \
+    {.path = "spec.interruption." code,                                                            \
+     .type = NC_SETTING_POLICY,                                                                    \
+     .offset = offsetof(struct nc_drain_settings, by_code[NC_MAINTENANCE_##id])},
+    NC_SOURCES(OPTION, FIXED) NC_MAINTENANCE_CODES(CODE) NC_DRAIN_SETTINGS(INTERRUPTION, DRAIN){0}};
+#undef CODE
+
+static const struct nc_maintenance_info maintenance[] = {
+#define CODE(id, text, policy, comes_back, ...)                                                    \
+    [NC_MAINTENANCE_##id] = {(text), NC_POLICY_##policy, comes_back},
+    NC_MAINTENANCE_CODES(CODE)[NC_MAINTENANCE_UNKNOWN] = {"", NC_POLICY_DRAIN, true}};
+
+const struct nc_maintenance_info *nc_maintenance(const char *code) {
+    const struct nc_maintenance_info *m = maintenance;
+
+    while (m->code[0] && !nc_streq(m->code, code))
+        m++;
+    return m;
+}
+
+enum nc_policy nc_maintenance_policy(const struct nc_drain_settings *s, const char *code) {
+    const struct nc_maintenance_info *m = nc_maintenance(code);
+    const enum nc_policy own = m->code[0] ? s->by_code[m - maintenance] : 0;
+    const enum nc_policy all = s->policy[NC_SOURCE_MAINTENANCE];
+
+    return own ? own : all < m->most ? all : m->most;
+}
 
 const char *nc_policy_name(enum nc_policy p) {
     return p >= NC_POLICY_IGNORE && p <= NC_POLICY_DRAIN ? nc_policy_names[p - 1] : NULL;

@@ -255,7 +255,7 @@ static const struct nc_field interruption_fields[] = {
 #define FIELD_DURATION(n) F(n, DURATION),
 #define FIELD_BOOL(n) F(n, BOOL),
 #define SETTING(type, member, name, ...) FIELD_##type(name)
-    NC_SOURCES(OPTION, FIXED) NC_DRAIN_SETTINGS(SETTING, FIXED)};
+    NC_SOURCES(OPTION, FIXED) NC_MAINTENANCE_CODES(OPTION) NC_DRAIN_SETTINGS(SETTING, FIXED)};
 static const struct nc_schema interruption =
     NC_SCHEMA("AgentConfig's spec.interruption", interruption_fields);
 static const struct nc_field drain_fields[] = {NC_DRAIN_SETTINGS(FIXED, SETTING)};

@@ -100,7 +100,7 @@ static void fail_poll(struct poll *p, const struct nc_err *err) {
     if (p->error.class != err->class || p->error.code != err->code) {
         nc_log(NC_LOG_WARNING,
                &(struct nc_log_fields){.error_class = nc_err_class_name(err->class)},
-               "%s; %s notices are not observed meanwhile", err->msg, nc_source_name(p->source));
+               "%s; %s notices may be missed meanwhile", err->msg, nc_source_name(p->source));
         d->is_status_due = true;
     }
     if (p->failures++ == 0)
@@ -145,17 +145,22 @@ static void apply_poll_body(struct poll *p, const struct nc_buf *body) {
     struct nc_daemon *d = p->all->d;
     struct nc_err err = NC_ERR_INIT;
     struct nc_notice notice;
-    const int r = nc_notice_read(p->source, body, nc_daemon_now(d), &notice, &err);
+    const int r = nc_notice_read(&(struct nc_notice_answer){.source = p->source,
+                                                            .body = body,
+                                                            .now_usec = nc_daemon_now(d),
+                                                            .rules = &d->rules.drain},
+                                 &notice, &err);
 
-    if (r < 0) {
-        fail_poll(p, &err);
-        return;
-    }
     if (r == 0) {
         apply_poll_absence(p);
         return;
     }
-    succeed_poll(p);
+    if (err.class != NC_ERR_NONE) /* of it, or of a part: the rest counts */
+        fail_poll(p, &err);
+    else
+        succeed_poll(p);
+    if (r < 0)
+        return;
     p->gone_usec = 0;
     p->is_quiet = false;
     nc_daemon_post_notice(d, &notice);

@@ -17,6 +17,7 @@
 /* A source of an ending. */
 struct nc_lifecycle_source {
     bool is_active, is_observed, is_announced;
+    bool is_late; /* its time had passed long before it was observed first: it is only reported */
     struct nc_notice notice;
     uint64_t noticed_usec; /* since when this ending (its id) is known */
     uint64_t window_usec;  /* from hearing of the deadline until then */

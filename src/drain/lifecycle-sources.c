@@ -34,6 +34,16 @@ void nc_lifecycle_update_deadlines(struct nc_lifecycle *l) {
                 nc_lifecycle_ec2_time(l, l->sources[i].ends_usec);
 }
 
+/* Whatever EC2 did, it did before: acting now would end pods for nothing. Of what is requested that
+ * was decided before, and a force-delete time is set by whoever ends the node in any case. */
+static bool is_late(const struct nc_lifecycle *l, const struct nc_notice *n) {
+    const uint64_t usec = n->deadline_usec ? n->deadline_usec : n->begin_usec;
+
+    return usec && !nc_sources[n->source].has_own_policy && !n->is_force_delete_time
+           && nc_lifecycle_later(usec, NC_REQUEST_LATE_USEC)
+                  < nc_lifecycle_ec2_time(l, l->now_usec);
+}
+
 void nc_lifecycle_observe(struct nc_lifecycle *l, const struct nc_notice *observed) {
     struct nc_lifecycle_source *s = &l->sources[observed->source];
     const bool is_same_ending = s->is_active && strcmp(s->notice.id, observed->id) == 0;
@@ -47,6 +57,7 @@ void nc_lifecycle_observe(struct nc_lifecycle *l, const struct nc_notice *observ
     if (!is_same_ending) {
         s->noticed_usec = l->now_usec;
         s->is_announced = false;
+        s->is_late = is_late(l, n);
         if (n->source == NC_SOURCE_SHUTDOWN)
             l->has_released = false;
     }
@@ -91,12 +102,14 @@ static enum nc_policy at_most(enum nc_policy p, enum nc_policy cap) {
 static enum nc_policy policy_of(const struct nc_lifecycle *l, enum nc_source source,
                                 uint64_t *next_usec) {
     const struct nc_lifecycle_source *s = &l->sources[source];
-    enum nc_policy p =
-        nc_sources[source].has_own_policy ? s->notice.policy : l->rules.drain.policy[source];
+    enum nc_policy p = nc_sources[source].has_own_policy ? s->notice.policy
+                       : source == NC_SOURCE_MAINTENANCE
+                           ? nc_maintenance_policy(&l->rules.drain, s->notice.action)
+                           : l->rules.drain.policy[source];
 
     if (!s->is_active || p < NC_POLICY_IGNORE)
         return NC_POLICY_IGNORE;
-    if (l->rules.drain.mode == NC_DRAIN_OFF)
+    if (l->rules.drain.mode == NC_DRAIN_OFF || s->is_late)
         p = at_most(p, NC_POLICY_REPORT);
     if (l->rules.drain.mode == NC_DRAIN_OBSERVE)
         p = at_most(p, NC_POLICY_CORDON);
@@ -107,6 +120,8 @@ static enum nc_policy policy_of(const struct nc_lifecycle *l, enum nc_source sou
 }
 
 static uint64_t deadline_of(const struct nc_lifecycle *l, const struct nc_lifecycle_source *s) {
+    if (nc_notice_is_gentle(&s->notice))
+        return 0;
     return s->ends_usec ? s->ends_usec : nc_lifecycle_own_time(l, s->notice.deadline_usec);
 }
 
@@ -158,7 +173,8 @@ static void evaluate_sources(struct nc_lifecycle *l, uint64_t *next_usec) {
             f->policy = p;
             f->leading = (int)i;
         }
-        earliest(n->is_force_delete_time ? &derived_usec : &f->deadline_usec, n->deadline_usec);
+        if (!l->sources[i].is_late)
+            earliest(n->is_force_delete_time ? &derived_usec : &f->deadline_usec, n->deadline_usec);
         if (p != NC_POLICY_DRAIN)
             continue;
         earliest(&f->t_usec, nc_lifecycle_force_delete_at(l, (enum nc_source)i));

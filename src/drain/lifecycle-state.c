@@ -37,6 +37,7 @@ static struct nc_value *save_source(const struct nc_lifecycle *l,
     nc_lifecycle_set_usec(v, "noticed", nc_lifecycle_ec2_time(l, s->noticed_usec));
     nc_lifecycle_set_usec(v, "window", s->window_usec);
     nc_value_set_bool(v, "announced", s->is_announced);
+    nc_value_set_bool(v, "late", s->is_late);
     return v;
 }
 
@@ -165,7 +166,8 @@ static bool load_source(const struct nc_value *v, struct nc_lifecycle *l) {
         || !get_bool(v, "last_moment", &n->is_force_delete_time)
         || !get_usec(v, "begin", &n->begin_usec)
         || !nc_lifecycle_get_moment(v, "noticed", l, &s.noticed_usec)
-        || !get_usec(v, "window", &s.window_usec) || !get_bool(v, "announced", &s.is_announced))
+        || !get_usec(v, "window", &s.window_usec) || !get_bool(v, "announced", &s.is_announced)
+        || (nc_value_get(v, "late") && !get_bool(v, "late", &s.is_late)))
         return false;
     n->policy = (enum nc_policy)policy->integer;
     if (nc_sources[n->source].has_time_left)

@@ -106,6 +106,8 @@ char *nc_lifecycle_status_text(const struct nc_lifecycle *l, enum nc_node_write_
                         has_leading ? nc_source_name((enum nc_source)l->in_force.leading) : "");
     if (has_leading && l->in_force.policy != NC_POLICY_DRAIN)
         nc_value_set_string(v, "policy", nc_policy_name(l->in_force.policy));
+    else if (has_leading && nc_notice_returns(&l->sources[l->in_force.leading].notice))
+        nc_value_set_bool(v, "returns", true);
     nc_value_set_string(v, "phase",
                         kind == NC_WRITE_CORDON && l->phase == NC_LIFECYCLE_CORDONING
                             ? "Cordoned"
@@ -179,6 +181,9 @@ static char *notice_text(const struct nc_lifecycle *l, enum nc_source source, en
     nc_auto_free char *sentence = nc_lifecycle_sentence(l, source);
     char time[32];
 
+    if (l->sources[source].is_late)
+        return nc_asprintf("%s; that time had passed when it was first seen; policy=%s", sentence,
+                           nc_policy_name(now));
     if (nc_lifecycle_own_time(l, n->begin_usec) <= l->now_usec)
         return nc_asprintf("%s; policy=%s", sentence, nc_policy_name(now));
     nc_time_format(n->begin_usec, time);

@@ -75,18 +75,23 @@ static int read_notice_time(const struct nc_value *map, const char *key, uint64_
     return 0;
 }
 
-static int read_spot(const char *data, size_t n, uint64_t now_usec, struct nc_notice *ret,
-                     struct nc_err *err) {
-    static const char *const actions[] = {"terminate", "stop", "hibernate", NULL};
+/* One of these words, each ended by NUL and the last by another; NULL where it is none. */
+static const char *word_of(const char *words, const char *data, size_t n) {
+    while (*words && (strlen(words) != n || memcmp(words, data, n) != 0))
+        words += strlen(words) + 1;
+    return *words ? words : NULL;
+}
+
+static int read_spot(const struct nc_notice_answer *a, struct nc_notice *ret, struct nc_err *err) {
     nc_auto_value struct nc_value *v = NULL;
     uint64_t usec;
     char time[32];
-    int r = parse(data, n, NC_VALUE_MAP, &v, err);
+    int r = parse(a->body->data, a->body->len, NC_VALUE_MAP, &v, err);
 
     if (r < 0)
         return r;
     const char *action = nc_value_get_string(v, "action");
-    if (!nc_is_one_of(action, actions))
+    if (!action || !word_of("terminate\0stop\0hibernate\0", action, strlen(action)))
         return refuse(err, "action", nc_value_get(v, "action"), "terminate, stop or hibernate");
     r = read_notice_time(v, "time", &usec, err);
     if (r < 0)
@@ -98,12 +103,12 @@ static int read_spot(const char *data, size_t n, uint64_t now_usec, struct nc_no
     return 1;
 }
 
-static int read_rebalance(const char *data, size_t n, uint64_t now_usec, struct nc_notice *ret,
+static int read_rebalance(const struct nc_notice_answer *a, struct nc_notice *ret,
                           struct nc_err *err) {
     nc_auto_value struct nc_value *v = NULL;
     uint64_t usec;
     char time[32];
-    int r = parse(data, n, NC_VALUE_MAP, &v, err);
+    int r = parse(a->body->data, a->body->len, NC_VALUE_MAP, &v, err);
 
     if (r == 0)
         r = read_notice_time(v, "noticeTime", &usec, err);
@@ -148,9 +153,11 @@ static int is_news(const struct nc_value *event, struct nc_err *err) {
            && !nc_starts_with(description, "[Canceled]");
 }
 
-/* Returns 1 with *ret and *ret_usec (when it begins), 0 where the event is no news. */
-static int read_event(const struct nc_value *event, struct nc_notice *ret, uint64_t *ret_usec,
+/* Returns 1 with *ret, 0 where the event is no news. */
+static int read_event(const struct nc_value *event, uint64_t now_usec, struct nc_notice *ret,
                       struct nc_err *err) {
+    uint64_t usec = 0;
+
     if (event->type != NC_VALUE_MAP)
         return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "an object is needed");
     const int r = is_news(event, err);
@@ -162,44 +169,62 @@ static int read_event(const struct nc_value *event, struct nc_notice *ret, uint6
         return refuse(err, "EventId", nc_value_get(event, "EventId"), "1 to 71 printable bytes");
     if (!is_printable(code, 1, sizeof(ret->action) - 1))
         return refuse(err, "Code", nc_value_get(event, "Code"), "1 to 23 printable bytes");
-    if (parse_event_time(nc_value_get_string(event, "NotBefore"), ret_usec) < 0)
+    if (parse_event_time(nc_value_get_string(event, "NotBefore"), &usec) < 0)
         return refuse(err, "NotBefore", nc_value_get(event, "NotBefore"),
                       "a time such as 21 Jan 2019 09:00:43 GMT");
-    *ret = (struct nc_notice){.source = NC_SOURCE_MAINTENANCE};
+    *ret = (struct nc_notice){.source = NC_SOURCE_MAINTENANCE, .begin_usec = usec};
+    if (usec > now_usec) {
+        ret->deadline_usec = usec;
+        ret->begin_usec = usec > NC_MAINTENANCE_LEAD_USEC ? usec - NC_MAINTENANCE_LEAD_USEC : 0;
+    }
     (void)snprintf(ret->id, sizeof(ret->id), "%s", id);
     (void)snprintf(ret->action, sizeof(ret->action), "%s", code);
     return 1;
 }
 
-static int read_events(const struct nc_value *list, uint64_t now_usec, struct nc_notice *ret,
-                       struct nc_err *err) {
-    uint64_t first_usec = UINT64_MAX;
+/* How much is done about it now, then how much will be. */
+static unsigned weight_of(const struct nc_notice_answer *a, const struct nc_notice *n) {
+    const enum nc_policy p = nc_maintenance_policy(a->rules, n->action);
+    const bool has_begun = n->begin_usec <= a->now_usec;
+
+    return (unsigned)(has_begun || p < NC_POLICY_REPORT ? p : NC_POLICY_REPORT) * 8 + (unsigned)p;
+}
+
+static bool leads(const struct nc_notice_answer *a, const struct nc_notice *n,
+                  const struct nc_notice *other) {
+    const unsigned weight = weight_of(a, n), others = weight_of(a, other);
+
+    if (weight != others)
+        return weight > others;
+    return n->deadline_usec - 1 < other->deadline_usec - 1; /* none is the last */
+}
+
+/* What cannot be read is left out where something else is announced; where nothing is, it may be
+ * what is. */
+static int read_events(const struct nc_notice_answer *a, const struct nc_value *list,
+                       struct nc_notice *ret, struct nc_err *err) {
     struct nc_notice first = {0};
+    int refused = 0;
 
     if (list->n > EVENTS_MAX)
         return nc_err_set(err, NC_ERR_PROTOCOL, EFBIG, "%zu events, at most %zu are expected",
                           list->n, EVENTS_MAX);
     for (size_t i = 0; i < list->n; i++) {
+        struct nc_err why = NC_ERR_INIT;
         struct nc_notice notice;
-        uint64_t usec;
-        const int r = read_event(list->items[i], &notice, &usec, err);
-        if (r < 0) {
+        const int r = read_event(list->items[i], a->now_usec, &notice, &why);
+        if (r < 0 && !refused && err) {
+            *err = why;
             nc_err_wrap(err, "event %zu", i + 1);
-            return r;
         }
-        if (r > 0 && usec < first_usec) {
+        if (r < 0)
+            refused = r;
+        if (r > 0 && (!first.id[0] || leads(a, &notice, &first)))
             first = notice;
-            first_usec = usec;
-        }
     }
-    if (first_usec == UINT64_MAX)
-        return 0;
+    if (!first.id[0])
+        return refused;
     *ret = first;
-    if (first_usec > now_usec) {
-        ret->deadline_usec = first_usec;
-        ret->begin_usec =
-            first_usec > NC_MAINTENANCE_LEAD_USEC ? first_usec - NC_MAINTENANCE_LEAD_USEC : 0;
-    }
     return 1;
 }
 
@@ -210,60 +235,63 @@ static bool is_blank(const char *data, size_t n) {
     return true;
 }
 
-static int read_maintenance(const char *data, size_t n, uint64_t now_usec, struct nc_notice *ret,
+static int read_maintenance(const struct nc_notice_answer *a, struct nc_notice *ret,
                             struct nc_err *err) {
     nc_auto_value struct nc_value *v = NULL;
 
-    if (is_blank(data, n))
+    if (is_blank(a->body->data, a->body->len))
         return 0;
-    int r = parse(data, n, NC_VALUE_LIST, &v, err);
+    int r = parse(a->body->data, a->body->len, NC_VALUE_LIST, &v, err);
     if (r == 0)
-        r = read_events(v, now_usec, ret, err);
+        r = read_events(a, v, ret, err);
     return r;
 }
 
-static int read_target_state(const char *data, size_t n, uint64_t now_usec, struct nc_notice *ret,
+/* An instance that goes back to a warm pool leaves the service as well; it may be taken again. */
+static int read_target_state(const struct nc_notice_answer *a, struct nc_notice *ret,
                              struct nc_err *err) {
-    static const struct {
-        const char *word;
-        bool is_end;
-    } states[] = {
-        {"InService", false},      {"Terminated", true},         {"Detached", false},
-        {"Standby", false},        {"Warmed:Hibernated", false}, {"Warmed:Running", false},
-        {"Warmed:Stopped", false}, {"Warmed:Terminated", true},
-    };
+    static const char states[] = "InService\0Detached\0Standby\0Terminated\0Warmed:Terminated\0"
+                                 "Warmed:Hibernated\0Warmed:Running\0Warmed:Stopped\0";
+    const char *data = a->body->data;
+    size_t n = a->body->len;
 
     while (n > 0 && (data[n - 1] == '\n' || data[n - 1] == '\r'))
         n--;
-    for (size_t i = 0; i < NC_ARRAY_SIZE(states); i++) {
-        if (strlen(states[i].word) != n || memcmp(states[i].word, data, n) != 0)
-            continue;
-        if (!states[i].is_end)
-            return 0;
-        *ret = (struct nc_notice){.source = NC_SOURCE_AUTOSCALING, .id = "autoscaling-terminated"};
-        (void)snprintf(ret->action, sizeof(ret->action), "%s", states[i].word);
-        return 1;
+    const char *state = word_of(states, data, n);
+    if (!state) {
+        nc_auto_free char *text = nc_quote(n ? data : "", n);
+        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "unknown state: %s", text);
     }
-    nc_auto_free char *text = nc_quote(n ? data : "", n);
-    return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "unknown state: %s", text);
+    const bool is_terminated = nc_ends_with(state, "Terminated");
+    if (!is_terminated && !nc_starts_with(state, "Warmed:"))
+        return 0;
+    *ret = (struct nc_notice){.source = NC_SOURCE_AUTOSCALING};
+    (void)snprintf(ret->id, sizeof(ret->id), "autoscaling-%s",
+                   is_terminated ? "terminated" : "warmed");
+    (void)snprintf(ret->action, sizeof(ret->action), "%s", state);
+    return 1;
 }
 
-int nc_notice_read(enum nc_source source, const struct nc_buf *body, uint64_t now_usec,
-                   struct nc_notice *ret, struct nc_err *err) {
-    static int (*const readers[_NC_SOURCE_MAX])(const char *data, size_t n, uint64_t now_usec,
-                                                struct nc_notice *ret, struct nc_err *err) = {
-        [NC_SOURCE_REBALANCE] = read_rebalance,
-        [NC_SOURCE_MAINTENANCE] = read_maintenance,
-        [NC_SOURCE_AUTOSCALING] = read_target_state,
-        [NC_SOURCE_SPOT] = read_spot,
-    };
-    int r = check_size(body->len, nc_sources[source].max_bytes, err);
+int nc_notice_read(const struct nc_notice_answer *a, struct nc_notice *ret, struct nc_err *err) {
+    int r = check_size(a->body->len, nc_sources[a->source].max_bytes, err);
 
     if (r == 0)
-        r = readers[source](body->data, body->len, now_usec, ret, err);
-    if (r < 0)
-        nc_err_wrap(err, "imds: %s", nc_sources[source].path);
+        r = a->source == NC_SOURCE_SPOT          ? read_spot(a, ret, err)
+            : a->source == NC_SOURCE_REBALANCE   ? read_rebalance(a, ret, err)
+            : a->source == NC_SOURCE_MAINTENANCE ? read_maintenance(a, ret, err)
+                                                 : read_target_state(a, ret, err);
+    if (err && err->class != NC_ERR_NONE)
+        nc_err_wrap(err, "imds: %s", nc_sources[a->source].path);
     return r;
+}
+
+bool nc_notice_is_gentle(const struct nc_notice *n) {
+    return n->source == NC_SOURCE_SPOT && nc_streq(n->action, "hibernate");
+}
+
+bool nc_notice_returns(const struct nc_notice *n) {
+    return nc_notice_is_gentle(n)
+           || (n->source == NC_SOURCE_MAINTENANCE && nc_maintenance(n->action)->returns);
 }
 
 /* A reason: one line of text, cut to what fits at the end of a character. */

@@ -335,7 +335,8 @@ static const char *setting_text(const struct nc_drain_setting *s, const void *va
                                 char buf[static 32]) {
     switch (s->type) {
     case NC_SETTING_POLICY:
-        return nc_policy_name(*(const enum nc_policy *)value);
+        return *(const enum nc_policy *)value ? nc_policy_name(*(const enum nc_policy *)value)
+                                              : "as maintenance";
     case NC_SETTING_MODE:
         return nc_drain_mode_names[*(const enum nc_drain_mode *)value - 1];
     case NC_SETTING_DURATION:

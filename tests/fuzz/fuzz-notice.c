@@ -15,10 +15,17 @@ static int read_body(uint8_t which, const char *body, size_t n, struct nc_notice
     static const enum nc_source polled[] = {NC_SOURCE_SPOT, NC_SOURCE_REBALANCE,
                                             NC_SOURCE_MAINTENANCE, NC_SOURCE_AUTOSCALING};
 
+    static const struct nc_drain_settings rules = {
+        .policy = {[NC_SOURCE_MAINTENANCE] = NC_POLICY_DRAIN}};
+
     switch (which % 6) {
     default:
-        return nc_notice_read(polled[which % 6], &(struct nc_buf){.data = (char *)body, .len = n},
-                              1767323045000000, ret, err);
+        return nc_notice_read(
+            &(struct nc_notice_answer){.source = polled[which % 6],
+                                       .body = &(struct nc_buf){.data = (char *)body, .len = n},
+                                       .now_usec = 1767323045000000,
+                                       .rules = &rules},
+            ret, err);
     case 4:
         return nc_notice_read_request(body, n, NC_SOURCE_REQUEST, ret, err);
     case 5:
@@ -47,7 +54,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         abort();
     if (r <= 0 && strcmp(notice.id, "untouched") != 0)
         abort();
-    if (r == 1 && (!notice.id[0] || notice.begin_usec > notice.deadline_usec))
+    if (r == 1
+        && (!notice.id[0] || (notice.deadline_usec && notice.begin_usec > notice.deadline_usec)))
         abort();
     check_text(notice.id, sizeof(notice.id));
     check_text(notice.action, sizeof(notice.action));

@@ -101,21 +101,39 @@ class Spot(DaemonTest):
         self.assertGreater(world.steps("release")[0].at - withdrawn, 2.0)
 
     def test_hibernation(self) -> None:
+        """Memory is kept: what may not leave is not deleted, and nothing of the NodeClaim ends."""
         world = self.node_world()
+        world.pod("kept", grace=30)
+        world.pod("web", grace=30)
+        world.budget("never", "kept")
         world.start()
-        world.imds.spot(120, "hibernate")
+        world.imds.spot(2, "hibernate")
         world.must(world.is_cordoned, "the cordon")
         self.assertIn("hibernate", world.annotation()["id"])
+        self.assertTrue(world.annotation()["returns"])
+        world.must(lambda: len(world.evictions("kept")) >= 3, "evictions after its time", 10)
+        self.assertEqual(world.deletions(), [])
+        self.assertEqual(world.pods(), ["kept"])
 
     def test_time_in_the_past(self) -> None:
         world = self.node_world()
         world.pod("late", grace=30)
         world.budget("never", "late")
-        world.imds.spot(-60)
+        world.imds.spot(-30)
         world.start()
         world.must(lambda: not world.pods(), "the deletion")
         self.assertEqual([s.grace for s in world.deletions("late")], [1])
         self.assertOrder(world, "signal", "cordon", "delete")
+
+    def test_time_long_past(self) -> None:
+        world = self.node_world()
+        world.pod("stays")
+        world.imds.spot(-90)
+        world.start()
+        world.must(lambda: world.condition("InterruptionPending")[0] == "True", "the condition")
+        self.assertEqual(world.annotation()["policy"], "report")
+        self.assertEqual(world.steps("cordon", "evict", "delete"), [])
+        self.assertFalse(world.is_cordoned())
 
     def test_on_demand_is_not_asked(self) -> None:
         """Once it is known that this is no spot instance; before that one question does no harm."""
@@ -338,6 +356,29 @@ class Weaker(DaemonTest):
         world.must(lambda: not world.pods(), "the drain")
         self.assertOrder(world, "signal", "cordon", "evict")
 
+    def test_event_that_cannot_be_read(self) -> None:
+        """It is named, and hides none of the others; nor does one that began long ago."""
+        world = self.node_world()
+        event = world.imds.maintenance_event
+        unreadable = event(300)
+        del unreadable["EventId"]
+        world.imds.maintenance(unreadable, event(-7200), event(600, "instance-stop", EventId="stop"))
+        world.start()
+        world.must(world.is_cordoned, "the cordon")
+        self.assertEqual(world.annotation()["id"], "stop")
+        poll = lambda: world.said_of_itself()["imds"]["maintenance"]
+        world.must(lambda: poll()["state"] == "failing", "the state")
+        self.assertIn("event 1: EventId: found nothing", poll()["error"])
+
+    def test_code_that_has_its_own_policy(self) -> None:
+        world = self.node_world(config="  interruption: {system-reboot: report}\n")
+        world.pod("stays")
+        world.imds.maintenance(world.imds.maintenance_event(600))
+        world.start()
+        world.must(lambda: world.condition("InterruptionPending")[0] == "True", "the condition")
+        self.assertEqual(world.annotation()["policy"], "report")
+        self.assertEqual(world.steps("cordon", "evict"), [])
+
     def test_maintenance_that_is_over(self) -> None:
         world = self.node_world(profile="m5.large")
         world.imds.maintenance(world.imds.maintenance_event(600, State="canceled"))
@@ -346,6 +387,19 @@ class Weaker(DaemonTest):
             lambda: world.said_of_itself().get("imds", {}).get("maintenance", {}).get("state") == "ok", "the poll"
         )
         self.assertEqual(world.steps("signal", "cordon"), [])
+
+    def test_back_to_a_warm_pool(self) -> None:
+        """It leaves the service, and may be taken again."""
+        world = self.node_world(profile="m5.large")
+        world.pod("web")
+        world.imds.target_state("InService")
+        world.start()
+        world.must(lambda: world.said_of_itself().get("imds", {}).get("autoscaling", {}).get("state") == "ok", "the poll")
+        world.imds.target_state("Warmed:Stopped")
+        world.must(lambda: not world.pods(), "the drain", 20)
+        self.assertEqual(world.annotation()["id"], "autoscaling-warmed")
+        world.imds.target_state("InService")
+        world.must(lambda: not world.is_cordoned(), "the release", 20)
 
     def test_auto_scaling_terminates(self) -> None:
         world = self.node_world(profile="m5.large")

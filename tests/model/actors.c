@@ -22,7 +22,10 @@ static struct nc_notice random_notice(struct world *w, enum nc_source s, uint64_
     struct nc_notice n = {.source = s, .policy = NC_POLICY_DRAIN};
 
     snprintf(n.id, sizeof(n.id), "%s-%u", nc_source_name(s), (unsigned)world_random(w, 100));
-    snprintf(n.action, sizeof(n.action), "terminate");
+    snprintf(n.action, sizeof(n.action), "%s",
+             s == NC_SOURCE_SPOT && world_chance(w, 10)          ? "hibernate"
+             : s == NC_SOURCE_MAINTENANCE && world_chance(w, 20) ? "system-maintenance"
+                                                                 : "terminate");
     if (s == NC_SOURCE_SPOT || s == NC_SOURCE_SHUTDOWN || s == NC_SOURCE_MAINTENANCE
         || (may_have_deadline(s) && world_chance(w, 40)))
         n.deadline_usec = at_usec + random_deadline(w, s);

@@ -57,6 +57,9 @@ static enum nc_policy configured(const struct rules *r, enum nc_source s) {
         return NC_POLICY_DRAIN;
     if (s == NC_SOURCE_REQUEST || s == NC_SOURCE_OPERATOR)
         return r->memory.notices[s].policy;
+    if (s == NC_SOURCE_MAINTENANCE && r->config.drain.policy[s] > NC_POLICY_CORDON
+        && !strcmp(r->memory.notices[s].action, "system-maintenance"))
+        return NC_POLICY_CORDON;
     return r->config.drain.policy[s];
 }
 
@@ -67,7 +70,7 @@ enum nc_policy rules_policy(const struct rules *r, enum nc_source s, uint64_t no
     if (!r->memory.is_active[s])
         return 0;
     p = configured(r, s);
-    if (r->config.drain.mode == NC_DRAIN_OFF
+    if (r->config.drain.mode == NC_DRAIN_OFF || r->memory.is_past[s]
         || rules_when(r, r->memory.notices[s].begin_usec) > now_usec)
         cap = NC_POLICY_REPORT;
     else if (r->config.drain.mode == NC_DRAIN_OBSERVE)
@@ -99,7 +102,8 @@ static void set_in_force(struct rules *r, uint64_t now_usec) {
 
     for (int s = 0; s < _NC_SOURCE_MAX; s++) {
         enum nc_policy p = rules_policy(r, (enum nc_source)s, now_usec);
-        bool counts = p == NC_POLICY_DRAIN && r->memory.notices[s].deadline_usec;
+        bool counts = p == NC_POLICY_DRAIN && r->memory.notices[s].deadline_usec
+                      && strcmp(r->memory.notices[s].action, "hibernate");
         uint64_t own = counts ? last_moment(r, (enum nc_source)s, r->memory.left_usec[s]) : 0;
         uint64_t by =
             counts ? last_moment(r, (enum nc_source)s, left(r, (enum nc_source)s, now_usec)) : 0;
@@ -211,7 +215,11 @@ static void on_notice_event(struct rules *r, const struct nc_notice *n, uint64_t
     if (n->source == NC_SOURCE_SHUTDOWN)
         judge_shutdown(r, true, now_usec);
     if (!m->is_active[n->source] || strcmp(m->notices[n->source].id, n->id) != 0) {
+        uint64_t at = rules_when(r, n->deadline_usec ? n->deadline_usec : n->begin_usec);
         m->noticed_usec[n->source] = now_usec;
+        m->is_past[n->source] = at && at + 60 * SEC < now_usec && !n->is_force_delete_time
+                                && n->source != NC_SOURCE_REQUEST
+                                && n->source != NC_SOURCE_OPERATOR;
         if (n->source == NC_SOURCE_SHUTDOWN)
             r->must_release = true, r->has_released = false;
     }

@@ -54,6 +54,7 @@ struct rules_memory {
     struct nc_notice notices[_NC_SOURCE_MAX];
     uint64_t noticed_usec[_NC_SOURCE_MAX];
     uint64_t left_usec[_NC_SOURCE_MAX]; /* when this deadline was heard of */
+    bool is_past[_NC_SOURCE_MAX];       /* its time had passed for a minute by then */
     uint64_t ends_usec[_NC_SOURCE_MAX]; /* the deadline where it is a time that is left */
     bool took_over;
     bool was_drained; /* said so in this drain: volumes that come later are not waited for */

@@ -59,6 +59,7 @@ static void defaults(void **state) {
     assert_int_equal(c.drain.policy[NC_SOURCE_SPOT], NC_POLICY_DRAIN);
     assert_int_equal(c.drain.policy[NC_SOURCE_REBALANCE], NC_POLICY_REPORT);
     assert_int_equal(c.drain.policy[NC_SOURCE_MAINTENANCE], NC_POLICY_DRAIN);
+    assert_int_equal(c.drain.by_code[NC_MAINTENANCE_HOST_REBOOT], 0);
     assert_int_equal(c.drain.policy[NC_SOURCE_AUTOSCALING], NC_POLICY_DRAIN);
     assert_int_equal(c.drain.autoscaling_deadline_usec, 0);
     assert_int_equal(c.drain.policy[NC_SOURCE_SHUTDOWN], NC_POLICY_DRAIN);
@@ -141,6 +142,23 @@ static void expect_policies(const char *page) {
     expect_said(page, "interruption.", words.data);
 }
 
+static void expect_codes(const char *page) {
+    static const struct {
+        const char *code, *does, *most, *end;
+    } rows[] = {
+#define CODE(id, code, most, returns, does)                                                        \
+    {code, does, #most, (returns) ? "; the machine comes back." : "."},
+        NC_MAINTENANCE_CODES(CODE)};
+#undef CODE
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        const char *most = nc_streq(rows[i].most, "DRAIN") ? "drain" : "cordon";
+        nc_auto_free char *words =
+            nc_asprintf(" %s: EC2 %s; at most %s%s", rows[i].code, rows[i].does, most, rows[i].end);
+        expect_said(page, "interruption.instance-stop", words);
+    }
+}
+
 /* The manual page lists each setting of a drain with the words and the default of its row. */
 static void manual_page(void **state) {
 #define HELP(type, member, name, by_default, help, ...) help,
@@ -167,6 +185,7 @@ static void manual_page(void **state) {
         help++;
     }
     expect_policies(page.data);
+    expect_codes(page.data);
 }
 
 /* Whoever switches the drain off does not quote the word. */

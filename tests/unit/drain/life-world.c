@@ -56,6 +56,8 @@ static void do_notice(struct life_world *w, char *rest) {
             n.begin_usec = seconds_at(word + 6);
         else if (nc_starts_with(word, "id="))
             (void)snprintf(n.id, sizeof(n.id), "%s", word + 3);
+        else if (nc_starts_with(word, "action="))
+            (void)snprintf(n.action, sizeof(n.action), "%s", word + 7);
         else if (nc_starts_with(word, "word="))
             (void)snprintf(n.reason, sizeof(n.reason), "%s", word + 5);
         else if (nc_streq(word, "last"))

@@ -5,7 +5,8 @@
  * Events, in words:
  *   begin [FLAGS]   start, all sources cleared, the Node seen
  *   start | clear all | clear SOURCE | tick | next
- *   notice SOURCE [+SECONDS] [last] [begin+SECONDS] [cordon|drain] [id=X] [word=X]
+ *   notice SOURCE [+SECONDS] [last] [begin+SECONDS] [cordon|drain] [id=X] [action=X]
+ *                   [word=X]
  *   node [FLAGS]    the whole Node is seen; first the flags are set (or, with a dash, unset)
  *   meta [FLAGS]    only its metadata is seen
  *   set FLAGS       the server's Node changes; nobody is told

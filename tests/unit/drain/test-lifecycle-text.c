@@ -85,6 +85,30 @@ static void test_annotation_of_what_is_only_cordoned(void **state) {
     }
 }
 
+/* A machine that comes back keeps its NodeClaim. */
+static void test_annotation_of_what_returns(void **state) {
+    static const struct {
+        const char *notice;
+        bool returns;
+    } rows[] = {
+        {"notice maintenance +600 action=system-reboot", true},
+        {"notice maintenance +600 action=instance-stop", false},
+        {"notice spot +120 action=hibernate", true},
+        {"notice spot +120 action=terminate", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct life_world w;
+        life_world_init(&w);
+        (void)life_do(&w, 0, "begin");
+        (void)life_do(&w, 10, rows[i].notice);
+        assert_int_equal(strstr(w.last_status, "\"returns\":true") != NULL, rows[i].returns);
+        assert_null(strstr(w.last_status, "policy"));
+        life_world_done(&w);
+    }
+}
+
 /* Names of any length: at most five, and never more than a KiB (life-world.c). */
 static void test_annotation_is_short(void **state) {
     static const char *const events[] = {"begin", "notice request drain", "ok", "ok", NULL};
@@ -318,6 +342,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_annotation_before_the_pods_are_known),
         cmocka_unit_test(test_annotation_of_what_is_only_reported),
         cmocka_unit_test(test_annotation_of_what_is_only_cordoned),
+        cmocka_unit_test(test_annotation_of_what_returns),
         cmocka_unit_test(test_annotation_is_short),
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_drained_beside_a_pod_that_does_not_end),

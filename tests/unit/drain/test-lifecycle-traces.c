@@ -123,6 +123,56 @@ static void test_deadline_in_the_past(void **state) {
     LIFE_STORY(story);
 }
 
+/* EC2 keeps memory: each pod has its complete grace, and what does not leave is left. */
+static void test_hibernation(void **state) {
+    static const struct life_row story[] = {
+        LIFE_EVICTING("spot +120 action=hibernate", "SpotInterruption"),
+        {1030, "pods a:30 b:30", "@evicting"},
+        {1040, "synced", "evict a; evict b @evicting"},
+        {1050, "yes a", "@evicting"},
+        {1060, "no b", "SAY DrainBlocked @evicting"},
+        {130000, "next", NULL},
+        {130000, "tick", "WRITE progress[Evicting]; evict b @evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* Seen more than a minute after its time: said, and nothing more. */
+static void test_time_long_past(void **state) {
+    static const struct life_row rows[][5] = {
+        {{0, "begin", "@idle"},
+         {61001, "notice spot +0",
+          "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+         {61010, "ok", "@reported"},
+         {61020, "restart", NULL},
+         {61030, "notice spot +0", "@reported"}},
+        {{0, "begin", "@idle"},
+         {61001, "notice maintenance begin+0 action=system-reboot",
+          "SAY ScheduledMaintenance; WRITE signal[Detected pending] @signalling"},
+         {61010, "ok", "@reported"}},
+    };
+    static const struct life_row in_time[] = {
+        {0, "begin", "@idle"},
+        {60000, "notice spot +0",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {60010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct life_world w;
+        life_world_init(&w);
+        for (size_t k = 0; k < NC_ARRAY_SIZE(rows[i]) && rows[i][k].event; k++)
+            life_play(&w, &rows[i][k], 1);
+        assert_non_null(strstr(w.last_status, "\"policy\":\"report\""));
+        assert_non_null(strstr(w.last_status, "\"deadline\":null"));
+        life_world_done(&w);
+    }
+    LIFE_STORY(in_time);
+}
+
 /* Maintenance: reported at once, cordoned and drained when it begins. */
 static void test_begin_ahead(void **state) {
     static const struct life_row story[] = {
@@ -343,6 +393,8 @@ TEST_GROUP() {
         cmocka_unit_test(test_deadline_moves_earlier),
         cmocka_unit_test(test_deadline_moves_later),
         cmocka_unit_test(test_deadline_in_the_past),
+        cmocka_unit_test(test_hibernation),
+        cmocka_unit_test(test_time_long_past),
         cmocka_unit_test(test_begin_ahead),
         cmocka_unit_test(test_source_cleared_while_another_drains),
         cmocka_unit_test(test_drain_ends_while_a_report_stays),

@@ -14,9 +14,13 @@
 
 static int read_notice(enum nc_source source, const char *data, size_t n, uint64_t now_usec,
                        struct nc_notice *ret, struct nc_err *err) {
+    static const struct nc_drain_settings rules = {
+        .policy = {[NC_SOURCE_MAINTENANCE] = NC_POLICY_DRAIN},
+        .by_code = {[NC_MAINTENANCE_REBOOT] = NC_POLICY_IGNORE}};
     const struct nc_buf body = {.data = (char *)data, .len = n};
+    const struct nc_notice_answer a = {source, &body, now_usec, &rules};
 
-    return nc_notice_read(source, &body, now_usec, ret, err);
+    return nc_notice_read(&a, ret, err);
 }
 
 static const char *text_of(uint64_t usec) {
@@ -97,7 +101,8 @@ static void test_refused(void **state) {
         {NC_SOURCE_MAINTENANCE, "{}", "a list is needed"},
         {NC_SOURCE_MAINTENANCE, "[1]", "event 1: an object is needed"},
         {NC_SOURCE_MAINTENANCE, "[{}]", "event 1: EventId: found nothing"},
-        {NC_SOURCE_MAINTENANCE, "[" EVENT("") ",{\"State\":1}]", "event 2: State: found '1'"},
+        {NC_SOURCE_MAINTENANCE, "[{\"State\":\"completed\"},{\"State\":1}]",
+         "event 2: State: found '1'"},
         {NC_SOURCE_MAINTENANCE, "[{\"Description\":[]}]",
          "event 1: Description: found another type"},
         {NC_SOURCE_MAINTENANCE, "[{\"EventId\":\"\"}]", "event 1: EventId: found ''"},
@@ -191,6 +196,71 @@ static void test_rebalance(void **state) {
     assert_int_equal(n.deadline_usec, 0);
 }
 
+#define AT(when, code, id)                                                                         \
+    "{\"NotBefore\":\"" when " GMT\",\"Code\":\"" code "\",\"EventId\":\"" id "\"}"
+
+/* One that cannot be read is named, and hides none of the others. */
+static void test_unreadable_event(void **state) {
+    static const struct {
+        const char *body;
+        int r;
+        const char *id, *expected;
+    } rows[] = {
+        {"[{\"Code\":\"system-reboot\"}," EVENT("") "]", 1, "instance-event-1",
+         "event 1: EventId: found nothing"},
+        {"[" EVENT("") ",7]", 1, "instance-event-1", "event 2: an object is needed"},
+        {"[" EVENT(",\"State\":\"completed\"") ",7]", -EBADMSG, "", "event 2: an object is needed"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct nc_notice n = {0};
+        struct nc_err err = NC_ERR_INIT;
+        assert_int_equal(read_maintenance(rows[i].body, strlen(rows[i].body), &n, &err), rows[i].r);
+        assert_string_equal(n.id, rows[i].id);
+        assert_non_null(strstr(err.msg, rows[i].expected));
+        assert_int_equal(read_maintenance(rows[i].body, strlen(rows[i].body), &n, NULL), rows[i].r);
+    }
+}
+
+static void test_what_ends_nothing(void **state) {
+    static const struct {
+        enum nc_source source;
+        const char *action;
+        bool returns, is_gentle;
+        enum nc_policy policy, own; /* where maintenance drains; where some have their own */
+    } rows[] = {
+        {NC_SOURCE_SPOT, "terminate", false, false, 0, 0},
+        {NC_SOURCE_SPOT, "stop", false, false, 0, 0},
+        {NC_SOURCE_SPOT, "hibernate", true, true, 0, 0},
+        {NC_SOURCE_AUTOSCALING, "Terminated", false, false, 0, 0},
+        {NC_SOURCE_MAINTENANCE, "instance-stop", false, false, NC_POLICY_DRAIN, NC_POLICY_REPORT},
+        {NC_SOURCE_MAINTENANCE, "instance-retirement", false, false, NC_POLICY_DRAIN,
+         NC_POLICY_CORDON},
+        {NC_SOURCE_MAINTENANCE, "instance-reboot", true, false, NC_POLICY_DRAIN, NC_POLICY_CORDON},
+        {NC_SOURCE_MAINTENANCE, "system-reboot", true, false, NC_POLICY_DRAIN, NC_POLICY_CORDON},
+        {NC_SOURCE_MAINTENANCE, "system-maintenance", true, false, NC_POLICY_CORDON,
+         NC_POLICY_DRAIN},
+        {NC_SOURCE_MAINTENANCE, "later-code", true, false, NC_POLICY_DRAIN, NC_POLICY_CORDON},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct nc_notice n = {.source = rows[i].source};
+        struct nc_drain_settings rules = {.policy = {[NC_SOURCE_MAINTENANCE] = NC_POLICY_DRAIN}};
+        (void)snprintf(n.action, sizeof(n.action), "%s", rows[i].action);
+        assert_int_equal(nc_notice_returns(&n), rows[i].returns);
+        assert_int_equal(nc_notice_is_gentle(&n), rows[i].is_gentle);
+        if (!rows[i].policy)
+            continue;
+        assert_int_equal(nc_maintenance_policy(&rules, n.action), rows[i].policy);
+        rules.policy[NC_SOURCE_MAINTENANCE] = NC_POLICY_CORDON;
+        rules.by_code[NC_MAINTENANCE_STOP] = NC_POLICY_REPORT;
+        rules.by_code[NC_MAINTENANCE_HOST] = NC_POLICY_DRAIN;
+        assert_int_equal(nc_maintenance_policy(&rules, n.action), rows[i].own);
+    }
+}
+
 static void test_maintenance(void **state) {
     static const struct {
         const char *body;
@@ -216,8 +286,24 @@ static void test_maintenance(void **state) {
          "\"State\":\"completed\"}]",
          1, "first", "2019-02-01T00:00:00Z", "2019-01-31T23:45:00Z"},
         /* it has begun: nobody knows when it ends */
-        {"[{\"NotBefore\":\"21 Jan 2019 08:40:00 GMT\",\"Code\":\"b\",\"EventId\":\"now\"}]", 1,
-         "now", "-", "-"},
+        {"[" AT("21 Jan 2019 08:40:00", "b", "now") "]", 1, "now", "-", "2019-01-21T08:40:00Z"},
+        /* it hides none that is ahead, and is hidden by none that is far ahead */
+        {"[" AT("21 Jan 2019 06:40:00", "system-reboot",
+                "begun") "," AT("21 Jan 2019 08:41:40", "instance-stop", "stop") "]",
+         1, "stop", "2019-01-21T08:41:40Z", "2019-01-21T08:26:40Z"},
+        {"[" AT("21 Jan 2019 06:40:00", "system-reboot",
+                "begun") "," AT("31 Jan 2019 08:41:40", "instance-stop", "stop") "]",
+         1, "begun", "-", "2019-01-21T06:40:00Z"},
+        /* what is drained for before what is cordoned or ignored for, once both are due */
+        {"[" AT("21 Jan 2019 08:41:00", "system-maintenance",
+                "cordon") "," AT("21 Jan 2019 08:50:00", "system-reboot", "drain") "]",
+         1, "drain", "2019-01-21T08:50:00Z", "2019-01-21T08:35:00Z"},
+        {"[" AT("21 Jan 2019 08:41:00", "instance-reboot",
+                "ignored") "," AT("21 Jan 2019 12:00:00", "later-code", "drain") "]",
+         1, "drain", "2019-01-21T12:00:00Z", "2019-01-21T11:45:00Z"},
+        {"[" AT("21 Jan 2019 08:50:00", "system-maintenance",
+                "cordon") "," AT("21 Jan 2019 12:00:00", "instance-stop", "drain") "]",
+         1, "cordon", "2019-01-21T08:50:00Z", "2019-01-21T08:35:00Z"},
     };
 
     (void)state;
@@ -262,10 +348,18 @@ static void test_target_state(void **state) {
     static const struct {
         const char *body;
         int r;
+        const char *id;
     } rows[] = {
-        {"InService", 0},      {"Detached", 0},       {"Standby", 0},    {"Warmed:Hibernated", 0},
-        {"Warmed:Running", 0}, {"Warmed:Stopped", 0}, {"Terminated", 1}, {"Warmed:Terminated", 1},
-        {"Terminated\n", 1},   {"InService\r\n", 0},
+        {"InService", 0, ""},
+        {"Detached", 0, ""},
+        {"Standby", 0, ""},
+        {"InService\r\n", 0, ""},
+        {"Terminated", 1, "autoscaling-terminated"},
+        {"Terminated\n", 1, "autoscaling-terminated"},
+        {"Warmed:Terminated", 1, "autoscaling-terminated"},
+        {"Warmed:Hibernated", 1, "autoscaling-warmed"},
+        {"Warmed:Running", 1, "autoscaling-warmed"},
+        {"Warmed:Stopped", 1, "autoscaling-warmed"},
     };
 
     (void)state;
@@ -274,7 +368,7 @@ static void test_target_state(void **state) {
         const size_t size = strlen(rows[i].body);
         assert_int_equal(read_notice(NC_SOURCE_AUTOSCALING, rows[i].body, size, NOW_USEC, &n, NULL),
                          rows[i].r);
-        assert_string_equal(n.id, rows[i].r ? "autoscaling-terminated" : "");
+        assert_string_equal(n.id, rows[i].id);
         assert_int_equal(n.deadline_usec, 0);
         if (rows[i].r)
             assert_int_equal(n.source, NC_SOURCE_AUTOSCALING);
@@ -345,11 +439,18 @@ static void test_names(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spot),        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_too_large),   cmocka_unit_test(test_rebalance),
-        cmocka_unit_test(test_maintenance), cmocka_unit_test(test_maintenance_near_the_epoch),
-        cmocka_unit_test(test_many_events), cmocka_unit_test(test_target_state),
-        cmocka_unit_test(test_request),     cmocka_unit_test(test_request_at_the_epoch),
+        cmocka_unit_test(test_spot),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_too_large),
+        cmocka_unit_test(test_rebalance),
+        cmocka_unit_test(test_unreadable_event),
+        cmocka_unit_test(test_what_ends_nothing),
+        cmocka_unit_test(test_maintenance),
+        cmocka_unit_test(test_maintenance_near_the_epoch),
+        cmocka_unit_test(test_many_events),
+        cmocka_unit_test(test_target_state),
+        cmocka_unit_test(test_request),
+        cmocka_unit_test(test_request_at_the_epoch),
         cmocka_unit_test(test_names),
     };
 
