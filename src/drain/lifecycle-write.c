@@ -53,7 +53,7 @@ static bool is_seen_since(const struct nc_lifecycle *l, uint64_t usec) {
     return l->node.is_complete && l->complete_usec >= usec;
 }
 
-static bool wants_signal(const struct nc_lifecycle *l, uint64_t *next_usec) {
+static bool wants_signal(const struct nc_lifecycle *l) {
     return !is_ignored(l) && !nc_lifecycle_is_signalled(l);
 }
 
@@ -85,33 +85,46 @@ static bool needs_release(const struct nc_lifecycle *l) {
     return may_undo(l) && (has_cordon_to_undo(l) || has_status_to_undo(l));
 }
 
-static bool wants_release(const struct nc_lifecycle *l, uint64_t *next_usec) {
+static bool wants_release(const struct nc_lifecycle *l) {
     return needs_release(l) && is_seen_since(l, l->quiet_usec);
 }
 
-static bool wants_conditions_cleared(const struct nc_lifecycle *l, uint64_t *next_usec) {
+static bool wants_conditions_cleared(const struct nc_lifecycle *l) {
     return may_undo(l) && has_conditions_to_undo(l)
            && (!needs_release(l) || l->tries[NC_WRITE_RELEASE].is_refused);
 }
 
-static bool wants_drained(const struct nc_lifecycle *l, uint64_t *next_usec) {
+static bool wants_drained(const struct nc_lifecycle *l) {
     return l->phase == NC_LIFECYCLE_DRAINED && !l->is_unverified && !l->is_drained_done
            && l->is_synced && !l->node.is_drained_true;
 }
 
-static bool wants_undrained(const struct nc_lifecycle *l, uint64_t *next_usec) {
+static bool wants_undrained(const struct nc_lifecycle *l) {
     return !is_ignored(l) && l->phase != NC_LIFECYCLE_DRAINED && l->node.is_complete
            && l->node.is_drained_true;
 }
 
-static const struct {
-    enum nc_node_write_kind kind;
-    bool (*wants)(const struct nc_lifecycle *l, uint64_t *next_usec);
-} kinds[] = {
-    {NC_WRITE_SIGNAL, wants_signal},       {NC_WRITE_CORDON, wants_cordon},
-    {NC_WRITE_UNDRAINED, wants_undrained}, {NC_WRITE_DRAINED, wants_drained},
-    {NC_WRITE_RELEASE, wants_release},     {NC_WRITE_CLEAR_CONDITIONS, wants_conditions_cleared},
-};
+static bool wants(const struct nc_lifecycle *l, enum nc_node_write_kind kind, uint64_t *next_usec) {
+    switch (kind) {
+    case NC_WRITE_SIGNAL:
+        return wants_signal(l);
+    case NC_WRITE_CORDON:
+        return wants_cordon(l, next_usec);
+    case NC_WRITE_UNDRAINED:
+        return wants_undrained(l);
+    case NC_WRITE_DRAINED:
+        return wants_drained(l);
+    case NC_WRITE_RELEASE:
+        return wants_release(l);
+    case NC_WRITE_CLEAR_CONDITIONS:
+        return wants_conditions_cleared(l);
+    case NC_WRITE_NONE:
+    case NC_WRITE_PROGRESS: /* where nothing else has to go out */
+    case _NC_WRITE_MAX:
+        break;
+    }
+    return false;
+}
 
 static void note_wanted(struct nc_lifecycle *l, enum nc_node_write_kind kind, bool is_wanted) {
     struct nc_lifecycle_try *t = &l->tries[kind];
@@ -143,7 +156,7 @@ void nc_lifecycle_adopt(struct nc_lifecycle *l, uint64_t *next_usec) {
         l->is_cordon_done = true;
         l->cordoned_usec = l->now_usec;
     }
-    note_awaited(l, NC_WRITE_SIGNAL, l->node.exists && wants_signal(l, next_usec));
+    note_awaited(l, NC_WRITE_SIGNAL, l->node.exists && wants_signal(l));
     note_awaited(l, NC_WRITE_CORDON, l->node.exists && needs_cordon(l, next_usec));
 }
 
@@ -291,10 +304,9 @@ void nc_lifecycle_write(struct nc_lifecycle *l, uint64_t *next_usec,
 
     if (l->in_flight || !l->node.exists || l->is_resuming)
         return;
-    for (size_t i = 0; i < NC_ARRAY_SIZE(kinds); i++) {
-        const enum nc_node_write_kind kind = kinds[i].kind;
-        const bool is_wanted = kinds[i].wants(l, next_usec);
-        if (kind != NC_WRITE_SIGNAL && kind != NC_WRITE_CORDON)
+    for (enum nc_node_write_kind kind = NC_WRITE_SIGNAL; kind < _NC_WRITE_MAX; kind++) {
+        const bool is_wanted = wants(l, kind, next_usec);
+        if (kind != NC_WRITE_SIGNAL && kind != NC_WRITE_CORDON && kind != NC_WRITE_PROGRESS)
             note_wanted(l, kind, is_wanted);
         if (is_wanted && nc_has_come(l->now_usec, l->tries[kind].next_usec, next_usec)
             && (!next || l->tries[kind].last_usec < l->tries[next].last_usec))
