@@ -16,17 +16,17 @@
 #define MAX_REQUEST 4096
 #define MAX_DISCARDED 65536u
 #define REST_USEC 250000u
+#define ANSWERED 1 /* silent since long ago: nothing is lost by closing it */
 
 enum stage { READING = 0, WRITING, CLOSING };
 
 struct peer {
     struct nc_listener *listener;
-    struct peer *next;
+    size_t slot;
     sd_event_source *io, *timer;
     int fd;
     enum stage stage;
-    union nc_address from;
-    uint64_t since_usec; /* monotonic */
+    bool is_local;
     char in[MAX_REQUEST];
     size_t n_in;
     struct nc_buf out;
@@ -39,17 +39,13 @@ struct nc_listener {
     int fd;
     nc_listener_fn answer;
     void *userdata;
-    struct peer *peers; /* newest first */
-    unsigned n_peers;
+    struct nc_slots slots;
+    struct peer *peers[NC_LISTENER_MAX]; /* each in its slot */
 };
 
 static void drop(struct peer *p) {
-    struct peer **at = &p->listener->peers;
-
-    while (*at != p)
-        at = &(*at)->next;
-    *at = p->next;
-    p->listener->n_peers--;
+    nc_slots_clear(&p->listener->slots, p->slot);
+    p->listener->peers[p->slot] = NULL;
     sd_event_source_disable_unref(p->io);
     sd_event_source_disable_unref(p->timer);
     (void)close(p->fd);
@@ -119,7 +115,7 @@ static int read_some(struct peer *p) {
     if (r < 0)
         a.status = -r;
     else
-        p->listener->answer(p->listener->userdata, path, nc_address_is_loopback(&p->from), &a);
+        p->listener->answer(p->listener->userdata, path, p->is_local, &a);
     return reply(p, &a, is_head);
 }
 
@@ -129,6 +125,8 @@ static int write_some(struct peer *p) {
     if (n < 0)
         return errno == EAGAIN || errno == EINTR ? 0 : -errno;
     p->sent += (size_t)n;
+    p->listener->slots.at[p->slot].silent_since_usec =
+        p->sent < p->out.len ? nc_mono_usec() : ANSWERED;
     if (p->sent < p->out.len)
         return 0;
     nc_buf_done(&p->out);
@@ -173,70 +171,17 @@ static int on_late(sd_event_source *source, uint64_t usec, void *userdata) {
     return 0;
 }
 
-/* From the same host: a port reports nothing, and of IPv6 nobody has less than a /64. */
-static bool is_same_host(const union nc_address *a, const union nc_address *b) {
-    if (a->any.sa_family != b->any.sa_family)
-        return false;
-    if (a->any.sa_family == AF_INET6 && !IN6_IS_ADDR_V4MAPPED(&a->v6.sin6_addr))
-        return memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, 8) == 0;
-    if (a->any.sa_family == AF_INET6)
-        return memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, 16) == 0;
-    return a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr;
-}
-
-static unsigned held_by(const struct nc_listener *l, const union nc_address *from) {
-    unsigned n = 0;
-
-    for (const struct peer *p = l->peers; p; p = p->next)
-        n += is_same_host(&p->from, from);
-    return n;
-}
-
-/* It has had its time to ask, or has its answer. */
-static bool may_close(const struct peer *p) {
-    return p->stage == CLOSING
-           || (p->stage == READING && nc_mono_usec() - p->since_usec >= NC_LISTENER_GRACE_USEC);
-}
-
-/* Of this host; NULL: of the one that holds most. The oldest is the last one. */
-static struct peer *pick_victim(const struct nc_listener *l, const union nc_address *from) {
-    struct peer *found = NULL;
-    unsigned most = 0;
-
-    for (struct peer *p = l->peers; p; p = p->next) {
-        const unsigned n = from ? is_same_host(&p->from, from) : held_by(l, &p->from);
-        if (n > 0 && n >= most && may_close(p)) {
-            found = p;
-            most = n;
-        }
-    }
-    return found;
-}
-
-static bool make_room(struct nc_listener *l, const union nc_address *from) {
-    const bool is_limit_reached = held_by(l, from) >= NC_LISTENER_PER_ADDRESS;
-    struct peer *p = NULL;
-
-    if (!is_limit_reached && l->n_peers < NC_LISTENER_MAX)
-        return true;
-    p = pick_victim(l, is_limit_reached ? from : NULL);
-    if (p)
-        drop(p);
-    return p != NULL;
-}
-
 static void welcome(struct nc_listener *l, int fd, const union nc_address *from) {
-    struct peer *p = NULL;
+    const struct nc_host host = nc_host_of(from);
+    const size_t slot = nc_slots_choose(&l->slots, &host);
+    struct peer *p = nc_calloc(1, sizeof(*p));
 
-    if (!make_room(l, from)) {
-        (void)close(fd);
-        return;
-    }
-    p = nc_calloc(1, sizeof(*p));
+    if (l->peers[slot])
+        drop(l->peers[slot]);
+    nc_slots_fill(&l->slots, slot, &host, nc_mono_usec());
     *p = (struct peer){
-        .listener = l, .fd = fd, .from = *from, .since_usec = nc_mono_usec(), .next = l->peers};
-    l->peers = p;
-    l->n_peers++;
+        .listener = l, .slot = slot, .fd = fd, .is_local = nc_address_is_loopback(from)};
+    l->peers[slot] = p;
     if (sd_event_add_io(l->event, &p->io, fd, EPOLLIN, on_peer, p) < 0
         || sd_event_add_time_relative(l->event, &p->timer, CLOCK_MONOTONIC, NC_LISTENER_USEC, 0,
                                       on_late, p)
@@ -272,12 +217,14 @@ static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *u
 }
 
 static int open_socket(const union nc_address *a, socklen_t n) {
-    const int on = 1;
+    const int on = 1, received_bytes = 2 * MAX_REQUEST;
     const int fd = socket(a->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
     if (fd < 0)
         return -errno;
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    /* what a peer sends and nobody reads is memory of ours: each connection inherits this */
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &received_bytes, sizeof(received_bytes));
     if (bind(fd, &a->any, n) < 0 || listen(fd, NC_LISTENER_MAX) < 0) {
         const int r = -errno;
         (void)close(fd);
@@ -302,6 +249,8 @@ int nc_listener_new(sd_event *event, const struct nc_listener_options *o, struct
     l = nc_calloc(1, sizeof(*l));
     *l = (struct nc_listener){
         .event = event, .fd = fd, .answer = o->answer, .userdata = o->userdata};
+    if (o->node_address)
+        (void)nc_host_parse(o->node_address, &l->slots.node); /* without it they stay free */
     r = sd_event_add_io(event, &l->io, fd, EPOLLIN, on_connect, l);
     if (r >= 0)
         r = sd_event_add_time_relative(event, &l->rest, CLOCK_MONOTONIC, 0, 0, on_rested, l);
@@ -318,8 +267,9 @@ int nc_listener_new(sd_event *event, const struct nc_listener_options *o, struct
 struct nc_listener *nc_listener_free(struct nc_listener *l) {
     if (!l)
         return NULL;
-    while (l->peers)
-        drop(l->peers);
+    for (size_t i = 0; i < NC_LISTENER_MAX; i++)
+        if (l->peers[i])
+            drop(l->peers[i]);
     sd_event_source_disable_unref(l->io);
     sd_event_source_disable_unref(l->rest);
     (void)close(l->fd);

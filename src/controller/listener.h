@@ -3,12 +3,11 @@
  * a path, one question a connection.
  *
  * Strict and bounded: at most NC_LISTENER_MAX connections of NC_LISTENER_USEC each; a request is at
- * most 4 KiB and has no body. An address has NC_LISTENER_PER_ADDRESS of the places. Where its rate
- * limit is used up the connection of that address that is held longest goes, and where all places
- * are taken that of the address which holds most: but only one that has not asked yet (or was
- * answered already) and has had NC_LISTENER_GRACE_USEC for that. Else it is the new one that is not
- * taken. So nobody who just holds connections keeps the others out, and a probe, which asks at
- * once, is never dropped for somebody newer. Knows nothing of what is asked.
+ * most 4 KiB and has no body. A new connection is always accepted: where there is no room, the one
+ * that has been silent for longest gives way, whatever its age. A host that has a slot already
+ * makes room by its own; where all are taken, those that have more than one make it for a host that
+ * has none; and NC_LISTENER_OF_NODE slots are for the own node alone, from where kubelet asks. So a
+ * probe, which asks at once, is answered however many others come. Knows nothing of what is asked.
  */
 #ifndef NC_LISTENER_H
 #define NC_LISTENER_H
@@ -22,10 +21,10 @@
 #include "nc/err.h"
 #include "nc/mem.h"
 
-#define NC_LISTENER_MAX 32
+#define NC_LISTENER_MAX 256
+#define NC_LISTENER_OF_NODE 16
 #define NC_LISTENER_PER_ADDRESS 4u
 #define NC_LISTENER_USEC 5000000u
-#define NC_LISTENER_GRACE_USEC 250000u
 #define NC_LISTENER_PATH_MAX 256
 
 union nc_address {
@@ -37,6 +36,29 @@ union nc_address {
 int nc_address_parse(const char *text, union nc_address *ret, socklen_t *ret_n, struct nc_err *err);
 /* 127.0.0.0/8, ::1, and the former written as IPv6. */
 bool nc_address_is_loopback(const union nc_address *a);
+
+/* listener-slots.c: who is connected. A host is an IPv6 address; IPv4 is mapped into it. */
+struct nc_host {
+    uint8_t bytes[16];
+};
+struct nc_host nc_host_of(const union nc_address *a);
+int nc_host_parse(const char *text, struct nc_host *ret); /* -EINVAL */
+
+struct nc_slot {
+    struct nc_host from;
+    /* Since it came, or last received of its answer; 1 once it has all of it. Half a request is
+     * silence. */
+    uint64_t silent_since_usec;
+    unsigned n_of_host; /* 0: free */
+};
+struct nc_slots {
+    struct nc_host node; /* all 0: not known */
+    struct nc_slot at[NC_LISTENER_MAX];
+};
+/* Which slot a new connection has: one that is free, or whose connection must leave first. */
+size_t nc_slots_choose(const struct nc_slots *s, const struct nc_host *from);
+void nc_slots_fill(struct nc_slots *s, size_t i, const struct nc_host *from, uint64_t now_usec);
+void nc_slots_clear(struct nc_slots *s, size_t i);
 
 /* Reads a request as far as it is there. 0: not complete yet; 1: *ret_path (without its query) and
  * *ret_head (HEAD: no body is wanted) are filled; negative: the status that refuses it, as -400. */
@@ -56,6 +78,7 @@ struct nc_listener;
 /* NC_ERR_HOST where the address cannot be had. */
 struct nc_listener_options {
     const char *address;
+    const char *node_address; /* of the own node; NULL: not known */
     nc_listener_fn answer;
     void *userdata;
 };

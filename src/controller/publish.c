@@ -167,6 +167,7 @@ int nc_controller_listen(struct nc_controller *c, struct nc_err *err) {
         return 0;
     return nc_listener_new(c->event,
                            &(struct nc_listener_options){.address = c->settings->metrics_address,
+                                                         .node_address = c->settings->node_address,
                                                          .answer = answer,
                                                          .userdata = c},
                            &c->listener, err);

@@ -232,6 +232,9 @@ static const struct nc_flag flags[] = {
     {"metrics-address", "ADDRESS:PORT|off", ACCEPTS_ADDRESS,
      "/metrics, /healthz, /readyz, and /status for this machine; " NC_METRICS_ADDRESS,
      TEXT(metrics_address, parse_metrics_address)},
+    {"node-address", "ADDRESS", ACCEPTS_RUN,
+     "of the node that this runs on, whose probes always have room; default $NODE_ADDRESS",
+     TEXT(node_address, nc_flag_any_text)},
     {"output", "text|json", ACCEPTS_OUTPUT, "also -o", INTO(bool, json, nc_flag_json),
      .letter = 'o'},
     {"metrics", NULL, ACCEPTS_METRICS, "Prometheus text", SWITCH(metrics)},
@@ -271,6 +274,8 @@ static const char *judge(const struct nc_settings *s) {
     if (s->rules.out_of_service && !s->region)
         return "--out-of-service-taint needs --region or AWS_REGION: a node chooses the region in "
                "its provider ID";
+    if (s->node_address && nc_host_parse(s->node_address, &(struct nc_host){{0}}) < 0)
+        return "--node-address (NODE_ADDRESS) is a numeric address";
     if (nc_streq(s->command, "status") && !s->metrics_address)
         return "status reads from the metrics address of the controller: it cannot be off";
     return NULL;
@@ -280,6 +285,7 @@ static void set_defaults(struct nc_settings *s) {
     const char *imds = getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT");
     const char *region = getenv("AWS_REGION");
     const char *pod = getenv("KUBERNETES_SERVICE_HOST");
+    const char *node = getenv("NODE_ADDRESS");
 
     *s = (struct nc_settings){
         .rules = nc_control_defaults,
@@ -291,6 +297,7 @@ static void set_defaults(struct nc_settings *s) {
         .imds = imds && *imds ? imds : NULL,
         .lifecycle_hook = NC_LIFECYCLE_HOOK,
         .metrics_address = NC_METRICS_ADDRESS,
+        .node_address = node && *node ? node : NULL,
     };
     if (pod && *pod)
         (void)nc_log_set_format("json");

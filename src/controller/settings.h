@@ -34,6 +34,7 @@ struct nc_settings {
     const char *region, *ec2_endpoint, *autoscaling_endpoint, *sts_endpoint, *imds;
     const char *lifecycle_hook;  /* whose actions are completed */
     const char *metrics_address; /* NULL: off */
+    const char *node_address;    /* that this runs on; NULL: not known */
     bool json, metrics;
 };
 

@@ -36,9 +36,12 @@ static int read_so_far(const char *data, size_t n) {
 static void address(const char *data, size_t n) {
     nc_auto_free char *text = nc_strndup(data, n);
     struct nc_err err = NC_ERR_INIT;
+    struct nc_host host;
     union nc_address a;
     socklen_t size = 0;
 
+    if (nc_host_parse(text, &host) == 0)
+        must(strlen(text) >= 2 && strspn(text, "0123456789abcdefABCDEF:.") == strlen(text));
     if (nc_address_parse(text, &a, &size, &err) < 0)
         must(err.class == NC_ERR_CONFIG && err.msg[0] && size == 0);
     else

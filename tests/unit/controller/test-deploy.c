@@ -393,6 +393,11 @@ static void test_options_are_parsed(void **state) {
     assert_string_equal(s.lease_name, NC_CONTROLLER); /* the Role names it */
     assert_null(s.lease_namespace);
     assert_int_equal(s.mode, NC_CONTROL_KARPENTER); /* nothing is left to be found out */
+    args = nc_value_get(containers->items[0], "env");
+    assert_string_equal(nc_value_get_string(args->items[0], "name"), "NODE_ADDRESS");
+    assert_string_equal(
+        nc_value_string(nc_value_path(args->items[0], "valueFrom.fieldRef.fieldPath")),
+        "status.hostIP");
 }
 
 /* The policy selects the pods of the Deployment, and opens what it scrapes and nothing else. */

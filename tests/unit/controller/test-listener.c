@@ -284,73 +284,148 @@ static void test_large(void **state) {
     assert_true(nc_starts_with(text.data, "HTTP/1.1 431 "));
 }
 
-/* Twice as many as there are places say nothing; who asks is answered, and the oldest are gone. */
-static void wait_for(struct world *w, uint64_t usec) {
-    const uint64_t until = nc_mono_usec() + usec;
-
-    while (nc_mono_usec() < until)
-        assert_true(sd_event_run(w->event, 1000) >= 0);
-}
-
-/* One that asks a little after it has come is answered, whoever comes meanwhile; and others have
- * their places. */
-static void test_a_probe_in_a_crowd(void **state) {
-    struct world *w = *state;
-    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT, other = NC_BUF_INIT;
-    int fds[3 * NC_LISTENER_MAX];
-    const int probe = connect_from(w, "127.0.0.2", 0);
-
-    wait_for(w, 1000);
-    for (size_t i = 0; i < NC_ARRAY_SIZE(fds); i++) {
-        nc_auto_free char *address = nc_asprintf("127.0.1.%zu", 1 + i / 3);
+/* A round of a crowd: each connection that it has is renewed. */
+static void renew(struct world *w, int *fds, size_t n, unsigned per_host) {
+    for (size_t i = 0; i < n; i++) {
+        const size_t host = i / per_host;
+        nc_auto_free char *address = nc_asprintf("127.0.%zu.%zu", 1 + host / 128, 1 + host % 128);
+        if (fds[i] >= 0)
+            (void)close(fds[i]);
         fds[i] = connect_from(w, address, 0);
         assert_true(sd_event_run(w->event, 100000) >= 0);
     }
-    say(probe, "GET /metrics HTTP/1.1\r\n" HOST "\r\n");
-    assert_true(hear(w, probe, &text));
-    assert_true(nc_starts_with(text.data, "HTTP/1.1 200 OK\r\n"));
-    (void)close(probe);
-    wait_for(w, NC_LISTENER_GRACE_USEC);
-    expect(w, "GET /metrics HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 200 OK\r\n", "xxx");
-    for (size_t i = 0; i < NC_ARRAY_SIZE(fds); i++)
-        (void)close(fds[i]);
 }
 
-/* More connections of one address than its share take no place of anybody else's. */
+static void let_go(int *fds, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (fds[i] >= 0)
+            (void)close(fds[i]);
+}
+
+/* The probe comes last, while the crowd renews: of eight hosts, and of so many that each slot is
+ * one's own. */
+static void test_a_probe_in_a_crowd(void **state) {
+    struct world *w = *state;
+    int fds[NC_LISTENER_MAX];
+
+    for (unsigned per_host = 1; per_host > 0; per_host = per_host == 1 ? NC_LISTENER_MAX / 8 : 0) {
+        memset(fds, -1, sizeof(fds));
+        for (int round = 0; round < 5; round++) {
+            renew(w, fds, NC_LISTENER_MAX, per_host);
+            expect(w, "GET /metrics HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 200 OK\r\n", "xxx");
+        }
+        let_go(fds, NC_LISTENER_MAX);
+    }
+}
+
+/* More connections of one host than its share take no slot of anybody else's; the latest count. */
 static void test_rate_limit(void **state) {
     struct world *w = *state;
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-    int fds[NC_LISTENER_PER_ADDRESS + 1];
+    const int probe = connect_from(w, "127.0.0.2", 0);
+    int fds[NC_LISTENER_MAX];
 
-    for (size_t i = 0; i < NC_ARRAY_SIZE(fds); i++) {
-        fds[i] = connect_from(w, "127.0.0.3", 0);
-        assert_true(sd_event_run(w->event, 100000) >= 0);
-    }
-    (void)hear(w, fds[NC_LISTENER_PER_ADDRESS],
-               &text); /* the newest: the others have had no time yet */
-    assert_int_equal(text.len, 0);
-    say(fds[0], "GET /metrics HTTP/1.1\r\n" HOST "\r\n");
-    assert_true(hear(w, fds[0], &text));
+    memset(fds, -1, sizeof(fds));
+    renew(w, fds, NC_LISTENER_MAX, NC_LISTENER_MAX);
+    say(probe, "GET /metrics HTTP/1.1\r\n" HOST "\r\n");
+    assert_true(hear(w, probe, &text));
+    assert_true(nc_starts_with(text.data, "HTTP/1.1 200 OK\r\n"));
+    nc_buf_clear(&text);
+    say(fds[NC_LISTENER_MAX - 1], "GET /metrics HTTP/1.1\r\n" HOST "\r\n");
+    assert_true(hear(w, fds[NC_LISTENER_MAX - 1], &text));
     assert_true(text.len > 0);
-    for (size_t i = 0; i < NC_ARRAY_SIZE(fds); i++)
-        (void)close(fds[i]);
+    (void)close(probe);
+    let_go(fds, NC_LISTENER_MAX);
 }
 
-static void test_crowd(void **state) {
-    struct world *w = *state;
-    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-    int fds[2 * NC_LISTENER_MAX];
+/* --- who gives way, without a socket */
 
-    for (size_t i = 0; i < NC_ARRAY_SIZE(fds); i++) {
-        fds[i] = connect_to(w);
-        assert_true(sd_event_run(w->event, 100000) >= 0);
+static struct nc_host host_of(const char *text) {
+    struct nc_host h;
+
+    assert_int_equal(nc_host_parse(text, &h), 0);
+    return h;
+}
+
+static size_t come(struct nc_slots *s, const struct nc_host *from, uint64_t now_usec) {
+    const size_t i = nc_slots_choose(s, from);
+
+    assert_true(i < NC_LISTENER_MAX);
+    if (s->at[i].n_of_host > 0)
+        nc_slots_clear(s, i);
+    nc_slots_fill(s, i, from, now_usec);
+    return i;
+}
+
+static void test_hosts(void **state) {
+    static const struct {
+        const char *a, *b;
+        bool is_same;
+    } rows[] = {{"10.0.0.1", "10.0.0.1", true},
+                {"10.0.0.1", "10.0.0.2", false},
+                {"10.0.0.1", "::ffff:10.0.0.1", true},
+                {"2001:db8::1", "2001:db8::2", false},
+                {"2001:db8::1", "2001:db8:0:0:0:0:0:1", true}};
+    struct nc_host h;
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        const struct nc_host a = host_of(rows[i].a), b = host_of(rows[i].b);
+        assert_int_equal(memcmp(&a, &b, sizeof(a)) == 0, rows[i].is_same);
     }
-    wait_for(w, NC_LISTENER_GRACE_USEC);
-    expect(w, "GET /metrics HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 200 OK\r\n", "xxx");
-    (void)hear(w, fds[0], &text);
-    assert_int_equal(text.len, 0);
-    for (size_t i = 0; i < NC_ARRAY_SIZE(fds); i++)
-        (void)close(fds[i]);
+    assert_true(nc_host_parse("node", &h) < 0);
+}
+
+/* One pod of the node's own /64 renews; kubelet's connection stays, however old. */
+static void test_the_own_node(void **state) {
+    struct nc_slots s = {.node = host_of("2001:db8::1")};
+    const struct nc_host pod = host_of("2001:db8::2");
+    uint64_t now = 1;
+    const size_t of_node = come(&s, &s.node, now);
+
+    (void)state;
+    for (unsigned i = 0; i < 4 * NC_LISTENER_MAX; i++) {
+        struct nc_host other = pod;
+        other.bytes[8] = (uint8_t)i;
+        other.bytes[9] = (uint8_t)(i >> 8);
+        assert_int_not_equal(come(&s, i % 2 ? &pod : &other, ++now), of_node);
+    }
+    for (unsigned i = 1; i < NC_LISTENER_OF_NODE; i++)
+        assert_int_not_equal(come(&s, &s.node, ++now), of_node);
+    assert_int_equal(come(&s, &s.node, ++now), of_node); /* then the oldest of its own */
+}
+
+/* No host that holds many slots keeps one that holds none away, nor takes what another one holds:
+ * for random crowds. */
+static void test_any_crowd(void **state) {
+    const unsigned seed = (unsigned)nc_mono_usec();
+    unsigned random = seed;
+
+    (void)state;
+    print_message("seed %u\n", seed);
+    for (unsigned crowd = 1; crowd <= 2 * NC_LISTENER_MAX; crowd = crowd * 3 / 2 + 1) {
+        struct nc_slots s = {0};
+        for (uint64_t now = 1; now < 5000; now++) {
+            struct nc_host from = host_of("2001:db8::1");
+            unsigned held = 0, most = 0;
+            random = random * 1103515245u + 12345u;
+            from.bytes[8] = (uint8_t)((random >> 16) % crowd);
+            from.bytes[9] = (uint8_t)((random >> 16) % crowd >> 8);
+            for (size_t i = 0; i < NC_LISTENER_MAX; i++) {
+                held += s.at[i].n_of_host > 0 && memcmp(&s.at[i].from, &from, sizeof(from)) == 0;
+                most = most > s.at[i].n_of_host ? most : s.at[i].n_of_host;
+            }
+            const size_t i = nc_slots_choose(&s, &from);
+            assert_true(i < NC_LISTENER_MAX);
+            assert_true(most <= NC_LISTENER_PER_ADDRESS);
+            if (s.at[i].n_of_host > 0) {
+                assert_true(held > 0 ? memcmp(&s.at[i].from, &from, sizeof(from)) == 0
+                                     : s.at[i].n_of_host > 1 || most == 1);
+                nc_slots_clear(&s, i);
+            }
+            nc_slots_fill(&s, i, &from, now);
+        }
+    }
 }
 
 /* Half a request is dropped when its deadline has passed. */
@@ -390,9 +465,11 @@ TEST_GROUP() {
         cmocka_unit_test(test_addresses),
         world_test(test_answers),
         world_test(test_large),
-        world_test(test_crowd),
         world_test(test_a_probe_in_a_crowd),
         world_test(test_rate_limit),
+        cmocka_unit_test(test_hosts),
+        cmocka_unit_test(test_the_own_node),
+        cmocka_unit_test(test_any_crowd),
         world_test(test_slow),
         world_test(test_accepted),
     };

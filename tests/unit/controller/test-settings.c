@@ -32,6 +32,7 @@ static int set_up(void **state) {
     (void)state;
     (void)unsetenv("KUBERNETES_SERVICE_HOST");
     (void)unsetenv("AWS_REGION");
+    (void)unsetenv("NODE_ADDRESS");
     (void)unsetenv("AWS_EC2_METADATA_SERVICE_ENDPOINT");
     return 0;
 }
@@ -155,6 +156,11 @@ static void test_environment(void **state) {
     assert_int_equal(read_line("", &s, &code), 0);
     assert_string_equal(s.region, "eu-west-1");
     assert_null(s.imds); /* an empty variable is none */
+    (void)setenv("NODE_ADDRESS", "2001:db8::1", 1);
+    assert_int_equal(read_line("", &s, &code), 0);
+    assert_string_equal(s.node_address, "2001:db8::1");
+    assert_int_equal(read_line("--node-address 10.0.0.1", &s, &code), 0);
+    assert_string_equal(s.node_address, "10.0.0.1");
     assert_int_equal(read_line("--region us-west-2", &s, &code), 0);
     assert_string_equal(s.region, "us-west-2");
 }
@@ -209,6 +215,7 @@ static void test_refused(void **state) {
         "--lease-duration 2h",
         "--lease-duration 500ms",
         "--lease-duration 10s --renew-deadline 10s",
+        "--node-address a-node",
         "--retry-period 0s",
         "--retry-period 9s",
         "--mode karpenter --terminate",
