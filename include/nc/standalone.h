@@ -17,6 +17,11 @@
 #define NC_STANDALONE_LOST_USEC (180ull * 1000000)
 #define NC_STANDALONE_ENDING_USEC (300ull * 1000000)
 #define NC_STANDALONE_LAUNCHED_USEC (300ull * 1000000)
+/* A Node that is not Ready has its claim counted against the budgets for so long, and again once it
+ * was Ready for so long: a node says itself whether it is. */
+#define NC_STANDALONE_UNREADY_USEC (1800ull * 1000000)
+#define NC_STANDALONE_READY_USEC (86400ull * 1000000)
+#define NC_STANDALONE_BLOCKED_USEC (300ull * 1000000)
 /* For nc_control_new(). */
 extern const struct nc_standalone nc_standalone;
 

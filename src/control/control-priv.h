@@ -158,7 +158,7 @@ struct control_node_more { /* only where mode == STANDALONE */
     bool is_ready;
     bool is_registered, is_initialized; /* its labels: what a node may have forged */
     bool has_our_finalizer, has_karpenter_finalizer;
-    bool do_not_disrupt, do_not_sync_taints;
+    bool do_not_sync_taints;
     bool has_our_taint;            /* annotation nodeclaimd.io/disrupted: karpenter.sh/disrupted is
                                       ours to remove */
     char *drain_request;           /* as it stands there; NULL = none */
@@ -214,6 +214,12 @@ struct control_claim_early {                              /* only while it is no
     struct control_strings taints, startup_taints;        /* 3 each */
 };
 
+/* Its Node while it is registered: since when it is Ready, or not; 0 = it is the other. */
+struct control_unready {
+    uint64_t ready_usec, since_usec;
+    uint64_t before_usec; /* not Ready for so long before `since_usec` */
+};
+
 struct control_claim_more { /* only where mode == STANDALONE */
     struct control_claim *claim;
     char *provider_id; /* NULL = none */
@@ -240,6 +246,7 @@ struct control_claim_more { /* only where mode == STANDALONE */
     int disrupted;         /* where there are turns: it is leaving voluntarily, why; as disrupt */
     bool is_turn_reported; /* that it takes longer than a turn */
     unsigned scratch;      /* EC2 knows no such instance */
+    struct control_unready unready;
     uint64_t lost_usec;    /* the Node that it names is not seen since then; 0 = it is */
     uint64_t scratch_usec; /* when END_INSTANCE was accepted last */
     const char
@@ -288,6 +295,7 @@ struct control_pool {
     size_t n_claims;
     unsigned n_nodes, n_out; /* of these: as standalone's `count` has them */
     uint64_t evaluated_usec; /* when standalone's `pool` was asked last */
+    uint64_t reported_usec;  /* when it was said that Nodes which are not Ready hold its budgets */
 };
 struct control_class {
     struct control_object o;

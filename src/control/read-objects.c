@@ -171,6 +171,7 @@ static void set_claim_more(struct nc_control *c, struct control_claim *claim,
         more->disrupted = old->disrupted;
         more->is_turn_reported = old->is_turn_reported;
         more->is_end_accepted = old->is_end_accepted;
+        more->unready = old->unready;
         more->lost_usec = old->lost_usec;
         more->scratch_usec = old->scratch_usec;
         more->scratch = old->scratch;

@@ -1,6 +1,7 @@
 /*
  * Which claims of a NodePool are to go, and which of them now: expiry, drift, rebalance
- * recommendations, under the pool's budgets. Rules S8, S9.
+ * recommendations, under the pool's budgets. Rules S8, S9. What a node writes on its own Node
+ * delays nobody's end: only the claim's do-not-disrupt counts, and NotReady for a bounded time.
  */
 #include "nc/str.h"
 #include "standalone-priv.h"
@@ -31,8 +32,7 @@ bool nc_standalone_wants_out(const struct standalone_view *v, enum nc_budget_rea
     const struct control_drain_status *w = v->node ? v->node->drain_status : NULL;
 
     if (!v->node || !nc_standalone_is(claim, CONTROL_COND_REGISTERED)
-        || nc_control_is_deleting(claim) || claim->more->do_not_disrupt
-        || v->node->more->do_not_disrupt)
+        || nc_control_is_deleting(claim) || claim->more->do_not_disrupt)
         return false;
     if (nc_standalone_expiry(claim) <= v->now_usec)
         *ret = NC_BUDGET_EXPIRED;
@@ -50,15 +50,40 @@ bool nc_standalone_wants_out(const struct standalone_view *v, enum nc_budget_rea
 
 /* --- budgets */
 
+static uint64_t unready_for(const struct control_unready *u, uint64_t now_usec) {
+    return u->before_usec + (now_usec > u->since_usec ? now_usec - u->since_usec : 0);
+}
+
+static void note_ready(struct control_unready *u, bool is_ready, uint64_t now_usec) {
+    if (is_ready && !u->ready_usec) {
+        if (u->since_usec)
+            u->before_usec = unready_for(u, now_usec);
+        *u = (struct control_unready){.ready_usec = now_usec, .before_usec = u->before_usec};
+    } else if (!is_ready && !u->since_usec) {
+        if (u->ready_usec + NC_STANDALONE_READY_USEC <= now_usec)
+            u->before_usec = 0;
+        *u = (struct control_unready){.since_usec = now_usec, .before_usec = u->before_usec};
+    }
+}
+
+/* Its Node is not Ready, and has not been for too long to be waited for. */
+static bool may_become_ready(const struct standalone_view *v) {
+    struct control_unready *u = &v->claim->more->unready;
+
+    if (!v->node || !nc_standalone_is(v->claim, CONTROL_COND_REGISTERED))
+        return false;
+    note_ready(u, v->node->more->is_ready, v->now_usec);
+    return u->since_usec && unready_for(u, v->now_usec) < NC_STANDALONE_UNREADY_USEC;
+}
+
 void nc_standalone_count(struct nc_control *c, struct control_claim *claim) {
     nc_control_uncount(claim);
     nc_standalone_note_turn(c, claim);
     if (!claim->pool || !claim->more)
         return;
     const struct standalone_view v = nc_standalone_view(c, claim, c->now_usec);
-    claim->counts_as_out =
-        nc_standalone_is_leaving(claim)
-        || (v.node && nc_standalone_is(claim, CONTROL_COND_REGISTERED) && !v.node->more->is_ready);
+    const bool is_unready = may_become_ready(&v);
+    claim->counts_as_out = nc_standalone_is_leaving(claim) || is_unready;
     claim->counts_as_node =
         claim->counts_as_out || (v.node && nc_standalone_is(claim, CONTROL_COND_INITIALIZED));
     claim->pool->n_nodes += claim->counts_as_node;
@@ -82,6 +107,51 @@ bool nc_standalone_has_room(const struct standalone_view *v, enum nc_budget_reas
 }
 
 /* --- the choice */
+
+/* Claims that count because their Nodes are not Ready, for long. */
+struct held {
+    const struct control_node *node; /* of one of them */
+    unsigned n;
+    uint64_t usec;
+};
+
+/* Nothing of the claim changes when its time is over. */
+static void check_unready(struct control_claim *claim, const struct standalone_view *v,
+                          struct held *held, uint64_t *next_usec) {
+    const struct control_unready *u = &claim->more->unready;
+    const uint64_t usec = unready_for(u, v->now_usec);
+
+    if (!claim->counts_as_out || nc_standalone_is_leaving(claim) || !v->node)
+        return;
+    if (usec >= NC_STANDALONE_UNREADY_USEC) {
+        nc_standalone_count(v->c, claim);
+        return;
+    }
+    nc_control_sooner(next_usec, v->now_usec + NC_STANDALONE_UNREADY_USEC - usec);
+    if (usec < NC_STANDALONE_BLOCKED_USEC) {
+        nc_control_sooner(next_usec, v->now_usec + NC_STANDALONE_BLOCKED_USEC - usec);
+        return;
+    }
+    held->n++;
+    if (usec > held->usec) {
+        held->node = v->node;
+        held->usec = usec;
+    }
+}
+
+static void report_held(struct nc_control *c, struct control_pool *pool, const struct held *held) {
+    if (held->n == 0
+        || (pool->reported_usec
+            && nc_control_is_ahead(pool->reported_usec + NC_STANDALONE_UNREADY_USEC, c->now_usec,
+                                   NC_STANDALONE_UNREADY_USEC)))
+        return;
+    if (nc_control_emit(c, &pool->o, "DisruptionBlocked", true,
+                        "The budgets have no room: %u Nodes are not Ready, %s for %llu minutes. "
+                        "Each counts for %llu minutes a day",
+                        held->n, held->node->o.name, (unsigned long long)(held->usec / 60000000),
+                        (unsigned long long)(NC_STANDALONE_UNREADY_USEC / 60000000)))
+        pool->reported_usec = c->now_usec;
+}
 
 struct candidate {
     struct standalone_view view;
@@ -127,8 +197,9 @@ static void touch_drifted(struct nc_control *c, struct control_claim *claim) {
         nc_control_touch(c, &claim->o);
 }
 
-static size_t gather(struct nc_control *c, struct control_pool *pool, uint64_t now_usec,
-                     struct candidate *ret, uint64_t *next_usec) {
+static size_t gather(struct nc_control *c, struct control_pool *pool, struct candidate *ret,
+                     struct held *held, uint64_t *next_usec) {
+    const uint64_t now_usec = c->now_usec;
     size_t n = 0;
 
     for (struct control_claim *claim = pool->claims; claim; claim = claim->pool_next) {
@@ -138,6 +209,7 @@ static size_t gather(struct nc_control *c, struct control_pool *pool, uint64_t n
         const struct standalone_view v = nc_standalone_view(c, claim, now_usec);
         choose(claim, 0);
         claim->more->waits_for_zone = false;
+        check_unready(claim, &v, held, next_usec);
         if (nc_standalone_is_foreign(&v) || nc_standalone_is_leaving(claim))
             continue;
         touch_drifted(c, claim);
@@ -163,11 +235,13 @@ static void evaluate_turns(struct nc_control *c, const struct control_pool *pool
 
 void nc_standalone_pool(struct nc_control *c, struct control_pool *pool, uint64_t now_usec,
                         uint64_t *next_usec) {
-    unsigned n_out = pool->n_out; /* with those that are chosen here */
+    struct held held = {0};
+    bool has_no_room = false;
 
     *next_usec = UINT64_MAX;
     nc_auto_free struct candidate *v = nc_calloc(pool->n_claims + 1, sizeof(*v));
-    const size_t n = gather(c, pool, now_usec, v, next_usec);
+    const size_t n = gather(c, pool, v, &held, next_usec);
+    unsigned n_out = pool->n_out; /* with those that are chosen here */
     evaluate_turns(c, pool, v, n, next_usec);
     if (n == 0 || !may_disrupt(pool))
         return;
@@ -176,11 +250,15 @@ void nc_standalone_pool(struct nc_control *c, struct control_pool *pool, uint64_
         if (!nc_standalone_has_turn(&v[i].view))
             continue;
         v[i].view.claim->more->waits_for_zone = false;
-        if (!has_room(&v[i].view, n_out, v[i].why))
+        if (!has_room(&v[i].view, n_out, v[i].why)) {
+            has_no_room = true;
             continue;
+        }
         n_out += !v[i].view.claim->counts_as_out;
         choose(v[i].view.claim, (int)v[i].why + 1);
         nc_control_touch(c, &v[i].view.claim->o);
     }
+    if (has_no_room)
+        report_held(c, pool, &held);
     nc_control_sooner(next_usec, nc_budgets_next(pool->budgets, now_usec));
 }

@@ -97,7 +97,6 @@ int nc_standalone_read_node(const struct nc_value *object, struct control_node_m
     m->is_registered = is_label_true(object, NC_LABEL_REGISTERED);
     m->is_initialized = is_label_true(object, NC_LABEL_INITIALIZED);
     m->do_not_sync_taints = is_label_true(object, NC_LABEL_DO_NOT_SYNC);
-    m->do_not_disrupt = nc_control_is_true(annotation(object, NC_ANNOTATION_DO_NOT_DISRUPT));
     m->has_our_finalizer = nc_control_has_text(finalizers, NC_FINALIZER);
     m->has_karpenter_finalizer = nc_control_has_text(finalizers, NC_FINALIZER_KARPENTER);
     m->has_our_taint = annotation(object, NC_ANNOTATION_OUR_TAINT) != NULL;

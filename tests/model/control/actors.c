@@ -322,6 +322,8 @@ static void hostile(struct world *w, unsigned i) {
         annotate(w, node, STATUS_KEY, text);
     else if (world_chance(w, 50))
         annotate(w, node, REQUEST_KEY, world_chance(w, 50) ? text : NULL);
+    else if (world_chance(w, 40))
+        annotate(w, node, DO_NOT_DISRUPT, "true");
     else if (world_chance(w, 50))
         server_mergef(w, node, "{\"metadata\":{\"labels\":{\"karpenter.sh/registered\":%s}}}",
                       world_chance(w, 50) ? "\"true\"" : "null");

@@ -249,8 +249,7 @@ static void end_expired(struct world *w, const struct object *o) {
         || time_at(o->v, "metadata.creationTimestamp") + after + 300 * SEC
                    + 4 * w->rules.zone_turn_usec
                > w->now_usec
-        || nc_streq(annotation_of(o->v, DO_NOT_DISRUPT), "true")
-        || nc_streq(annotation_of(node->v, DO_NOT_DISRUPT), "true"))
+        || nc_streq(annotation_of(o->v, DO_NOT_DISRUPT), "true"))
         return;
     for (unsigned i = 0; i < w->n_objects; i++)
         if (w->objects[i].v && w->objects[i].kind == NC_CONTROL_CLAIM
@@ -262,8 +261,9 @@ static void end_expired(struct world *w, const struct object *o) {
     for (uint64_t back = 0; back <= 120 * SEC; back += 10 * SEC)
         if (nc_budgets_allowed(&b, NC_BUDGET_EXPIRED, n, w->now_usec - back) <= out)
             return;
-    judge_break(w, "disrupted", "%s is expired, and %u of %u are on their way out", o->name, out,
-                n);
+    judge_break(w,
+                nc_streq(annotation_of(node->v, DO_NOT_DISRUPT), "true") ? "own-word" : "disrupted",
+                "%s is expired, and %u of %u are on their way out", o->name, out, n);
 }
 
 /* All objects, for whoever reads the story. */

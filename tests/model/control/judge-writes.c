@@ -10,6 +10,7 @@
 #include "nc/str.h"
 #include "nc/time.h"
 
+#define UNREADY_USEC (1800 * SEC) /* a Node that is not Ready holds a budget for so long */
 #define NAME nc_control_verb_name(a->verb)
 
 /* --- what belongs together */
@@ -194,7 +195,8 @@ static bool is_out(struct world *w, struct view *v, const struct shown *claim) {
 
     if (is_deleting(claim->v) || claim->is_deleted || claim->is_delete_sent)
         return true;
-    return node && is_registered(claim) && !nc_streq(condition_of(node->v, "Ready"), "True");
+    return node && is_registered(claim) && !nc_streq(condition_of(node->v, "Ready"), "True")
+           && w->now_usec < node->unready_usec + UNREADY_USEC;
 }
 
 /* The room that the pool's budgets leave for the reason for which there is most. */
@@ -279,9 +281,8 @@ static void judge_delete_claim(struct world *w, struct view *v, struct shown *cl
         judge_break(w, "reason", "%s is deleted for nothing", claim->name);
         return;
     }
-    if (is_true(annotation_of(claim->v, DO_NOT_DISRUPT))
-        || (node && is_true(annotation_of(node->v, DO_NOT_DISRUPT))))
-        judge_break(w, "do-not-disrupt", "%s or its Node forbids it", claim->name);
+    if (is_true(annotation_of(claim->v, DO_NOT_DISRUPT)))
+        judge_break(w, "do-not-disrupt", "%s forbids it", claim->name);
     judge_budgets(w, v, claim, reasons);
     judge_zones(w, v, claim);
 }

@@ -71,7 +71,7 @@ static struct shown *new_shown(struct view *v, enum nc_control_kind k, const cha
     return s;
 }
 
-static void take_seen(struct view *v, const struct nc_control_event *e) {
+static void take_seen(const struct world *w, struct view *v, const struct nc_control_event *e) {
     const char *name = text_at(e->object, "metadata.name"),
                *uid = text_at(e->object, "metadata.uid");
     struct shown *s = by_uid(v, uid), *other = judge_find(v, e->what, name);
@@ -88,6 +88,10 @@ static void take_seen(struct view *v, const struct nc_control_event *e) {
         s->settled_usec = 0;
     nc_value_free(s->v);
     s->v = nc_value_copy(e->object);
+    if (nc_streq(condition_of(s->v, "Ready"), "True"))
+        s->unready_usec = 0;
+    else if (!s->unready_usec)
+        s->unready_usec = w->now_usec;
     s->rv = rv;
     if (s->kind == NC_CONTROL_NODE)
         note_ending(s);
@@ -175,7 +179,7 @@ void judge_event(struct world *w, unsigned p, const struct nc_control_event *e) 
         take_lead(v, e->leads);
         break;
     case NC_CONTROL_SEEN:
-        take_seen(v, e);
+        take_seen(w, v, e);
         break;
     case NC_CONTROL_GONE:
         take_gone(v, e);

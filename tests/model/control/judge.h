@@ -28,6 +28,7 @@ struct shown {
     bool was_relay;
     bool is_delete_sent, is_deleted; /* DELETE in flight; accepted */
     uint64_t voluntary_usec;         /* when a voluntary DELETE was sent; 0 = none is of use */
+    uint64_t unready_usec;           /* of a Node: shown as not Ready since then */
     double share;                    /* writes that it may still have */
     uint64_t rate_usec;
     char ending[96]; /* of a Node: which one it states, and what was left then */

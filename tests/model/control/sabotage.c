@@ -40,6 +40,7 @@ static const char *const rules[_SABOTAGE_MAX] = {
     [SABOTAGE_ENDS_NOTHING] = "finalized",
     [SABOTAGE_REGISTERS_NOTHING] = "registered",
     [SABOTAGE_DISRUPTS_NOTHING] = "disrupted",
+    [SABOTAGE_HEEDS_NODES] = "own-word",
     [SABOTAGE_WRITES_ON] = "share",
     [SABOTAGE_WRITES_AT_REST] = "rest",
     [SABOTAGE_WRITES_NOBODY] = "target",
@@ -116,10 +117,9 @@ static struct shown *find(struct world *w, unsigned p, const struct nc_control_a
 }
 
 static bool is_protected(struct world *w, struct view *v, const struct shown *s) {
-    const struct shown *node = judge_node_of(w, v, s);
-
-    return nc_streq(annotation_of(s->v, DO_NOT_DISRUPT), "true")
-           || (node && nc_streq(annotation_of(node->v, DO_NOT_DISRUPT), "true"));
+    (void)w;
+    (void)v;
+    return nc_streq(annotation_of(s->v, DO_NOT_DISRUPT), "true");
 }
 static bool is_living(struct world *w, struct view *v, const struct shown *s) {
     const struct shown *node = judge_node_of(w, v, s);
@@ -218,7 +218,16 @@ static void edit(struct world *w, struct nc_control_action *a, struct nc_control
     }
 }
 
-static bool is_swallowed(const struct world *w, const struct nc_control_action *a) {
+/* Its Node asks to be left alone. */
+static bool is_asked_not_to(struct world *w, const struct nc_control_action *a) {
+    const struct object *claim = server_find(w, NC_CONTROL_CLAIM, a->name);
+    const char *name = claim ? text_at(claim->v, "status.nodeName") : NULL;
+    const struct object *node = name ? server_find(w, NC_CONTROL_NODE, name) : NULL;
+
+    return node && nc_streq(annotation_of(node->v, DO_NOT_DISRUPT), "true");
+}
+
+static bool is_swallowed(struct world *w, const struct nc_control_action *a) {
     switch (w->sabotage) {
     case SABOTAGE_RELAYS_NOTHING:
         return a->is_relay && a->verb == NC_CONTROL_DELETE_CLAIM;
@@ -231,6 +240,8 @@ static bool is_swallowed(const struct world *w, const struct nc_control_action *
         return nc_value_path(a->body, "status.nodeName");
     case SABOTAGE_TAINTS_NOTHING:
         return judge_has_outage(a->body);
+    case SABOTAGE_HEEDS_NODES:
+        return a->verb == NC_CONTROL_DELETE_CLAIM && !a->is_relay && is_asked_not_to(w, a);
     case SABOTAGE_DISRUPTS_NOTHING:
         return a->verb == NC_CONTROL_DELETE_CLAIM && !a->is_relay;
     default:

@@ -180,8 +180,6 @@ static void test_not_disrupted(void **state) {
     } rows[] = {
         {CLAIM, "a", "{'metadata':{'annotations':{'karpenter.sh/do-not-disrupt':'true'}}}",
          "{'metadata':{'annotations':{'karpenter.sh/do-not-disrupt':null}}}"},
-        {NODE, "a", "{'metadata':{'annotations':{'karpenter.sh/do-not-disrupt':'true'}}}",
-         "{'metadata':{'annotations':{'karpenter.sh/do-not-disrupt':'false'}}}"},
         {POOL, "pool", "{'spec':{'disruption':{'budgets':[{'nodes':'0'}]}}}",
          "{'spec':{'disruption':{'budgets':[{'nodes':'0','reasons':['Drifted']}]}}}"},
         {POOL, "pool", "{'spec':{'disruption':{'budgets':[{'nodes':'many'}]}}}",
@@ -217,8 +215,9 @@ static void test_not_ready_counts(void **state) {
     world_add_pair(&w, "a", "'expireAfter':'1h'");
     world_add_pair(&w, "b", "");
     w.has_agent = false;
+    world_advance(&w, 3400 * WORLD_SEC);
     world_set_ready(&w, "b", "Unknown");
-    world_advance(&w, 3700 * WORLD_SEC);
+    world_advance(&w, 300 * WORLD_SEC);
     assert_int_equal(w.requested[NC_CONTROL_DELETE_CLAIM], 0);
     world_set_ready(&w, "a", "Unknown"); /* one that is out itself is counted once: still two */
     world_advance(&w, 10 * WORLD_SEC);
@@ -227,6 +226,81 @@ static void test_not_ready_counts(void **state) {
     world_advance(&w, 10 * WORLD_SEC);
     assert_true(world_is_deleting(&w, CLAIM, "a"));
     assert_int_equal(w.requested[NC_CONTROL_DELETE_CLAIM], 1);
+    world_done(&w);
+}
+
+/* What a node writes on its own Node delays nobody's end, not its own either. */
+static void test_what_a_node_says(void **state) {
+    static const char *const rows[] = {
+        "{'metadata':{'annotations':{'karpenter.sh/do-not-disrupt':'true'}}}",
+        "{'metadata':{'annotations':{'karpenter.sh/do-not-disrupt':'true'},'labels':{"
+        "'karpenter.sh/initialized':null,'karpenter.sh/nodepool':'other'}}}",
+    };
+    struct world w;
+
+    (void)state;
+    for (size_t i = 0; i < 2 * NC_ARRAY_SIZE(rows); i++) {
+        const bool is_drift = i >= NC_ARRAY_SIZE(rows);
+        world_begin_pair(&w, is_drift ? "" : "'expireAfter':'1h'");
+        w.has_agent = false;
+        world_patch(&w, NODE, "a", rows[i % NC_ARRAY_SIZE(rows)]);
+        if (is_drift)
+            world_patch(&w, POOL, "pool",
+                        "{'metadata':{'annotations':{'karpenter.sh/nodepool-hash':'2'}}}");
+        world_advance(&w, 3700 * WORLD_SEC);
+        if (!world_is_deleting(&w, CLAIM, "a"))
+            fail_msg("row %zu", i);
+        world_done(&w);
+    }
+}
+
+/* It holds a place for half an hour a day, however it is divided, and that is said. */
+static void test_not_ready_for_long(void **state) {
+    struct world w;
+
+    (void)state;
+    for (int flaps = 0; flaps < 2; flaps++) {
+        world_begin(&w);
+        world_add_pair(&w, "a", "'expireAfter':'1h'");
+        world_add_pair(&w, "b", "");
+        w.has_agent = false;
+        world_patch(&w, NODE, "b",
+                    "{'metadata':{'annotations':{'karpenter.sh/do-not-disrupt':'true'}}}");
+        world_advance(&w, 3500 * WORLD_SEC);
+        world_set_ready(&w, "b", "Unknown");
+        world_advance(&w, 1700 * WORLD_SEC);
+        assert_int_equal(w.requested[NC_CONTROL_DELETE_CLAIM], 0);
+        assert_non_null(strstr(w.events.data, "DisruptionBlocked pool\n"));
+        assert_null(strstr(strstr(w.events.data, "DisruptionBlocked") + 1, "DisruptionBlocked"));
+        if (flaps) { /* back in the same breath: it has what is left, and no more */
+            world_set_ready(&w, "b", "True");
+            world_set_ready(&w, "b", "Unknown");
+        }
+        world_advance(&w, 200 * WORLD_SEC);
+        assert_true(world_is_deleting(&w, CLAIM, "a"));
+        assert_false(world_is_deleting(&w, CLAIM, "b"));
+        world_done(&w);
+    }
+}
+
+/* Ready for a day, it may be waited for again. */
+static void test_ready_again(void **state) {
+    struct world w;
+
+    (void)state;
+    world_begin(&w);
+    world_add_pair(&w, "a", "'expireAfter':'30h'");
+    world_add_pair(&w, "b", "");
+    w.has_agent = false;
+    world_set_ready(&w, "b", "Unknown");
+    world_advance(&w, 3600 * WORLD_SEC);
+    world_set_ready(&w, "b", "True");
+    world_advance(&w, 28 * 3600 * WORLD_SEC + 3000 * WORLD_SEC);
+    world_set_ready(&w, "b", "Unknown");
+    world_advance(&w, 1700 * WORLD_SEC);
+    assert_false(world_is_deleting(&w, CLAIM, "a"));
+    world_advance(&w, 200 * WORLD_SEC);
+    assert_true(world_is_deleting(&w, CLAIM, "a"));
     world_done(&w);
 }
 
@@ -492,6 +566,9 @@ TEST_GROUP() {
         cmocka_unit_test(test_rebalance),
         cmocka_unit_test(test_not_disrupted),
         cmocka_unit_test(test_not_ready_counts),
+        cmocka_unit_test(test_what_a_node_says),
+        cmocka_unit_test(test_not_ready_for_long),
+        cmocka_unit_test(test_ready_again),
         cmocka_unit_test(test_deletion_of_others_counts),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_evaluated_again),

@@ -144,7 +144,7 @@ static void test_state(void **state) {
     assert_string_equal(world_state(&w, "b1"), "WaitingForZone");
     assert_string_equal(world_state(&w, "c2"), "WaitingForZone");
     assert_string_equal(nc_control_zone_turn(w.control), "a");
-    world_patch(&w, NODE, "b1",
+    world_patch(&w, CLAIM, "b1",
                 "{'metadata':{'annotations':{'karpenter.sh/do-not-disrupt':'true'}}}");
     world_advance(&w, 5 * WORLD_SEC);
     assert_string_equal(world_state(&w, "b1"), "");
