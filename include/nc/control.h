@@ -205,7 +205,8 @@ const char *nc_control_zone_turn(const struct nc_control *c);
 /* What is counted; a reader of metrics may subtract. */
 struct nc_control_counts {
     size_t objects[_NC_CONTROL_KIND_MAX];
-    size_t unreadable[_NC_CONTROL_KIND_MAX]; /* objects that were refused */
+    size_t unreadable[_NC_CONTROL_KIND_MAX]; /* objects that were refused, or Nodes of which a part
+                                                was */
     uint64_t invalid_drain_statuses;         /* drain-status that could not be read */
     uint64_t drained, failed; /* drains that were seen to end as Drained, as Failed */
     size_t relaying;          /* claims with a drain status that has not reached them in full */

@@ -31,7 +31,7 @@ struct nc_budgets;
     ((size_t)4096)                      /* drain-status, drain-request: longer is unreadable */
 #define CONTROL_LIST_MAX ((size_t)1024) /* labels, taints, … of one object: more is unreadable */
 #define CONTROL_LIST_BYTES ((size_t)65536)
-#define CONTROL_NODE_BYTES ((size_t)16384) /* of all lists of a Node: it fills them itself */
+#define CONTROL_NODE_BYTES ((size_t)4096) /* of a list of a Node: it fills them itself */
 
 /* ---- small things */
 
@@ -151,10 +151,23 @@ struct control_drain_status *nc_control_drain_status_free(struct control_drain_s
 
 /* ---- Node */
 
+/* What of a Node cannot be read, or is too much: the rest of it counts all the same. A list that is
+ * written back must have been seen. */
+enum {
+    CONTROL_UNREAD_PROVIDER = 1 << 0,
+    CONTROL_UNREAD_FINALIZERS = 1 << 1,
+    CONTROL_UNREAD_OWNERS = 1 << 2,
+    CONTROL_UNREAD_TAINTS = 1 << 3,
+    CONTROL_UNREAD_ALLOCATABLE = 1 << 4,
+    CONTROL_UNREAD_CONDITIONS = 1 << 5,
+    CONTROL_UNREAD_LISTS = CONTROL_UNREAD_FINALIZERS | CONTROL_UNREAD_OWNERS | CONTROL_UNREAD_TAINTS
+};
+
 struct control_node_more { /* only where mode == STANDALONE */
     struct control_node *node;
     char *provider_id; /* NULL = none */
     struct control_link by_provider;
+    unsigned unread;
     bool is_ready;
     bool is_registered, is_initialized; /* its labels: what a node may have forged */
     bool has_our_finalizer, has_karpenter_finalizer;
@@ -188,6 +201,7 @@ struct control_node {
     struct control_outage *outage;       /* NULL = nothing is known of one */
     uint64_t outage_answered_usec;       /* EC2 was requested its instance's state then */
     bool was_unknown_reported, was_mismatch_reported; /* of its instance */
+    bool was_unread_reported;
     struct control_strings *left; /* beside Karpenter, while it is being deleted: its finalizers
                                    where ours is one of them; NULL = is not */
 };
@@ -418,8 +432,8 @@ struct nc_value *nc_control_delete_options(const struct control_object *o);
 
 /* ---- where no Karpenter runs: standalone/
  *
- * The readers are strict and capped; 0, or negative: the object is refused. What they fill is of
- * this file, and is freed here.
+ * The readers are strict and capped; 0, or negative: the object is refused. A Node is not: it could
+ * choose to be. What they fill is of this file, and is freed here.
  *
  * `claim` and `node` write their own object only: a Node is deleted by `node`, an instance is ended
  * by `claim`. Asked only where mode == STANDALONE, we lead, Nodes, NodeClaims and NodePools are
@@ -433,7 +447,7 @@ struct control_class_ref { /* NULL = none */
     char *group, *kind, *name;
 };
 struct nc_standalone {
-    int (*read_node)(const struct nc_value *object, struct control_node_more *ret);
+    void (*read_node)(const struct nc_value *object, struct control_node_more *ret);
     int (*read_claim)(const struct nc_value *object, struct control_claim_more *ret,
                       struct control_class_ref *ret_class);
     int (*read_pool)(const struct nc_value *object, struct control_pool *ret);

@@ -60,9 +60,9 @@ const char *nc_control_verb_name(enum nc_control_verb v) {
 #define NODE_PATHS HEAD_PATHS, STATUS_PATH, "metadata.finalizers", "metadata.ownerReferences"
 #define NODE_PATHS_STANDALONE                                                                      \
     HEAD_PATHS, STATUS_PATH, ANNOTATION(NC_ANNOTATION_REQUEST),                                    \
-        ANNOTATION(NC_ANNOTATION_OUR_TAINT), ANNOTATION(NC_ANNOTATION_DO_NOT_DISRUPT),             \
-        "metadata.ownerReferences", "metadata.labels", "metadata.finalizers", "spec.providerID",   \
-        "spec.taints", "status.allocatable", "status.conditions.type", "status.conditions.status"
+        ANNOTATION(NC_ANNOTATION_OUR_TAINT), "metadata.ownerReferences", "metadata.labels",        \
+        "metadata.finalizers", "spec.providerID", "spec.taints", "status.allocatable",             \
+        "status.conditions.type", "status.conditions.status"
 #define SINCE_PATH "status.conditions.lastTransitionTime"
 #define CLAIM_PATHS                                                                                \
     HEAD_PATHS, "metadata.finalizers", POOL_LABEL_PATH,                                            \

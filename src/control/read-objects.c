@@ -1,6 +1,7 @@
 /*
  * Objects of the cluster become what the controller holds. All of it is hostile: an object that
- * cannot be read is refused entirely, and what was known of it stays.
+ * cannot be read is refused entirely, and what was known of it stays. But a Node, which chooses
+ * what it says, is always read as far as that can be done.
  */
 #include <errno.h>
 
@@ -122,22 +123,21 @@ static void apply_outage(struct nc_control *c, struct control_node *node,
     nc_control_outage_set(node, outage);
 }
 
-static int read_node(struct nc_control *c, struct control_node *node, const struct nc_value *object,
-                     const struct head *h) {
+static void read_node(struct nc_control *c, struct control_node *node,
+                      const struct nc_value *object, const struct head *h) {
     const char *provider_id = nc_value_string(nc_control_at(object, "spec.providerID", NULL));
     struct control_node_more *more = NULL;
     struct control_strings *left = NULL;
 
     if (c->mode != NC_CONTROL_STANDALONE
         && nc_control_parse_leftovers(object, h->deletion_usec, &left) < 0)
-        return -EBADMSG;
+        c->counts.unreadable[NC_CONTROL_NODE]++;
     if (c->mode == NC_CONTROL_STANDALONE) {
         more = nc_calloc(1, sizeof(*more));
-        if (c->standalone->read_node(object, more) < 0) {
-            nc_control_node_more_free(more);
-            return -EBADMSG;
-        }
+        c->standalone->read_node(object, more);
         more->node = node;
+        c->counts.unreadable[NC_CONTROL_NODE] += more->unread != 0;
+        node->was_unread_reported = node->was_unread_reported && more->unread;
     }
     nc_control_left_free(node->left);
     node->left = left;
@@ -155,7 +155,6 @@ static int read_node(struct nc_control *c, struct control_node *node, const stru
     node->more = more;
     if (more && more->provider_id)
         nc_control_link(c, &c->nodes_by_provider, &more->by_provider, more->provider_id);
-    return 0;
 }
 
 /* ---- NodeClaim */
@@ -335,7 +334,8 @@ static int read_kind(struct nc_control *c, struct control_object *o, const struc
                      const struct head *h) {
     switch (o->kind) {
     case NC_CONTROL_NODE:
-        return read_node(c, nc_control_as_node(o), object, h);
+        read_node(c, nc_control_as_node(o), object, h);
+        return 0;
     case NC_CONTROL_CLAIM:
         return read_claim(c, nc_control_as_claim(o), object, h);
     case NC_CONTROL_POOL:

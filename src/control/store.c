@@ -291,8 +291,10 @@ static struct control_node *bound_node(const struct nc_control *c,
     const char *const names[] = {slash ? slash + 1 : NULL, m->dns_name};
     struct control_node *node = NULL;
 
-    if (c->rules.identity == NC_CONTROL_IDENTITY_ADMISSION)
-        return nc_control_nodes_with(c, m->provider_id, &node) == 1 ? node : NULL;
+    if (c->rules.identity == NC_CONTROL_IDENTITY_ADMISSION) /* the only one: of all of them */
+        return c->is_synced[NC_CONTROL_NODE] && nc_control_nodes_with(c, m->provider_id, &node) == 1
+                   ? node
+                   : NULL;
     for (size_t i = 0; i < NC_ARRAY_SIZE(names); i++) {
         node = nc_control_node(c, names[i]);
         if (node && node->more && nc_streq(node->more->provider_id, m->provider_id))

@@ -38,13 +38,23 @@ static const char *request_reason(const struct standalone_view *v) {
     return "Deleted";
 }
 
+static uint64_t grace_end(const struct standalone_view *v) {
+    return sum(v->claim->deletion_usec, v->claim->more->grace_usec);
+}
+
+/* A later one than that is of whoever would lift its own grace period. */
+static bool needs_force_delete_time(const struct standalone_view *v) {
+    return v->claim->more->grace_usec != UINT64_MAX
+           && (!v->claim->timestamp_usec || v->claim->timestamp_usec > grace_end(v));
+}
+
 /* Without a reason until the time is known that the annotation is going to have: its force-delete
  * time is written first. */
 char *nc_standalone_request_text(const struct standalone_view *v) {
     const uint64_t deadline = deadline_of(v);
     struct nc_buf b = NC_BUF_INIT;
 
-    if (!v->claim->timestamp_usec && v->claim->more->grace_usec != UINT64_MAX)
+    if (needs_force_delete_time(v))
         return NULL;
     nc_auto_value struct nc_value *request = nc_value_new(NC_VALUE_MAP);
     nc_auto_free char *id = request_id(v);
@@ -224,11 +234,10 @@ bool nc_standalone_may_drop_node(const struct standalone_view *v, uint64_t *next
 
 static bool write_force_delete_time(const struct standalone_view *v,
                                     struct nc_control_action *ret) {
-    const uint64_t at = sum(v->claim->deletion_usec, v->claim->more->grace_usec);
     struct nc_value *patch = nc_control_patch(&v->claim->o, false);
 
     nc_value_set_time(nc_standalone_child(nc_standalone_child(patch, "metadata"), "annotations"),
-                      NC_ANNOTATION_TERMINATION_TIMESTAMP, at);
+                      NC_ANNOTATION_TERMINATION_TIMESTAMP, grace_end(v));
     ret->verb = NC_CONTROL_PATCH_CLAIM;
     ret->body = patch;
     return true;
@@ -282,7 +291,7 @@ bool nc_standalone_finish(const struct standalone_view *v, struct nc_control_act
                           uint64_t *next_usec) {
     if (!v->claim->has_our_finalizer)
         return false;
-    if (!v->claim->timestamp_usec && v->claim->more->grace_usec != UINT64_MAX)
+    if (needs_force_delete_time(v))
         return write_force_delete_time(v, ret);
     if (!v->node && !nc_standalone_is(v->claim, CONTROL_COND_DRAINED)
         && nc_standalone_may_come_back(v, next_usec)) {
@@ -296,5 +305,10 @@ bool nc_standalone_finish(const struct standalone_view *v, struct nc_control_act
     if (!nc_standalone_is(v->claim, CONTROL_COND_DRAINED))
         return drain(v, ret, next_usec);
     v->claim->more->state = "ending";
-    return terminate(v, ret) || wait_for_instance(v, ret, next_usec);
+    if (terminate(v, ret) || wait_for_instance(v, ret, next_usec))
+        return true;
+    /* nobody can take our finalizer off a Node whose list was never seen */
+    return v->node->deletion_usec && v->node->more->unread & CONTROL_UNREAD_FINALIZERS
+           && nc_standalone_may_drop_node(v, next_usec)
+           && nc_control_drop_finalizer(&v->claim->o, &v->claim->more->finalizers, ret);
 }

@@ -31,12 +31,11 @@ bool nc_standalone_wants_out(const struct standalone_view *v, enum nc_budget_rea
     const struct control_claim *claim = v->claim;
     const struct control_drain_status *w = v->node ? v->node->drain_status : NULL;
 
-    if (!v->node || !nc_standalone_is(claim, CONTROL_COND_REGISTERED)
-        || nc_control_is_deleting(claim) || claim->more->do_not_disrupt)
+    if (nc_control_is_deleting(claim) || claim->more->do_not_disrupt)
         return false;
     if (nc_standalone_expiry(claim) <= v->now_usec)
         *ret = NC_BUDGET_EXPIRED;
-    else if (!nc_standalone_is(claim, CONTROL_COND_INITIALIZED))
+    else if (!v->node || !nc_standalone_is(claim, CONTROL_COND_INITIALIZED))
         return false;
     else if (nc_standalone_drift(claim))
         *ret = NC_BUDGET_DRIFTED;

@@ -38,32 +38,19 @@ static const struct nc_value *annotation(const struct nc_value *object, const ch
     return nc_control_at(object, "metadata.annotations", key);
 }
 
-/* Calls f for each condition: 0, or negative where the list is none. */
-static int each_condition(const struct nc_value *object, void *userdata,
-                          void (*f)(void *userdata, const char *type, const char *status)) {
-    const struct nc_value *list = nc_control_at(object, "status.conditions", NULL);
-
-    if (!list)
-        return 0;
-    if (list->type != NC_VALUE_LIST || list->n > CONDITIONS_MAX)
-        return -EBADMSG;
-    for (size_t i = 0; i < list->n; i++) {
-        const char *type = nc_value_get_string(list->items[i], "type");
-        const char *status = nc_value_get_string(list->items[i], "status");
-        if (!type || !status)
-            return -EBADMSG;
-        f(userdata, type, status);
-    }
-    return 0;
-}
-
 /* ---- Node */
 
-static void parse_node_condition(void *userdata, const char *type, const char *status) {
-    struct control_node_more *m = userdata;
+/* However many there are. Where they are too large it is not known, so no. */
+static bool is_ready(const struct nc_value *object, struct control_node_more *m) {
+    const struct nc_value *list = nc_value_path(object, "status.conditions");
+    bool is_ready = false;
 
-    if (nc_streq(type, "Ready"))
-        m->is_ready = nc_streq(status, "True");
+    if (list && list->type != NC_VALUE_LIST)
+        m->unread |= CONTROL_UNREAD_CONDITIONS;
+    for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++)
+        if (nc_streq(nc_value_get_string(list->items[i], "type"), "Ready"))
+            is_ready = nc_streq(nc_value_get_string(list->items[i], "status"), "True");
+    return is_ready;
 }
 
 /* Any text: nothing of it is trusted, it is only compared with what is wanted. Of one that is too
@@ -75,57 +62,77 @@ static void parse_drain_request(const struct nc_value *object, struct control_no
         m->drain_request = nc_strndup(text, strnlen(text, CONTROL_DRAIN_STATUS_MAX));
 }
 
-static int parse_unregistered(const struct nc_value *object, struct control_node_more *m) {
-    int r = 0;
-
-    if (!m->is_registered || !m->has_our_finalizer)
-        r = nc_control_parse_json_list(nc_value_path(object, "metadata.ownerReferences"),
-                                       OWNERS_BYTES, &m->owners);
-    if (r >= 0 && !m->is_initialized)
-        r = nc_control_parse_map(nc_control_at(object, "status.allocatable", NULL),
-                                 &m->allocatable);
-    return r;
+static void check_list(struct control_node_more *m, struct control_strings *list, unsigned which,
+                       int r) {
+    if (r >= 0 && list->bytes <= CONTROL_NODE_BYTES)
+        return;
+    nc_control_strings_done(list);
+    m->unread |= which;
 }
 
-/* null stands where the watch has left out what was too large. A list that is written back must
- * have been seen: a taint that somebody set there is not the node's to take off. */
-int nc_standalone_read_node(const struct nc_value *object, struct control_node_more *m) {
+/* null stands where the watch has left out what was too large. */
+static void parse_lists(const struct nc_value *object, struct control_node_more *m) {
     const struct nc_value *finalizers = nc_value_path(object, "metadata.finalizers");
-    int r = nc_control_parse_token(nc_control_at(object, "spec.providerID", NULL),
-                                   CONTROL_PROVIDER_MAX, &m->provider_id);
 
+    check_list(m, &m->finalizers, CONTROL_UNREAD_FINALIZERS,
+               nc_control_parse_list(finalizers, &m->finalizers));
+    check_list(m, &m->taints, CONTROL_UNREAD_TAINTS,
+               nc_control_parse_taints(nc_value_path(object, "spec.taints"), true, &m->taints));
+    if ((!m->is_registered || !m->has_our_finalizer)
+        && nc_control_parse_json_list(nc_value_path(object, "metadata.ownerReferences"),
+                                      OWNERS_BYTES, &m->owners)
+               < 0)
+        m->unread |= CONTROL_UNREAD_OWNERS;
+    if (!m->is_initialized)
+        check_list(m, &m->allocatable, CONTROL_UNREAD_ALLOCATABLE,
+                   nc_control_parse_map(nc_control_at(object, "status.allocatable", NULL),
+                                        &m->allocatable));
+}
+
+void nc_standalone_read_node(const struct nc_value *object, struct control_node_more *m) {
+    const struct nc_value *finalizers = nc_value_path(object, "metadata.finalizers");
+
+    if (nc_control_parse_token(nc_control_at(object, "spec.providerID", NULL), CONTROL_PROVIDER_MAX,
+                               &m->provider_id)
+        < 0)
+        m->unread |= CONTROL_UNREAD_PROVIDER;
     m->is_registered = is_label_true(object, NC_LABEL_REGISTERED);
     m->is_initialized = is_label_true(object, NC_LABEL_INITIALIZED);
     m->do_not_sync_taints = is_label_true(object, NC_LABEL_DO_NOT_SYNC);
     m->has_our_finalizer = nc_control_has_text(finalizers, NC_FINALIZER);
     m->has_karpenter_finalizer = nc_control_has_text(finalizers, NC_FINALIZER_KARPENTER);
     m->has_our_taint = annotation(object, NC_ANNOTATION_OUR_TAINT) != NULL;
+    m->is_ready = is_ready(object, m);
     parse_drain_request(object, m);
-    if (r >= 0)
-        r = nc_control_parse_taints(nc_value_path(object, "spec.taints"), true, &m->taints);
-    if (r >= 0)
-        r = nc_control_parse_list(finalizers, &m->finalizers);
-    if (r >= 0)
-        r = each_condition(object, m, parse_node_condition);
-    if (r >= 0)
-        r = parse_unregistered(object, m);
-    return r >= 0
-                   && m->taints.bytes + m->finalizers.bytes + m->allocatable.bytes
-                          > CONTROL_NODE_BYTES
-               ? -EBADMSG
-               : r;
+    parse_lists(object, m);
 }
 
 /* ---- NodeClaim */
 
-static void parse_claim_condition(void *userdata, const char *type, const char *status) {
-    struct control_claim_more *m = userdata;
-
+static void parse_claim_condition(struct control_claim_more *m, const char *type,
+                                  const char *status) {
     for (size_t i = 0; i < _CONTROL_COND_MAX; i++)
         if (nc_streq(type, condition_names[i]))
             m->truths[i] = nc_streq(status, "True")    ? CONTROL_TRUE
                            : nc_streq(status, "False") ? CONTROL_FALSE
                                                        : CONTROL_UNKNOWN;
+}
+
+static int parse_claim_conditions(const struct nc_value *object, struct control_claim_more *m) {
+    const struct nc_value *list = nc_control_at(object, "status.conditions", NULL);
+
+    if (!list)
+        return 0;
+    if (list->type != NC_VALUE_LIST || list->n > CONDITIONS_MAX)
+        return -EBADMSG;
+    for (size_t i = 0; i < list->n; i++) {
+        const char *type = nc_value_get_string(list->items[i], "type");
+        const char *status = nc_value_get_string(list->items[i], "status");
+        if (!type || !status)
+            return -EBADMSG;
+        parse_claim_condition(m, type, status);
+    }
+    return nc_control_parse_conditions(list, &m->conditions);
 }
 
 /* "Never" is UINT64_MAX; absent leaves *ret alone. */
@@ -237,10 +244,7 @@ int nc_standalone_read_claim(const struct nc_value *object, struct control_claim
         r = nc_control_parse_list(nc_control_at(object, "metadata.finalizers", NULL),
                                   &m->finalizers);
     if (r >= 0)
-        r = each_condition(object, m, parse_claim_condition);
-    if (r >= 0)
-        r = nc_control_parse_conditions(nc_control_at(object, "status.conditions", NULL),
-                                        &m->conditions);
+        r = parse_claim_conditions(object, m);
     m->is_foreign = is_foreign(object, ret_class);
     return r >= 0 && m->truths[CONTROL_COND_INITIALIZED] != CONTROL_TRUE ? parse_early(object, m)
                                                                          : r;

@@ -8,9 +8,28 @@
 #include "nc/str.h"
 #include "standalone-priv.h"
 
+char *nc_standalone_unread(const struct control_node *node) {
+    static const struct {
+        unsigned bit;
+        const char *name;
+    } rows[] = {{CONTROL_UNREAD_PROVIDER, "spec.providerID"},
+                {CONTROL_UNREAD_FINALIZERS, "metadata.finalizers"},
+                {CONTROL_UNREAD_OWNERS, "metadata.ownerReferences"},
+                {CONTROL_UNREAD_TAINTS, "spec.taints"},
+                {CONTROL_UNREAD_ALLOCATABLE, "status.allocatable"},
+                {CONTROL_UNREAD_CONDITIONS, "status.conditions"}};
+    struct nc_buf b = NC_BUF_INIT;
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++)
+        if (node->more->unread & rows[i].bit)
+            (void)nc_buf_printf(&b, "%s%s", b.len ? ", " : "", rows[i].name);
+    return nc_buf_steal(&b);
+}
+
 /* The registration patch is seen on it. */
 static bool is_registered(const struct control_node *node) {
-    return node->more->is_registered && node->more->has_our_finalizer
+    return !(node->more->unread & CONTROL_UNREAD_TAINTS) && node->more->is_registered
+           && node->more->has_our_finalizer
            && !nc_standalone_has_taint(&node->more->taints, 4, NC_TAINT_UNREGISTERED, "NoExecute");
 }
 
@@ -75,6 +94,10 @@ static char *missing_resource(const struct control_claim *claim, const struct co
  * is owned. */
 static const char *waits_for(const struct control_claim *claim, const struct control_node *node,
                              char **ret_message) {
+    if (node->more->unread & CONTROL_UNREAD_TAINTS) {
+        *ret_message = nc_standalone_unread(node);
+        return "NodeUnreadable";
+    }
     if (!node->more->is_ready) {
         *ret_message = nc_strdup("Node status is NotReady");
         return "NodeNotReady";
@@ -176,7 +199,7 @@ struct nc_value *nc_standalone_registration(const struct standalone_view *v) {
     if (v->node->deletion_usec || !v->claim->has_our_finalizer || !v->claim->more->provider_id)
         return NULL;
     if (!is_registered(v->node))
-        return register_node(v);
+        return v->node->more->unread & CONTROL_UNREAD_LISTS ? NULL : register_node(v);
     if (v->node->more->is_initialized || nc_standalone_is(v->claim, CONTROL_COND_INITIALIZED)
         || waits_for(v->claim, v->node, &message))
         return NULL;
@@ -192,6 +215,7 @@ static const char *set_registered(const struct standalone_view *v,
                                   struct standalone_conditions *cs) {
     struct control_node *first = NULL;
     struct standalone_condition want = {.which = CONTROL_COND_REGISTERED, .truth = CONTROL_UNKNOWN};
+    nc_auto_free char *unread = NULL;
     const unsigned n = v->c->rules.identity == NC_CONTROL_IDENTITY_ADMISSION
                            ? nc_control_nodes_with(v->c, v->claim->more->provider_id, &first)
                            : v->node != NULL;
@@ -200,6 +224,9 @@ static const char *set_registered(const struct standalone_view *v,
         want.truth = CONTROL_TRUE;
         want.reason = "Registered";
         want.message = "";
+    } else if (v->node && v->node->more->unread & CONTROL_UNREAD_LISTS) {
+        want.reason = "NodeUnreadable";
+        want.message = unread = nc_standalone_unread(v->node);
     } else if (n == 0) {
         want.reason = "NodeNotFound";
         want.message = "Node not registered with cluster";

@@ -1,5 +1,5 @@
 /*
- * What the files of the half without Karpenter share. Rules: docs/drain-rules.md, S1 to S18.
+ * What the files of the half without Karpenter share. Rules: docs/drain-rules.md, S1 to S20.
  *
  * Nothing here changes an object: what is wanted follows from what is seen.
  */
@@ -27,6 +27,9 @@ bool nc_standalone_may_come_back(const struct standalone_view *v, uint64_t *next
 /* Somebody says to be the claim's machine, and EC2 was not queried for its name yet: that query.
  */
 bool nc_standalone_query_name(const struct standalone_view *v, struct nc_control_action *ret);
+/* Its machine has had the time that Karpenter gives one, and there is no Node of it that can be
+ * registered. */
+bool nc_standalone_is_unregistered(const struct standalone_view *v, uint64_t *next_usec);
 uint64_t nc_standalone_expiry(const struct control_claim *claim); /* UINT64_MAX = never */
 static inline bool nc_standalone_is(const struct control_claim *claim, enum control_condition k) {
     return claim->more->truths[k] == CONTROL_TRUE;
@@ -35,7 +38,7 @@ static inline bool nc_standalone_is(const struct control_claim *claim, enum cont
 /* ---- read-more.c: see struct nc_standalone */
 
 const char *nc_standalone_condition_name(enum control_condition k); /* "Launched", … */
-int nc_standalone_read_node(const struct nc_value *object, struct control_node_more *ret);
+void nc_standalone_read_node(const struct nc_value *object, struct control_node_more *ret);
 int nc_standalone_read_claim(const struct nc_value *object, struct control_claim_more *ret,
                              struct control_class_ref *ret_class);
 int nc_standalone_read_pool(const struct nc_value *object, struct control_pool *ret);
@@ -78,6 +81,8 @@ bool nc_standalone_write_status(const struct standalone_view *v, struct standalo
 /* ---- standalone/register.c */
 
 /* Registration and initialization of the Node: the patch, or NULL. */
+/* What of the Node cannot be read: "metadata.finalizers, spec.taints". Owned. */
+char *nc_standalone_unread(const struct control_node *node);
 struct nc_value *nc_standalone_registration(const struct standalone_view *v);
 /* The claim's status while it lives: conditions and nodeName. True where it must be written. */
 bool nc_standalone_live_status(const struct standalone_view *v, struct nc_control_action *ret);

@@ -72,7 +72,7 @@ static bool live(const struct standalone_view *v, struct nc_control_action *ret,
     }
     if (nc_standalone_live_status(v, ret))
         return true;
-    if (has_lost_node(v, next_usec))
+    if (has_lost_node(v, next_usec) || nc_standalone_is_unregistered(v, next_usec))
         return delete_claim(v, ret);
     if (!v->claim->more->disrupt || !nc_standalone_wants_out(v, &why)
         || !nc_standalone_has_room(v, why) || !nc_standalone_has_turn(v))
@@ -140,6 +140,8 @@ static void write_taint(const struct control_node *node, bool is_wanted, struct 
 }
 
 static bool needs_taint_write(const struct control_node *node, bool is_wanted) {
+    if (node->more->unread & CONTROL_UNREAD_TAINTS)
+        return false;
     return is_wanted
                ? !nc_standalone_has_taint(&node->more->taints, 4, NC_TAINT_DISRUPTED, "NoSchedule")
                : node->more->has_our_taint;
@@ -188,7 +190,8 @@ static bool patch_node(struct nc_value *patch, struct nc_control_action *ret) {
 }
 
 static bool drop_finalizer(const struct control_node *node, struct nc_control_action *ret) {
-    return nc_control_drop_finalizer(&node->o, &node->more->finalizers, ret);
+    return !(node->more->unread & CONTROL_UNREAD_FINALIZERS)
+           && nc_control_drop_finalizer(&node->o, &node->more->finalizers, ret);
 }
 
 /* Ours, and what stands there as Karpenter's: its claim states that it is not. */
@@ -196,7 +199,8 @@ static bool drop_both_finalizers(const struct control_node *node, struct nc_cont
     struct nc_value *list = nc_value_new(NC_VALUE_LIST);
     const char *at = NULL, *one[1];
 
-    if (!node->more->has_our_finalizer && !node->more->has_karpenter_finalizer) {
+    if ((!node->more->has_our_finalizer && !node->more->has_karpenter_finalizer)
+        || node->more->unread & CONTROL_UNREAD_FINALIZERS) {
         nc_value_free(list);
         return false;
     }
@@ -257,11 +261,22 @@ static bool claimless(const struct nc_control *c, struct control_node *node, uin
     return patch_node(mark_node(node, NULL), ret);
 }
 
+/* Once, until it can be read again. */
+static void report_unread(struct nc_control *c, struct control_node *node) {
+    if (!node->more->unread || node->was_unread_reported)
+        return;
+    nc_auto_free char *what = nc_standalone_unread(node);
+    node->was_unread_reported =
+        nc_control_emit(c, &node->o, "NodeUnreadable", true,
+                        "too large, or not of its kind: %s. It is not written", what);
+}
+
 static bool alone_node(struct nc_control *c, struct control_node *node, uint64_t now_usec,
                        struct nc_control_action *ret, uint64_t *next_usec) {
     *next_usec = UINT64_MAX;
     if (!node->more)
         return false;
+    report_unread(c, node);
     struct control_claim *claim = nc_control_claim_of(c, node);
     if (!claim || !claim->more)
         return claimless(c, node, now_usec, ret, next_usec);
@@ -287,6 +302,9 @@ static void deleted(struct nc_control *c, const struct control_claim *claim) {
             c, &claim->o, "Disrupted", false,
             nc_asprintf("Deleted, under the budgets of its NodePool: %s",
                         nc_budget_reason_name((enum nc_budget_reason)(claim->more->disrupt - 1))));
+    else if (!nc_standalone_is(claim, CONTROL_COND_REGISTERED))
+        nc_control_emit_always(c, &claim->o, "RegistrationTimedOut", true,
+                               nc_strdup("Deleted: its Node was not registered in time"));
 }
 
 static void ended(struct nc_control *c, struct control_claim *claim, bool is_there,

@@ -39,6 +39,31 @@ uint64_t nc_standalone_expiry(const struct control_claim *claim) {
                : claim->created_usec + after;
 }
 
+bool nc_standalone_is_unregistered(const struct standalone_view *v, uint64_t *next_usec) {
+    const struct control_claim_more *m = v->claim->more;
+    const uint64_t from_usec =
+        v->c->led_usec > v->claim->created_usec ? v->c->led_usec : v->claim->created_usec;
+    uint64_t limit_usec = NC_STANDALONE_REGISTER_USEC;
+    struct control_node *first = NULL;
+
+    if (!m->provider_id || nc_standalone_is(v->claim, CONTROL_COND_REGISTERED))
+        return false;
+    if (v->node && !(v->node->more->unread & CONTROL_UNREAD_LISTS))
+        return false; /* what it waits for is our own write */
+    if (!v->node && nc_control_nodes_with(v->c, m->provider_id, &first) > 0) {
+        /* Nodes of other names say to be its machine. An administrator may have named it so, and
+         * has time to say it. */
+        if (v->c->rules.identity == NC_CONTROL_IDENTITY_EC2 && !m->dns_name)
+            return false; /* EC2 has not answered: no node's doing */
+        limit_usec = v->c->rules.ceiling_usec;
+    }
+    if (!limit_usec)
+        return false;
+    if (v->now_usec < from_usec + limit_usec)
+        nc_control_sooner(next_usec, from_usec + limit_usec);
+    return v->now_usec >= from_usec + limit_usec;
+}
+
 /* Somebody says to be its machine: whose is that name? */
 bool nc_standalone_query_name(const struct standalone_view *v, struct nc_control_action *ret) {
     const struct control_claim_more *m = v->claim->more;

@@ -54,23 +54,34 @@ static void register_by_karpenter(struct world *w, const struct machine *m, stru
     server_mergef(w, claim, "{\"status\":{\"nodeName\":\"%s\"}}", m->node);
 }
 
+/* More than anybody needs. */
+static void add_taints(struct nc_value *node) {
+    for (unsigned i = 0; i < MANY_TAINTS; i++)
+        nc_value_push(nc_value_path(node, "spec.taints"),
+                      world_json("{\"key\":\"own.example/%048u\",\"effect\":\"NoSchedule\"}", i));
+}
+
 static void join(struct world *w, unsigned i) {
     struct machine *m = &w->machines[i];
     struct object *node = NULL;
+    struct nc_value *v = NULL;
 
     if (m->is_over)
         return;
     m->has_joined = true;
-    node = server_create(
-        w, NC_CONTROL_NODE, m->node,
-        world_json("{\"metadata\":{\"labels\":{\"" POOL_KEY "\":\"pool-0\"}},"
+    v = world_json("{\"metadata\":{\"labels\":{\"" POOL_KEY "\":\"pool-0\"}},"
                    "\"spec\":{\"providerID\":\"%s\",\"taints\":[%s"
                    "{\"key\":\"node.kubernetes.io/not-ready\",\"effect\":\"NoSchedule\"}]},"
                    "\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"False\"}]}}",
                    m->provider,
                    world_chance(w, 90)
                        ? "{\"key\":\"karpenter.sh/unregistered\",\"effect\":\"NoExecute\"},"
-                       : ""));
+                       : "");
+    if (m->is_hostile && world_chance(w, 30))
+        add_taints(v);
+    node = server_create(w, NC_CONTROL_NODE, m->node, v);
+    if (node && m->is_hostile && world_chance(w, 70))
+        annotate(w, node, DO_NOT_DISRUPT, "true");
     if (node && !w->is_standalone)
         register_by_karpenter(w, m, node);
     world_post(w, world_between(w, SEC, 20 * SEC), THING_READY, i, 0, NULL);
@@ -322,8 +333,6 @@ static void hostile(struct world *w, unsigned i) {
         annotate(w, node, STATUS_KEY, text);
     else if (world_chance(w, 50))
         annotate(w, node, REQUEST_KEY, world_chance(w, 50) ? text : NULL);
-    else if (world_chance(w, 40))
-        annotate(w, node, DO_NOT_DISRUPT, "true");
     else if (world_chance(w, 50))
         server_mergef(w, node, "{\"metadata\":{\"labels\":{\"karpenter.sh/registered\":%s}}}",
                       world_chance(w, 50) ? "\"true\"" : "null");

@@ -100,6 +100,12 @@ void note_ending(struct shown *node) {
         node->left_usec = deadline > updated + SEC ? deadline - updated - SEC : 0;
 }
 
+bool is_unreadable(const struct nc_value *node) {
+    const struct nc_value *taints = nc_value_path(node, "spec.taints");
+
+    return taints && taints->n >= MANY_TAINTS;
+}
+
 bool is_foreign(const struct nc_value *claim) {
     const char *by = label_of(claim, "app.kubernetes.io/managed-by");
 

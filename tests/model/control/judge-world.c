@@ -13,7 +13,8 @@
 
 #define BOUND_FAULTS (60 * SEC) /* of a relay, where something may have failed just before */
 #define BOUND (8 * SEC)
-#define END_USEC (700 * SEC) /* an end that takes longer is none */
+#define REGISTER_USEC (900 * SEC) /* a machine that is not registered by then is ended */
+#define END_USEC (700 * SEC)      /* an end that takes longer is none */
 
 /* --- what a write changed */
 
@@ -220,6 +221,13 @@ static void end_alive(struct world *w, const struct object *o) {
         judge_break(w, "registered", "%s has no finalizer", o->name);
     if (!node || is_deleting(node->v))
         return;
+    if (is_unreadable(node->v)) {
+        if (w->good_usec && w->good_usec + REGISTER_USEC + 60 * SEC < w->now_usec
+            && time_at(o->v, "metadata.creationTimestamp") + REGISTER_USEC + 60 * SEC < w->now_usec
+            && !nc_streq(condition_of(o->v, "Registered"), "True"))
+            judge_break(w, "unreadable", "%s, whose Node cannot be read, does not end", o->name);
+        return;
+    }
     if (!nc_streq(condition_of(o->v, "Registered"), "True"))
         judge_break(w, "registered", "%s, which has %s, is not", o->name, node->name);
     else if (nc_streq(condition_of(node->v, "Ready"), "True")

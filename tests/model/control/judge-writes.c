@@ -10,6 +10,7 @@
 #include "nc/str.h"
 #include "nc/time.h"
 
+#define REGISTER_USEC (900 * SEC)
 #define UNREADY_USEC (1800 * SEC) /* a Node that is not Ready holds a budget for so long */
 #define NAME nc_control_verb_name(a->verb)
 
@@ -180,7 +181,7 @@ static unsigned reasons_of(const struct world *w, struct view *v, const struct s
     const struct shown *class = judge_find(v, NC_CONTROL_CLASS, "default");
     unsigned bits = 0;
 
-    if (is_expired(claim->v, w->now_usec) && is_registered(claim))
+    if (is_expired(claim->v, w->now_usec))
         bits |= 1u << NC_BUDGET_EXPIRED;
     if ((pool && is_drifted_by(claim->v, pool->v, "karpenter.sh/nodepool-hash"))
         || (class && is_drifted_by(claim->v, class->v, "karpenter.k8s.aws/ec2nodeclass-hash")))
@@ -276,6 +277,10 @@ static void judge_delete_claim(struct world *w, struct view *v, struct shown *cl
     const unsigned reasons = reasons_of(w, v, claim, node);
 
     if (has_lost_node(w, v, claim))
+        return;
+    if (!is_registered(claim) && text_at(claim->v, "status.providerID")
+        && time_at(claim->v, "metadata.creationTimestamp") + REGISTER_USEC <= w->now_usec
+        && !(node && !is_unreadable(node->v)))
         return;
     if (!reasons) {
         judge_break(w, "reason", "%s is deleted for nothing", claim->name);

@@ -74,6 +74,7 @@ void judge_break(struct world *w, const char *rule, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Between the files of the judge. */
+bool is_unreadable(const struct nc_value *node); /* more than a controller reads of a Node */
 const char *text_at(const struct nc_value *v, const char *path); /* NULL = none */
 const char *label_of(const struct nc_value *v, const char *key);
 const char *annotation_of(const struct nc_value *v, const char *key);

@@ -41,6 +41,7 @@ static const char *const rules[_SABOTAGE_MAX] = {
     [SABOTAGE_REGISTERS_NOTHING] = "registered",
     [SABOTAGE_DISRUPTS_NOTHING] = "disrupted",
     [SABOTAGE_HEEDS_NODES] = "own-word",
+    [SABOTAGE_KEEPS_UNREADABLE] = "unreadable",
     [SABOTAGE_WRITES_ON] = "share",
     [SABOTAGE_WRITES_AT_REST] = "rest",
     [SABOTAGE_WRITES_NOBODY] = "target",
@@ -218,6 +219,12 @@ static void edit(struct world *w, struct nc_control_action *a, struct nc_control
     }
 }
 
+static bool was_registered(struct world *w, const struct nc_control_action *a) {
+    const struct object *claim = server_find(w, NC_CONTROL_CLAIM, a->name);
+
+    return claim && nc_streq(condition_of(claim->v, "Registered"), "True");
+}
+
 /* Its Node asks to be left alone. */
 static bool is_asked_not_to(struct world *w, const struct nc_control_action *a) {
     const struct object *claim = server_find(w, NC_CONTROL_CLAIM, a->name);
@@ -242,6 +249,8 @@ static bool is_swallowed(struct world *w, const struct nc_control_action *a) {
         return judge_has_outage(a->body);
     case SABOTAGE_HEEDS_NODES:
         return a->verb == NC_CONTROL_DELETE_CLAIM && !a->is_relay && is_asked_not_to(w, a);
+    case SABOTAGE_KEEPS_UNREADABLE:
+        return a->verb == NC_CONTROL_DELETE_CLAIM && !was_registered(w, a);
     case SABOTAGE_DISRUPTS_NOTHING:
         return a->verb == NC_CONTROL_DELETE_CLAIM && !a->is_relay;
     default:

@@ -19,6 +19,7 @@
 #define MAX_OBJECTS 128
 #define MAX_MACHINES 24
 #define MAX_POOLS 3
+#define MANY_TAINTS 80 /* of 60 bytes: more than a controller reads */
 #define N_PROCS 2
 #define MAX_WINDOWS 3
 

@@ -114,6 +114,7 @@ static void test_two_nodes_of_one_machine(void **state) {
                                               "\"spec\":{\"providerID\":\"aws:///a/i-1\"}}",
                                               i, i);
         expect(world_see(&w, NC_CONTROL_NODE, json), "");
+        expect(world_synced(&w, NC_CONTROL_NODE), "");
         nc_auto_value struct nc_value *list = nc_control_report(w.c, w.now_usec);
         for (int n = 0; n < i; n++)
             assert_int_equal(!!nc_value_get_string(list->items[n], "claim"), i == 1);

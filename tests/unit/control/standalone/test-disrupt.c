@@ -465,10 +465,10 @@ static void begin_with_budget(struct world *w, const char *nodes) {
 
 /* Two that work have expired, and nobody drains them: so many DELETEs are in flight. */
 static unsigned two_expire(struct world *w) {
-    world_add_pair(w, "a", "'expireAfter':'1h'");
-    world_add_pair(w, "b", "'expireAfter':'1h'");
+    world_add_pair(w, "a", "'expireAfter':'10m'");
+    world_add_pair(w, "b", "'expireAfter':'10m'");
     w->has_agent = false;
-    world_advance(w, 3700 * WORLD_SEC);
+    world_advance(w, 700 * WORLD_SEC);
     return w->requested[NC_CONTROL_DELETE_CLAIM];
 }
 

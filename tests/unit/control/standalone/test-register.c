@@ -60,6 +60,7 @@ static void test_a_node_that_says_karpenters(void **state) {
 static void begin_with_a_liar(struct world *w, const char *dns_name) {
     world_begin(w);
     w->rules.identity = NC_CONTROL_IDENTITY_EC2;
+    w->rules.ceiling_usec = 24 * 3600 * WORLD_SEC;
     w->dns_name = dns_name;
     world_restart(w);
     world_add_claim(w, "b", "");
@@ -113,6 +114,108 @@ static void test_whose_node_is_not_known(void **state) {
     assert_string_equal(world_condition(&w, "b", "Registered"), "True Registered");
     assert_string_equal(world_text(&w, CLAIM, "b", "status.nodeName"), "i-1");
     world_done(&w);
+}
+
+/* A list of n objects {'type' or 'key': name-i, more}. Owned. */
+static char *long_list(const char *format, unsigned n, const char *more) {
+    struct nc_buf b = NC_BUF_INIT;
+
+    for (unsigned i = 0; i < n; i++)
+        (void)nc_buf_printf(&b, "%s{%s-%u',%s}", i ? "," : "", format, i, more);
+    return nc_buf_steal(&b);
+}
+
+static void begin_with_a_node(struct world *w, const char *json, const char *more_spec) {
+    world_begin(w);
+    world_add_node(w, "a");
+    world_patch(w, NODE, "a", json);
+    world_add_claim(w, "a", more_spec);
+    world_advance(w, 60 * WORLD_SEC);
+}
+
+/* However many conditions there are, one of them is Ready. */
+static void test_many_conditions(void **state) {
+    nc_auto_free char *list = long_list("'type':'c", 100, "'status':'True'");
+    nc_auto_free char *json =
+        nc_asprintf("{'status':{'conditions':[%s,{'type':'Ready','status':'True'}]}}", list);
+    struct world w;
+
+    (void)state;
+    begin_with_a_node(&w, json, "");
+    assert_string_equal(world_condition(&w, "a", "Registered"), "True Registered");
+    assert_string_equal(world_text(&w, CLAIM, "a", "status.nodeName"), "a");
+    world_done(&w);
+}
+
+/* More taints than are read: that is said, its agent drains it, and it ends when Karpenter would
+ * end it; by a deadline where nobody answers. */
+static void test_a_node_that_cannot_be_read(void **state) {
+    nc_auto_free char *list = long_list("'key':'t", 1100, "'effect':'NoSchedule'");
+    nc_auto_free char *json = nc_asprintf("{'spec':{'taints':[%s]}}", list);
+    struct world w;
+
+    (void)state;
+    for (int has_agent = 0; has_agent < 2; has_agent++) {
+        begin_with_a_node(&w, json, has_agent ? "" : "'terminationGracePeriod':'10m'");
+        w.has_agent = has_agent;
+        assert_string_equal(world_condition(&w, "a", "Registered"), "Unknown NodeUnreadable");
+        assert_non_null(strstr(w.events.data, "NodeUnreadable a\n"));
+        assert_string_equal(world_text(&w, CLAIM, "a", "status.nodeName"), "");
+        world_advance(&w, 800 * WORLD_SEC);
+        assert_false(world_is_deleting(&w, CLAIM, "a"));
+        world_advance(&w, 60 * WORLD_SEC);
+        assert_non_null(strstr(w.events.data, "RegistrationTimedOut a\n"));
+        if (!has_agent) {
+            assert_true(world_is_deleting(&w, CLAIM, "a"));
+            assert_string_not_equal(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST),
+                                    "");
+            world_advance(&w, 660 * WORLD_SEC);
+        }
+        world_advance(&w, 300 * WORLD_SEC);
+        assert_null(world_get(&w, CLAIM, "a"));
+        assert_null(world_get(&w, NODE, "a"));
+        assert_int_equal(w.requested[NC_CONTROL_END_INSTANCE] > 0, true);
+        world_done(&w);
+    }
+}
+
+/* A claim whose machine never registers ends as with Karpenter, and one that expires before that.
+ */
+static void test_never_registered(void **state) {
+    struct world w;
+
+    (void)state;
+    world_begin(&w);
+    world_patch(&w, POOL, "pool", "{'spec':{'disruption':{'budgets':[{'nodes':'100%'}]}}}");
+    world_add_claim(&w, "a", "");
+    world_add_claim(&w, "b", "'expireAfter':'5m'");
+    world_add_claim(&w, "c", "");
+    world_patch(&w, CLAIM, "c", "{'status':{'providerID':null}}"); /* nothing was launched yet */
+    world_advance(&w, 310 * WORLD_SEC);
+    assert_null(world_get(&w, CLAIM, "b"));
+    world_advance(&w, 580 * WORLD_SEC);
+    assert_false(world_is_deleting(&w, CLAIM, "a"));
+    world_advance(&w, 20 * WORLD_SEC);
+    assert_null(world_get(&w, CLAIM, "a"));
+    assert_false(world_is_deleting(&w, CLAIM, "c"));
+    world_done(&w);
+}
+
+/* Where a Node of another name says to be the machine there is a day to say that it is: but not for
+ * ever, and none of it begins while EC2 does not answer. */
+static void test_never_confirmed(void **state) {
+    struct world w;
+
+    (void)state;
+    for (int answers = 0; answers < 2; answers++) {
+        begin_with_a_liar(&w, answers ? "B" : NULL);
+        world_advance(&w, 23 * 3600 * WORLD_SEC);
+        assert_false(world_is_deleting(&w, CLAIM, "b"));
+        world_advance(&w, 2 * 3600 * WORLD_SEC);
+        assert_int_equal(world_get(&w, CLAIM, "b") == NULL, answers);
+        assert_non_null(world_get(&w, NODE, "a"));
+        world_done(&w);
+    }
 }
 
 static void test_other_controllers(void **state) {
@@ -464,6 +567,10 @@ TEST_GROUP() {
         cmocka_unit_test(test_a_node_that_says_karpenters),
         cmocka_unit_test(test_a_node_that_says_it_is_anothers),
         cmocka_unit_test(test_whose_node_is_not_known),
+        cmocka_unit_test(test_many_conditions),
+        cmocka_unit_test(test_a_node_that_cannot_be_read),
+        cmocka_unit_test(test_never_registered),
+        cmocka_unit_test(test_never_confirmed),
         cmocka_unit_test(test_other_controllers),
         cmocka_unit_test(test_two_nodes),
         cmocka_unit_test(test_two_nodes_one_goes),
