@@ -56,6 +56,14 @@ func patchClaim(what, claim, body, denied string) guardCase {
 	return guardCase{what, "guard-a", "PATCH", claimsPath + "/" + claim, harness.MergePatch, body, denied}
 }
 
+func many(n int, item string) string {
+	var items []string
+	for i := range n {
+		items = append(items, fmt.Sprintf(item, i))
+	}
+	return strings.Join(items, ", ")
+}
+
 func stamp(value string) string {
 	return fmt.Sprintf(`{"metadata": {"annotations": {%q: %s}}}`, stampAnnotation, value)
 }
@@ -90,6 +98,13 @@ var guardCases = []guardCase{
 	{"registration as a machine, without a session", "guard-c", "POST", "/api/v1/nodes", "",
 		`{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "guard-c"}, "spec": {"providerID": "aws:///us-west-2a/i-0123456789abcdef0"}}`, ownInstancePolicy},
 
+	createNode("registration with more taints than are read", `"labels": {}}, "spec": {"taints": [`+many(51, `{"key": "t%d", "effect": "NoSchedule"}`)+`]`, ownNodePolicy),
+	createNode("registration with taints", `"labels": {}}, "spec": {"taints": [`+many(50, `{"key": "t%d", "effect": "NoSchedule"}`)+`]`, ""),
+	patchNodeStatus("more conditions than are read", "guard-a", `{"status": {"conditions": [`+many(65, `{"type": "c%d", "status": "True"}`)+`]}}`, ownNodePolicy),
+	patchNodeStatus("many conditions", "guard-a", `{"status": {"conditions": [`+many(60, `{"type": "c%d", "status": "True"}`)+`]}}`, ""),
+	{"registration with more conditions than are read", "guard-c", "POST", "/api/v1/nodes", "",
+		`{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "guard-c"}, "status": {"conditions": [` + many(65, `{"type": "c%d", "status": "True"}`) + `]}}`, ownNodePolicy},
+
 	patchNode("finalizer added", "guard-a", `{"metadata": {"finalizers": ["karpenter.sh/termination", "example.com/mine"]}}`, ownNodePolicy),
 	patchNode("finalizer removed", "guard-a", `{"metadata": {"finalizers": null}}`, ownNodePolicy),
 	patchNodeStatus("finalizer removed by way of the status", "guard-a", `{"metadata": {"$deleteFromPrimitiveList/finalizers": ["karpenter.sh/termination"]}}`, ownNodePolicy),
@@ -112,10 +127,10 @@ var guardCases = []guardCase{
 
 	{"its claim read", "guard-a", "GET", claimsPath + "/guard-a", "", "", ""},
 	{"all claims listed", "guard-a", "GET", claimsPath, "", "", ""},
-	patchClaim("its time", "guard-a", stamp(`"2031-01-02T03:04:05Z"`), ""),
-	patchClaim("its time as it is", "guard-stamped", stamp(`"2030-01-02T03:04:05Z"`), ""),
-	{"its claim deleted", "guard-a", "DELETE", claimsPath + "/guard-a", "", "", ""},
-	{"its claim deleted that has a time", "guard-a", "DELETE", claimsPath + "/guard-stamped", "", "", ""},
+	patchClaim("its time", "guard-a", stamp(`"2031-01-02T03:04:05Z"`), ownClaimPolicy),
+	patchClaim("its time as it is", "guard-stamped", stamp(`"2030-01-02T03:04:05Z"`), ownClaimPolicy),
+	{"its claim deleted", "guard-a", "DELETE", claimsPath + "/guard-a", "", "", ownClaimPolicy},
+	{"its claim deleted that has a time", "guard-a", "DELETE", claimsPath + "/guard-stamped", "", "", ownClaimPolicy},
 
 	{"a claim made", "guard-a", "POST", claimsPath, "", `{"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": {"name": "guard-made"},
  "spec": {"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}, "requirements": []}}`, ownClaimPolicy},
