@@ -50,8 +50,7 @@ int nc_control_send(struct nc_kube *k, const struct nc_control_call *c, struct n
 extern const struct nc_kube_role nc_kube_as_replacing_controller;
 
 enum nc_replacement_verb {
-    NC_REPLACEMENT_LIST_PODS = 1, /* `name`: the node; their metadata, one page */
-    NC_REPLACEMENT_GET_SET,       /* `name`: the ReplicaSet; its metadata */
+    NC_REPLACEMENT_GET_SET = 1, /* `name`: the ReplicaSet; its metadata */
     NC_REPLACEMENT_GET_DEPLOYMENT,
     NC_REPLACEMENT_PATCH, /* `body` is what nc_replacement_judge gave */
     NC_REPLACEMENT_EVENT, /* `event`, about a pod of the namespace */
@@ -67,6 +66,18 @@ struct nc_replacement_call {
 };
 int nc_replacement_send(struct nc_kube *k, const struct nc_replacement_call *c,
                         struct nc_kube_req **ret, struct nc_err *err);
+
+/* The pods of a node in a namespace, their metadata, of each what `keep` names, streamed and in
+ * pages, until SYNCED or a failure: then the caller frees it. */
+struct nc_replacement_list {
+    const char *namespace, *node;
+    const char *const *keep;
+    nc_watch_fn event;
+    nc_watch_failed_fn failed;
+    void *userdata;
+};
+int nc_replacement_list(struct nc_kube *k, sd_event *event, const struct nc_replacement_list *l,
+                        struct nc_watch **ret, struct nc_err *err);
 
 /* ---- leadership: nc/lease.h on the loop */
 

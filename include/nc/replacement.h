@@ -27,19 +27,20 @@
 #include "nc/value.h"
 
 #define NC_REPLACEMENT_NAMESPACES_MAX 32
-#define NC_REPLACEMENT_PODS_MAX ((size_t)32) /* of one namespace on one node */
+#define NC_REPLACEMENT_PODS_MAX ((size_t)256) /* of one namespace on one node: it runs fewer */
 #define NC_REPLACEMENT_PAUSE_USEC (600ull * 1000000)
 
 struct nc_replaced_pod {
     char *name, *uid;
     char *set, *set_uid; /* its ReplicaSet; NULL = its controller is none */
 };
-void nc_replaced_pods_free(struct nc_replaced_pod *v, size_t n);
-/* Those that wait, of a list of pods in this namespace (their metadata is enough), at most
- * NC_REPLACEMENT_PODS_MAX. An owned array; NULL where there are none. What cannot be read is left
- * out. -EBADMSG where it is no list. */
-int nc_replacement_read_pods(const struct nc_value *list, const char *namespace,
-                             struct nc_replaced_pod **ret, size_t *ret_n, struct nc_err *err);
+void nc_replaced_pod_done(struct nc_replaced_pod *p);
+/* What is read of a pod (nc/json-filter.h). */
+extern const char *const nc_replacement_keep[];
+/* Whether it waits, of a pod in this namespace; its metadata is enough. False, too, where it cannot
+ * be read. */
+bool nc_replacement_read_pod(const struct nc_value *pod, const char *namespace,
+                             struct nc_replaced_pod *ret);
 
 struct nc_replacement_owner {
     char *name, *uid;

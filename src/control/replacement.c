@@ -51,8 +51,12 @@ static bool read_controller(const struct nc_value *metadata, const char *kind,
     return is_name(*ret_name, NAME_MAX_BYTES) && is_name(*ret_uid, UID_MAX_BYTES);
 }
 
-static bool read_pod(const struct nc_value *pod, const char *namespace,
-                     struct nc_replaced_pod *ret) {
+const char *const nc_replacement_keep[] = {
+    "metadata.annotations.'" NC_ANNOTATION_REPLACEMENT_FIRST "'", "metadata.deletionTimestamp",
+    "metadata.ownerReferences", "status.phase", NULL};
+
+bool nc_replacement_read_pod(const struct nc_value *pod, const char *namespace,
+                             struct nc_replaced_pod *ret) {
     const struct nc_value *metadata = nc_value_get(pod, "metadata");
     const struct nc_value *annotations = nc_value_get(metadata, "annotations");
     const struct nc_value *deletion = nc_value_get(metadata, "deletionTimestamp");
@@ -75,34 +79,12 @@ static bool read_pod(const struct nc_value *pod, const char *namespace,
     return true;
 }
 
-void nc_replaced_pods_free(struct nc_replaced_pod *v, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        free(v[i].name);
-        free(v[i].uid);
-        free(v[i].set);
-        free(v[i].set_uid);
-    }
-    free(v);
-}
-
-int nc_replacement_read_pods(const struct nc_value *list, const char *namespace,
-                             struct nc_replaced_pod **ret, size_t *ret_n, struct nc_err *err) {
-    const struct nc_value *items = nc_value_get(list, "items");
-    struct nc_replaced_pod *v = NULL, pod;
-    size_t n = 0;
-
-    if (items && items->type != NC_VALUE_NULL && items->type != NC_VALUE_LIST)
-        items = NULL;
-    if (!items)
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "list pods of %s: items is no list",
-                          namespace);
-    for (size_t i = 0; items->type == NC_VALUE_LIST && i < items->n && n < NC_REPLACEMENT_PODS_MAX;
-         i++)
-        if (read_pod(items->items[i], namespace, &pod))
-            *nc_append(&v, &n) = pod;
-    *ret = v;
-    *ret_n = n;
-    return 0;
+void nc_replaced_pod_done(struct nc_replaced_pod *p) {
+    free(p->name);
+    free(p->uid);
+    free(p->set);
+    free(p->set_uid);
+    *p = (struct nc_replaced_pod){0};
 }
 
 void nc_replacement_owner_done(struct nc_replacement_owner *o) {

@@ -126,7 +126,7 @@ struct nc_controller {
 
     /* replacement-requests.c */
     struct nc_replacement_walk *walks; /* oldest first */
-    uint64_t reported_pods[128];       /* whose replacement is not possible */
+    uint64_t reported_pods[1024];       /* whose replacement is not possible */
     size_t n_reported_pods;
 
     /* publish.c: what is reported */

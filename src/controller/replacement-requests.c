@@ -4,7 +4,9 @@
  *
  * A walk asks one thing at a time, and goes on with the next pod or namespace where that fails: the
  * step asks for another walk as long as the node says that its pods wait. What is possible and due
- * is nc/replacement.h's to say.
+ * is nc/replacement.h's to say. Who fills a namespace with pods keeps no neighbour from its
+ * replacement: only pods that a ReplicaSet owns have a place, and those that were reported as
+ * impossible give way to others.
  */
 #include "nc/replacement.h"
 
@@ -17,17 +19,22 @@
 #define CALL_USEC 10000000u
 #define MAX_WALKS 4096u
 #define MAX_RUNNING 4u
+/* Reported in one walk: of pods without a ReplicaSet there may be thousands. */
+#define MAX_BARE 8u
 
 struct nc_replacement_walk {
     struct nc_controller *controller;
     struct nc_replacement_walk *next;
     bool is_running;
     struct nc_kube_req *req; /* in flight */
+    struct nc_watch *list;   /* of pods, while it comes in */
     char *node;
     uint64_t since_usec;
     size_t space; /* of settings->replacement_namespaces, the one that is walked */
     struct nc_replaced_pod *pods;
     size_t n_pods, pod; /* of it; the one that is seen to */
+    size_t n_fresh;     /* these first: nothing was reported of them in this drain */
+    unsigned n_bare;
     struct nc_replacement_owner owner;
 };
 
@@ -36,9 +43,10 @@ static const char *space_of(const struct nc_replacement_walk *w) {
 }
 
 static void forget_pods(struct nc_replacement_walk *w) {
-    nc_replaced_pods_free(w->pods, w->n_pods);
-    w->pods = NULL;
-    w->n_pods = w->pod = 0;
+    for (size_t i = 0; i < w->n_pods; i++)
+        nc_replaced_pod_done(&w->pods[i]);
+    free(nc_steal(&w->pods));
+    w->n_pods = w->pod = w->n_fresh = w->n_bare = 0;
     nc_replacement_owner_done(&w->owner);
 }
 
@@ -48,6 +56,7 @@ static void end_walk(struct nc_replacement_walk *w) {
     while (*at != w)
         at = &(*at)->next;
     *at = w->next;
+    nc_watch_free(w->list);
     forget_pods(w);
     free(w->node);
     free(w);
@@ -62,9 +71,8 @@ static void on_event(void *userdata, const struct nc_value *object,
 }
 
 /* Dated by the drain's begin, so that it has one name whoever leads. */
-static void announce(struct nc_replacement_walk *w, bool is_warning, const char *reason,
-                     const char *message) {
-    const struct nc_replaced_pod *pod = &w->pods[w->pod];
+static void announce(struct nc_replacement_walk *w, const struct nc_replaced_pod *pod,
+                     bool is_warning, const char *reason, const char *message) {
     const struct nc_event e = {.kind = "Pod",
                                .api_version = "v1",
                                .namespace = space_of(w),
@@ -92,24 +100,57 @@ static void announce(struct nc_replacement_walk *w, bool is_warning, const char 
         nc_log(NC_LOG_ERROR, NULL, "%s", err.msg);
 }
 
-/* Once a pod, as far as it is remembered. */
-static void report_impossible(struct nc_replacement_walk *w, const char *why) {
-    struct nc_controller *c = w->controller;
-    const uint64_t key = nc_backoff_seed(w->pods[w->pod].uid) ^ w->since_usec;
-    nc_auto_free char *message = nc_asprintf(
-        "no replacement can be made first: %s; evicted at drain.replacementTimeout", why);
+static uint64_t key_of(const struct nc_replacement_walk *w, const struct nc_replaced_pod *pod) {
+    return nc_backoff_seed(pod->uid) ^ w->since_usec;
+}
+
+static bool was_reported(const struct nc_replacement_walk *w, const struct nc_replaced_pod *pod) {
+    const struct nc_controller *c = w->controller;
+    const uint64_t key = key_of(w, pod);
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(c->reported_pods); i++)
         if (c->reported_pods[i] == key)
-            return;
-    c->reported_pods[c->n_reported_pods++ % NC_ARRAY_SIZE(c->reported_pods)] = key;
-    announce(w, true, "ReplacementNotPossible", message);
+            return true;
+    return false;
+}
+
+/* Once a pod, as far as it is remembered. */
+static void report_impossible(struct nc_replacement_walk *w, const struct nc_replaced_pod *pod,
+                              const char *why) {
+    struct nc_controller *c = w->controller;
+    nc_auto_free char *message = nc_asprintf(
+        "no replacement can be made first: %s; evicted at drain.replacementTimeout", why);
+
+    if (was_reported(w, pod))
+        return;
+    c->reported_pods[c->n_reported_pods++ % NC_ARRAY_SIZE(c->reported_pods)] = key_of(w, pod);
+    announce(w, pod, true, "ReplacementNotPossible", message);
+}
+
+/* Those of which nothing was reported first. */
+static void add_pod(struct nc_replacement_walk *w, struct nc_replaced_pod *pod) {
+    const bool is_fresh = !was_reported(w, pod);
+    size_t at = w->n_pods;
+
+    if (w->n_pods < NC_REPLACEMENT_PODS_MAX)
+        (void)nc_append(&w->pods, &w->n_pods);
+    else if (is_fresh && w->n_fresh < w->n_pods)
+        nc_replaced_pod_done(&w->pods[--at]);
+    else
+        return;
+    if (is_fresh) {
+        w->pods[at] = w->pods[w->n_fresh];
+        at = w->n_fresh++;
+    }
+    w->pods[at] = *pod;
+    *pod = (struct nc_replaced_pod){0};
 }
 
 /* --- one thing after the other */
 
-static void on_pods(void *userdata, const struct nc_value *object,
-                    const struct nc_kube_status *status, const struct nc_err *err);
+static void on_pod(void *userdata, enum nc_watch_event event, const struct nc_value *object);
+static void on_pods_failed(void *userdata, const struct nc_kube_status *status,
+                           const struct nc_err *err);
 static void on_set(void *userdata, const struct nc_value *object,
                    const struct nc_kube_status *status, const struct nc_err *err);
 static void begin_more(struct nc_controller *c);
@@ -133,16 +174,23 @@ static void request(struct nc_replacement_walk *w, enum nc_replacement_verb verb
 }
 
 static void walk_space(struct nc_replacement_walk *w) {
+    const struct nc_replacement_list l = {.namespace = space_of(w),
+                                          .node = w->node,
+                                          .keep = nc_replacement_keep,
+                                          .event = on_pod,
+                                          .failed = on_pods_failed,
+                                          .userdata = w};
+    struct nc_controller *c = w->controller;
+    struct nc_err err = NC_ERR_INIT;
+
     forget_pods(w);
-    if (space_of(w))
-        request(w, NC_REPLACEMENT_LIST_PODS, w->node, NULL, on_pods);
-    else
-        end_walk(w);
+    if (l.namespace && nc_replacement_list(c->api_config.kube, c->event, &l, &w->list, &err) >= 0)
+        return;
+    nc_controller_failed(c, NC_TROUBLE_REPLACEMENT, &err);
+    end_walk(w);
 }
 
 static void walk_pod(struct nc_replacement_walk *w) {
-    for (; w->pod < w->n_pods && !w->pods[w->pod].set; w->pod++)
-        report_impossible(w, "its controller is not a Deployment");
     if (w->pod < w->n_pods) {
         request(w, NC_REPLACEMENT_GET_SET, w->pods[w->pod].set, NULL, on_set);
         return;
@@ -178,7 +226,7 @@ static void on_restarted(void *userdata, const struct nc_value *object,
                     space_of(w), w->owner.name, w->node);
 
     if (has_answer(w, object, status, err))
-        announce(w, false, "ReplacementStarted", message);
+        announce(w, &w->pods[w->pod], false, "ReplacementStarted", message);
     next_pod(w);
     begin_more(c);
 }
@@ -203,7 +251,7 @@ static void on_deployment(void *userdata, const struct nc_value *object,
     if (has_answer(w, object, status, err))
         answer = nc_replacement_judge(&judged, &why, &patch);
     if (answer == NC_REPLACEMENT_IMPOSSIBLE)
-        report_impossible(w, why);
+        report_impossible(w, &w->pods[w->pod], why);
     if (answer == NC_REPLACEMENT_RESTART && leads(c))
         request(w, NC_REPLACEMENT_PATCH, w->owner.name, patch, on_restarted);
     else
@@ -221,21 +269,40 @@ static void on_set(void *userdata, const struct nc_value *object,
         request(w, NC_REPLACEMENT_GET_DEPLOYMENT, w->owner.name, NULL, on_deployment);
     } else {
         if (is_there)
-            report_impossible(w, "its ReplicaSet has no Deployment");
+            report_impossible(w, &w->pods[w->pod], "its ReplicaSet has no Deployment");
         next_pod(w);
     }
     begin_more(c);
 }
 
-static void on_pods(void *userdata, const struct nc_value *object,
-                    const struct nc_kube_status *status, const struct nc_err *err) {
+static void on_pod(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
     struct nc_replacement_walk *w = userdata;
     struct nc_controller *c = w->controller;
-    struct nc_err unread = NC_ERR_INIT;
+    struct nc_replaced_pod pod = {0};
 
-    if (has_answer(w, object, status, err)
-        && nc_replacement_read_pods(object, space_of(w), &w->pods, &w->n_pods, &unread) < 0)
-        nc_controller_failed(c, NC_TROUBLE_REPLACEMENT, &unread);
+    if (event == NC_WATCH_SYNCED) {
+        w->list = nc_watch_free(w->list);
+        walk_pod(w);
+        begin_more(c);
+        return;
+    }
+    if (event != NC_WATCH_ADDED || !nc_replacement_read_pod(object, space_of(w), &pod))
+        return;
+    if (pod.set)
+        add_pod(w, &pod);
+    else if (!was_reported(w, &pod) && w->n_bare++ < MAX_BARE)
+        report_impossible(w, &pod, "its controller is not a Deployment");
+    nc_replaced_pod_done(&pod);
+}
+
+/* What has come of it is seen to. */
+static void on_pods_failed(void *userdata, const struct nc_kube_status *status,
+                           const struct nc_err *err) {
+    struct nc_replacement_walk *w = userdata;
+    struct nc_controller *c = w->controller;
+
+    w->list = nc_watch_free(w->list);
+    (void)has_answer(w, NULL, status, err);
     walk_pod(w);
     begin_more(c);
 }

@@ -14,7 +14,7 @@
 #include "wire.h"
 
 #define META(kind) "application/json;as=" kind ";g=meta.k8s.io;v=v1,application/json"
-#define PAGE "250" /* more pods no node of EKS has */
+#define VALUE_MAX_BYTES 16384u /* of what is kept of a pod, one at a time */
 
 static char *build_path(const struct nc_replacement_call *c, struct nc_kube_call *call) {
     nc_auto_free char *namespace = nc_kube_escape(c->namespace);
@@ -22,12 +22,6 @@ static char *build_path(const struct nc_replacement_call *c, struct nc_kube_call
 
     call->method = "GET";
     switch (c->verb) {
-    case NC_REPLACEMENT_LIST_PODS:
-        call->what = "list pods";
-        call->accept = META("PartialObjectMetadataList");
-        return nc_asprintf(
-            "/api/v1/namespaces/%s/pods?fieldSelector=spec.nodeName%%3D%s%s&limit=%s", namespace,
-            name, NC_POD_UNFINISHED, PAGE);
     case NC_REPLACEMENT_GET_SET:
         call->what = "get replicaset";
         call->accept = META("PartialObjectMetadata");
@@ -63,4 +57,23 @@ int nc_replacement_send(struct nc_kube *k, const struct nc_replacement_call *c,
         call.body = event = nc_event_body(c->event, name);
     }
     return nc_kube_start(k, &call, ret, err);
+}
+
+int nc_replacement_list(struct nc_kube *k, sd_event *event, const struct nc_replacement_list *l,
+                        struct nc_watch **ret, struct nc_err *err) {
+    nc_auto_free char *namespace = nc_kube_escape(l->namespace);
+    nc_auto_free char *node = nc_kube_escape(l->node);
+    nc_auto_free char *path = nc_asprintf("/api/v1/namespaces/%s/pods", namespace);
+    nc_auto_free char *selector =
+        nc_asprintf("fieldSelector=spec.nodeName%%3D%s%s", node, NC_POD_UNFINISHED);
+    const struct nc_watch_options o = {.path = path,
+                                       .selector = selector,
+                                       .metadata_only = true,
+                                       .keep = l->keep,
+                                       .max_value_bytes = VALUE_MAX_BYTES,
+                                       .event = l->event,
+                                       .failed = l->failed,
+                                       .userdata = l->userdata};
+
+    return nc_watch_new(k, event, &o, ret, err);
 }

@@ -98,22 +98,19 @@ static void check_provider_id(const char *text) {
     must(nc_is_made_of(i.id, NC_LOWER NC_DIGITS "-", sizeof(i.id) - 1));
 }
 
-/* The same as a list of pods, as a ReplicaSet and as a Deployment. */
+/* The same as a pod, as a ReplicaSet and as a Deployment. */
 static void check_replacement(const struct nc_value *object) {
     const char *uid = nc_value_string(nc_value_path(object, "metadata.uid"));
     const struct nc_replacement_case judged = {object, uid ? uid : "u", NOW_USEC - 1, NOW_USEC};
     nc_auto_value struct nc_value *patch = NULL;
     struct nc_replacement_owner owner = {0};
-    struct nc_replaced_pod *pods = NULL;
+    struct nc_replaced_pod pod = {0};
     const char *why = NULL;
-    size_t n = 0;
 
-    if (nc_replacement_read_pods(object, "web", &pods, &n, NULL) == 0)
-        must(n <= NC_REPLACEMENT_PODS_MAX && (n == 0) == (pods == NULL));
-    for (size_t i = 0; i < n; i++)
-        must(pods[i].name && pods[i].uid && !pods[i].set == !pods[i].set_uid
-             && !strchr(pods[i].name, '/') && !(pods[i].set && strchr(pods[i].set, '/')));
-    nc_replaced_pods_free(pods, n);
+    if (nc_replacement_read_pod(object, "web", &pod))
+        must(pod.name && pod.uid && !pod.set == !pod.set_uid && !strchr(pod.name, '/')
+             && !(pod.set && strchr(pod.set, '/')));
+    nc_replaced_pod_done(&pod);
     if (nc_replacement_read_owner(object, uid ? uid : "u", &owner))
         must(owner.name && owner.uid && !strchr(owner.name, '/'));
     nc_replacement_owner_done(&owner);

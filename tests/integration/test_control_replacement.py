@@ -201,6 +201,23 @@ class Replacement(ControlTest):
         self.assertIn("403", {str(s.status) for s in self.lists(world)})
         self.assertIn("optional/replacement-role.yaml", world.log())
 
+    def test_neighbours_that_take_every_place(self) -> None:
+        """Pods that sort first and cannot be replaced, with labels of a megabyte: the one that can is."""
+        world = self.replacing_world()
+        for i in range(40):
+            self.pod(world, f"a-{i:03}", "n1", "web", [])
+            self.pod(world, f"b-{i:03}", "n1", "web", owner("StatefulSet", {"metadata": {"name": "db", "uid": "u-db"}}))
+        for i in range(6):
+            meta = {"name": f"c-{i}", "labels": {f"l{n}": "x" * 63 for n in range(14000)}}
+            world.api.put("pods", {"metadata": meta, "spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}, "web")
+        for i in range(40):
+            self.app(world, f"d{i:02}", replicas=3)
+        self.app(world, "shop")
+        world.start(*self.args)
+        self.wait_on(world)
+        world.must(lambda: self.restarted(world, "shop"), "the restart", within=AGAIN)
+        self.assertEqual([s.what for s in world.steps("restart")], ["shop"], world.story())
+
     def test_off(self) -> None:
         """Without the option no pod is read, nor anything of apps."""
         world = self.replacing_world()

@@ -75,44 +75,18 @@ static void test_pods(void **state) {
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
-        nc_auto_free char *text = nc_asprintf("{'items':[%s]}", rows[i].pod);
-        nc_auto_value struct nc_value *list = js(text);
-        struct nc_replaced_pod *pods = NULL;
-        size_t n = 9;
+        nc_auto_value struct nc_value *pod = js(rows[i].pod);
+        struct nc_replaced_pod read = {0};
         print_message("# %s\n", rows[i].pod);
-        assert_int_equal(nc_replacement_read_pods(list, "web", &pods, &n, NULL), 0);
-        assert_int_equal(n, rows[i].expected ? 1 : 0);
+        assert_int_equal(nc_replacement_read_pod(pod, "web", &read), rows[i].expected != NULL);
         if (rows[i].expected) {
             nc_auto_free char *set =
-                pods[0].set ? nc_asprintf("%s %s", pods[0].set, pods[0].set_uid) : nc_strdup("");
-            assert_string_equal(pods[0].name, "a");
-            assert_string_equal(pods[0].uid, "u-a");
+                read.set ? nc_asprintf("%s %s", read.set, read.set_uid) : nc_strdup("");
+            assert_string_equal(read.name, "a");
+            assert_string_equal(read.uid, "u-a");
             assert_string_equal(set, rows[i].expected);
         }
-        nc_replaced_pods_free(pods, n);
-    }
-}
-
-static void test_lists(void **state) {
-    static const char *const no_lists[] = {"{}", "{'items':{}}", "{'items':'x'}", "[]", "7"};
-    nc_auto_value struct nc_value *empty = js("{'items':null}");
-    nc_auto_value struct nc_value *many = js("{'items':[]}");
-    struct nc_replaced_pod *pods = NULL;
-    size_t n = 9;
-
-    (void)state;
-    assert_int_equal(nc_replacement_read_pods(empty, "web", &pods, &n, NULL), 0);
-    assert_int_equal(n, 0);
-    for (size_t i = 0; i < 100; i++)
-        nc_value_push(nc_value_get(many, "items"), js(POD(FIRST "," BY_SET)));
-    assert_int_equal(nc_replacement_read_pods(many, "web", &pods, &n, NULL), 0);
-    assert_int_equal(n, NC_REPLACEMENT_PODS_MAX);
-    nc_replaced_pods_free(pods, n);
-    for (size_t i = 0; i < NC_ARRAY_SIZE(no_lists); i++) {
-        nc_auto_value struct nc_value *v = js(no_lists[i]);
-        struct nc_err err = NC_ERR_INIT;
-        assert_true(nc_replacement_read_pods(v, "web", &pods, &n, &err) < 0);
-        assert_int_equal(err.class, NC_ERR_PROTOCOL);
+        nc_replaced_pod_done(&read);
     }
 }
 
@@ -332,11 +306,15 @@ static void test_unreadable_is_no_wait(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pods),          cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_owner),         cmocka_unit_test(test_judge),
-        cmocka_unit_test(test_patch),         cmocka_unit_test(test_another_deployment),
-        cmocka_unit_test(test_hostile_node),  cmocka_unit_test(test_requested_while_it_waits),
-        cmocka_unit_test(test_not_requested), cmocka_unit_test(test_unreadable_is_no_wait),
+        cmocka_unit_test(test_pods),
+        cmocka_unit_test(test_owner),
+        cmocka_unit_test(test_judge),
+        cmocka_unit_test(test_patch),
+        cmocka_unit_test(test_another_deployment),
+        cmocka_unit_test(test_hostile_node),
+        cmocka_unit_test(test_requested_while_it_waits),
+        cmocka_unit_test(test_not_requested),
+        cmocka_unit_test(test_unreadable_is_no_wait),
     };
 
     return run_group(tests, NULL, NULL);

@@ -182,7 +182,11 @@ static const struct {
     enum nc_kube_patch patch;
     const char *refused;
 } replacing[] = {
-    {"GET", WEB "/pods" OF_A "%2Cstatus.phase%21%3DFailed&limit=250", NULL, 0, NULL},
+    {"GET",
+     WEB
+     "/pods" OF_A
+     "%2Cstatus.phase%21%3DFailed&limit=500&resourceVersion=0&resourceVersionMatch=NotOlderThan",
+     NULL, 0, NULL},
     {"GET", WEB "/pods", NULL, 0, "more than one node"},
     {"GET", WEB "/pods?limit=250", NULL, 0, "more than one node"},
     {"GET", WEB "/pods?fieldSelector=spec.nodeName%3D", NULL, 0, "more than one node"},
