@@ -198,6 +198,10 @@ uint64_t nc_control_next(const struct nc_control *c, uint64_t now_usec);
 /* Why nothing but the relay is done although it was found out who is here; NULL where it is. */
 const char *nc_control_doubts(const struct nc_control *c);
 
+/* NodeClaims have our finalizer, and none has Karpenter's: whatever stands in a Lease, Karpenter
+ * has seen none of them. */
+bool nc_control_denies_karpenter(const struct nc_control *c);
+
 /* The zone whose turn it is, or was last; NULL where zones take no turns, no zone has had one yet,
  * or we do not lead. */
 const char *nc_control_zone_turn(const struct nc_control *c);

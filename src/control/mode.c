@@ -26,6 +26,18 @@ const char *nc_control_doubts(const struct nc_control *c) {
                  "the relay is done; set --karpenter-namespace or --mode";
 }
 
+bool nc_control_denies_karpenter(const struct nc_control *c) {
+    const struct control_table *t = &c->names[NC_CONTROL_CLAIM];
+
+    for (size_t i = 0; c->n_karpenter_claims == 0 && i < t->room; i++)
+        for (const struct control_link *l = t->slots[i]; l; l = l->next)
+            if (((const struct control_claim *)((const char *)l
+                                                - offsetof(struct control_object, by_name)))
+                    ->has_our_finalizer)
+                return true;
+    return false;
+}
+
 bool nc_control_may_relay(const struct nc_control *c) {
     return c->leads && c->is_relay_synced[NC_CONTROL_NODE] && c->is_relay_synced[NC_CONTROL_CLAIM];
 }

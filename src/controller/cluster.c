@@ -157,39 +157,46 @@ static bool apply_paths(struct nc_controller *c, const struct nc_karpenter_found
     return differs;
 }
 
-static void log_mode(const struct nc_controller *c, const struct nc_karpenter_found *f) {
-    const bool is_beyond_us = f->mode == NC_CONTROL_STANDALONE && !c->settings->standalone;
+static void log_mode(const struct nc_controller *c, const char *holder) {
+    const bool is_beyond_us = c->found == NC_CONTROL_STANDALONE && !c->settings->standalone;
 
-    if (c->settings->mode != NC_CONTROL_MODE_UNKNOWN && f->mode != NC_CONTROL_MODE_UNKNOWN
-        && f->mode != c->settings->mode)
+    if (c->settings->mode != NC_CONTROL_MODE_UNKNOWN && c->found != NC_CONTROL_MODE_UNKNOWN
+        && c->found != c->settings->mode)
         nc_log(NC_LOG_WARNING, NULL, "mode=%s was detected, but --mode is set and takes precedence",
-               nc_control_mode_name(f->mode));
+               nc_control_mode_name(c->found));
+    else if (c->found == NC_CONTROL_KARPENTER && c->mode == NC_CONTROL_STANDALONE)
+        nc_log(NC_LOG_WARNING, NULL,
+               "mode=standalone: Karpenter's Lease is held, but NodeClaims have our finalizer and "
+               "none has Karpenter's; check who holds it, or set --mode");
     else
         nc_log(is_beyond_us ? NC_LOG_WARNING : NC_LOG_INFO, NULL, "mode=%s%s%s%s",
-               nc_control_mode_name(is_beyond_us ? f->mode : c->mode), *f->holder ? ": " : "",
-               f->holder,
+               nc_control_mode_name(is_beyond_us ? c->found : c->mode), *holder ? ": " : "", holder,
                is_beyond_us ? ", and this build has no standalone mode: nothing but the relay is "
                               "done"
                             : "");
-    if (!f->claims_path)
-        nc_log(NC_LOG_WARNING, NULL,
-               "NodeClaims are not installed in this cluster: waiting until they are");
 }
 
-static void on_found(void *userdata, const struct nc_karpenter_found *f) {
-    struct nc_controller *c = userdata;
-    const enum nc_control_mode found = f->mode == NC_CONTROL_STANDALONE && !c->settings->standalone
-                                           ? NC_CONTROL_MODE_UNKNOWN
-                                           : f->mode;
-    const enum nc_control_mode mode =
-        c->settings->mode != NC_CONTROL_MODE_UNKNOWN ? c->settings->mode : found;
-    const bool is_other_mode = !c->was_scanned || mode != c->mode;
-    const bool is_anew = apply_paths(c, f) || !c->was_scanned || !keeps_the_same(c, mode, c->mode);
+/* Nobody's Lease in a namespace that a tenant may have made outweighs the NodeClaims. */
+static enum nc_control_mode mode_of(const struct nc_controller *c) {
+    if (c->settings->mode != NC_CONTROL_MODE_UNKNOWN)
+        return c->settings->mode;
+    if (!c->settings->standalone)
+        return c->found == NC_CONTROL_STANDALONE ? NC_CONTROL_MODE_UNKNOWN : c->found;
+    return c->found == NC_CONTROL_KARPENTER && c->control && c->is_synced[NC_CONTROL_CLAIM]
+                   && nc_control_denies_karpenter(c->control)
+               ? NC_CONTROL_STANDALONE
+               : c->found;
+}
 
+static void apply_mode(struct nc_controller *c, bool is_anew, const char *holder) {
+    const enum nc_control_mode mode = mode_of(c);
+    const bool is_other_mode = !c->was_scanned || mode != c->mode;
+
+    is_anew = is_anew || !c->was_scanned || !keeps_the_same(c, mode, c->mode);
     c->was_scanned = true;
     c->mode = mode;
     if (is_other_mode || is_anew)
-        log_mode(c, f);
+        log_mode(c, holder);
     if (is_anew) {
         close_watches(c);
         nc_controller_end(c);
@@ -198,6 +205,22 @@ static void on_found(void *userdata, const struct nc_karpenter_found *f) {
     } else if (is_other_mode) {
         nc_controller_post_mode(c);
     }
+}
+
+static void on_found(void *userdata, const struct nc_karpenter_found *f) {
+    struct nc_controller *c = userdata;
+    const bool is_anew = apply_paths(c, f);
+
+    c->found = f->mode;
+    if (!f->claims_path && (is_anew || !c->was_scanned))
+        nc_log(NC_LOG_WARNING, NULL,
+               "NodeClaims are not installed in this cluster: waiting until they are");
+    apply_mode(c, is_anew, f->holder);
+}
+
+void nc_controller_check_mode(struct nc_controller *c) {
+    if (c->was_scanned && c->is_synced[NC_CONTROL_CLAIM] && mode_of(c) != c->mode)
+        apply_mode(c, false, "");
 }
 
 static void on_scan_failed(void *userdata, const struct nc_err *err) {

@@ -104,7 +104,8 @@ struct nc_controller {
 
     /* cluster.c: what is seen */
     struct nc_karpenter *scan;
-    enum nc_control_mode mode; /* as it was posted */
+    enum nc_control_mode found; /* by its Lease */
+    enum nc_control_mode mode;  /* as it was posted */
     bool was_scanned;
     char *paths[_NC_CONTROL_KIND_MAX]; /* of the collections; NULL = not installed, not wanted */
     struct nc_watch *watches[_NC_CONTROL_KIND_MAX];
@@ -126,7 +127,7 @@ struct nc_controller {
 
     /* replacement-requests.c */
     struct nc_replacement_walk *walks; /* oldest first */
-    uint64_t reported_pods[1024];       /* whose replacement is not possible */
+    uint64_t reported_pods[1024];      /* whose replacement is not possible */
     size_t n_reported_pods;
 
     /* publish.c: what is reported */
@@ -142,6 +143,9 @@ struct nc_controller {
  * it. */
 int nc_controller_open(struct nc_controller *c, struct nc_err *err);
 void nc_controller_close(struct nc_controller *c);
+
+/* Is the mode still the right one? NodeClaims may have come that deny it. */
+void nc_controller_check_mode(struct nc_controller *c);
 
 /* health.c */
 bool nc_controller_is_synced(const struct nc_controller *c);

@@ -237,6 +237,23 @@ class WhoElse(ControlTest):
         base = "/apis/coordination.k8s.io/v1/namespaces"
         self.assertEqual(looks, {f"{base}/{name}/leases/{KARPENTER_LEASE}" for name in ("kube-system", "karpenter")})
 
+    def test_a_namespace_named_karpenter(self) -> None:
+        """A tenant's self-service makes it, with a Lease: what is ours goes on, and what becomes Karpenter's is left to it."""
+        world = self.control_world(mode="auto")
+        world.pool()
+        agent = ToyAgent(world)
+        world.ours("n1")
+        world.ours("n2")
+        world.lease("evil", KARPENTER_LEASE, "karpenter", duration=600)
+        world.start(ready=False)
+        self.in_mode(world, "standalone", 30)
+        world.must(lambda: "none has Karpenter's" in world.log(), "that it says so")
+        world.remove("nodeclaims", "c-n2")
+        world.must(lambda: world.is_gone("n2"), "its end")
+        self.assertEqual(len(agent.drains["n2"]), 1)
+        world.change("nodeclaims", "c-n1", lambda c: c["metadata"]["finalizers"].append("karpenter.sh/termination"))
+        self.in_mode(world, "karpenter", 30)
+
     def test_karpenter_in_another_namespace(self) -> None:
         world = self.control_world(mode="auto")
         world.lease("karpenter-pod_1", KARPENTER_LEASE, "platform", duration=600)
