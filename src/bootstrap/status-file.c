@@ -123,7 +123,8 @@ static int write_status(const struct nc_app *app, enum nc_status_writer writer,
 
     nc_json_write(&text, whole, 2);
     (void)nc_buf_putc(&text, '\n');
-    return nc_file_write(path, text.data, text.len, 0644, err);
+    /* which pod and budget hold a drain is not for every user of the machine */
+    return nc_file_write(path, text.data, text.len, 0640, err);
 }
 
 /* --- metrics.prom */
@@ -187,6 +188,11 @@ static int read_left(const char *path, struct nc_buf *text, struct nc_err *err) 
 
     if (r == -ENOENT)
         nc_err_remedy(err, "neither a bootstrap nor the daemon has run since the machine started");
+    if (r == -EACCES) {
+        (void)nc_err_set(err, NC_ERR_HOST, EACCES, "cannot tell: %s is for root and its group",
+                         path);
+        nc_err_remedy(err, "run as root");
+    }
     return r;
 }
 

@@ -444,7 +444,7 @@ class Secrets(WorldTest):
     def test_modes_of_files(self) -> None:
         world = self.world()
         self.assertEqual(world.bootstrap("--skip", "start").code, 0)
-        for path, mode in (("etc/kubernetes/pki/ca.crt", 0o644), (STATUS, 0o644)):
+        for path, mode in (("etc/kubernetes/pki/ca.crt", 0o644), (STATUS, 0o640), ("run/nodeclaimd/metrics.prom", 0o644)):
             self.assertEqual((world.root / path).stat().st_mode & 0o777, mode, path)
 
 

@@ -58,8 +58,29 @@ static void test_each_keeps_the_others(void **state) {
     assert_status("{\"schema\":2,\"node\":\"a\",\"drain\":null,\"daemon\":{\"x\":[]}}");
     assert_int_equal(write_as(NC_STATUS_BOOTSTRAP, "{\"node\":\"b\",\"drain\":null}", NULL), 0);
     assert_status("{\"node\":\"b\",\"drain\":null,\"daemon\":{\"x\":[]}}");
-    assert_int_equal(mode_of(STATUS) & 07777, 0644);
+    assert_int_equal(mode_of(STATUS) & 07777, 0640);
     assert_int_equal(mode_of(LOCK) & 07777, 0600);
+}
+
+/* Somebody else who asks is told so, and what to do. */
+static void test_for_root_alone(void **state) {
+    const struct nc_app app = {.opts = {.root = root}};
+    nc_auto_free char *path = nc_app_path(&app, STATUS);
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    struct nc_err err = NC_ERR_INIT;
+
+    (void)state;
+    assert_int_equal(write_as(NC_STATUS_DAEMON, "{\"drain\":1}", NULL), 0);
+    if (geteuid() == 0)
+        assert_int_equal(seteuid(65534), 0);
+    else
+        assert_int_equal(chmod(path, 0), 0);
+    const int r = nc_status_file_read(&app, &text, NULL, &err);
+    if (getuid() == 0)
+        assert_int_equal(seteuid(0), 0);
+    assert_int_equal(r, -EACCES);
+    assert_true(nc_starts_with(err.msg, "cannot tell: "));
+    assert_string_equal(err.remedy, "run as root");
 }
 
 /* What a bootstrap wrote before the program was upgraded. */
@@ -170,6 +191,7 @@ static void test_nobody_has_run(void **state) {
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         host_test(test_each_keeps_the_others),
+        host_test(test_for_root_alone),
         host_test(test_former_names),
         host_test(test_nothing_to_keep),
         host_test(test_metrics),
