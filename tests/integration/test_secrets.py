@@ -12,9 +12,11 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 from typing import Any, Iterator, Optional
@@ -195,6 +197,24 @@ class Daemon(SecretsTest):
         for unit in ours:
             self.assertRegex(unit.read_text(), r"(?m)^LimitCORE=0$", unit.name)
             self.assertNotRegex(unit.read_text(), r"(?m)^(SetCredential=|PassEnvironment=)", unit.name)
+
+
+    def test_folders_that_somebody_hardened(self) -> None:
+        """Made where they are missing; the mode of one that is there stays, at each boot."""
+        conf = Path(__file__).resolve().parents[2] / "systemd/tmpfiles.d/nodeclaimd.conf"
+        rows = [line.split() for line in conf.read_text().splitlines() if line and not line.startswith("#")]
+        self.assertGreaterEqual(len(rows), 10)
+        self.assertEqual([r[1] for r in rows if not r[2].startswith(":")], ["/run/nodeclaimd/requests"])
+        if os.geteuid() != 0 or not shutil.which("systemd-tmpfiles"):
+            return
+        root = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        hard = [r[1] for r in rows if r[1].startswith("/etc/")]
+        for path in hard[::2]:
+            (root / path[1:]).mkdir(parents=True, exist_ok=True)
+            (root / path[1:]).chmod(0o700)
+        subprocess.run(["systemd-tmpfiles", "--create", f"--root={root}", str(conf)], check=True)
+        for i, path in enumerate(hard):
+            self.assertEqual((root / path[1:]).stat().st_mode & 0o777, 0o755 if i % 2 else 0o700, path)
 
 
 class Bootstrap(SecretsTest):
