@@ -185,7 +185,7 @@ static void draw_span(struct drawing *d, const struct nc_span *s) {
     more = draw_text(d,
                      width ? label_box(x, x + width, nc_svg_width(label.data, label.len, FONT))
                            : no_bar_box(),
-                     label.data);
+                     label.data ? label.data : "");
     if (more > lines)
         lines = more;
     d->y += ROW + (lines - 1) * LINE;
