@@ -44,7 +44,7 @@ static void begin_deletion(struct world *w) {
     if (!w->node.exists || w->node.is_deleting)
         return;
     w->node.is_deleting = true;
-    if (world_chance(w, 40))
+    if (!w->is_paired && world_chance(w, 40))
         w->claim_t_usec = w->now_usec + random_deadline(w, NC_SOURCE_DELETION);
     world_plan(w, w->now_usec + 10 * MSEC, THING_KARPENTER, 0, 0);
     world_node_changed(w);
@@ -66,7 +66,7 @@ static void change_source(struct world *w, enum nc_source s, unsigned turn) {
         return;
     if (turn == 0 || !source->is_on || turn == 2) {
         source->is_on = turn != 0;
-        if (source->is_on)
+        if (source->is_on && !w->is_paired)
             source->notice = random_notice(w, s, w->now_usec);
     }
     world_log(w, "%s: %s, deadline %+.3f", nc_source_name(s),
@@ -205,7 +205,7 @@ void world_action(struct world *w, const struct thing_due *due) {
         stop_pod(w, due->a);
         break;
     case THING_BUDGET:
-        w->budgets[due->a].allowed++;
+        w->budgets[due->a].allowed += w->is_paired ? MODEL_MAX_PODS : 1;
         break;
     case THING_BIND:
         bind_pod(w, due->a);

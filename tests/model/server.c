@@ -153,6 +153,7 @@ void world_remove_pod(struct world *w, unsigned pod) {
 
     world_log(w, "pod %u is gone", pod);
     p->exists = false;
+    p->gone_usec = w->now_usec;
     p->generation++;
     world_pod_changed(w, pod);
     if (p->has_volume)
@@ -169,6 +170,12 @@ static void plan_end(struct world *w, unsigned pod) {
     uint64_t left = p->deletion_usec > w->now_usec ? p->deletion_usec - w->now_usec : 0;
 
     p->generation++;
+    if (w->is_paired) {
+        p->was_killed = p->began_usec + p->needs_usec > p->deletion_usec;
+        world_plan(w, p->was_killed ? p->deletion_usec : p->began_usec + p->needs_usec,
+                   THING_POD_ENDS, pod, p->generation);
+        return;
+    }
     if (p->ends == ENDS_NEVER)
         return;
     left = p->ends == ENDS_EARLY && left ? world_random(w, left < 8 * SEC ? left : 8 * SEC)
@@ -184,6 +191,7 @@ static void delete_pod(struct world *w, unsigned pod, uint64_t grace_sec) {
         world_remove_pod(w, pod);
         return;
     }
+    p->began_usec = w->now_usec;
     p->deletion_grace_sec = grace_sec;
     p->deletion_usec = w->now_usec + grace_sec * SEC;
     p->deletion_usec -= p->deletion_usec % SEC;

@@ -114,7 +114,7 @@ bool world_next(struct world *w, struct thing_due *ret) {
     return true;
 }
 
-void world_init(struct world *w, uint64_t seed, bool is_traced) {
+void world_begin(struct world *w, uint64_t seed, bool is_traced) {
     struct thing_due *queue = w->queue; /* its room is used again */
     size_t room = w->queue_room;
 
@@ -125,6 +125,10 @@ void world_init(struct world *w, uint64_t seed, bool is_traced) {
     w->random = seed * 0x2545f4914f6cdd1dull + 1;
     w->is_traced = is_traced;
     w->start_usec = w->now_usec = EPOCH_USEC + world_random(w, 1000 * SEC);
+}
+
+void world_init(struct world *w, uint64_t seed, bool is_traced) {
+    world_begin(w, seed, is_traced);
     world_populate(w);
 }
 

@@ -71,6 +71,9 @@ struct world_pod {
     enum { ENDS_EARLY, ENDS_IN_TIME, ENDS_NEVER } ends;
     unsigned generation;
     bool has_volume;
+    uint64_t needs_usec; /* to end by itself, in a paired world; and what became of it there */
+    uint64_t began_usec, gone_usec;
+    bool was_killed;
 };
 
 struct world_budget {
@@ -129,6 +132,7 @@ struct world {
     bool karpenter_evicts;
     bool is_meddled; /* people undid what we did */
     bool is_over;    /* the machine is gone for good */
+    bool is_paired;  /* with its twin: pods end as they need, budgets open for all */
     bool is_inhibitor_released, ends_in_reboot;
     uint64_t changed_usec; /* pods or volumes: the last time that something was left or moved */
 
@@ -166,6 +170,7 @@ struct world {
 
 /* world.c */
 void world_init(struct world *w, uint64_t seed, bool is_traced);
+void world_begin(struct world *w, uint64_t seed, bool is_traced); /* one that is empty yet */
 void world_done(struct world *w);
 void world_log(const struct world *w, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
