@@ -9,6 +9,7 @@
 #include "nc/mem.h"
 #include "nc/names.h"
 #include "nc/str.h"
+#include "nc/time.h"
 
 static void test_force_delete_time(void **state) {
     struct world w;
@@ -269,6 +270,36 @@ static void test_force_delete_time_first(void **state) {
     world_done(&w);
 }
 
+/* The agent takes a share of the time that is left off its deadline (N2): what remains is the
+ * claim's time. */
+static void test_margin_of_a_short_period(void **state) {
+    static const char *const periods[] = {"20s", "1m", "2m", "10m"};
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(periods); i++) {
+        struct world w;
+        uint64_t t_usec = 0, deadline_usec = 0, from_usec = 0;
+        nc_auto_free char *spec = nc_asprintf("'terminationGracePeriod':'%s'", periods[i]);
+        nc_auto_value struct nc_value *request = NULL;
+        world_begin_pair(&w, spec);
+        w.has_agent = false;
+        from_usec = w.now_usec;
+        world_delete(&w, CLAIM, "a");
+        world_advance(&w, 4 * WORLD_SEC);
+        const char *text = world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST);
+        assert_int_equal(nc_json_parse(text, strlen(text), &request, NULL), 0);
+        assert_int_equal(nc_time_parse(nc_value_get_string(request, "deadline"), &deadline_usec),
+                         0);
+        assert_int_equal(nc_time_parse(world_meta(&w, CLAIM, "a", "annotations",
+                                                  NC_ANNOTATION_TERMINATION_TIMESTAMP),
+                                       &t_usec),
+                         0);
+        assert_int_equal(deadline_usec - t_usec,
+                         nc_margin_usec(15 * WORLD_SEC, deadline_usec - from_usec));
+        world_done(&w);
+    }
+}
+
 /* An agent that is at work may take as long as it needs. */
 static void test_agent_takes_long(void **state) {
     struct world w;
@@ -296,6 +327,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_machine_gone),
         cmocka_unit_test(test_spot_notice),
         cmocka_unit_test(test_force_delete_time_first),
+        cmocka_unit_test(test_margin_of_a_short_period),
         cmocka_unit_test(test_agent_takes_long),
     };
 
