@@ -2,13 +2,12 @@
  * The delay inhibitor and what logind announces, against the fake system bus of tests/fakes: taken,
  * release, taken again; a bus that is not there, goes away and comes back.
  */
+#include "bus-server.h"
 #include "groups.h"
-#include "host-test.h"
 
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 
 #include "nc/clock.h"
 #include "nc/host.h"
@@ -57,55 +56,12 @@ static const char server[] =
     "        print(answer, flush=True)\n";
 
 struct world {
-    pid_t pid;
-    FILE *in, *out; /* of the server */
     sd_event *event;
     struct nc_login *login;
     unsigned told; /* how often */
     bool is_coming;
     uint64_t window_usec, delay_usec;
 };
-
-static void start_server(struct world *w, const char *preparing) {
-    nc_auto_free char *address = nc_asprintf("unix:path=%s/bus.socket", root);
-    const char *source = getenv("NC_SRCDIR") ? getenv("NC_SRCDIR") : ".";
-    int in[2], out[2];
-    char line[32];
-
-    assert_int_equal(pipe2(in, O_CLOEXEC), 0);
-    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
-    w->pid = fork();
-    if (w->pid == 0) {
-        (void)dup2(in[0], STDIN_FILENO);
-        (void)dup2(out[1], STDOUT_FILENO);
-        (void)execl("/usr/bin/python3", "python3", "-B", "-c", server, source, root, preparing,
-                    (char *)NULL);
-        _exit(127);
-    }
-    (void)close(in[0]);
-    (void)close(out[1]);
-    w->in = fdopen(in[1], "w");
-    w->out = fdopen(out[0], "r");
-    assert_non_null(fgets(line, sizeof(line), w->out));
-    assert_int_equal(setenv("DBUS_SYSTEM_BUS_ADDRESS", address, 1), 0);
-}
-
-static void stop_server(struct world *w) {
-    nc_auto_free char *path = nc_asprintf("%s/bus.socket", root);
-
-    (void)fclose(w->in);
-    assert_int_equal(waitpid(w->pid, NULL, 0), w->pid);
-    (void)fclose(w->out);
-    (void)unlink(path);
-}
-
-static int ask_server(struct world *w, const char *words) {
-    char line[32];
-
-    assert_true(fprintf(w->in, "%s\n", words) > 0 && fflush(w->in) == 0);
-    assert_non_null(fgets(line, sizeof(line), w->out));
-    return atoi(line);
-}
 
 static void on_told(void *userdata, bool is_coming, uint64_t window_usec) {
     struct world *w = userdata;
@@ -152,79 +108,79 @@ static void test_held_from_the_start(void **state) {
     struct world w = {0};
 
     (void)state;
-    start_server(&w, NULL);
+    start_server(server, NULL);
     open_login(&w);
     turn_until(&w, nc_login_holds(w.login) && w.told > 0 && w.delay_usec > 0);
     assert_int_equal(w.delay_usec, WINDOW_USEC);
     assert_int_equal(w.told, 1); /* that no shutdown is coming */
     assert_false(w.is_coming);
-    assert_int_equal(ask_server(&w, "held"), 1);
+    assert_int_equal(ask_server("held"), 1);
     close_login(&w);
-    assert_int_equal(ask_server(&w, "held"), 0);
-    stop_server(&w);
+    assert_int_equal(ask_server("held"), 0);
+    stop_server();
 }
 
 static void test_shutdown(void **state) {
     struct world w = {0};
 
     (void)state;
-    start_server(&w, NULL);
+    start_server(server, NULL);
     open_login(&w);
     turn_until(&w, nc_login_holds(w.login) && w.told == 1);
-    ask_server(&w, "window 150000000"); /* raised after we looked */
-    ask_server(&w, "prepare");
+    ask_server("window 150000000"); /* raised after we looked */
+    ask_server("prepare");
     turn_until(&w, w.told == 2);
     assert_true(w.is_coming);
     assert_in_range(w.window_usec, 145000000, 150000000);
     assert_int_equal(w.delay_usec, 150000000);
-    ask_server(&w, "prepare"); /* said twice, told once */
-    assert_int_equal(ask_server(&w, "held"), 1);
+    ask_server("prepare"); /* said twice, told once */
+    assert_int_equal(ask_server("held"), 1);
     nc_login_release(w.login);
     nc_login_release(w.login);
-    assert_int_equal(ask_server(&w, "held"), 0);
+    assert_int_equal(ask_server("held"), 0);
     assert_false(nc_login_holds(w.login));
-    ask_server(&w, "cancel");
+    ask_server("cancel");
     turn_until(&w, nc_login_holds(w.login) && w.told == 3);
     assert_false(w.is_coming);
-    assert_int_equal(ask_server(&w, "held"), 1);
-    ask_server(&w, "prepare"); /* and once more */
+    assert_int_equal(ask_server("held"), 1);
+    ask_server("prepare"); /* and once more */
     turn_until(&w, w.told == 4);
     assert_true(w.is_coming);
     close_login(&w);
-    stop_server(&w);
+    stop_server();
 }
 
 static void test_begun_before_we_came(void **state) {
     struct world w = {0};
 
     (void)state;
-    start_server(&w, "preparing");
+    start_server(server, "preparing");
     open_login(&w);
     turn_until(&w, w.told == 1);
     assert_true(w.is_coming);
     assert_in_range(w.window_usec, WINDOW_USEC - 1000000, WINDOW_USEC);
     assert_false(nc_login_holds(w.login)); /* logind gives none any more */
     close_login(&w);
-    stop_server(&w);
+    stop_server();
 }
 
 static void test_bus_comes_and_goes(void **state) {
     struct world w = {0};
 
     (void)state;
-    start_server(&w, NULL); /* for the address */
-    stop_server(&w);
+    start_server(server, NULL); /* for the address */
+    stop_server();
     open_login(&w);
     turn_until(&w, true);
     assert_false(nc_login_holds(w.login));
-    start_server(&w, NULL);
+    start_server(server, NULL);
     turn_until(&w, nc_login_holds(w.login));
-    ask_server(&w, "drop");
-    turn_until(&w, ask_server(&w, "taken") == 2); /* taken again on the new connection */
-    turn_until(&w, ask_server(&w, "held") == 1);  /* and the old one given back */
-    ask_server(&w, "prepare");
+    ask_server("drop");
+    turn_until(&w, ask_server("taken") == 2); /* taken again on the new connection */
+    turn_until(&w, ask_server("held") == 1);  /* and the old one given back */
+    ask_server("prepare");
     turn_until(&w, w.is_coming);
-    stop_server(&w); /* in the middle of it */
+    stop_server(); /* in the middle of it */
     turn_until(&w, true);
     close_login(&w);
 }
@@ -233,31 +189,31 @@ static void test_logind_is_restarted(void **state) {
     struct world w = {0};
 
     (void)state;
-    start_server(&w, NULL);
+    start_server(server, NULL);
     open_login(&w);
     turn_until(&w, nc_login_holds(w.login));
-    ask_server(&w, "restart");
-    turn_until(&w, ask_server(&w, "taken") == 2);
-    turn_until(&w, ask_server(&w, "held") == 1);
+    ask_server("restart");
+    turn_until(&w, ask_server("taken") == 2);
+    turn_until(&w, ask_server("held") == 1);
     assert_true(nc_login_holds(w.login));
     close_login(&w);
-    stop_server(&w);
+    stop_server();
 }
 
 static void test_refused_at_first(void **state) {
     struct world w = {0};
 
     (void)state;
-    start_server(&w, NULL);
-    ask_server(&w, "refuse");
+    start_server(server, NULL);
+    ask_server("refuse");
     open_login(&w);
     turn_until(&w, w.told == 1);
     assert_false(nc_login_holds(w.login));
-    ask_server(&w, "allow");
+    ask_server("allow");
     turn_until(&w, nc_login_holds(w.login));
     assert_int_equal(w.told, 1);
     close_login(&w);
-    stop_server(&w);
+    stop_server();
 }
 
 /* Every local user may send us any signal. Each is followed by a read, and that alone counts. */
@@ -266,27 +222,27 @@ static void test_forged(void **state) {
     int reads;
 
     (void)state;
-    start_server(&w, NULL);
+    start_server(server, NULL);
     open_login(&w);
     turn_until(&w, nc_login_holds(w.login) && w.told == 1);
-    reads = ask_server(&w, "reads");
-    ask_server(&w, "forge");
-    turn_until(&w, ask_server(&w, "reads") > reads);
-    ask_server(&w, "malformed");
-    ask_server(&w, "prepare"); /* a real one, behind them all */
+    reads = ask_server("reads");
+    ask_server("forge");
+    turn_until(&w, ask_server("reads") > reads);
+    ask_server("malformed");
+    ask_server("prepare"); /* a real one, behind them all */
     turn_until(&w, w.told > 1);
     assert_int_equal(w.told, 2);
     assert_true(w.is_coming);
-    reads = ask_server(&w, "reads");
-    ask_server(&w, "forge"); /* does not take it back */
-    turn_until(&w, ask_server(&w, "reads") > reads);
-    ask_server(&w, "cancel");
+    reads = ask_server("reads");
+    ask_server("forge"); /* does not take it back */
+    turn_until(&w, ask_server("reads") > reads);
+    ask_server("cancel");
     turn_until(&w, w.told > 2);
     assert_int_equal(w.told, 3);
     assert_false(w.is_coming);
-    assert_int_equal(ask_server(&w, "held"), 1);
+    assert_int_equal(ask_server("held"), 1);
     close_login(&w);
-    stop_server(&w);
+    stop_server();
 }
 
 /* What cannot be read is neither a shutdown nor none. */
@@ -295,19 +251,19 @@ static void test_unreadable(void **state) {
     int reads;
 
     (void)state;
-    start_server(&w, NULL);
+    start_server(server, NULL);
     open_login(&w);
     turn_until(&w, nc_login_holds(w.login) && w.told == 1);
-    ask_server(&w, "unreadable");
-    reads = ask_server(&w, "reads");
-    ask_server(&w, "prepare");
-    turn_until(&w, ask_server(&w, "reads") > reads + 1); /* and once more, by itself */
+    ask_server("unreadable");
+    reads = ask_server("reads");
+    ask_server("prepare");
+    turn_until(&w, ask_server("reads") > reads + 1); /* and once more, by itself */
     assert_int_equal(w.told, 1);
-    ask_server(&w, "readable");
+    ask_server("readable");
     turn_until(&w, w.told > 1);
     assert_true(w.is_coming);
     close_login(&w);
-    stop_server(&w);
+    stop_server();
 }
 
 /* Only the bus says who owns a name, and only libsystemd that the connection has ended. */
@@ -316,18 +272,18 @@ static void test_forged_owner(void **state) {
     int reads;
 
     (void)state;
-    start_server(&w, NULL);
+    start_server(server, NULL);
     open_login(&w);
     turn_until(&w, nc_login_holds(w.login) && w.told == 1);
-    ask_server(&w, "usurp");
-    ask_server(&w, "disconnect");
-    reads = ask_server(&w, "reads");
-    ask_server(&w, "forge"); /* behind them: it is read because of this */
-    turn_until(&w, ask_server(&w, "reads") > reads);
-    assert_int_equal(ask_server(&w, "taken"), 1);
-    assert_int_equal(ask_server(&w, "held"), 1);
+    ask_server("usurp");
+    ask_server("disconnect");
+    reads = ask_server("reads");
+    ask_server("forge"); /* behind them: it is read because of this */
+    turn_until(&w, ask_server("reads") > reads);
+    assert_int_equal(ask_server("taken"), 1);
+    assert_int_equal(ask_server("held"), 1);
     close_login(&w);
-    stop_server(&w);
+    stop_server();
 }
 
 /* What the service manager was told: one datagram. */

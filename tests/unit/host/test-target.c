@@ -3,10 +3,8 @@
  * ends, what is not of this start, a bus that is not there or goes away; and whether anybody uses
  * it.
  */
+#include "bus-server.h"
 #include "groups.h"
-#include "host-test.h"
-
-#include <sys/wait.h>
 
 #include "nc/clock.h"
 #include "nc/host.h"
@@ -42,43 +40,14 @@ static const char server[] =
     "        print(answer, flush=True)\n";
 
 struct world {
-    pid_t pid;
-    FILE *in, *out; /* of the server */
     sd_event *event;
     struct nc_target *target;
     unsigned told;
     char *message;
 };
 
-static int ask_server(struct world *w, const char *words) {
-    char line[32];
-
-    assert_true(fprintf(w->in, "%s\n", words) > 0 && fflush(w->in) == 0);
-    assert_non_null(fgets(line, sizeof(line), w->out));
-    return atoi(line);
-}
-
 static void open_world(struct world *w) {
-    nc_auto_free char *address = nc_asprintf("unix:path=%s/bus.socket", root);
-    const char *source = getenv("NC_SRCDIR") ? getenv("NC_SRCDIR") : ".";
-    int in[2], out[2];
-    char line[32];
-
-    assert_int_equal(pipe2(in, O_CLOEXEC), 0);
-    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
-    w->pid = fork();
-    if (w->pid == 0) {
-        (void)dup2(in[0], STDIN_FILENO);
-        (void)dup2(out[1], STDOUT_FILENO);
-        (void)execl("/usr/bin/python3", "python3", "-B", "-c", server, source, root, (char *)NULL);
-        _exit(127);
-    }
-    (void)close(in[0]);
-    (void)close(out[1]);
-    w->in = fdopen(in[1], "w");
-    w->out = fdopen(out[0], "r");
-    assert_non_null(fgets(line, sizeof(line), w->out));
-    assert_int_equal(setenv("DBUS_SYSTEM_BUS_ADDRESS", address, 1), 0);
+    start_server(server, NULL);
     assert_true(sd_event_new(&w->event) >= 0);
 }
 
@@ -86,9 +55,7 @@ static void close_world(struct world *w) {
     w->target = nc_target_free(w->target);
     w->event = sd_event_unref(w->event);
     free(w->message);
-    (void)fclose(w->in);
-    assert_int_equal(waitpid(w->pid, NULL, 0), w->pid);
-    (void)fclose(w->out);
+    stop_server();
 }
 
 static void on_done(void *userdata, const char *message) {
@@ -139,7 +106,7 @@ static void test_ends_with_its_units(void **state) {
     begin(&w, nc_mono_usec(), false); /* it is active: once more all the same */
     run_until_told(&w);
     assert_null(w.message);
-    assert_int_equal(ask_server(&w, "starts"), 2);
+    assert_int_equal(ask_server("starts"), 2);
     close_world(&w);
 }
 
@@ -148,7 +115,7 @@ static void test_without_units(void **state) {
 
     (void)state;
     open_world(&w);
-    ask_server(&w, "bare");
+    ask_server("bare");
     begin(&w, nc_mono_usec(), false);
     run_until_told(&w);
     assert_null(w.message);
@@ -170,7 +137,7 @@ static void test_failures(void **state) {
         struct world w = {0};
         nc_auto_free char *socket = nc_asprintf("%s/bus.socket", root);
         open_world(&w);
-        ask_server(&w, rows[i][0]);
+        ask_server(rows[i][0]);
         begin(&w, nc_mono_usec(), false);
         run_until_told(&w);
         assert_message(&w, rows[i][1]);
@@ -187,16 +154,16 @@ static void test_hangs(void **state) {
 
     (void)state;
     open_world(&w);
-    ask_server(&w, "strangers");
-    ask_server(&w, "hang");
+    ask_server("strangers");
+    ask_server("hang");
     begin(&w, nc_mono_usec(), false);
     while (nc_mono_usec() < until_usec)
         assert_true(sd_event_run(w.event, 10000) >= 0);
     assert_int_equal(w.told, 0);
     w.target = nc_target_free(w.target);
-    const int calls = ask_server(&w, "calls");
+    const int calls = ask_server("calls");
     assert_true(sd_event_run(w.event, 10000) >= 0);
-    assert_int_equal(ask_server(&w, "calls"), calls);
+    assert_int_equal(ask_server("calls"), calls);
     close_world(&w);
 }
 
@@ -205,11 +172,11 @@ static void test_bus_goes_away(void **state) {
 
     (void)state;
     open_world(&w);
-    ask_server(&w, "hang");
+    ask_server("hang");
     begin(&w, nc_mono_usec(), false);
-    while (ask_server(&w, "calls") == 0)
+    while (ask_server("calls") == 0)
         assert_true(sd_event_run(w.event, 10000) >= 0);
-    ask_server(&w, "drop");
+    ask_server("drop");
     run_until_told(&w);
     assert_non_null(w.message);
     close_world(&w);
@@ -240,7 +207,7 @@ static void test_followed(void **state) {
     run_until_told(&w);
     assert_message(&w, "it is inactive");
     begin(&w, begun_usec, false);
-    while (ask_server(&w, "begun") == 0)
+    while (ask_server("begun") == 0)
         assert_true(sd_event_run(w.event, 10000) >= 0);
     w.target = nc_target_free(w.target);
     begin(&w, begun_usec, true);
@@ -249,7 +216,7 @@ static void test_followed(void **state) {
     begin(&w, nc_mono_usec(), true);
     run_until_told(&w);
     assert_message(&w, "does not show that it ran");
-    assert_int_equal(ask_server(&w, "starts"), 1);
+    assert_int_equal(ask_server("starts"), 1);
     close_world(&w);
 }
 

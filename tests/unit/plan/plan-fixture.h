@@ -61,20 +61,6 @@ static inline void fixture_free(struct fixture *x) {
     free(x);
 }
 
-/* JSON with single quotes for double ones. */
-static inline struct nc_value *fixture_json(const char *text) {
-    nc_auto_free char *copy = nc_strdup(text);
-    struct nc_err err = NC_ERR_INIT;
-    struct nc_value *v = NULL;
-
-    for (char *p = copy; *p; p++)
-        if (*p == '\'')
-            *p = '"';
-    if (nc_json_parse(copy, strlen(copy), &v, &err) < 0)
-        fail_msg("%s: %s", text, err.msg);
-    return v;
-}
-
 static inline void fixture_document(struct fixture *x, const char *text) {
     struct nc_err err = NC_ERR_INIT;
     nc_auto_free char *name = nc_asprintf("document %zu", x->docs.n_docs + 1);

@@ -290,7 +290,7 @@ static void test_long_keys(void **state) {
 
 static void test_base_spec(void **state) {
     struct fixture *x = host_with("2.1.4");
-    nc_auto_value struct nc_value *expected = fixture_json(
+    nc_auto_value struct nc_value *expected = json(
         "{'foo': 'bar', 'linux': {'maskedPaths': []}, 'process': {'cwd': '/', 'rlimits': "
         "[{'type': 'RLIMIT_NOFILE', 'soft': 12345, 'hard': 12345}]}, 'root': {'path': 'rootfs'}}");
 

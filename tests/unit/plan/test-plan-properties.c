@@ -48,7 +48,7 @@ static struct fixture *random_fixture(uint64_t *rng) {
     x->config.reservation = policies[prng_below(rng, NC_ARRAY_SIZE(policies))];
     x->config.max_pods_mode = (enum nc_max_pods_mode)(1 + prng_below(rng, 3));
     if (prng_next(rng) & 1) {
-        x->config.kubelet = fixture_json("{'maxPods': 0, 'podsPerCore': 0}");
+        x->config.kubelet = json("{'maxPods': 0, 'podsPerCore': 0}");
         nc_value_set_int(x->config.kubelet, "maxPods", (int64_t)prng_below(rng, 300));
         nc_value_set_int(x->config.kubelet, "podsPerCore", (int64_t)prng_below(rng, 5));
     }
@@ -222,7 +222,7 @@ static void test_hostile(void **state) {
                       keys[prng_below(&rng, NC_ARRAY_SIZE(keys))],
                       values[prng_below(&rng, NC_ARRAY_SIZE(values))]);
         nc_value_free(x->config.kubelet);
-        x->config.kubelet = fixture_json(map.data);
+        x->config.kubelet = json(map.data);
         if (fixture_try(x, &err) < 0)
             check(*err.msg && err.class == NC_ERR_CONFIG, "class %d: %s", (int)err.class, err.msg);
         else

@@ -19,7 +19,7 @@
 #define GI ((int64_t)1 << 30)
 
 static void expect_json(const struct nc_value *got, const char *text) {
-    nc_auto_value struct nc_value *want = fixture_json(text);
+    nc_auto_value struct nc_value *want = json(text);
     nc_cleanup(nc_buf_done) struct nc_buf shown = NC_BUF_INIT;
 
     if (got)
@@ -550,9 +550,9 @@ static void test_names(void **state) {
 static void test_claim_that_was_read(void **state) {
     struct fixture *x = fixture_new();
     nc_auto_value struct nc_value *object =
-        fixture_json("{'apiVersion': 'karpenter.sh/v1', 'kind': 'NodeClaim', 'metadata': {'name': "
-                     "'default-abcde', 'labels': {'team': 'blue'}}, 'spec': {'taints': [{'key': "
-                     "'read', 'effect': 'NoSchedule'}]}}");
+        json("{'apiVersion': 'karpenter.sh/v1', 'kind': 'NodeClaim', 'metadata': {'name': "
+             "'default-abcde', 'labels': {'team': 'blue'}}, 'spec': {'taints': [{'key': "
+             "'read', 'effect': 'NoSchedule'}]}}");
     nc_cleanup(nc_claim_done) struct nc_claim claim = {0};
     nc_auto_free char *text = node_config("");
 
@@ -758,7 +758,7 @@ static void test_other_clusters(void **state) {
     x = fixture_new();
     x->config.auth = NC_AUTH_KUBECONFIG;
     x->config.kubeconfig = nc_strdup("/etc/kubernetes/kubelet.conf");
-    x->config.kubelet = fixture_json("{'clusterDNS': ['fd00::a']}");
+    x->config.kubelet = json("{'clusterDNS': ['fd00::a']}");
     x->has_config = true;
     fixture_set(&x->facts.ipv6, "2001:db8::5");
     fixture_plan(x);
@@ -777,8 +777,8 @@ static void test_user_map(void **state) {
 
     (void)state;
     x->has_config = true;
-    x->config.kubelet = fixture_json("{'containerRuntime': 'containerd', 'kubeReserved': {'cpu': "
-                                     "1}, 'evictionHard': {'memory.available': 104857600}}");
+    x->config.kubelet = json("{'containerRuntime': 'containerd', 'kubeReserved': {'cpu': "
+                             "1}, 'evictionHard': {'memory.available': 104857600}}");
     fixture_plan(x);
     assert_true(warns(&x->plan, "containerRuntime is ignored"));
     expect_json(x->plan.kubelet_dropin,
@@ -791,21 +791,21 @@ static void test_user_map(void **state) {
 
     x = fixture_new();
     x->has_config = true;
-    x->config.kubelet = fixture_json("{'containerRuntime': 'containerd'}");
+    x->config.kubelet = json("{'containerRuntime': 'containerd'}");
     fixture_plan(x);
     assert_null(x->plan.kubelet_dropin);
     fixture_free(x);
 
     x = fixture_new();
     x->has_config = true;
-    x->config.kubelet = fixture_json("[1]");
+    x->config.kubelet = json("[1]");
     fixture_refused(x, NC_ERR_CONFIG, "a map is needed");
     fixture_free(x);
 
     x = fixture_new(); /* null takes away, as kubelet's merge patch does */
     x->has_config = true;
-    x->config.kubelet = fixture_json("{'evictionHard': {'nodefs.inodesFree': null}, "
-                                     "'protectKernelDefaults': null, 'registerWithTaints': []}");
+    x->config.kubelet = json("{'evictionHard': {'nodefs.inodesFree': null}, "
+                             "'protectKernelDefaults': null, 'registerWithTaints': []}");
     fixture_plan(x);
     assert_null(nc_value_get(x->plan.kubelet_effective, "protectKernelDefaults"));
     expect_json(nc_value_get(x->plan.kubelet_effective, "evictionHard"),
@@ -846,8 +846,7 @@ static void test_overrides(void **state) {
 
     (void)state;
     x->has_config = true;
-    x->config.kubelet =
-        fixture_json("{'providerID': 'aws:///x/i-2', 'kubeReserved': {'cpu': '1'}}");
+    x->config.kubelet = json("{'providerID': 'aws:///x/i-2', 'kubeReserved': {'cpu': '1'}}");
     fixture_plan(x);
     assert_string_equal(x->plan.provider_id, "aws:///x/i-2");
     assert_string_equal(value_of(&x->plan, "providerID"), "aws:///x/i-2");

@@ -90,7 +90,7 @@ static void assert_absent(const struct rendered *r, const char *path) {
 
 static void assert_user(const struct rendered *r, const char *path, const char *user) {
     nc_auto_value struct nc_value *v = json_of(r, path);
-    nc_auto_value struct nc_value *expected = fixture_json(user);
+    nc_auto_value struct nc_value *expected = json(user);
     const struct nc_value *users = nc_value_get(v, "users");
 
     assert_int_equal(users->n, 1);
@@ -122,10 +122,10 @@ static void test_eks(void **state) {
                 " 'interactiveMode': 'Never'}}");
     nc_auto_value struct nc_value *v = json_of(&r, KUBECONFIG);
     nc_auto_value struct nc_value *clusters =
-        fixture_json("[{'name': 'kubernetes', 'cluster': {'certificate-authority': "
-                     "'/etc/kubernetes/pki/ca.crt', 'server': 'https://example.com'}}]");
-    nc_auto_value struct nc_value *contexts = fixture_json(
-        "[{'name': 'kubelet', 'context': {'cluster': 'kubernetes', 'user': 'kubelet'}}]");
+        json("[{'name': 'kubernetes', 'cluster': {'certificate-authority': "
+             "'/etc/kubernetes/pki/ca.crt', 'server': 'https://example.com'}}]");
+    nc_auto_value struct nc_value *contexts =
+        json("[{'name': 'kubelet', 'context': {'cluster': 'kubernetes', 'user': 'kubelet'}}]");
     assert_true(nc_value_equal(nc_value_get(v, "clusters"), clusters));
     assert_true(nc_value_equal(nc_value_get(v, "contexts"), contexts));
     assert_string_equal(nc_value_get_string(v, "current-context"), "kubelet");

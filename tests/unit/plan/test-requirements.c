@@ -158,8 +158,8 @@ static void test_message(void **state) {
 static void expect_sentences(const struct nc_plan *p, const char *capacity, const char *allocatable,
                              const char *claim, const char *const *parts) {
     nc_cleanup(nc_strv_done) struct nc_strv s = NC_STRV_INIT;
-    nc_auto_value struct nc_value *c = fixture_json(capacity), *a = fixture_json(allocatable);
-    nc_auto_value struct nc_value *promised = claim ? fixture_json(claim) : NULL;
+    nc_auto_value struct nc_value *c = json(capacity), *a = json(allocatable);
+    nc_auto_value struct nc_value *promised = claim ? json(claim) : NULL;
     struct nc_claim k = {.allocatable = promised};
     size_t n = 0;
 

@@ -8,34 +8,10 @@
 #include "nc/drain-report.h"
 #include "nc/report.h"
 #include "nc/str.h"
-
-static char *text_of(const char *json, void (*print)(const struct nc_value *, struct nc_buf *)) {
-    nc_auto_free char *copy = nc_strdup(json);
-    nc_auto_value struct nc_value *v = NULL;
-    struct nc_buf out = NC_BUF_INIT;
-    struct nc_err err = NC_ERR_INIT;
-
-    for (char *p = copy; *p; p++)
-        if (*p == '\'')
-            *p = '"';
-    if (nc_json_parse(copy, strlen(copy), &v, &err) < 0)
-        fail_msg("%s: %s", json, err.msg);
-    print(v, &out);
-    if (out.data)
-        drop_marks(out.data);
-    return nc_buf_steal(&out);
-}
-
-static void print_timeline(const struct nc_value *status, struct nc_buf *out) {
-    nc_timeline_text(status, 0, out);
-}
+#include "timeline-test.h"
 
 static void print_timeline_now(const struct nc_value *status, struct nc_buf *out) {
     nc_timeline_text(status, (uint64_t)(1704067200 + 80) * 1000000, out);
-}
-
-static void draw_svg(const struct nc_value *status, struct nc_buf *out) {
-    nc_timeline_svg(status, 0, out);
 }
 
 static void print_tree_at(const struct nc_value *status, uint64_t now_usec, struct nc_buf *out) {
@@ -51,13 +27,6 @@ static void print_tree(const struct nc_value *status, struct nc_buf *out) {
 
 static void print_tree_of_the_past(const struct nc_value *status, struct nc_buf *out) {
     print_tree_at(status, 0, out);
-}
-
-static void assert_text(const char *json, void (*print)(const struct nc_value *, struct nc_buf *),
-                        const char *expected) {
-    nc_auto_free char *text = text_of(json, print);
-
-    assert_string_equal(text, expected);
 }
 
 #define DAEMON                                                                                     \

@@ -8,38 +8,7 @@
 #include "nc/marks.h"
 #include "nc/mem.h"
 #include "nc/report.h"
-
-static char *text_of(const char *json, void (*print)(const struct nc_value *, struct nc_buf *)) {
-    nc_auto_free char *copy = nc_strdup(json);
-    nc_auto_value struct nc_value *v = NULL;
-    struct nc_buf out = NC_BUF_INIT;
-    struct nc_err err = NC_ERR_INIT;
-
-    for (char *p = copy; *p; p++)
-        if (*p == '\'')
-            *p = '"';
-    if (nc_json_parse(copy, strlen(copy), &v, &err) < 0)
-        fail_msg("%s: %s", json, err.msg);
-    print(v, &out);
-    if (out.data)
-        drop_marks(out.data);
-    return nc_buf_steal(&out);
-}
-
-static void print_timeline(const struct nc_value *status, struct nc_buf *out) {
-    nc_timeline_text(status, 0, out);
-}
-
-static void draw_svg(const struct nc_value *status, struct nc_buf *out) {
-    nc_timeline_svg(status, 0, out);
-}
-
-static void assert_text(const char *json, void (*print)(const struct nc_value *, struct nc_buf *),
-                        const char *expected) {
-    nc_auto_free char *text = text_of(json, print);
-
-    assert_string_equal(text, expected);
-}
+#include "timeline-test.h"
 
 static const char running[] =
     "{'outcome': 'running', 'node': 'n1', 'deadline': '2024-01-01T00:15:00Z',"
