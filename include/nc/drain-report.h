@@ -14,8 +14,8 @@
 /* status.json's `drain`: {phase, since, id, source, reason, policy, deadline, forceDeleteAt,
  * sources:
  * [{source, id, action, noticed, deadline, begin, policy}], cordon: {ours, since}, pods: as
- * nc_drain_counts() has them, blocked: [{pod, reason, budget, message, forceDeleteAt}] (at
- * most 20), others: [{pod, reason, next, at}] (at most 250),
+ * nc_drain_counts() has them, blocked: [{pod, reason, budget, message, since, forceDeleteAt}] (at
+ * most 20), others: [{pod, reason, next, at, graceEnds}] (at most 250),
  * hooks: {preDrain, postDrain: {state, started, ended}}, drained, history: [{phase, at, atUsec}] as
  * given}. Owned. Times as RFC 3339; null where there is none. `history` is consumed, may be NULL.
  */

@@ -81,7 +81,9 @@ const char *nc_drain_verb_name(enum nc_drain_verb v); /* NULL, "evict", "mark", 
     R(PUT_BACK, EXCLUDED, "put-back", "its controller puts it back on this node")                  \
     R(STUCK, EXCLUDED, "stuck", "should have ended more than a minute ago")                        \
     R(GONE, GONE, "gone", "was deleted")                                                           \
-    R(TERMINATING, LEAVING, "terminating", "already terminating")                                  \
+    R(TERMINATING, LEAVING, "terminating", "terminating, its grace period runs")                   \
+    R(FINALIZER, LEAVING, "finalizer", "has ended, a finalizer holds it")                          \
+    R(SILENT, LEAVING, "kubelet", "its grace period is over, kubelet has not reported its end")    \
     R(LATE, LEAVING, "late", "terminating beyond the force-delete time")                           \
     R(EVICTED, LEAVING, "evicted", "evicted, not yet terminating")                                 \
     R(DELETED, LEAVING, "deleted", "force-deleted, not yet terminating")                           \
@@ -123,8 +125,8 @@ enum nc_reason_kind {
 const char *nc_pod_reason_name(enum nc_pod_reason r); /* "budget", "tier", … */
 const char *nc_pod_reason_text(enum nc_pod_reason r); /* "blocked by a PodDisruptionBudget", … */
 enum nc_reason_kind nc_pod_reason_kind(enum nc_pod_reason r);
-/* Blocked, kept or waiting: the drain does not end without it. */
-bool nc_pod_reason_holds_up(enum nc_pod_reason r);
+/* Is it named wherever the drain is reported? The drain waits for it, or ends without it. */
+bool nc_pod_reason_is_named(enum nc_pod_reason r);
 
 /* What is decided about one pod. */
 struct nc_verdict {
@@ -175,6 +177,7 @@ enum nc_pod_news_kind {
     NC_POD_NEWS_REFUSED,
     NC_POD_NEWS_FORCED, /* its deletion by force was accepted */
     NC_POD_NEWS_GONE,
+    NC_POD_NEWS_HANGS,         /* its grace period is over, and it is still there */
     NC_POD_NEWS_ORDER_IGNORED, /* its annotation nodeclaimd.io/drain-order is neither */
     _NC_POD_NEWS_MAX
 };
@@ -197,6 +200,7 @@ struct nc_drain_summary {
     size_t blocked;     /* of them: refused the last time they were asked (not by a busy or absent
                            server), neither leaving nor kept nor waiting */
     size_t waiting;     /* of them: for their replacement, neither leaving nor kept */
+    size_t named;       /* whose reason is named */
     size_t excluded[_NC_POD_REASON_EXCLUDED_MAX]; /* pods not touched, by reason; [NONE] is 0 */
     size_t deleted;              /* how many were deleted at their force-delete time so far */
     size_t evicted;              /* how many left by an eviction that was accepted */
@@ -216,7 +220,10 @@ struct nc_drain_line {
     uint64_t force_delete_at_usec; /* 0 = no deadline */
     const char *budget;            /* "" or the budget that blocks it; borrowed */
     const char *message;           /* of the last refusal; borrowed */
+    uint64_t since_usec; /* when it was refused first, or its grace period ended; 0 = unset */
 };
+/* What holds a pod that is stuck; of any other its reason. */
+enum nc_pod_reason nc_drain_held_as(const struct nc_drain_line *line);
 size_t nc_drain_count(const struct nc_drain *d); /* pods known now, excluded ones too */
 /* Fills at most `room` lines; returns how many. */
 size_t nc_drain_lines(const struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,

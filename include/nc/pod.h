@@ -45,10 +45,11 @@ struct nc_pod {
     char *namespace;
     char *name;
     char *uid;
-    enum nc_tier tier;     /* as its order has it */
-    bool is_daemon;        /* owned by a DaemonSet of any API group, its controller or not */
-    bool is_mirror;        /* owned by the Node, or annotated kubernetes.io/config.mirror */
-    bool is_terminal;      /* phase Succeeded or Failed */
+    enum nc_tier tier; /* as its order has it */
+    bool is_daemon;    /* owned by a DaemonSet of any API group, its controller or not */
+    bool is_mirror;    /* owned by the Node, or annotated kubernetes.io/config.mirror */
+    bool is_terminal;  /* phase Succeeded or Failed */
+    bool has_finalizer;
     bool has_started;      /* kubelet has taken it up: status.startTime, which only kubelet sets */
     bool is_shutdown_left; /* Failed, and its status states that a node shutdown did it */
     bool is_job;           /* its controller is a Job */
@@ -57,8 +58,8 @@ struct nc_pod {
     bool is_replacement_first; /* nodeclaimd.io/replacement-first: "true" */
     bool never_disrupt;        /* karpenter.sh/do-not-disrupt: "true", or a duration while it is
                                   not known when the pod started */
-    enum nc_pod_order order : 8;
-    enum nc_pod_return put_back : 8; /* the drain's finding, not the object's */
+    enum nc_pod_order order : 4;
+    enum nc_pod_return put_back : 4; /* the drain's finding, not the object's */
     uint64_t controller;             /* a sum over its controller's uid; 0 = it has none */
     uint64_t created_usec;           /* creationTimestamp; 0 = unset */
     uint64_t keep_until_usec;        /* …: a duration from status.startTime; 0 = none */

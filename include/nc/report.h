@@ -126,6 +126,8 @@ void nc_status_text(const struct nc_value *status, struct nc_buf *out);
 /* ", 7 of 12 pods left, 1 kept by do-not-disrupt, 1 blocked: default/x by pdb-y": how far
  * status.json's `drain` is, as STATUS=, `drain --wait` and `status` say it. Of those who hold it up
  * at most `names` are named. Hostile as above. */
+/* The phase; where no answer of the API server comes, that, and since when. */
+void nc_drain_phase_text(const struct nc_value *drain, struct nc_buf *out);
 void nc_drain_pods_text(const struct nc_value *drain, size_t names, struct nc_buf *out);
 /* Boot and last drain, phase by phase. now_usec: until when the phase of a drain in progress has
  * lasted; 0 where that is not known. */

@@ -24,7 +24,6 @@
 #define CHECK_USEC 50000u
 #define FOLLOW_USEC 250000u
 #define UNREACHABLE_USEC 60000000u /* so long a daemon may be gone while it is followed */
-#define OVERTIME_USEC 5000000u     /* after the force-delete time of all pods */
 #define SECOND 1000000u
 #define NAMED_PODS 3
 
@@ -228,10 +227,9 @@ struct following {
 
 static void print_progress(struct following *f, const struct nc_value *status) {
     const struct nc_value *drain = nc_value_get(status, "drain");
-    const char *phase = nc_value_get_string(drain, "phase");
     nc_cleanup(nc_buf_done) struct nc_buf line = NC_BUF_INIT;
 
-    (void)nc_buf_puts(&line, phase ? phase : "unknown");
+    nc_drain_phase_text(drain, &line);
     nc_drain_pods_text(drain, NAMED_PODS, &line);
     show_hindrance(f->app, status, &line);
     if (nc_streq(line.data, f->last.data))
@@ -244,22 +242,18 @@ static void print_progress(struct following *f, const struct nc_value *status) {
 
 /* A drain that cannot come to its end as things are: the configuration allows less, or its deadline
  * has passed. */
-static int judge_hope(const struct following *f, const struct nc_value *status,
-                      const struct nc_value *drain, struct nc_err *err) {
+static int judge_hope(const struct following *f, const struct nc_value *drain, struct nc_err *err) {
     const bool wants_cordon = nc_streq(f->app->opts.mode, "cordon");
     const char *policy = nc_value_get_string(drain, "policy");
-    const char *last = nc_value_get_string(drain, "forceDeleteAt");
     const int64_t left = integer_at(drain, "pods.remaining");
-    uint64_t last_usec;
 
     if (nc_streq(policy, nc_policy_name(NC_POLICY_REPORT))
         || (!wants_cordon && nc_streq(policy, nc_policy_name(NC_POLICY_CORDON))))
         return nc_err_set(err, NC_ERR_CONFIG, EPERM,
                           "drain.mode of the configuration lets the daemon %s, no more", policy);
-    if (last && left > 0 && nc_time_parse(last, &last_usec) == 0
-        && now_of(status) > last_usec + OVERTIME_USEC)
+    if (nc_streq(nc_value_get_string(drain, "phase"), "failed"))
         return nc_err_set(err, NC_ERR_TRANSIENT, ETIMEDOUT,
-                          "the force-delete time has passed, and %" PRId64 " pods are left", left);
+                          "drain deadline exceeded, pods remaining: %" PRId64, left);
     return 0;
 }
 
@@ -279,7 +273,7 @@ static int judge(const struct following *f, const struct nc_value *status, struc
                           "the request was withdrawn before the node was drained");
     if (nc_is_one_of(phase, nc_streq(f->app->opts.mode, "cordon") ? cordoned : drained))
         return 1;
-    return judge_hope(f, status, drain, err);
+    return judge_hope(f, drain, err);
 }
 
 static int follow(struct following *f, struct nc_value **ret, struct nc_err *err) {

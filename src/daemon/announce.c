@@ -67,6 +67,7 @@ void nc_daemon_log_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
         [NC_POD_NEWS_REFUSED] = NC_MILESTONE_POD_REFUSED,
         [NC_POD_NEWS_FORCED] = NC_MILESTONE_POD_FORCED,
         [NC_POD_NEWS_GONE] = NC_MILESTONE_POD_GONE,
+        [NC_POD_NEWS_HANGS] = NC_MILESTONE_NONE,
         [NC_POD_NEWS_ORDER_IGNORED] = NC_MILESTONE_NONE,
     };
     const struct nc_log_fields fields = {.milestone = milestones[n->kind],
@@ -77,7 +78,7 @@ void nc_daemon_log_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
                                          .node = d->node_name,
                                          .nodeclaim = d->claim.name};
     const bool is_warning = n->kind == NC_POD_NEWS_REFUSED || n->kind == NC_POD_NEWS_FORCED
-                            || n->kind == NC_POD_NEWS_ORDER_IGNORED;
+                            || n->kind == NC_POD_NEWS_HANGS || n->kind == NC_POD_NEWS_ORDER_IGNORED;
 
     nc_log(is_warning ? NC_LOG_WARNING : NC_LOG_INFO, &fields, "%s", n->message);
 }

@@ -39,6 +39,8 @@ void nc_api_session_failed(struct nc_daemon *d, const struct nc_err *err) {
                &(struct nc_log_fields){.node = d->node_name,
                                        .error_class = nc_err_class_name(err->class)},
                "%s%s%s", err->msg, *err->remedy ? "; " : "", err->remedy);
+    if (d->api.error.class == NC_ERR_NONE)
+        d->api.failing_usec = nc_daemon_now(d);
     d->api.error = *err;
     d->is_status_due = true;
     if (err->code == 401 && ++d->api.refusals >= REFUSALS_MAX)

@@ -82,9 +82,14 @@ static struct nc_value *daemon_tree(const struct nc_daemon *d) {
 static struct nc_value *status_tree(const struct nc_daemon *d) {
     struct nc_value *map = nc_value_new(NC_VALUE_MAP);
 
-    nc_value_set(
-        map, "drain",
-        nc_drain_report(d->life, nc_daemon_now(d), d->history ? nc_value_copy(d->history) : NULL));
+    struct nc_value *drain =
+        nc_drain_report(d->life, nc_daemon_now(d), d->history ? nc_value_copy(d->history) : NULL);
+    const struct nc_err *err;
+
+    nc_value_set_time(
+        drain, "unansweredSince",
+        nc_api_session_state(&d->api, &err) == NC_API_UNREACHABLE ? d->api.failing_usec : 0);
+    nc_value_set(map, "drain", drain);
     nc_value_set(map, "daemon", daemon_tree(d));
     return map;
 }
@@ -130,7 +135,7 @@ static void status_line(const struct nc_daemon *d, const struct nc_value *drain,
     }
     if (view.leading >= 0)
         (void)nc_buf_printf(out, "%s notice: ", nc_source_name((enum nc_source)view.leading));
-    (void)nc_buf_puts(out, nc_lifecycle_phase_name(view.phase));
+    nc_drain_phase_text(drain, out);
     if (view.is_orphaned)
         (void)nc_buf_puts(out, ", the Node was deleted");
     nc_drain_pods_text(drain, 1, out);

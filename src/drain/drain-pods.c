@@ -231,6 +231,7 @@ static void come_back(struct nc_drain *d, struct record *e, uint64_t now_usec) {
                          .is_deleting = was.is_deleting,
                          .was_told = was.was_told,
                          .has_warned = was.has_warned,
+                         .has_hung = was.has_hung,
                          .was_eligible = was.was_eligible};
     d->n_gone--;
 }
@@ -446,7 +447,7 @@ void nc_drain_restart(struct nc_drain *d) {
             e->requested_usec = 0;
         e->evictions = e->marks = e->deletions = e->refusals = 0;
         e->refused = 0;
-        e->was_eligible = e->is_forced = e->has_warned = false;
+        e->was_eligible = e->is_forced = e->has_warned = e->has_hung = false;
         e->pod.put_back = NC_POD_RETURN_NONE;
     }
     d->n_ended = 0;

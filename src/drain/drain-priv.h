@@ -15,6 +15,7 @@
 
 /* Why its last eviction or deletion was refused; what is reported. */
 struct refusal {
+    uint64_t since_usec; /* the first of this reason */
     enum nc_pod_answer_kind kind;
     char budget[sizeof(((struct nc_pod_answer *)NULL)->budget)];
     char message[sizeof(((struct nc_pod_answer *)NULL)->message)];
@@ -49,6 +50,7 @@ struct record {
     bool is_gone : 1;    /* said to be gone, not seen since */
     bool was_told : 1;   /* that it was evicted or deleted was reported */
     bool has_warned : 1; /* that its order is ignored */
+    bool has_hung : 1;   /* that it hangs was reported */
     bool is_removed : 1; /* gone for good once nothing is in flight */
 };
 

@@ -8,6 +8,8 @@
 
 #include <stdlib.h>
 
+#include "nc/str.h"
+
 #define MAX_BLOCKED 20
 #define MAX_OTHERS 250 /* more than kubelet runs, as a rule */
 
@@ -100,7 +102,8 @@ static struct nc_value *new_blocked_pod(const struct nc_drain_line *line,
     nc_value_set_text(v, "message",
                       nc_pod_reason_kind(line->verdict.reason) == NC_REASON_KIND_BLOCKED
                           ? line->message
-                          : nc_pod_reason_text(line->verdict.reason));
+                          : nc_pod_reason_text(nc_drain_held_as(line)));
+    nc_value_set_time(v, "since", nc_lifecycle_shift(line->since_usec, clock_offset_usec));
     nc_value_set_time(v, "forceDeleteAt",
                       nc_lifecycle_shift(line->force_delete_at_usec, clock_offset_usec));
     return v;
@@ -117,10 +120,12 @@ static struct nc_value *new_other_pod(const struct nc_drain_line *line, uint64_t
     nc_value_set_string(v, "reason", nc_pod_reason_name(verdict->reason));
     nc_value_set_text(v, "next", nc_drain_verb_name(verdict->verb));
     nc_value_set_time(v, "at", verdict->verb && at_usec > now_usec ? at_usec : 0);
+    nc_value_set_time(v, "graceEnds",
+                      nc_lifecycle_shift(line->pod->deletion_usec, clock_offset_usec));
     return v;
 }
 
-/* Each pod is in one list: in that of those that hold the drain up, or in that of the others. */
+/* Each pod is in one list: in that of those that are named everywhere, or in that of the others. */
 static void set_pods(struct nc_value *v, const struct nc_lifecycle_view *view,
                      const struct nc_drain *d, uint64_t now_usec) {
     const int64_t offset_usec = view->clock_offset_usec;
@@ -131,10 +136,10 @@ static void set_pods(struct nc_value *v, const struct nc_lifecycle_view *view,
                                     nc_lifecycle_shift(now_usec, -offset_usec), lines, room);
 
     for (size_t i = 0; i < n; i++) {
-        const bool holds_up = nc_pod_reason_holds_up(lines[i].verdict.reason);
-        if (holds_up && blocked->n < MAX_BLOCKED)
+        const bool is_named = nc_pod_reason_is_named(lines[i].verdict.reason);
+        if (is_named && blocked->n < MAX_BLOCKED)
             nc_value_push(blocked, new_blocked_pod(&lines[i], offset_usec));
-        else if (!holds_up && others->n < MAX_OTHERS)
+        else if (!is_named && others->n < MAX_OTHERS)
             nc_value_push(others, new_other_pod(&lines[i], now_usec, offset_usec));
     }
     nc_value_set(v, "blocked", blocked);
@@ -146,7 +151,9 @@ struct nc_value *nc_drain_report_view(const struct nc_lifecycle_view *view,
                                       struct nc_value *history) {
     struct nc_value *v = nc_value_new(NC_VALUE_MAP);
 
-    nc_value_set_string(v, "phase", nc_lifecycle_phase_name(view->phase));
+    nc_value_set_string(
+        v, "phase",
+        nc_streq(view->status_phase, "Failed") ? "failed" : nc_lifecycle_phase_name(view->phase));
     nc_value_set_time(v, "since", view->since_usec);
     set_leading(v, view);
     nc_value_set_text(v, "policy", nc_policy_name(view->policy));

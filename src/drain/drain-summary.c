@@ -12,6 +12,8 @@ static void fill_line(const struct record *e, const struct nc_moments *m,
                                   .verdict = nc_drain_verdict(e, m),
                                   .budget = "",
                                   .message = ""};
+    if (e->pod.deletion_usec && nc_pod_reason_is_named(ret->verdict.reason))
+        ret->since_usec = e->pod.deletion_usec;
     if (nc_pod_reason_kind(ret->verdict.reason) < NC_REASON_KIND_LEAVING)
         return;
     if (m->rules->t_usec) /* 0 is for no deadline */
@@ -19,6 +21,8 @@ static void fill_line(const struct record *e, const struct nc_moments *m,
     if (e->refusal) {
         ret->budget = e->refusal->budget;
         ret->message = e->refusal->message;
+        if (nc_pod_reason_kind(ret->verdict.reason) == NC_REASON_KIND_BLOCKED)
+            ret->since_usec = e->refusal->since_usec;
     }
 }
 
@@ -36,6 +40,12 @@ size_t nc_drain_lines(const struct nc_drain *d, const struct nc_drain_rules *r, 
     return n;
 }
 
+enum nc_pod_reason nc_drain_held_as(const struct nc_drain_line *line) {
+    if (line->verdict.reason != NC_POD_REASON_STUCK)
+        return line->verdict.reason;
+    return line->pod->has_finalizer ? NC_POD_REASON_FINALIZER : NC_POD_REASON_SILENT;
+}
+
 static void count(const struct record *e, const struct nc_moments *m,
                   struct nc_drain_summary *ret) {
     const enum nc_pod_reason reason = nc_drain_verdict(e, m).reason;
@@ -46,6 +56,7 @@ static void count(const struct record *e, const struct nc_moments *m,
     ret->evicted += kind == NC_REASON_KIND_GONE && e->evicted_usec != 0;
     if (kind == NC_REASON_KIND_EXCLUDED)
         ret->excluded[reason]++;
+    ret->named += nc_pod_reason_is_named(reason);
     ret->leaving += kind == NC_REASON_KIND_LEAVING;
     if (kind == NC_REASON_KIND_LEAVING && e->pod.deletion_usec > ret->ends_usec)
         ret->ends_usec = e->pod.deletion_usec;

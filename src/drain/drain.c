@@ -71,6 +71,16 @@ static struct nc_drain_action request_pod(struct nc_drain *d, struct record *e,
     return a;
 }
 
+/* Once. */
+static void note_hanging(struct nc_drain *d, struct record *e, enum nc_pod_reason reason) {
+    if ((reason != NC_POD_REASON_FINALIZER && reason != NC_POD_REASON_SILENT) || e->has_hung)
+        return;
+    e->has_hung = true;
+    nc_drain_note_news(d, NC_POD_NEWS_HANGS, e,
+                       nc_asprintf("Pod %s/%s does not end: %s", e->pod.namespace, e->pod.name,
+                                   nc_pod_reason_text(reason)));
+}
+
 /* Makes the verdict on each pod, in their order, and notes who is eligible. Must anybody go by
  * force? Mostly nobody must, and this is asked after whatever happens to any pod. */
 static bool make_verdicts(struct nc_drain *d, const struct nc_moments *m, struct nc_verdict *ret) {
@@ -84,6 +94,7 @@ static bool make_verdicts(struct nc_drain *d, const struct nc_moments *m, struct
         ret[i] = nc_drain_verdict(e, m);
         if (nc_pod_reason_kind(ret[i].reason) >= NC_REASON_KIND_LEAVING)
             e->was_eligible = true;
+        note_hanging(d, e, ret[i].reason);
         is_due = is_due || (ret[i].is_by_force && ret[i].at_usec <= m->now_usec);
     }
     return is_due;
@@ -197,7 +208,7 @@ static uint64_t pause_after(const struct nc_pod_answer *a, unsigned n, bool has_
 /* A server that is busy, or not there, reports nothing of the pod: what did stays what blocks it.
  */
 static void note_refusal(struct nc_drain *d, struct record *e, const char *what,
-                         const struct nc_pod_answer *a) {
+                         const struct nc_pod_answer *a, uint64_t now_usec) {
     const bool is_budgets = a->kind == NC_ANSWER_BUDGET && a->budget[0];
     const bool is_known =
         e->refusal && e->refusal->kind == a->kind && strcmp(e->refusal->budget, a->budget) == 0;
@@ -213,6 +224,8 @@ static void note_refusal(struct nc_drain *d, struct record *e, const char *what,
                                                        : nc_pod_answer_name(a->kind)));
     if (!e->refusal)
         e->refusal = nc_calloc(1, sizeof(*e->refusal));
+    if (!is_known)
+        e->refusal->since_usec = now_usec;
     e->refusal->kind = a->kind;
     memcpy(e->refusal->budget, a->budget, sizeof(a->budget));
     memcpy(e->refusal->message, a->message, sizeof(a->message));
@@ -266,7 +279,7 @@ static void eviction_answered(struct nc_drain *d, struct record *e, const struct
     for (size_t i = 0; i < NC_ARRAY_SIZE(e->pause_usec); i++)
         e->pause_usec[i] =
             (uint32_t)pause_after(a, e->refusals, i, seed + nc_backoff_seed(e->pod.uid));
-    note_refusal(d, e, "Eviction", a);
+    note_refusal(d, e, "Eviction", a, now_usec);
 }
 
 void nc_drain_note_deletion(struct nc_drain *d, struct record *e) {
@@ -282,7 +295,7 @@ static void deletion_answered(struct nc_drain *d, struct record *e, const struct
 
     e->delete_usec = nc_sum_usec(now_usec, pauses_usec[n ? n - 1 : 0]);
     if (a->kind != NC_ANSWER_ACCEPTED) {
-        note_refusal(d, e, "Deletion", a);
+        note_refusal(d, e, "Deletion", a, now_usec);
         return;
     }
     if (!nc_drain_is_leaving(e))

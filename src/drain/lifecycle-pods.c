@@ -6,6 +6,7 @@
  */
 #include "lifecycle-priv.h"
 #include "nc/str.h"
+#include "nc/time.h"
 
 #define BLOCKED_EVENT_USEC (30 * NC_LIFECYCLE_SECOND_USEC)
 #define BLOCKED_EVENT_MAX_USEC (600 * NC_LIFECYCLE_SECOND_USEC)
@@ -174,12 +175,28 @@ void nc_lifecycle_step_pods(struct nc_lifecycle *l, uint64_t *next_usec,
                next_usec);
 }
 
+static bool hangs(const struct nc_drain_line *line, uint64_t now_usec) {
+    const enum nc_pod_reason held = nc_drain_held_as(line);
+
+    (void)now_usec;
+    return held == NC_POD_REASON_FINALIZER || held == NC_POD_REASON_SILENT;
+}
+
 void nc_lifecycle_report_pods(struct nc_lifecycle *l, struct nc_lifecycle_actions *out) {
     size_t n;
     nc_auto_free struct nc_pod_news *news = nc_drain_drop_news(l->drain, &n);
+    bool has_hanging = false;
 
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        has_hanging = has_hanging || news[i].kind == NC_POD_NEWS_HANGS;
         nc_lifecycle_add_action(out, NC_LIFECYCLE_ACTION_POD_NEWS)->news = news[i];
+    }
+    if (!has_hanging)
+        return;
+    nc_auto_free char *names = nc_lifecycle_names(l, hangs, "");
+    nc_lifecycle_emit(NC_LIFECYCLE_MILESTONE_BLOCKED, "PodsNotEnding",
+                      nc_asprintf("Pods that do not end: %s", names), out);
+    out->v[out->n - 1].series = nc_strdup("hanging");
 }
 
 /* Where much time is left, or no end is set, nothing but a person helps, who is not told each half
@@ -225,18 +242,33 @@ static bool is_blocking(enum nc_pod_answer_kind kind) {
            || kind == NC_ANSWER_FAILED;
 }
 
+/* How long it is waited for. */
+static char *until_text(const struct nc_lifecycle *l, const struct nc_drain_line *line) {
+    char time[32];
+
+    nc_time_format(nc_lifecycle_ec2_time(l, line->force_delete_at_usec ? line->force_delete_at_usec
+                                                                       : line->since_usec),
+                   time);
+    if (line->force_delete_at_usec)
+        return nc_asprintf("it is deleted at %s", time);
+    return nc_asprintf("waiting without end since %s, for there is no deadline: mend what refuses "
+                       "it, delete the pod, or request the drain with a deadline",
+                       time);
+}
+
 void nc_lifecycle_report_blocked(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,
                                  struct nc_lifecycle_actions *out) {
-    const struct nc_pod *pod = NULL;
+    const struct nc_drain_line *line = NULL;
     size_t n;
 
     if (!is_blocking(e->answer->kind))
         return;
     nc_auto_free struct nc_drain_line *v = nc_lifecycle_lines(l, &n);
-    for (size_t i = 0; i < n && !pod; i++)
-        pod = nc_streq(v[i].pod->uid, e->uid) ? v[i].pod : NULL;
-    if (!pod)
+    for (size_t i = 0; i < n && !line; i++)
+        line = nc_streq(v[i].pod->uid, e->uid) ? &v[i] : NULL;
+    if (!line)
         return;
+    const struct nc_pod *pod = line->pod;
     const char *budget = e->answer->kind == NC_ANSWER_BUDGET ? e->answer->budget
                                                              : nc_pod_answer_name(e->answer->kind);
     nc_auto_free char *key = nc_asprintf("%s/%s", pod->namespace, budget);
@@ -247,9 +279,11 @@ void nc_lifecycle_report_blocked(struct nc_lifecycle *l, const struct nc_lifecyc
     free(place->key);
     *place = (struct nc_lifecycle_budget){
         .key = nc_strdup(key), .reported_usec = l->now_usec, .times = times + 1};
+    nc_auto_free char *until = until_text(l, line);
     nc_lifecycle_emit(NC_LIFECYCLE_MILESTONE_BLOCKED, "DrainBlocked",
-                      nc_asprintf("Pod %s/%s may not leave: %s%s%s", pod->namespace, pod->name,
-                                  budget, e->answer->message[0] ? ": " : "", e->answer->message),
+                      nc_asprintf("Pod %s/%s may not leave: %s%s%s; %s", pod->namespace, pod->name,
+                                  budget, e->answer->message[0] ? ": " : "", e->answer->message,
+                                  until),
                       out);
     out->v[out->n - 1].series = nc_steal(&key);
 }

@@ -226,6 +226,11 @@ void nc_lifecycle_adopt(struct nc_lifecycle *l, uint64_t *next_usec);
 char *nc_lifecycle_status_text(const struct nc_lifecycle *l, enum nc_node_write_kind kind,
                                bool has_updated);
 char *nc_lifecycle_cordon_text(const struct nc_lifecycle *l);
+/* `before`, then the name and the reason of each pod that is meant, at most five; "" = none is. */
+typedef bool (*nc_lifecycle_pod_fn)(const struct nc_drain_line *line, uint64_t now_usec);
+char *nc_lifecycle_names(const struct nc_lifecycle *l, nc_lifecycle_pod_fn is_meant,
+                         const char *before);
+char *nc_lifecycle_drained_text(const struct nc_lifecycle *l);
 char *nc_lifecycle_sentence(const struct nc_lifecycle *l, enum nc_source s);
 const char *nc_lifecycle_status_phase(const struct nc_lifecycle *l,
                                       const struct nc_drain_summary *s);

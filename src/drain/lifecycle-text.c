@@ -11,6 +11,7 @@
 #include "nc/time.h"
 
 #define BLOCKED_MAX 5
+#define NAMES_MAX 5
 #define BLOCKED_BYTES                                                                              \
     ((size_t)600) /* with their reasons; the rest of the annotation is some 400                    \
                    */
@@ -66,8 +67,8 @@ static void set_count(struct nc_value *v, const char *key, bool is_known, size_t
     nc_value_set(v, key, is_known ? nc_value_new_int((int64_t)n) : nc_value_new(NC_VALUE_NULL));
 }
 
-/* Who holds the drain up, be it by a budget, by do-not-disrupt or for its replacement; and the
- * reason of each, for which alone nothing is written. */
+/* Who holds the drain up, or stays behind; and the reason of each, for which alone nothing is
+ * written. */
 static void set_blocked(struct nc_value *status, const struct nc_lifecycle *l,
                         const struct nc_drain_summary *s, bool has_reasons) {
     struct nc_value *list = nc_value_new(NC_VALUE_LIST);
@@ -75,11 +76,11 @@ static void set_blocked(struct nc_value *status, const struct nc_lifecycle *l,
     size_t n = 0, bytes = 0;
 
     nc_value_set(status, "blocked", list);
-    if (s->blocked + s->kept + s->waiting == 0)
+    if (s->named == 0)
         return;
     nc_auto_free struct nc_drain_line *v = nc_lifecycle_lines(l, &n);
     for (size_t i = 0; i < n && list->n < BLOCKED_MAX; i++) {
-        if (!nc_pod_reason_holds_up(v[i].verdict.reason))
+        if (!nc_pod_reason_is_named(v[i].verdict.reason))
             continue;
         nc_auto_free char *name = nc_asprintf("%s/%s", v[i].pod->namespace, v[i].pod->name);
         const char *reason = nc_pod_reason_name(v[i].verdict.reason);
@@ -212,16 +213,64 @@ static char *gap_text(const struct nc_lifecycle *l, enum nc_list_gap gap) {
                        l->rules.max_pods ? l->rules.max_pods : (size_t)NC_DRAIN_MAX_PODS);
 }
 
-/* What does not end (kubelet has stopped, a disk hangs) is not waited for, but counted. */
-static char *drained_text(const struct nc_drain_summary *s) {
-    nc_auto_free char *but =
-        s->excluded[NC_POD_REASON_STUCK] == 0
-            ? nc_strdup("")
-            : nc_asprintf(", besides %zu that should have ended more than a minute ago",
-                          s->excluded[NC_POD_REASON_STUCK]);
+char *nc_lifecycle_names(const struct nc_lifecycle *l, nc_lifecycle_pod_fn is_meant,
+                         const char *before) {
+    struct nc_buf b = NC_BUF_INIT;
+    size_t n = 0, named = 0;
+    nc_auto_free struct nc_drain_line *v = nc_lifecycle_lines(l, &n);
 
-    return nc_asprintf("No pods remaining%s; evicted: %zu, force-deleted: %zu", but, s->evicted,
-                       s->deleted);
+    (void)nc_buf_add(&b, "", 0);
+    for (size_t i = 0; i < n; i++) {
+        if (!is_meant(&v[i], l->now_usec) || ++named > NAMES_MAX)
+            continue;
+        (void)nc_buf_printf(&b, "%s%s/%s (%s)", named == 1 ? before : ", ", v[i].pod->namespace,
+                            v[i].pod->name, nc_pod_reason_text(nc_drain_held_as(&v[i])));
+    }
+    if (named > NAMES_MAX)
+        (void)nc_buf_printf(&b, " and %zu more", named - NAMES_MAX);
+    return nc_buf_steal(&b);
+}
+
+/* It is there, and the drain ends without it. */
+static bool stays_behind(const struct nc_drain_line *line, uint64_t now_usec) {
+    (void)now_usec;
+    return nc_pod_reason_kind(line->verdict.reason) == NC_REASON_KIND_EXCLUDED
+           && nc_pod_reason_is_named(line->verdict.reason);
+}
+
+static bool remains(const struct nc_drain_line *line, uint64_t now_usec) {
+    (void)now_usec;
+    return nc_pod_reason_kind(line->verdict.reason) >= NC_REASON_KIND_LEAVING;
+}
+
+static bool is_forced(const struct nc_drain_line *line, uint64_t now_usec) {
+    return nc_pod_reason_kind(line->verdict.reason) > NC_REASON_KIND_LEAVING
+           && line->force_delete_at_usec && line->force_delete_at_usec <= now_usec;
+}
+
+char *nc_lifecycle_drained_text(const struct nc_lifecycle *l) {
+    nc_auto_free char *but = nc_lifecycle_names(l, stays_behind, ", besides ");
+
+    return nc_asprintf("No pods remaining%s; evicted: %zu, force-deleted: %zu", but,
+                       l->summary.evicted, l->summary.deleted);
+}
+
+static char *failed_text(const struct nc_lifecycle *l) {
+    nc_auto_free char *names = nc_lifecycle_names(l, remains, ": ");
+
+    if (!l->is_synced)
+        return nc_strdup("drain deadline exceeded before the pods were listed");
+    return nc_asprintf(
+        "drain deadline exceeded, pods remaining: %zu%s%s", l->summary.remaining, names,
+        l->summary.gap == NC_LIST_COMPLETE ? ""
+                                           : ", besides those that the list of pods did not show");
+}
+
+static char *forcing_text(const struct nc_lifecycle *l) {
+    nc_auto_free char *names = nc_lifecycle_names(l, is_forced, "");
+
+    return nc_asprintf("The force-delete time has come: deleting with the time that is left: %s",
+                       names);
 }
 
 /* Whose wait is over, though the pod is there. */
@@ -281,21 +330,14 @@ void nc_lifecycle_announce(struct nc_lifecycle *l, struct nc_lifecycle_actions *
     if (s->is_forcing)
         nc_lifecycle_emit_once(
             l, NC_LIFECYCLE_MILESTONE_FORCING,
-            nc_strdup("The force-delete time of a pod has come: it is deleted with the time "
-                      "that is left"),
-            out);
+            l->has_announced[NC_LIFECYCLE_MILESTONE_FORCING] ? NULL : forcing_text(l), out);
     if (l->phase == NC_LIFECYCLE_DRAINED)
-        nc_lifecycle_emit_once(l, NC_LIFECYCLE_MILESTONE_DRAINED, drained_text(s), out);
-    if (l->is_failed && l->is_synced)
+        nc_lifecycle_emit_once(
+            l, NC_LIFECYCLE_MILESTONE_DRAINED,
+            l->has_announced[NC_LIFECYCLE_MILESTONE_DRAINED] ? NULL : nc_lifecycle_drained_text(l),
+            out);
+    if (l->is_failed)
         nc_lifecycle_emit_once(
             l, NC_LIFECYCLE_MILESTONE_FAILED,
-            nc_asprintf("drain deadline exceeded, %zu pods remaining%s", s->remaining,
-                        s->gap == NC_LIST_COMPLETE
-                            ? ""
-                            : ", besides those that the list of pods did not show"),
-            out);
-    else if (l->is_failed)
-        nc_lifecycle_emit_once(l, NC_LIFECYCLE_MILESTONE_FAILED,
-                               nc_strdup("drain deadline exceeded before the pods were listed"),
-                               out);
+            l->has_announced[NC_LIFECYCLE_MILESTONE_FAILED] ? NULL : failed_text(l), out);
 }

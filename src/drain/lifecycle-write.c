@@ -245,8 +245,7 @@ static void fill(struct nc_lifecycle *l, enum nc_node_write_kind kind, struct nc
     if (kind == NC_WRITE_CORDON)
         fill_cordon(l, w);
     if (kind == NC_WRITE_DRAINED)
-        fill_condition(&w->drained, true, "NodeDrained",
-                       nc_strdup("No pod that a drain moves is left"));
+        fill_condition(&w->drained, true, "NodeDrained", nc_lifecycle_drained_text(l));
     if (kind == NC_WRITE_UNDRAINED)
         fill_condition(&w->drained, false, "PodsLeft",
                        nc_strdup("The node is not drained, or no longer"));

@@ -25,6 +25,7 @@ const char *const nc_pod_paths[] = {
     "metadata.namespace",
     "metadata.name",
     "metadata.uid",
+    "metadata.finalizers",
     "metadata.ownerReferences",
     "metadata.creationTimestamp",
     "metadata.deletionTimestamp",
@@ -250,6 +251,7 @@ int nc_pod_read(const struct nc_value *object, struct nc_pod *ret, struct nc_err
     read_owners(nc_value_get(metadata, "ownerReferences"), &p);
     p.is_mirror = p.is_mirror || nc_value_get(annotations, MIRROR_ANNOTATION);
     p.tier = tier_of(nc_value_get_string(spec, "priorityClassName"), p.is_daemon);
+    p.has_finalizer = item(nc_value_get(metadata, "finalizers"), 0);
     read_order(annotations, &p);
     p.created_usec = read_time(metadata, "creationTimestamp");
     p.tolerates_disrupted = has_toleration(nc_value_get(spec, "tolerations"), NC_TAINT_DISRUPTED);

@@ -9,6 +9,7 @@
 
 #include "drain-priv.h"
 
+#define HANGS_AFTER_USEC (5 * NC_SEC_USEC)  /* P15 */
 #define STUCK_AFTER_USEC (60 * NC_SEC_USEC) /* P1 */
 #define MARK_AHEAD_USEC NC_SEC_USEC         /* P8 */
 #define MARK_PATIENCE_USEC NC_SEC_USEC      /* P8 */
@@ -46,10 +47,10 @@ enum nc_reason_kind nc_pod_reason_kind(enum nc_pod_reason r) {
     return reasons[r].kind;
 }
 
-bool nc_pod_reason_holds_up(enum nc_pod_reason r) {
-    const enum nc_reason_kind k = reasons[r].kind;
-
-    return k == NC_REASON_KIND_KEPT || k == NC_REASON_KIND_WAITING || k == NC_REASON_KIND_BLOCKED;
+bool nc_pod_reason_is_named(enum nc_pod_reason r) {
+    return reasons[r].kind >= NC_REASON_KIND_BLOCKED || r == NC_POD_REASON_FINALIZER
+           || r == NC_POD_REASON_SILENT || r == NC_POD_REASON_STUCK || r == NC_POD_REASON_PUT_BACK
+           || r == NC_POD_REASON_RETURNED;
 }
 
 /* --- P1, P2, P7: who is drained at all, and with which tier */
@@ -75,6 +76,11 @@ static bool has_order(const struct nc_pod *p, const struct nc_drain_rules *r) {
 
 enum nc_tier nc_pod_turn(const struct nc_pod *p, const struct nc_drain_rules *r) {
     return is_annotated(p) || !has_order(p, r) ? p->tier : NC_TIER_LAST;
+}
+
+/* When it should have ended for so long that somebody should know. */
+static uint64_t hangs_from(const struct nc_pod *p) {
+    return p->deletion_usec ? nc_sum_usec(p->deletion_usec, HANGS_AFTER_USEC) : UINT64_MAX;
 }
 
 /* Until when it is not stuck. */
@@ -216,6 +222,8 @@ static struct due due_by_force(const struct record *e, const struct nc_moments *
 /* --- P2 to P6, P10, P13: what keeps a pod from being evicted */
 
 static enum nc_pod_reason leaving_as(const struct record *e, const struct nc_moments *m) {
+    if (e->pod.deletion_usec && m->now_usec >= hangs_from(&e->pod))
+        return e->pod.has_finalizer ? NC_POD_REASON_FINALIZER : NC_POD_REASON_SILENT;
     if (e->pod.deletion_usec)
         return ends_late(&e->pod, m) ? NC_POD_REASON_LATE : NC_POD_REASON_TERMINATING;
     return e->deleted_usec ? NC_POD_REASON_DELETED : NC_POD_REASON_EVICTED;
@@ -255,7 +263,8 @@ static uint64_t asked_again_at(const struct record *e, const struct nc_moments *
     const uint64_t share_usec = nc_later_usec(e->pause_usec[1], left_usec / PAUSE_SHARE);
     uint64_t pause_usec = share_usec < e->pause_usec[0] ? share_usec : e->pause_usec[0];
 
-    if (pause_usec > left_usec && left_usec && e->refused != NC_ANSWER_BUSY)
+    if (pause_usec > left_usec && left_usec && e->refused != NC_ANSWER_BUSY
+        && e->refused != NC_ANSWER_BUDGETS)
         pause_usec = left_usec;
     return e->refused_usec ? nc_sum_usec(e->refused_usec, pause_usec) : 0;
 }
@@ -299,6 +308,9 @@ static uint64_t next_change(const struct record *e, const struct nc_moments *m) 
     const struct nc_pod *p = &e->pod;
     const uint64_t last_usec = nc_drain_force_delete_at(p, m->rules->t_usec);
     uint64_t next = nc_sum_usec(stuck_usec(p), 1);
+
+    if (hangs_from(p) > m->now_usec)
+        nearest(&next, hangs_from(p));
 
     if (nc_drain_is_leaving(e))
         return next;

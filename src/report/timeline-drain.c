@@ -5,7 +5,7 @@
  */
 #include <inttypes.h>
 
-#include "nc/drain.h"
+#include "nc/lifecycle.h"
 #include "nc/marks.h"
 #include "nc/report.h"
 #include "nc/str.h"
@@ -147,6 +147,44 @@ static void put_names(struct nc_buf *out, const struct nc_value *blocked, size_t
     }
 }
 
+void nc_drain_phase_text(const struct nc_value *drain, struct nc_buf *out) {
+    const char *phase = nc_show_text(drain, "phase", "unknown");
+    const char *since = nc_show_text(drain, "unansweredSince", NULL);
+
+    if (since && nc_streq(phase, nc_lifecycle_phase_name(NC_LIFECYCLE_EVICTING)))
+        phase = "cannot evict";
+    nc_show_put(out, phase);
+    if (!since || nc_streq(phase, nc_lifecycle_phase_name(NC_LIFECYCLE_IDLE)))
+        return;
+    (void)nc_buf_puts(out, ": no answer from the API server since ");
+    nc_show_put(out, since);
+}
+
+/* ": a/x (terminating)": who leaves. */
+static void put_leaving(struct nc_buf *out, const struct nc_value *others, size_t most) {
+    size_t n = 0;
+
+    for (size_t i = 0; others && i < nc_show_at_most(others->n, MAX_OTHERS) && n < most; i++) {
+        if (!nc_show_text(others->items[i], "graceEnds", NULL))
+            continue;
+        (void)nc_buf_puts(out, n++ ? ", " : " (");
+        nc_show_put(out, nc_show_text(others->items[i], "pod", "?"));
+    }
+    (void)nc_buf_puts(out, n ? ")" : "");
+}
+
+/* Until when the first of those that block is waited for. */
+static void put_patience(struct nc_buf *out, const struct nc_value *drain) {
+    const struct nc_value *blocked = nc_show_list(drain, "blocked");
+    const struct nc_value *first = blocked && blocked->n > 0 ? blocked->items[0] : NULL;
+
+    if (nc_show_number(drain, "pods.blocked", MAX_COUNT) == 0
+        || nc_show_text(drain, "forceDeleteAt", NULL))
+        return;
+    (void)nc_buf_puts(out, ", waits without end: no deadline");
+    show_more(out, first, "since", "since");
+}
+
 void nc_drain_pods_text(const struct nc_value *drain, size_t names, struct nc_buf *out) {
     static const struct {
         const char *path, *words;
@@ -154,7 +192,9 @@ void nc_drain_pods_text(const struct nc_value *drain, size_t names, struct nc_bu
                   {"pods.deleted", "force-deleted"},
                   {"pods.kept", "kept by do-not-disrupt"},
                   {"pods.blocked", "blocked"},
-                  {"pods.waiting", "waiting for a replacement"}};
+                  {"pods.waiting", "waiting for a replacement"},
+                  {"pods.excluded.put-back", "put back"},
+                  {"pods.excluded.stuck", "that should have ended"}};
     const uint64_t total = nc_show_number(drain, "pods.total", MAX_COUNT);
 
     show_more(out, drain, "incomplete", "the list of pods is incomplete:");
@@ -166,8 +206,11 @@ void nc_drain_pods_text(const struct nc_value *drain, size_t names, struct nc_bu
         const uint64_t n = nc_show_number(drain, counts[i].path, MAX_COUNT);
         if (n > 0)
             (void)nc_buf_printf(out, ", %" PRIu64 " %s", n, counts[i].words);
+        if (n > 0 && i == 0)
+            put_leaving(out, nc_show_list(drain, "others"), names);
     }
     put_names(out, nc_show_list(drain, "blocked"), names);
+    put_patience(out, drain);
 }
 
 /* What the drain says to a person; a name that is not known is of another release. */
@@ -201,6 +244,7 @@ static void show_others(struct nc_buf *out, const struct nc_value *others) {
         if (nc_show_text(p, "at", NULL))
             show_more(out, p, "next", "next");
         show_more(out, p, "at", "at");
+        show_more(out, p, "graceEnds", "until");
         (void)nc_buf_putc(out, '\n');
     }
 }
@@ -211,6 +255,7 @@ static void show_blocked(struct nc_buf *out, const struct nc_value *blocked) {
         nc_show_title(out, i == 0 ? "blocked" : "");
         nc_show_put(out, nc_show_text(b, "pod", "?"));
         show_more(out, b, "budget", "budget");
+        show_more(out, b, "since", "since");
         show_more(out, b, "forceDeleteAt", "force-delete");
         show_reason(out, b);
         (void)nc_buf_putc(out, '\n');
@@ -228,7 +273,10 @@ void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
     if (!drain || drain->type != NC_VALUE_MAP)
         return;
     nc_show_title(out, "drain");
-    nc_show_outcome(out, nc_show_text(drain, "phase", "unknown"));
+    if (nc_show_text(drain, "unansweredSince", NULL))
+        nc_drain_phase_text(drain, out);
+    else
+        nc_show_outcome(out, nc_show_text(drain, "phase", "unknown"));
     show_more(out, drain, "since", "since");
     nc_drain_pods_text(drain, 0, out);
     show_more(out, drain, "forceDeleteAt", "force-delete");

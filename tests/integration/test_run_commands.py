@@ -41,7 +41,24 @@ class Commands(DaemonTest):
         world.start()
         done = world.run("drain", "--deadline", "3s", "--wait", within=40)
         self.assertEqual(done.code, 1, done.err + world.story())
-        self.assertIn("1 pods are left", done.err)
+        self.assertIn("pods remaining: 1", done.err)
+
+    def test_an_api_server_that_is_away(self) -> None:
+        """Nothing says that pods are evicted then, and once the deadline has passed everything says that the drain failed."""
+        world = self.node_world(profile="m5.large")
+        world.pod("web", grace=1)
+        world.start()
+        world.must(lambda: world.said_of_itself().get("connected"), "the connection")
+        away = [world.api.server.fault("reset", path="."), world.api.server.fault("reset", path="/pods")]
+        done = world.run("drain", "--deadline", "12s", "--wait", within=60)
+        self.assertEqual(done.code, 1, done.err + world.story())
+        self.assertIn("drain deadline exceeded, pods remaining:", done.err)
+        self.assertIn("cannot evict: no answer from the API server since 2", done.out)
+        self.assertRegex(world.run("status").out, r"drain +failed: no answer from the API server since 2")
+        self.assertEqual(world.drain()["phase"], "failed")
+        for fault in away:
+            world.api.server.faults.remove(fault)
+        world.must(lambda: world.annotation().get("phase") in ("Failed", "Drained"), "the drain status")
 
     def test_a_request_that_is_taken_back(self) -> None:
         world = self.node_world(profile="m5.large")

@@ -5,7 +5,7 @@
  *                                in force from now on; nothing given: no deadline
  *   see NAME tier=1 grace=30 …   a pod; never, keep=S, del=END/GRACE, daemon, mirror, ended,
  *                                tolerates, waits, first, last, odd (an unknown order), created=S,
- *                                of=UID (its controller)
+ *                                of=UID (its controller), finalizer
  *   gone NAME                    the watch says so
  *   at S                         the clock; what is due is done: "S: evict a, delete b 30"
  *   answer VERB NAME KIND        of the last question of this kind; retry=S and budget=NAME too
@@ -101,6 +101,7 @@ static struct nc_pod script_pod(const char *name, char *const *words) {
         .is_replacement_first = script_status(words, "waits") != NULL,
         .is_daemon = script_status(words, "daemon") != NULL,
         .is_mirror = script_status(words, "mirror") != NULL,
+        .has_finalizer = script_status(words, "finalizer") != NULL,
         .is_terminal = script_status(words, "ended") != NULL,
         .tolerates_disrupted = script_status(words, "tolerates") != NULL,
         .tolerates_cordon = script_status(words, "tolerates") != NULL,

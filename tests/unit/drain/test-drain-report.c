@@ -112,9 +112,9 @@ static void test_report_of_a_drain(void **state) {
            "\"tolerating\":0,\"daemonset\":0,\"put-back\":0,\"stuck\":0}},\"incomplete\":null,"
            "\"blocked\":[{\"pod\":\"web/"
            "b\",\"reason\":\"budget\",\"budget\":\"web\",\"message\":\"'full'\","
-           "\"forceDeleteAt\":\"2026-01-01T00:01:15Z\"}],"
+           "\"since\":\"2026-01-01T00:00:00Z\",\"forceDeleteAt\":\"2026-01-01T00:01:15Z\"}],"
            "\"others\":[{\"pod\":\"web/m\",\"reason\":\"not-begun\",\"next\":\"evict\","
-           "\"at\":\"2026-01-01T00:01:14Z\"}],"
+           "\"at\":\"2026-01-01T00:01:14Z\",\"graceEnds\":null}],"
            "\"hooks\":{\"preDrain\":{\"state\":\"timeout\",\"started\":\"2025-12-31T23:59:56Z\","
            "\"ended\":\"2025-12-31T23:59:59Z\"},"
            "\"postDrain\":{\"state\":\"running\",\"started\":\"2026-01-01T00:00:00Z\","
@@ -144,7 +144,7 @@ static void test_kept_is_named(void **state) {
         nc_value_get(v, "blocked"),
         "[{\"pod\":\"web/kept\",\"reason\":\"do-not-disrupt\",\"budget\":null,\"message\":\"kept "
         "by do-not-disrupt\","
-        "\"forceDeleteAt\":null}]");
+        "\"since\":null,\"forceDeleteAt\":null}]");
     nc_drain_free(d);
 }
 
@@ -168,18 +168,19 @@ static void test_order_is_named(void **state) {
     see(d, dns);
     nc_drain_summarize(d, &view.drain_rules, NOW, &view.drain);
     nc_auto_value struct nc_value *v = nc_drain_report_view(&view, d, NOW, NULL);
-    assert_json(nc_value_get(v, "blocked"), "[{\"pod\":\"web/"
-                                            "first\",\"order\":\"first\",\"reason\":\"do-not-"
-                                            "disrupt\",\"budget\":null,\"message\":\"kept by "
-                                            "do-not-disrupt\",\"forceDeleteAt\":null},"
-                                            "{\"pod\":\"web/"
-                                            "agent\",\"order\":\"last\",\"reason\":\"do-not-"
-                                            "disrupt\",\"budget\":null,\"message\":\"kept by "
-                                            "do-not-disrupt\",\"forceDeleteAt\":null},"
-                                            "{\"pod\":\"web/"
-                                            "last\",\"order\":\"last\",\"reason\":\"do-not-"
-                                            "disrupt\",\"budget\":null,\"message\":\"kept by "
-                                            "do-not-disrupt\",\"forceDeleteAt\":null}]");
+    assert_json(nc_value_get(v, "blocked"),
+                "[{\"pod\":\"web/"
+                "first\",\"order\":\"first\",\"reason\":\"do-not-"
+                "disrupt\",\"budget\":null,\"message\":\"kept by "
+                "do-not-disrupt\",\"since\":null,\"forceDeleteAt\":null},"
+                "{\"pod\":\"web/"
+                "agent\",\"order\":\"last\",\"reason\":\"do-not-"
+                "disrupt\",\"budget\":null,\"message\":\"kept by "
+                "do-not-disrupt\",\"since\":null,\"forceDeleteAt\":null},"
+                "{\"pod\":\"web/"
+                "last\",\"order\":\"last\",\"reason\":\"do-not-"
+                "disrupt\",\"budget\":null,\"message\":\"kept by "
+                "do-not-disrupt\",\"since\":null,\"forceDeleteAt\":null}]");
     view.drain_rules.may_evict = true;
     nc_drain_plan_text(d, &view.drain_rules, NOW, false, &text);
     assert_non_null(strstr(text.data, "TIER      POD        WHAT\n"
@@ -211,7 +212,7 @@ static void test_waiting_is_named(void **state) {
         nc_value_get(v, "blocked"),
         "[{\"pod\":\"web/first\",\"reason\":\"replacement\",\"budget\":null,\"message\":\"waits "
         "for its replacement\","
-        "\"forceDeleteAt\":null}]");
+        "\"since\":null,\"forceDeleteAt\":null}]");
     nc_drain_plan_text(d, &view.drain_rules, NOW, false, &b);
     assert_non_null(strstr(b.data, "plain  web/first  wait for its replacement\n"));
     nc_buf_done(&b);

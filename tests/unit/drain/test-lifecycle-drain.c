@@ -597,7 +597,8 @@ static void test_incomplete_is_reported(void **state) {
     assert_null(strstr(w.last_message, "deadline exceeded"));
     (void)life_do(&w, 119000, "tick"); /* lists that are read again do not put it off */
     assert_string_equal(w.last_message,
-                        "drain deadline exceeded, 2 pods remaining, besides those that "
+                        "drain deadline exceeded, pods remaining: 2: ns/a (its eviction is "
+                        "requested), ns/b (its eviction is requested), besides those that "
                         "the list of pods did not show");
     life_world_done(&w);
 }

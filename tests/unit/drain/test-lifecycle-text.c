@@ -153,9 +153,15 @@ static void test_messages(void **state) {
         {{"begin cordoned", "notice request cordon", "ok", "ok"},
          "Node was already cordoned by another client and stays cordoned"},
         {{"begin", "notice request drain", "ok", "ok", "pods a:30", "synced", "no a"},
-         "Pod ns/a may not leave: web: 'needs 3'"},
+         "Pod ns/a may not leave: web: 'needs 3'; waiting without end since "
+         "2026-01-02T03:04:05Z, for there is no deadline: mend what refuses it, delete the pod, or "
+         "request the drain with a deadline"},
         {{"begin", "notice request drain", "ok", "ok", "pods a:30", "synced", "refused-pod a"},
-         "Pod ns/a may not leave: refused: 'needs 3'"},
+         "Pod ns/a may not leave: refused: 'needs 3'; waiting without end since "
+         "2026-01-02T03:04:05Z, for there is no deadline: mend what refuses it, delete the pod, or "
+         "request the drain with a deadline"},
+        {{"begin", "notice request drain +600", "ok", "ok", "pods a:30", "synced", "no a"},
+         "Pod ns/a may not leave: web: 'needs 3'; it is deleted at 2026-01-02T03:13:20Z"},
     };
 
     (void)state;
@@ -177,14 +183,15 @@ static void test_drained_beside_a_pod_that_does_not_end(void **state) {
     (void)state;
     begin(&w, events);
     (void)life_do(&w, 59000, "tick");
-    assert_string_equal(w.last_message, "Evicting pods");
+    assert_string_equal(w.last_message, "Pods that do not end: ns/a (its grace period is over, "
+                                        "kubelet has not reported its end)");
     (void)life_do(&w, 62000, "tick"); /* the volumes are checked */
     (void)life_do(&w, 62010, "node");
     (void)life_do(&w, 68000, "tick");
     assert_string_equal(
         w.last_message,
-        "No pods remaining, besides 1 that should have ended more than a minute ago; "
-        "evicted: 0, force-deleted: 0");
+        "No pods remaining, besides ns/a (its grace period is over, kubelet has not reported its "
+        "end); evicted: 0, force-deleted: 0");
     life_world_done(&w);
 }
 

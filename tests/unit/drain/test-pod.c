@@ -34,6 +34,7 @@ static char *describe(const struct nc_pod *p) {
     } flags[] = {{p->is_daemon, "daemon"},
                  {p->is_mirror, "mirror"},
                  {p->is_terminal, "terminal"},
+                 {p->has_finalizer, "finalizer"},
                  {p->is_shutdown_left, "left"},
                  {p->is_job, "job"},
                  {p->controller, "controlled"},
@@ -82,6 +83,8 @@ static const struct {
     const char *name, *metadata, *spec, *status, *expected;
 } rows[] = {
     {"a plain pod", NULL, NULL, NULL, ""},
+    {"one with a finalizer", ",\"finalizers\":[\"a/b\"]", NULL, NULL, "finalizer"},
+    {"one without", ",\"finalizers\":[]", NULL, NULL, ""},
 
     {"a DaemonSet's", OWNERS(OWNER("apps/v1", "DaemonSet", CONTROLLER)), NULL, NULL,
      "daemon controlled tier=1"},

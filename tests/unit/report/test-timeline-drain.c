@@ -68,11 +68,11 @@ static void test_pods(void **state) {
     assert_text(blocked, named_1,
                 ", the list of pods is incomplete: TooManyPods, 7 of 12 pods left, 2 leaving, "
                 "1 force-deleted, 1 kept by do-not-disrupt, 2 blocked: a/b by "
-                "a/pdb");
+                "a/pdb, waits without end: no deadline");
     assert_text(blocked, named_3,
                 ", the list of pods is incomplete: TooManyPods, 7 of 12 pods left, 2 leaving, "
                 "1 force-deleted, 1 kept by do-not-disrupt, 2 blocked: a/b by "
-                "a/pdb, a/c , ?");
+                "a/pdb, a/c , ?, waits without end: no deadline");
     assert_text("{'pods': {'total': 0, 'remaining': 0}, 'blocked': []}", named_3, "");
     assert_text("{'pods': 7, 'blocked': 'a/b'}", named_3, "");
 }
@@ -145,35 +145,49 @@ static void test_each_reason(void **state) {
          "answer evict evicted accepted\nanswer evict busy busy\nanswer evict away away\n"
          "rules max=1 replaced=600 cordon=-5\nat 2.8\nsee back of=y tolerates created=3\nsee new",
          "drain        evicting, 16 of 16 pods left, 3 leaving, 1 force-deleted, 1 kept by "
-         "do-not-disrupt, 5 blocked, 1 waiting for a replacement\n"
-         "blocked      ns/budget, budget pdb-1, blocked by a PodDisruptionBudget, says 'budget'\n"
-         "             ns/budgets, blocked by more than one PodDisruptionBudget, says 'budgets'\n"
-         "             ns/failed, the API server failed to evict it, says 'failed'\n"
+         "do-not-disrupt, 5 blocked, 1 waiting for a replacement, 1 put back, 1 that should "
+         "have ended, waits without end: no deadline\n"
+         "blocked      ns/back, its controller puts it back on this node\n"
+         "             ns/budget, budget pdb-1, since 1970-01-12T13:46:42Z, blocked by a "
+         "PodDisruptionBudget, says 'budget'\n"
+         "             ns/budgets, since 1970-01-12T13:46:42Z, blocked by more than one "
+         "PodDisruptionBudget, says 'budgets'\n"
+         "             ns/failed, since 1970-01-12T13:46:42Z, the API server failed to evict it, "
+         "says 'failed'\n"
          "             ns/kept, kept by do-not-disrupt\n"
-         "             ns/namespace, its namespace is terminating, says 'namespace'\n"
-         "             ns/refused, refused by an authorizer, a policy or a webhook, says "
+         "             ns/namespace, since 1970-01-12T13:46:42Z, its namespace is terminating, "
+         "says 'namespace'\n"
+         "             ns/refused, since 1970-01-12T13:46:42Z, refused by an authorizer, a policy "
+         "or a webhook, says "
          "'refused'\n"
          "             ns/replaced, waits for its replacement\n"
+         "             ns/stuck, since 1970-01-12T13:45:39Z, should have ended more than a minute "
+         "ago, says its grace period is over, kubelet has not reported its end\n"
          "pods         ns/agent, its DaemonSet would put it back\n"
          "             ns/away, in back-off, the API server did not answer\n"
-         "             ns/back, its controller puts it back on this node\n"
          "             ns/busy, in back-off after 429\n"
          "             ns/deleted, force-deleted, not yet terminating\n"
          "             ns/ended, has ended\n"
-         "             ns/ending, already terminating\n"
+         "             ns/ending, terminating, its grace period runs, until 1970-01-12T13:47:10Z\n"
          "             ns/evicted, evicted, not yet terminating\n"
          "             ns/new, bound a moment ago\n"
          "             ns/proxy, tolerates the disruption taint\n"
          "             ns/requested, its eviction is requested\n"
          "             ns/room, waits for the evictions in flight\n"
          "             ns/static, mirror pod of kubelet\n"
-         "             ns/stuck, should have ended more than a minute ago\n"
          "             ns/later, waits for an earlier tier\n"},
+        {"see held del=-10/30 finalizer\nsee silent del=-10/30",
+         "drain        evicting, 2 of 2 pods left, 2 leaving\n"
+         "blocked      ns/held, since 1970-01-12T13:46:30Z, has ended, a finalizer holds it\n"
+         "             ns/silent, since 1970-01-12T13:46:30Z, its grace period is over, kubelet "
+         "has "
+         "not reported its end\n"},
         {"rules t=100 karpenter\nsee late del=300/30\nsee forced grace=200\n"
          "see left tolerates",
          "drain        evicting, 3 of 3 pods left, 1 leaving\n"
          "pods         ns/forced, its force-delete time has come\n"
-         "             ns/late, terminating beyond the force-delete time\n"
+         "             ns/late, terminating beyond the force-delete time, until "
+         "1970-01-12T13:51:40Z\n"
          "             ns/left, left to Karpenter until its force-delete time, next evict, at "
          "1970-01-12T13:47:49Z\n"},
         {"rules watch\nsee web", "drain        evicting, 1 of 1 pods left\n"
