@@ -21,6 +21,8 @@ struct world {
     struct nc_node_write write;
     bool is_writing, is_open, is_synced, has_released;
     bool is_active[_NC_SOURCE_MAX];
+    uint64_t deadline_usec[_NC_SOURCE_MAX]; /* the earliest that was said; 0 = none */
+    uint64_t moved_usec;                    /* EC2's clock, by at most so much */
     bool was_signal_tried;
 };
 
@@ -32,6 +34,17 @@ static void must(bool is_so) {
 static bool is_anything_active(const struct world *w) {
     for (size_t s = 0; s < _NC_SOURCE_MAX; s++)
         if (w->is_active[s])
+            return true;
+    return false;
+}
+
+/* P8: its force-delete time is there, or may be: by the shortest margin, and a clock that moved. */
+static bool is_due_by_force(const struct world *w, const struct nc_pod *p) {
+    const uint64_t by_usec =
+        w->now_usec + w->rules.drain.margin_usec + (p->grace_sec + 1ull) * 1000000 + w->moved_usec;
+
+    for (size_t s = 0; s < _NC_SOURCE_MAX; s++)
+        if (w->is_active[s] && w->deadline_usec[s] && w->deadline_usec[s] <= by_usec)
             return true;
     return false;
 }
@@ -60,7 +73,8 @@ static void handle_action(struct world *w, struct nc_lifecycle_action *a) {
     case NC_LIFECYCLE_ACTION_POD:
         must(w->is_open && a->pod.pod && is_anything_active(w));
         must(a->pod.verb != NC_DRAIN_EVICT
-             || (w->is_synced && w->rules.drain.mode != NC_DRAIN_OFF));
+             || ((w->is_synced || is_due_by_force(w, a->pod.pod))
+                 && w->rules.drain.mode != NC_DRAIN_OFF));
         must(a->pod.verb != NC_DRAIN_DELETE || a->pod.grace_sec > 0);
         break;
     case NC_LIFECYCLE_ACTION_PODS_OPEN:
@@ -118,6 +132,10 @@ static void notice(struct world *w, uint8_t with) {
     if (with & 32)
         n.begin_usec = w->now_usec + 5000000;
     n.is_force_delete_time = with & 64;
+    if (n.deadline_usec
+        && (!w->is_active[n.source] || !w->deadline_usec[n.source]
+            || n.deadline_usec < w->deadline_usec[n.source]))
+        w->deadline_usec[n.source] = n.deadline_usec;
     if (n.source == NC_SOURCE_SHUTDOWN)
         w->has_released = false;
     w->is_active[n.source] = true;
@@ -266,9 +284,10 @@ static void wait_for(struct world *w, uint8_t with) {
 
     if (with & 1 && next_usec != UINT64_MAX)
         w->now_usec = next_usec;
-    else if (with & 2)
+    else if (with & 2) {
         w->clock_offset_usec += ((int64_t)(with >> 2) - 32) * 4000000;
-    else
+        w->moved_usec += 32 * 4000000ull;
+    } else
         w->now_usec += (with >> 2) * 250000ull;
     simple(w, NC_LIFECYCLE_TICK);
 }
