@@ -164,9 +164,9 @@ static void log_mode(const struct nc_controller *c, const char *holder) {
         && c->found != c->settings->mode)
         nc_log(NC_LOG_WARNING, NULL, "mode=%s was detected, but --mode is set and takes precedence",
                nc_control_mode_name(c->found));
-    else if (c->found == NC_CONTROL_KARPENTER && c->mode == NC_CONTROL_STANDALONE)
+    else if (c->found != NC_CONTROL_STANDALONE && c->mode == NC_CONTROL_STANDALONE)
         nc_log(NC_LOG_WARNING, NULL,
-               "mode=standalone: Karpenter's Lease is held, but NodeClaims have our finalizer and "
+               "mode=standalone: Karpenter's Lease is there, but NodeClaims have our finalizer and "
                "none has Karpenter's; check who holds it, or set --mode");
     else
         nc_log(is_beyond_us ? NC_LOG_WARNING : NC_LOG_INFO, NULL, "mode=%s%s%s%s",
@@ -182,7 +182,7 @@ static enum nc_control_mode mode_of(const struct nc_controller *c) {
         return c->settings->mode;
     if (!c->settings->standalone)
         return c->found == NC_CONTROL_STANDALONE ? NC_CONTROL_MODE_UNKNOWN : c->found;
-    return c->found == NC_CONTROL_KARPENTER && c->control && c->is_synced[NC_CONTROL_CLAIM]
+    return c->found != NC_CONTROL_STANDALONE && c->control && c->is_synced[NC_CONTROL_CLAIM]
                    && nc_control_denies_karpenter(c->control)
                ? NC_CONTROL_STANDALONE
                : c->found;

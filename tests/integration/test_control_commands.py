@@ -254,6 +254,15 @@ class WhoElse(ControlTest):
         world.change("nodeclaims", "c-n1", lambda c: c["metadata"]["finalizers"].append("karpenter.sh/termination"))
         self.in_mode(world, "karpenter", 30)
 
+    def test_a_lease_that_moves_and_nobody_holds(self) -> None:
+        """Written again and again, so that it is neither held nor left."""
+        world = self.control_world(mode="auto")
+        world.pool()
+        world.ours("n1")
+        world.lease("", KARPENTER_LEASE, "karpenter", duration=600)
+        world.start(ready=False)
+        self.in_mode(world, "standalone", 30)
+
     def test_karpenter_in_another_namespace(self) -> None:
         world = self.control_world(mode="auto")
         world.lease("karpenter-pod_1", KARPENTER_LEASE, "platform", duration=600)

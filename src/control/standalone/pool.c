@@ -138,11 +138,22 @@ static void check_unready(struct control_claim *claim, const struct standalone_v
     }
 }
 
+static bool was_blocked_reported(const struct nc_control *c, const struct control_pool *pool) {
+    return pool->reported_usec
+           && nc_control_is_ahead(pool->reported_usec + NC_STANDALONE_UNREADY_USEC, c->now_usec,
+                                  NC_STANDALONE_UNREADY_USEC);
+}
+
+static void report_unreadable(struct nc_control *c, struct control_pool *pool) {
+    if (pool->is_there && !pool->budgets && !was_blocked_reported(c, pool)
+        && nc_control_emit(c, &pool->o, "DisruptionBlocked", true,
+                           "The budgets cannot be read, or the NodePool is being deleted: nothing "
+                           "is disrupted"))
+        pool->reported_usec = c->now_usec;
+}
+
 static void report_held(struct nc_control *c, struct control_pool *pool, const struct held *held) {
-    if (held->n == 0
-        || (pool->reported_usec
-            && nc_control_is_ahead(pool->reported_usec + NC_STANDALONE_UNREADY_USEC, c->now_usec,
-                                   NC_STANDALONE_UNREADY_USEC)))
+    if (held->n == 0 || was_blocked_reported(c, pool))
         return;
     if (nc_control_emit(c, &pool->o, "DisruptionBlocked", true,
                         "The budgets have no room: %u Nodes are not Ready, %s for %llu minutes. "
@@ -242,6 +253,8 @@ void nc_standalone_pool(struct nc_control *c, struct control_pool *pool, uint64_
     const size_t n = gather(c, pool, v, &held, next_usec);
     unsigned n_out = pool->n_out; /* with those that are chosen here */
     evaluate_turns(c, pool, v, n, next_usec);
+    if (n > 0)
+        report_unreadable(c, pool);
     if (n == 0 || !may_disrupt(pool))
         return;
     qsort(v, n, sizeof(*v), compare);

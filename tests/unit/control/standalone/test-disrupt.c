@@ -198,6 +198,8 @@ static void test_not_disrupted(void **state) {
         world_advance(&w, 3700 * WORLD_SEC);
         if (w.requested[NC_CONTROL_DELETE_CLAIM] > 0)
             fail_msg("row %zu: %s", i, rows[i].set);
+        if (strstr(rows[i].set, "many"))
+            assert_non_null(strstr(w.events.data, "DisruptionBlocked pool\n"));
         world_patch(&w, rows[i].kind, rows[i].name, rows[i].unset);
         world_advance(&w, 5 * WORLD_SEC);
         if (!world_is_deleting(&w, CLAIM, "a"))
