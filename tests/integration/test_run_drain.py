@@ -321,7 +321,7 @@ class Refusals(DaemonTest):
         world.start()
         world.imds.spot(9)
         world.must(lambda: not world.pods(), "the deletion")
-        self.assertLessEqual(len(world.evictions("web")), 3, "after one, two and three seconds")
+        self.assertLessEqual(len(world.evictions("web")), 4, "after one, two and three seconds, and the last chance")
         self.assertEqual([s.status for s in world.evictions("web")][:2], [403, 403])
 
 

@@ -238,7 +238,7 @@ class Requests(DaemonTest):
         self.assertIn("'hibernate'", said)
         self.assertIn("cordon, graceful or deadline", said)
         self.assertEqual((world.annotation(), world.is_cordoned(), world.evictions()), ({}, False, []))
-        self.ask(world, {**later, "mode": "cordon", "reason": "drift"})
+        self.ask(world, {"id": "r-10", "mode": "cordon", "priority": {"x": [1]}, "reason": "drift"})
         world.must(lambda: world.annotation().get("phase") == "Cordoned", "the acknowledgement")
         self.assertEqual((world.annotation()["id"], world.annotation()["source"]), ("r-10", "request"))
         world.must(lambda: world.said_of_itself()["requestRefused"] is None, "no refusal any more")
