@@ -99,7 +99,7 @@ var guardCases = []guardCase{
 		`{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "guard-c"}, "spec": {"providerID": "aws:///us-west-2a/i-0123456789abcdef0"}}`, ownInstancePolicy},
 
 	createNode("registration with more taints than are read", `"labels": {}}, "spec": {"taints": [`+many(51, `{"key": "t%d", "effect": "NoSchedule"}`)+`]`, ownNodePolicy),
-	createNode("registration with taints", `"labels": {}}, "spec": {"taints": [`+many(50, `{"key": "t%d", "effect": "NoSchedule"}`)+`]`, ""),
+	createNode("registration with taints", `"labels": {}}, "spec": {"taints": [`+many(40, `{"key": "t%d", "effect": "NoSchedule"}`)+`]`, ""),
 	patchNodeStatus("more conditions than are read", "guard-a", `{"status": {"conditions": [`+many(65, `{"type": "c%d", "status": "True"}`)+`]}}`, ownNodePolicy),
 	patchNodeStatus("many conditions", "guard-a", `{"status": {"conditions": [`+many(60, `{"type": "c%d", "status": "True"}`)+`]}}`, ""),
 	{"registration with more conditions than are read", "guard-c", "POST", "/api/v1/nodes", "",
