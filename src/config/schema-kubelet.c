@@ -10,10 +10,18 @@
  */
 #include "schema.h"
 
+#include "nc/quantity.h"
+#include "nc/str.h"
 #include "shapes.h"
 
 #define F(n, t, ...)                                                                               \
     { .name = (n), .type = NC_FIELD_##t, __VA_ARGS__ }
+/* Go reads no duration in an empty text, and in kubelet's configuration that is the whole file's
+ * end. */
+#define DURATION(n, f, ...) F(n, DURATION, .flags = NC_FIELD_MAY_BE_EMPTY | (f), __VA_ARGS__)
+#define LASTING(n, f, low, high, what)                                                             \
+    DURATION(n, f, .min = (low), .max = (high), .wanted = "a duration " what)
+#define NAMED NC_FIELD_NAMED_FLAG
 #define ONE_OF(n, list, ...) F(n, STRING, .allowed = (list), __VA_ARGS__)
 #define BETWEEN(n, low, high, ...) F(n, INT, .min = (low), .max = (high), __VA_ARGS__)
 #define OBJECT(n, s) F(n, OBJECT, .object = &(s))
@@ -62,11 +70,11 @@ static const struct nc_field taint_fields[] = {
 };
 const struct nc_schema nc_schema_taint = NC_SCHEMA("a taint", taint_fields);
 
-static const struct nc_field x509_fields[] = {F("clientCAFile", STRING, .flag = "client-ca-file")};
+static const struct nc_field x509_fields[] = {F("clientCAFile", STRING, .flags = NAMED)};
 static const struct nc_schema x509 = NC_SCHEMA("authentication.x509", x509_fields);
 static const struct nc_field webhook_fields[] = {
     F("enabled", BOOL, .flag = "authentication-token-webhook"),
-    F("cacheTTL", DURATION, .flag = "authentication-token-webhook-cache-ttl"),
+    DURATION("cacheTTL", 0, .flag = "authentication-token-webhook-cache-ttl"),
 };
 static const struct nc_schema webhook = NC_SCHEMA("authentication.webhook", webhook_fields);
 static const struct nc_field anonymous_fields[] = {F("enabled", BOOL, .flag = "anonymous-auth")};
@@ -76,8 +84,8 @@ static const struct nc_field authentication_fields[] = {
 static const struct nc_schema authentication = NC_SCHEMA("authentication", authentication_fields);
 
 static const struct nc_field authorization_webhook_fields[] = {
-    F("cacheAuthorizedTTL", DURATION, .flag = "authorization-webhook-cache-authorized-ttl"),
-    F("cacheUnauthorizedTTL", DURATION, .flag = "authorization-webhook-cache-unauthorized-ttl"),
+    DURATION("cacheAuthorizedTTL", 0, .flag = "authorization-webhook-cache-authorized-ttl"),
+    DURATION("cacheUnauthorizedTTL", 0, .flag = "authorization-webhook-cache-unauthorized-ttl"),
 };
 static const struct nc_schema authorization_webhook =
     NC_SCHEMA("authorization.webhook", authorization_webhook_fields);
@@ -87,142 +95,231 @@ static const struct nc_field authorization_fields[] = {
 };
 static const struct nc_schema authorization = NC_SCHEMA("authorization", authorization_fields);
 
-static const struct nc_field swap_fields[] = {F("swapBehavior", STRING)};
+static const char *const swap_behaviors[] = {"NoSwap", "LimitedSwap", "UnlimitedSwap", NULL};
+static const struct nc_field swap_fields[] = {ONE_OF("swapBehavior", swap_behaviors)};
 static const struct nc_schema swap = NC_SCHEMA("memorySwap", swap_fields);
-static const struct nc_field crash_loop_fields[] = {F("maxContainerRestartPeriod", DURATION)};
+static const struct nc_field crash_loop_fields[] = {
+    LASTING("maxContainerRestartPeriod", 0, 1000000, 300000000, "from 1s to 5m")};
 static const struct nc_schema crash_loop = NC_SCHEMA("crashLoopBackOff", crash_loop_fields);
-static const struct nc_field user_namespace_fields[] = {BETWEEN("idsPerPod", 0, INT64_MAX)};
+static const struct nc_field user_namespace_fields[] = {BETWEEN("idsPerPod", 65536, UINT32_MAX)};
 static const struct nc_schema user_namespaces = NC_SCHEMA("userNamespaces", user_namespace_fields);
 static const struct nc_field priority_fields[] = {
     F("priority", INT), BETWEEN("shutdownGracePeriodSeconds", 0, INT32_MAX)};
 static const struct nc_schema priority =
     NC_SCHEMA("shutdownGracePeriodByPodPriority", priority_fields);
-static const struct nc_field reserved_memory_fields[] = {F("numaNode", INT), F("limits", MAP)};
+static bool is_memory(const char *resource) {
+    return nc_streq(resource, "memory") || nc_starts_with(resource, "hugepages-");
+}
+
+static bool is_positive(const char *quantity) {
+    int64_t value = 0;
+
+    return nc_quantity_value(quantity, &value) == 0 && value > 0;
+}
+
+static const struct nc_field memory_resource = {.check = is_memory,
+                                                .wanted = "memory or hugepages-SIZE"};
+static const struct nc_field reserved_memory_fields[] = {
+    F("numaNode", INT), F("limits", QUANTITY_MAP, .key = &memory_resource)};
 static const struct nc_schema reserved_memory = NC_SCHEMA("reservedMemory", reserved_memory_fields);
 
+static const char *const log_formats[] = {"text", "json", NULL};
+static const struct nc_field module_fields[] = {
+    {.name = "filePattern", .type = NC_FIELD_STRING, .flags = NC_FIELD_REQUIRED},
+    BETWEEN("verbosity", 0, INT32_MAX),
+};
+static const struct nc_schema module = NC_SCHEMA("logging.vmodule", module_fields);
+static const struct nc_field stream_fields[] = {F("splitStream", BOOL),
+                                                F("infoBufferSize", QUANTITY)};
+static const struct nc_schema stream = NC_SCHEMA("logging.options", stream_fields);
+static const struct nc_field stream_options[] = {OBJECT("text", stream), OBJECT("json", stream)};
+static const struct nc_schema streams = NC_SCHEMA("logging.options", stream_options);
+static const struct nc_field logging_fields[] = {
+    ONE_OF("format", log_formats),      F("flushFrequency", FREQUENCY),
+    BETWEEN("verbosity", 0, INT32_MAX), OBJECTS("vmodule", module),
+    OBJECT("options", streams),
+};
+static const struct nc_schema logging = NC_SCHEMA("logging", logging_fields);
+static bool is_endpoint(const char *s) {
+    return !strstr(s, "//") || nc_starts_with(s, "dns:") || nc_starts_with(s, "unix:")
+           || nc_starts_with(s, "unix-abstract:");
+}
+
+static const struct nc_field tracing_fields[] = {
+    F("endpoint", STRING, .check = is_endpoint, .wanted = "a gRPC name such as localhost:4317"),
+    BETWEEN("samplingRatePerMillion", 0, 1000000)};
+static const struct nc_schema tracing = NC_SCHEMA("tracing", tracing_fields);
+static const struct nc_field headers = {.type = NC_FIELD_STRINGS};
+
+/* Absolute and as filepath.Clean leaves it, in ASCII: it stands in the labels of metrics. */
+static bool is_clean_path(const char *s) {
+    const size_t n = strlen(s);
+
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)s[i] > 0x7f)
+            return false;
+    return nc_shape_absolute_path(s) && !strstr(s, "//") && !strstr(s, "/./")
+           && !nc_ends_with(s, "/.") && (n == 1 || s[n - 1] != '/');
+}
+
+/* A registry's host, then names in lower case; an asterisk behind them stands for all below. */
+static bool is_image_pattern(const char *s) {
+    const size_t host = strcspn(s, "/");
+    bool is_name = false;
+
+    if (host == 0
+        || strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.:-") != host
+        || (strcspn(s, ".:") > host && !nc_starts_with(s, "localhost/")))
+        return false;
+    for (s += host; *s; s++) {
+        if (nc_streq(s, "/*"))
+            return true;
+        if (*s == '/' || (is_name && *s && strchr("._-", *s))) {
+            is_name = false;
+            continue;
+        }
+        if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789", *s))
+            return false;
+        is_name = true;
+    }
+    return is_name;
+}
+
+static const char *const reservation_policies[] = {"None", "TieredReservation", NULL};
+static const char *const pull_policies[] = {"NeverVerify", "NeverVerifyPreloadedImages",
+                                            "NeverVerifyAllowlistedImages", "AlwaysVerify", NULL};
+static const char *const enforcements[] = {"pods",
+                                           "system-reserved",
+                                           "kube-reserved",
+                                           "system-reserved-compressible",
+                                           "kube-reserved-compressible",
+                                           "none",
+                                           NULL};
 static const char *const container_runtimes[] = {"containerd", NULL};
 static const struct nc_field kubelet_fields[] = {
     ONE_OF("kind", kinds),
     ONE_OF("apiVersion", api_versions),
-    F("enableServer", BOOL, .flag = "enable-server"),
+    F("enableServer", BOOL, .flags = NAMED),
     F("staticPodPath", STRING, .flag = "pod-manifest-path"),
-    F("podLogsDir", STRING),
-    F("syncFrequency", DURATION, .flag = "sync-frequency"),
-    F("fileCheckFrequency", DURATION),
-    F("httpCheckFrequency", DURATION),
+    F("podLogsDir", STRING, .check = is_clean_path,
+      .wanted = "an absolute path without //, . or .."),
+    DURATION("syncFrequency", NAMED),
+    DURATION("fileCheckFrequency", 0),
+    DURATION("httpCheckFrequency", 0),
     F("staticPodURL", STRING),
-    F("staticPodURLHeader", MAP),
-    F("address", STRING, .flag = "address"),
-    BETWEEN("port", 1, 65535, .flag = "port"),
-    BETWEEN("readOnlyPort", 0, 65535, .flag = "read-only-port"),
-    F("tlsCertFile", STRING, .flag = "tls-cert-file"),
-    F("tlsPrivateKeyFile", STRING, .flag = "tls-private-key-file"),
-    F("tlsCipherSuites", STRINGS, .flag = "tls-cipher-suites"),
+    F("staticPodURLHeader", MAP, .value = &headers),
+    F("address", STRING, .flags = NAMED),
+    BETWEEN("port", 1, 65535, .flags = NAMED),
+    BETWEEN("readOnlyPort", 0, 65535, .flags = NAMED),
+    F("tlsCertFile", STRING, .flags = NAMED),
+    F("tlsPrivateKeyFile", STRING, .flags = NAMED),
+    F("tlsCipherSuites", STRINGS, .flags = NAMED),
     F("tlsCurvePreferences", INTS),
-    F("tlsMinVersion", STRING, .flag = "tls-min-version"),
-    F("rotateCertificates", BOOL, .flag = "rotate-certificates"),
+    F("tlsMinVersion", STRING, .flags = NAMED),
+    F("rotateCertificates", BOOL, .flags = NAMED),
     F("serverTLSBootstrap", BOOL, .flag = "rotate-server-certificates"),
     OBJECT("authentication", authentication),
     OBJECT("authorization", authorization),
     BETWEEN("registryPullQPS", 0, INT32_MAX, .flag = "registry-qps"),
-    BETWEEN("registryBurst", 0, INT32_MAX, .flag = "registry-burst"),
-    F("imagePullCredentialsVerificationPolicy", STRING),
-    F("preloadedImagesVerificationAllowlist", STRINGS),
+    BETWEEN("registryBurst", 0, INT32_MAX, .flags = NAMED),
+    ONE_OF("imagePullCredentialsVerificationPolicy", pull_policies),
+    F("preloadedImagesVerificationAllowlist", STRINGS, .check = is_image_pattern,
+      .flags = NC_FIELD_MAY_BE_EMPTY,
+      .wanted =
+          "an image without tag, such as registry.example.com/name or registry.example.com/*"),
     BETWEEN("eventRecordQPS", 0, INT32_MAX, .flag = "event-qps"),
-    BETWEEN("eventBurst", 0, INT32_MAX, .flag = "event-burst"),
-    F("enableDebuggingHandlers", BOOL, .flag = "enable-debugging-handlers"),
+    BETWEEN("eventBurst", 0, INT32_MAX, .flags = NAMED),
+    F("enableDebuggingHandlers", BOOL, .flags = NAMED),
     F("enableContentionProfiling", BOOL),
-    BETWEEN("healthzPort", 0, 65535, .flag = "healthz-port"),
-    F("healthzBindAddress", STRING, .flag = "healthz-bind-address"),
-    BETWEEN("oomScoreAdj", -1000, 1000, .flag = "oom-score-adj"),
-    F("clusterDomain", STRING, .flag = "cluster-domain"),
-    F("clusterDNS", STRINGS, .check = nc_shape_ip, .wanted = "an IP address", .flag = "cluster-dns",
-      .flags = NC_FIELD_V1BETA1),
-    F("streamingConnectionIdleTimeout", DURATION, .flag = "streaming-connection-idle-timeout"),
-    F("nodeStatusUpdateFrequency", DURATION, .flag = "node-status-update-frequency"),
-    F("nodeStatusReportFrequency", DURATION),
+    BETWEEN("healthzPort", 0, 65535, .flags = NAMED),
+    F("healthzBindAddress", STRING, .flags = NAMED),
+    BETWEEN("oomScoreAdj", -1000, 1000, .flags = NAMED),
+    F("clusterDomain", STRING, .flags = NAMED),
+    F("clusterDNS", STRINGS, .check = nc_shape_ip, .wanted = "an IP address",
+      .flags = NAMED | NC_FIELD_V1BETA1),
+    DURATION("streamingConnectionIdleTimeout", NAMED),
+    DURATION("nodeStatusUpdateFrequency", NAMED),
+    DURATION("nodeStatusReportFrequency", 0),
     BETWEEN("nodeLeaseDurationSeconds", 1, INT32_MAX),
-    F("imageMinimumGCAge", DURATION, .flag = "minimum-image-ttl-duration"),
-    F("imageMaximumGCAge", DURATION),
+    DURATION("imageMinimumGCAge", 0, .flag = "minimum-image-ttl-duration"),
+    DURATION("imageMaximumGCAge", 0),
     BETWEEN("imageGCHighThresholdPercent", 0, 100, .flag = "image-gc-high-threshold",
             .flags = NC_FIELD_V1BETA1),
     BETWEEN("imageGCLowThresholdPercent", 0, 100, .flag = "image-gc-low-threshold",
             .flags = NC_FIELD_V1BETA1),
-    F("volumeStatsAggPeriod", DURATION, .flag = "volume-stats-agg-period"),
-    F("kubeletCgroups", STRING, .flag = "kubelet-cgroups"),
-    F("systemCgroups", STRING, .flag = "system-cgroups"),
-    F("cgroupRoot", STRING, .flag = "cgroup-root"),
-    F("cgroupsPerQOS", BOOL, .flag = "cgroups-per-qos"),
-    ONE_OF("cgroupDriver", cgroup_drivers, .flag = "cgroup-driver"),
-    ONE_OF("cpuManagerPolicy", cpu_policies, .flag = "cpu-manager-policy"),
+    DURATION("volumeStatsAggPeriod", NAMED),
+    F("kubeletCgroups", STRING, .flags = NAMED),
+    F("systemCgroups", STRING, .flags = NAMED),
+    F("cgroupRoot", STRING, .flags = NAMED),
+    F("cgroupsPerQOS", BOOL, .flags = NAMED),
+    ONE_OF("cgroupDriver", cgroup_drivers, .flags = NAMED),
+    ONE_OF("cpuManagerPolicy", cpu_policies, .flags = NAMED),
     F("singleProcessOOMKill", BOOL),
-    F("cpuManagerPolicyOptions", STRING_MAP, .flag = "cpu-manager-policy-options"),
-    F("cpuManagerReconcilePeriod", DURATION, .flag = "cpu-manager-reconcile-period"),
-    ONE_OF("memoryManagerPolicy", memory_policies, .flag = "memory-manager-policy"),
-    ONE_OF("topologyManagerPolicy", topology_policies, .flag = "topology-manager-policy"),
-    ONE_OF("topologyManagerScope", topology_scopes, .flag = "topology-manager-scope"),
-    F("topologyManagerPolicyOptions", STRING_MAP, .flag = "topology-manager-policy-options"),
+    F("cpuManagerPolicyOptions", STRING_MAP, .flags = NAMED),
+    DURATION("cpuManagerReconcilePeriod", NAMED),
+    ONE_OF("memoryManagerPolicy", memory_policies, .flags = NAMED),
+    ONE_OF("topologyManagerPolicy", topology_policies, .flags = NAMED),
+    ONE_OF("topologyManagerScope", topology_scopes, .flags = NAMED),
+    F("topologyManagerPolicyOptions", STRING_MAP, .flags = NAMED),
     F("qosReserved", STRING_MAP),
-    F("runtimeRequestTimeout", DURATION, .flag = "runtime-request-timeout"),
-    ONE_OF("hairpinMode", hairpin_modes, .flag = "hairpin-mode"),
-    BETWEEN("maxPods", 0, INT32_MAX, .flag = "max-pods", .flags = NC_FIELD_V1BETA1),
-    F("podCIDR", STRING, .flag = "pod-cidr"),
+    DURATION("runtimeRequestTimeout", NAMED),
+    ONE_OF("hairpinMode", hairpin_modes, .flags = NAMED),
+    BETWEEN("maxPods", 0, INT32_MAX, .flags = NAMED | NC_FIELD_V1BETA1),
+    F("podCIDR", STRING, .flags = NAMED),
     BETWEEN("podPidsLimit", INT64_MIN, INT64_MAX, .flag = "pod-max-pids"),
-    F("resolvConf", STRING, .flag = "resolv-conf"),
+    F("resolvConf", STRING, .flags = NAMED),
     F("runOnce", BOOL),
-    F("cpuCFSQuota", BOOL, .flag = "cpu-cfs-quota", .flags = NC_FIELD_V1BETA1),
-    F("cpuCFSQuotaPeriod", DURATION, .flag = "cpu-cfs-quota-period"),
-    BETWEEN("nodeStatusMaxImages", -1, INT32_MAX, .flag = "node-status-max-images"),
-    BETWEEN("maxOpenFiles", 0, INT64_MAX, .flag = "max-open-files"),
+    F("cpuCFSQuota", BOOL, .flags = NAMED | NC_FIELD_V1BETA1),
+    LASTING("cpuCFSQuotaPeriod", NAMED, 1000, 1000000, "from 1ms to 1s"),
+    BETWEEN("nodeStatusMaxImages", -1, INT32_MAX, .flags = NAMED),
+    BETWEEN("maxOpenFiles", 0, INT64_MAX, .flags = NAMED),
     F("contentType", STRING),
     BETWEEN("kubeAPIQPS", 0, INT32_MAX, .flag = "kube-api-qps"),
-    BETWEEN("kubeAPIBurst", 0, INT32_MAX, .flag = "kube-api-burst"),
-    F("serializeImagePulls", BOOL, .flag = "serialize-image-pulls"),
+    BETWEEN("kubeAPIBurst", 0, INT32_MAX, .flags = NAMED),
+    F("serializeImagePulls", BOOL, .flags = NAMED),
     BETWEEN("maxParallelImagePulls", 1, INT32_MAX),
-    EVICTION("evictionHard", .flag = "eviction-hard",
-             .flags = NC_FIELD_V1BETA1 | NC_FIELD_LESS_THAN),
-    EVICTION("evictionSoft", .flag = "eviction-soft",
-             .flags = NC_FIELD_V1BETA1 | NC_FIELD_LESS_THAN),
-    EVICTION("evictionSoftGracePeriod", .flag = "eviction-soft-grace-period",
-             .flags = NC_FIELD_V1BETA1),
-    F("evictionPressureTransitionPeriod", DURATION, .flag = "eviction-pressure-transition-period"),
-    BETWEEN("evictionMaxPodGracePeriod", 0, INT32_MAX, .flag = "eviction-max-pod-grace-period",
-            .flags = NC_FIELD_V1BETA1),
-    EVICTION("evictionMinimumReclaim", .flag = "eviction-minimum-reclaim"),
+    EVICTION("evictionHard", .flags = NAMED | NC_FIELD_V1BETA1 | NC_FIELD_LESS_THAN),
+    EVICTION("evictionSoft", .flags = NAMED | NC_FIELD_V1BETA1 | NC_FIELD_LESS_THAN),
+    EVICTION("evictionSoftGracePeriod", .flags = NAMED | NC_FIELD_V1BETA1),
+    DURATION("evictionPressureTransitionPeriod", NAMED),
+    BETWEEN("evictionMaxPodGracePeriod", 0, INT32_MAX, .flags = NAMED | NC_FIELD_V1BETA1),
+    EVICTION("evictionMinimumReclaim", .flags = NAMED),
     F("mergeDefaultEvictionSettings", BOOL),
-    BETWEEN("podsPerCore", 0, INT32_MAX, .flag = "pods-per-core", .flags = NC_FIELD_V1BETA1),
-    F("enableControllerAttachDetach", BOOL, .flag = "enable-controller-attach-detach"),
-    F("protectKernelDefaults", BOOL, .flag = "protect-kernel-defaults"),
+    BETWEEN("podsPerCore", 0, INT32_MAX, .flags = NAMED | NC_FIELD_V1BETA1),
+    F("enableControllerAttachDetach", BOOL, .flags = NAMED),
+    F("protectKernelDefaults", BOOL, .flags = NAMED),
     F("makeIPTablesUtilChains", BOOL, .flag = "make-iptables-util-chains"),
     BETWEEN("iptablesMasqueradeBit", 0, 31),
     BETWEEN("iptablesDropBit", 0, 31),
-    F("featureGates", BOOL_MAP, .flag = "feature-gates"),
-    F("failSwapOn", BOOL, .flag = "fail-swap-on"),
+    F("featureGates", BOOL_MAP, .flags = NAMED),
+    F("failSwapOn", BOOL, .flags = NAMED),
     OBJECT("memorySwap", swap),
-    F("containerLogMaxSize", STRING, .flag = "container-log-max-size"),
-    BETWEEN("containerLogMaxFiles", 2, INT32_MAX, .flag = "container-log-max-files"),
+    F("containerLogMaxSize", STRING, .check = is_positive, .wanted = "a quantity such as \"10Mi\"",
+      .flags = NAMED),
+    BETWEEN("containerLogMaxFiles", 2, INT32_MAX, .flags = NAMED),
     BETWEEN("containerLogMaxWorkers", 1, INT32_MAX),
-    F("containerLogMonitorInterval", DURATION),
+    LASTING("containerLogMonitorInterval", 0, 3000000, INT64_MAX, "of at least 3s"),
     F("configMapAndSecretChangeDetectionStrategy", STRING),
-    F("systemReserved", QUANTITY_MAP, .key = &nc_reserved_resource, .flag = "system-reserved",
-      .flags = NC_FIELD_V1BETA1),
-    F("kubeReserved", QUANTITY_MAP, .key = &nc_reserved_resource, .flag = "kube-reserved",
-      .flags = NC_FIELD_V1BETA1),
+    F("systemReserved", QUANTITY_MAP, .key = &nc_reserved_resource,
+      .flags = NAMED | NC_FIELD_V1BETA1),
+    F("kubeReserved", QUANTITY_MAP, .key = &nc_reserved_resource,
+      .flags = NAMED | NC_FIELD_V1BETA1),
     F("reservedSystemCPUs", STRING, .flag = "reserved-cpus"),
     F("showHiddenMetricsForVersion", STRING),
-    F("systemReservedCgroup", STRING, .flag = "system-reserved-cgroup"),
-    F("kubeReservedCgroup", STRING, .flag = "kube-reserved-cgroup"),
-    F("enforceNodeAllocatable", STRINGS, .flag = "enforce-node-allocatable"),
-    F("allowedUnsafeSysctls", STRINGS, .flag = "allowed-unsafe-sysctls"),
+    F("systemReservedCgroup", STRING, .flags = NAMED),
+    F("kubeReservedCgroup", STRING, .flags = NAMED),
+    F("enforceNodeAllocatable", STRINGS, .allowed = enforcements,
+      .flags = NAMED | NC_FIELD_MAY_BE_EMPTY),
+    F("allowedUnsafeSysctls", STRINGS, .flags = NAMED),
     F("defaultPodSysctls", STRING_MAP),
-    F("volumePluginDir", STRING, .flag = "volume-plugin-dir"),
-    F("providerID", STRING, .flag = "provider-id"),
+    F("volumePluginDir", STRING, .flags = NAMED),
+    F("providerID", STRING, .flags = NAMED),
     F("kernelMemcgNotification", BOOL),
-    F("logging", MAP),
+    OBJECT("logging", logging),
     F("enableSystemLogHandler", BOOL),
     F("enableSystemLogQuery", BOOL),
-    F("shutdownGracePeriod", DURATION),
-    F("shutdownGracePeriodCriticalPods", DURATION),
+    DURATION("shutdownGracePeriod", 0),
+    DURATION("shutdownGracePeriodCriticalPods", 0),
     OBJECTS("shutdownGracePeriodByPodPriority", priority),
     OBJECT("crashLoopBackOff", crash_loop),
     OBJECTS("reservedMemory", reserved_memory),
@@ -230,13 +327,13 @@ static const struct nc_field kubelet_fields[] = {
     F("enableDebugFlagsHandler", BOOL),
     F("seccompDefault", BOOL),
     F("memoryThrottlingFactor", NUMBER),
-    F("memoryReservationPolicy", STRING),
+    ONE_OF("memoryReservationPolicy", reservation_policies),
     OBJECTS("registerWithTaints", nc_schema_taint),
-    F("registerNode", BOOL, .flag = "register-node"),
-    F("tracing", MAP),
-    F("localStorageCapacityIsolation", BOOL, .flag = "local-storage-capacity-isolation"),
-    F("containerRuntimeEndpoint", STRING, .flag = "container-runtime-endpoint"),
-    F("imageServiceEndpoint", STRING, .flag = "image-service-endpoint"),
+    F("registerNode", BOOL, .flags = NAMED),
+    OBJECT("tracing", tracing),
+    F("localStorageCapacityIsolation", BOOL, .flags = NAMED),
+    F("containerRuntimeEndpoint", STRING, .flags = NAMED),
+    F("imageServiceEndpoint", STRING, .flags = NAMED),
     F("failCgroupV1", BOOL),
     OBJECT("userNamespaces", user_namespaces),
     F("containerRuntime", ANY, .flags = NC_FIELD_UNSUPPORTED | NC_FIELD_V1BETA1,

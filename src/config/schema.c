@@ -74,6 +74,7 @@ static const char *nearest(const char *s, const char *const *names) {
 /* The text of one string against what the field allows. */
 static void check_text(struct walk *w, const struct nc_field *f, const struct nc_value *v,
                        const char *text) {
+    const char *const *allowed = nc_field_allowed(f);
     nc_auto_free char *list = NULL;
     nc_auto_free char *wanted = NULL;
 
@@ -81,24 +82,24 @@ static void check_text(struct walk *w, const struct nc_field *f, const struct nc
         return;
     if (!text[0] && (f->flags & NC_FIELD_REQUIRED))
         nc_diag(w->d, true, v->mark, path_of(w), "must not be empty");
-    else if (f->allowed && !nc_is_one_of(text, f->allowed)) {
-        const char *near = nearest(text, f->allowed);
+    else if (allowed && !nc_is_one_of(text, allowed)) {
+        const char *near = nearest(text, allowed);
 
-        list = alternatives(f->allowed);
+        list = alternatives(allowed);
         wanted = near ? nc_asprintf("%s (did you mean \"%s\"?)", list, near) : nc_strdup(list);
         wrong(w, f, v, wanted);
-    } else if (f->check && !f->check(text))
+    } else if (!nc_field_takes(f, text))
         wrong(w, f, v, f->wanted);
 }
 
 static void check_string(struct walk *w, const struct nc_field *f, const struct nc_value *v) {
+    const char *const *allowed = nc_field_allowed(f);
     char buffer[32];
     const char *text = nc_value_string(v);
 
     if (!text && (f->flags & NC_FIELD_FORGIVING))
         text = nc_value_scalar_text(v, buffer);
-    if (!text && v->type == NC_VALUE_BOOL && !v->boolean && f->allowed
-        && nc_is_one_of("off", f->allowed))
+    if (!text && v->type == NC_VALUE_BOOL && !v->boolean && allowed && nc_is_one_of("off", allowed))
         text = "off"; /* what YAML makes of the bare word */
     if (text) {
         check_text(w, f, v, text);
@@ -108,9 +109,9 @@ static void check_string(struct walk *w, const struct nc_field *f, const struct 
     text = nc_value_scalar_text(v, buffer);
     if (!text || v->type == NC_VALUE_NULL)
         wrong(w, f, v, "a string");
-    else if (f->allowed && !nc_is_one_of(text, f->allowed))
+    else if (allowed && !nc_is_one_of(text, allowed))
         check_text(w, f, v, text);
-    else if (f->check && !f->check(text))
+    else if (!nc_field_takes(f, text))
         wrong(w, f, v, f->wanted);
     else
         wrong(w, f, v, "a string (put it in quotes)");
@@ -136,10 +137,12 @@ static void check_duration(struct walk *w, const struct nc_field *f, const struc
     const char *text = nc_value_string(v);
     uint64_t usec = 0;
 
-    if (text && !text[0] && !(f->flags & NC_FIELD_REQUIRED))
+    if (text && !text[0] && !(f->flags & (NC_FIELD_REQUIRED | NC_FIELD_MAY_BE_EMPTY)))
         return;
     if (!text || nc_duration_parse(text, &usec) < 0)
         wrong(w, f, v, "a duration such as \"30s\" or \"2m30s\"");
+    else if (f->max && (usec < (uint64_t)f->min || usec > (uint64_t)f->max))
+        wrong(w, f, v, f->wanted);
 }
 
 static void check_quantity(struct walk *w, const struct nc_field *f, const struct nc_value *v) {
@@ -190,18 +193,20 @@ static void unknown_gate(struct walk *w, const struct nc_member *m, const char *
 static void check_map_key(struct walk *w, const struct nc_field *f, const struct nc_member *m) {
     nc_auto_free char *list = NULL;
     bool is_error = !(f->flags & NC_FIELD_OPEN_KEYS);
+    const char *const *allowed = NULL;
     const char *near = NULL;
 
     if (!f->key)
         return;
-    if (f->key->check && !f->key->check(m->key)) {
+    if (!nc_field_takes(f->key, m->key)) {
         nc_diag(w->d, is_error, m->mark, path_of(w), "the key must be %s", f->key->wanted);
         return;
     }
-    if (!f->key->allowed || nc_is_one_of(m->key, f->key->allowed))
+    allowed = nc_field_allowed(f->key);
+    if (!allowed || nc_is_one_of(m->key, allowed))
         return;
-    list = alternatives(f->key->allowed);
-    near = nearest(m->key, f->key->allowed);
+    list = alternatives(allowed);
+    near = nearest(m->key, allowed);
     if (!is_error && m->value->type == NC_VALUE_BOOL && m->value->boolean)
         unknown_gate(w, m, near, list);
     else if (near)
@@ -277,6 +282,10 @@ static void check_value(struct walk *w, const struct nc_field *f, const struct n
         if (v->type != NC_VALUE_INT && v->type != NC_VALUE_FLOAT)
             wrong(w, f, v, "a number");
         break;
+    case NC_FIELD_FREQUENCY:
+        if (v->type == NC_VALUE_INT)
+            break;
+        /* fall through */
     case NC_FIELD_DURATION:
         check_duration(w, f, v);
         break;

@@ -15,9 +15,10 @@ enum nc_field_type {
     NC_FIELD_STRING = 1,
     NC_FIELD_BOOL,
     NC_FIELD_INT,
-    NC_FIELD_NUMBER,   /* integer or fraction */
-    NC_FIELD_DURATION, /* string, as Go writes durations */
-    NC_FIELD_QUANTITY, /* string or integer */
+    NC_FIELD_NUMBER,    /* integer or fraction */
+    NC_FIELD_DURATION,  /* string, as Go writes durations */
+    NC_FIELD_FREQUENCY, /* the same, or nanoseconds */
+    NC_FIELD_QUANTITY,  /* string or integer */
     NC_FIELD_STRINGS,
     NC_FIELD_INTS,
     NC_FIELD_STRING_MAP,
@@ -44,6 +45,8 @@ enum nc_field_flag {
     NC_FIELD_LESS_THAN = 1 << 7,    /* kubelet's: the flag writes "key<value", not "key=value" */
     NC_FIELD_UNSUPPORTED = 1 << 8,  /* known, and only the values of .allowed are honoured, where it
                                        has some: .wanted is why */
+    NC_FIELD_NAMED_FLAG = 1 << 9,   /* kubelet's: a flag sets it that is called as the field is:
+                                       "max-pods" for maxPods */
 };
 
 struct nc_schema;
@@ -52,12 +55,15 @@ struct nc_field {
     const char *name;
     enum nc_field_type type;
     unsigned flags;
-    const char *const *allowed;      /* values of STRING, STRINGS; NULL-terminated */
-    bool (*check)(const char *text); /* STRING, STRINGS, values of STRING_MAP */
-    const char *wanted;              /* words for check: "an https URL such as …" */
-    const char *flag;                /* of kubelet, that sets it: "max-pods" */
+    union { /* read by nc_field_allowed and nc_field_takes: where there is .wanted, it is .check */
+        const char *const *allowed;      /* values of STRING, STRINGS; NULL-terminated */
+        bool (*check)(const char *text); /* STRING, STRINGS, values of STRING_MAP */
+    };
+    const char *wanted; /* words for check: "an https URL such as …" */
+    const char *flag;   /* of kubelet, that sets it, where it has another name */
     union {
-        struct { /* INT; both 0: 32 bits, as most of kubelet's */
+        struct { /* INT; both 0: 32 bits, as most of kubelet's. DURATION: microseconds; both 0: any
+                  */
             int64_t min, max;
         };
         const struct nc_schema *object;   /* OBJECT, OBJECTS */
@@ -75,6 +81,17 @@ struct nc_schema {
     bool is_open;  /* unknown fields are nobody's business here */
     unsigned only; /* not 0: it has only those fields that carry this flag */
 };
+
+static inline bool nc_field_is_checked(const struct nc_field *f) {
+    return f->wanted && !(f->flags & (NC_FIELD_IGNORED | NC_FIELD_UNSUPPORTED));
+}
+static inline const char *const *nc_field_allowed(const struct nc_field *f) {
+    return nc_field_is_checked(f) ? NULL : f->allowed;
+}
+/* Is the text one that the field's .check takes, or has it none? */
+static inline bool nc_field_takes(const struct nc_field *f, const char *text) {
+    return !nc_field_is_checked(f) || !f->check || f->check(text);
+}
 
 #define NC_SCHEMA(label, table)                                                                    \
     { .name = (label), .fields = (table), .n = NC_ARRAY_SIZE(table) }

@@ -135,12 +135,29 @@ const struct nc_flag *nc_flags_find(const struct nc_flags *f, const char *name) 
     return NULL;
 }
 
-const char *nc_flag_of_field(const char *field) {
+/* The flag that sets a field, in buf where it is called as the field is; NULL: there is none. */
+static const char *flag_of(const struct nc_field *f, char buf[static NC_FLAG_NAME_MAX]) {
+    size_t n = 0;
+
+    if (!(f->flags & NC_FIELD_NAMED_FLAG))
+        return f->flag;
+    for (const char *p = f->name; *p && n < NC_FLAG_NAME_MAX - 2; p++) {
+        /* kubeAPIQPS would be one word: it has its flag's name in its row */
+        if (isupper((unsigned char)*p)
+            && (!isupper((unsigned char)p[-1]) || islower((unsigned char)p[1])))
+            buf[n++] = '-';
+        buf[n++] = (char)tolower((unsigned char)*p);
+    }
+    buf[n] = '\0';
+    return buf;
+}
+
+const char *nc_flag_of_field(const char *field, char buf[static NC_FLAG_NAME_MAX]) {
     const struct nc_schema *schema = &nc_schema_kubelet;
 
     for (size_t i = 0; i < schema->n; i++)
         if (nc_streq(schema->fields[i].name, field))
-            return schema->fields[i].flag;
+            return flag_of(&schema->fields[i], buf);
     return NULL;
 }
 
@@ -149,10 +166,12 @@ const char *nc_flag_of_field(const char *field) {
 /* The field that a flag sets, as the way from the top to it. 0: there is none. */
 static size_t find_field(const struct nc_schema *schema, const char *flag, size_t depth,
                          const struct nc_field *ret_form[static MAX_DEPTH]) {
+    char buf[NC_FLAG_NAME_MAX];
+
     for (size_t i = 0; i < schema->n && depth < MAX_DEPTH; i++) {
         const struct nc_field *f = &schema->fields[i];
         ret_form[depth] = f;
-        if (f->flag && nc_streq(f->flag, flag))
+        if (nc_streq(flag_of(f, buf), flag))
             return depth + 1;
         const size_t n =
             f->type == NC_FIELD_OBJECT ? find_field(f->object, flag, depth + 1, ret_form) : 0;
@@ -232,6 +251,7 @@ static struct nc_value *leaf_of(const struct nc_field *f, const char *text) {
         return nc_value_new_string(text);
     case NC_FIELD_BOOL:
     case NC_FIELD_NUMBER:
+    case NC_FIELD_FREQUENCY:
     case NC_FIELD_QUANTITY:
     case NC_FIELD_INTS:
     case NC_FIELD_OBJECT:

@@ -8,44 +8,45 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <strings.h>
 
 #include "kubelet.h"
+#include "nc/quantity.h"
 #include "nc/str.h"
+#include "nc/time.h"
 #include "numbers.h"
 #include "schema.h"
 
-/* Whole numbers and truth values, as schema-kubelet.c has them: here flags count, too. */
-static int check_fields(const struct nc_value *kubelet, const struct nc_documents *docs,
-                        struct nc_err *err) {
+/* kubelet's JSON reader takes names in any case, behind the value that the plan has computed with.
+ */
+static int check_case(const struct nc_value *kubelet, const struct nc_documents *docs,
+                      struct nc_err *err) {
     const struct nc_schema *schema = &nc_schema_kubelet;
 
-    for (size_t i = 0; i < schema->n; i++) {
-        const struct nc_field *f = &schema->fields[i];
-        const struct nc_value *v = nc_value_get(kubelet, f->name);
-        int64_t min, max;
-        if (!v || v->type == NC_VALUE_NULL)
-            continue;
-        if (f->type == NC_FIELD_BOOL && v->type != NC_VALUE_BOOL)
-            return nc_origin_error(err, docs, v, "kubelet.%s: true or false is needed", f->name);
-        if (f->type == NC_FIELD_INT && v->type != NC_VALUE_INT)
-            return nc_origin_error(err, docs, v, "kubelet.%s: an integer is required", f->name);
-        if (f->type == NC_FIELD_INT && !nc_field_in_range(f, v->integer, &min, &max))
-            return nc_origin_error(err, docs, v, "kubelet.%s: %lld is not between %lld and %lld",
-                                   f->name, (long long)v->integer, (long long)min, (long long)max);
-    }
+    for (size_t i = 0; i < kubelet->n; i++)
+        for (size_t k = 0; k < schema->n; k++)
+            if (strcasecmp(kubelet->members[i].key, schema->fields[k].name) == 0
+                && !nc_streq(kubelet->members[i].key, schema->fields[k].name))
+                return nc_origin_error(err, docs, kubelet->members[i].value,
+                                       "kubelet.%.64s: unknown field, did you mean \"%s\"?",
+                                       kubelet->members[i].key, schema->fields[k].name);
     return 0;
 }
 
-static int check_gates(const struct nc_value *kubelet, const struct nc_documents *docs,
-                       struct nc_err *err) {
-    const struct nc_value *gates = nc_value_get(kubelet, "featureGates");
+/* Each value by itself, as schema-kubelet.c has it: of the documents that was said before, but
+ * flags and the API server's NodeClaim count here, too. */
+static int check_fields(const struct nc_value *kubelet, const struct nc_documents *docs,
+                        struct nc_err *err) {
+    nc_cleanup(nc_documents_done) struct nc_documents own = NC_DOCUMENTS_INIT;
 
-    for (size_t i = 0; gates && i < gates->n && gates->type == NC_VALUE_MAP; i++)
-        if (gates->members[i].value->type != NC_VALUE_BOOL)
-            return nc_origin_error(err, docs, gates->members[i].value,
-                                   "kubelet.featureGates.%.64s: true or false is needed",
-                                   gates->members[i].key);
-    return 0;
+    nc_schema_check(&own, &nc_schema_kubelet, kubelet, "kubelet");
+    for (size_t i = 0; i < own.n_diags; i++) {
+        const struct nc_value at = {.mark = own.diags[i].mark};
+        if (own.diags[i].is_error)
+            return nc_origin_error(err, docs, &at, "%s: %s", own.diags[i].path,
+                                   own.diags[i].message);
+    }
+    return check_case(kubelet, docs, err);
 }
 
 static int64_t int_or(const struct nc_value *kubelet, const char *field, int64_t otherwise) {
@@ -56,6 +57,21 @@ static int64_t int_or(const struct nc_value *kubelet, const char *field, int64_t
 
 static bool is_true(const struct nc_value *v) {
     return v && v->type == NC_VALUE_BOOL && v->boolean;
+}
+
+static int check_image_age(const struct nc_value *kubelet, const struct nc_documents *docs,
+                           struct nc_err *err) {
+    uint64_t min_usec = (uint64_t)120 * 1000000, max_usec;
+
+    (void)nc_kubelet_duration(kubelet, "imageMinimumGCAge", &min_usec);
+    if (min_usec == 0) /* which is kubelet's word for its default */
+        min_usec = (uint64_t)120 * 1000000;
+    if (!nc_kubelet_duration(kubelet, "imageMaximumGCAge", &max_usec) || max_usec == 0
+        || max_usec > min_usec)
+        return 0;
+    return nc_origin_error(err, docs, nc_value_get(kubelet, "imageMaximumGCAge"),
+                           "kubelet.imageMaximumGCAge: must be above imageMinimumGCAge, 2m by "
+                           "default");
 }
 
 /* kubelet's own defaults are 85 and 80: one of both alone can be wrong. */
@@ -77,20 +93,12 @@ static int check_image_gc(const struct nc_value *kubelet, const struct nc_docume
 /* 0, or a second and more; false: said. A missing field is 0. */
 static bool shutdown_period(const struct nc_value *kubelet, const char *field,
                             const struct nc_documents *docs, uint64_t *ret, struct nc_err *err) {
-    const struct nc_value *v = nc_value_get(kubelet, field);
-
     *ret = 0;
-    if (!v || v->type == NC_VALUE_NULL)
+    if (!nc_kubelet_duration(kubelet, field, ret) || *ret == 0 || *ret >= 1000000)
         return true;
-    if (!nc_kubelet_duration(kubelet, field, ret)) {
-        nc_origin_error(err, docs, v, "kubelet.%s: a duration is needed (\"2m30s\")", field);
-        return false;
-    }
-    if (*ret > 0 && *ret < 1000000) {
-        nc_origin_error(err, docs, v, "kubelet.%s: must be 0 or at least 1s", field);
-        return false;
-    }
-    return true;
+    nc_origin_error(err, docs, nc_value_get(kubelet, field), "kubelet.%s: must be 0 or at least 1s",
+                    field);
+    return false;
 }
 
 static int check_shutdown(const struct nc_value *kubelet, const struct nc_documents *docs,
@@ -118,44 +126,47 @@ static bool is_set(const struct nc_value *kubelet, const char *field) {
     return text && *text;
 }
 
-/* enforceNodeAllocatable: "none" alone; the reserved groups need their cgroups. */
+/* enforceNodeAllocatable, ["pods"] by default: "none" alone; the reserved groups need their
+ * cgroups, and each but "none" the cgroups of the pods. */
 static int check_enforcement(const struct nc_value *kubelet, const struct nc_documents *docs,
                              struct nc_err *err) {
-    static const char *const known[] = {"pods",
-                                        "system-reserved",
-                                        "kube-reserved",
-                                        "system-reserved-compressible",
-                                        "kube-reserved-compressible",
-                                        "none",
-                                        "",
-                                        NULL};
-    const struct nc_value *list = nc_value_get(kubelet, "enforceNodeAllocatable");
+    static const char path[] = "kubelet.enforceNodeAllocatable";
+    const struct nc_value *list = nc_value_get(kubelet, "enforceNodeAllocatable"),
+                          *qos = nc_value_get(kubelet, "cgroupsPerQOS");
+    const bool has_list = list && list->type == NC_VALUE_LIST;
+    const size_t n = has_list ? list->n : 0;
 
-    for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++) {
-        const char *text = nc_value_string(list->items[i]);
-        if (!nc_is_one_of(text, known))
-            return nc_origin_error(
-                err, docs, list->items[i],
-                "kubelet.enforceNodeAllocatable: pods, system-reserved, kube-reserved or none");
-        if (nc_streq(text, "none") && list->n > 1)
-            return nc_origin_error(err, docs, list->items[i],
-                                   "kubelet.enforceNodeAllocatable: none excludes other values");
-        if (nc_starts_with(text, "system-reserved") && !is_set(kubelet, "systemReservedCgroup"))
-            return nc_origin_error(err, docs, list->items[i],
-                                   "kubelet.enforceNodeAllocatable: %s needs systemReservedCgroup",
-                                   text);
-        if (nc_starts_with(text, "kube-reserved") && !is_set(kubelet, "kubeReservedCgroup"))
-            return nc_origin_error(err, docs, list->items[i],
-                                   "kubelet.enforceNodeAllocatable: %s needs kubeReservedCgroup",
-                                   text);
+    for (size_t i = 0; i < n; i++) {
+        const struct nc_value *v = list->items[i];
+        const bool is_system = nc_starts_with(v->text, "system-reserved"),
+                   is_kube = nc_starts_with(v->text, "kube-reserved");
+        const char *group = is_system ? "systemReservedCgroup" : "kubeReservedCgroup";
+        for (size_t k = 0; k < i; k++) {
+            if (nc_streq(v->text, list->items[k]->text))
+                return nc_origin_error(err, docs, v, "%s: %s is there twice", path, v->text);
+            if ((is_system && nc_starts_with(list->items[k]->text, "system-reserved"))
+                || (is_kube && nc_starts_with(list->items[k]->text, "kube-reserved")))
+                return nc_origin_error(err, docs, v, "%s: %s cannot be set beside %s", path,
+                                       v->text, list->items[k]->text);
+        }
+        if (nc_streq(v->text, "none") && n > 1)
+            return nc_origin_error(err, docs, v, "%s: none excludes other values", path);
+        if ((is_system || is_kube) && !is_set(kubelet, group))
+            return nc_origin_error(err, docs, v, "%s: %s needs %s", path, v->text, group);
     }
-    return 0;
+    if (!qos || qos->type != NC_VALUE_BOOL || qos->boolean
+        || (has_list && (n == 0 || nc_streq(list->items[0]->text, "none"))))
+        return 0;
+    return nc_origin_error(err, docs, qos,
+                           "kubelet.cgroupsPerQOS: false needs enforceNodeAllocatable: [none]");
 }
 
 static int check_combinations(const struct nc_value *kubelet, const struct nc_documents *docs,
                               struct nc_err *err) {
     const struct nc_value *gate =
         nc_value_get(nc_value_get(kubelet, "featureGates"), "RotateKubeletServerCertificate");
+    const struct nc_value *images = nc_value_get(kubelet, "preloadedImagesVerificationAllowlist"),
+                          *handler = nc_value_get(kubelet, "enableSystemLogHandler");
 
     if (is_set(kubelet, "reservedSystemCPUs")
         && (is_set(kubelet, "systemReservedCgroup") || is_set(kubelet, "kubeReservedCgroup")))
@@ -167,6 +178,19 @@ static int check_combinations(const struct nc_value *kubelet, const struct nc_do
         return nc_origin_error(
             err, docs, nc_value_get(kubelet, "maxParallelImagePulls"),
             "kubelet.maxParallelImagePulls: above 1 needs serializeImagePulls: false");
+    if (is_true(nc_value_get(kubelet, "enableSystemLogQuery")) && handler && !is_true(handler))
+        return nc_origin_error(err, docs, handler,
+                               "kubelet.enableSystemLogHandler: enableSystemLogQuery needs it");
+    if (is_set(kubelet, "systemCgroups") && !is_set(kubelet, "cgroupRoot"))
+        return nc_origin_error(err, docs, nc_value_get(kubelet, "systemCgroups"),
+                               "kubelet.systemCgroups: needs cgroupRoot");
+    if (images && images->n > 0
+        && !nc_streq(nc_value_get_string(kubelet, "imagePullCredentialsVerificationPolicy"),
+                     "NeverVerifyAllowlistedImages"))
+        return nc_origin_error(err, docs, images,
+                               "kubelet.preloadedImagesVerificationAllowlist: needs "
+                               "imagePullCredentialsVerificationPolicy: "
+                               "NeverVerifyAllowlistedImages");
     if (is_true(nc_value_get(kubelet, "serverTLSBootstrap")) && gate && !is_true(gate))
         return nc_origin_error(
             err, docs, gate,
@@ -174,37 +198,171 @@ static int check_combinations(const struct nc_value *kubelet, const struct nc_do
     return 0;
 }
 
+/* Other values are no value of the field; neither may be missing. */
 static int check_identity(const struct nc_value *kubelet, const struct nc_documents *docs,
                           struct nc_err *err) {
-    const struct nc_value *kind = nc_value_get(kubelet, "kind"),
-                          *version = nc_value_get(kubelet, "apiVersion");
+    static const char *const fields[] = {"kind", "apiVersion"};
 
-    if (!nc_streq(nc_value_string(kind), "KubeletConfiguration"))
-        return nc_origin_error(err, docs, kind, "kubelet.kind: KubeletConfiguration is expected");
-    if (!nc_streq(nc_value_string(version), "kubelet.config.k8s.io/v1beta1"))
-        return nc_origin_error(err, docs, version,
-                               "kubelet.apiVersion: kubelet.config.k8s.io/v1beta1 is expected");
+    for (size_t i = 0; i < NC_ARRAY_SIZE(fields); i++)
+        if (!is_set(kubelet, fields[i]))
+            return nc_origin_error(err, docs, nc_value_get(kubelet, fields[i]),
+                                   "kubelet.%s: must not be empty", fields[i]);
     return 0;
 }
 
-/* Fields that kubelet refuses since 1.37 without their feature gate. MemoryQoS is on by default,
- * and 0.9, the default of earlier kubelets, passes without it. */
-static int check_gated(const struct nc_value *kubelet, const struct nc_documents *docs,
-                       struct nc_err *err) {
-    const struct nc_value *gates = nc_value_get(kubelet, "featureGates"),
-                          *qos = nc_value_get(gates, "MemoryQoS"),
-                          *factor = nc_value_get(kubelet, "memoryThrottlingFactor"),
-                          *sysctls = nc_value_get(kubelet, "defaultPodSysctls");
-    const bool is_old_default =
-        factor && factor->type == NC_VALUE_FLOAT && strtod(factor->text, NULL) == 0.9;
+/* The gates that the rules below read: the first kubelet 1.x in which each is beta, on by default,
+ * and stable. As data/kubelet-gates.tsv has them. */
+#define NEVER 255
+static const struct gate {
+    char name[40];
+    unsigned char beta, on, stable;
+} gates[] = {
+    {"CustomCPUCFSQuotaPeriod", NEVER, 36, 36},
+    {"DefaultPodSysctls", NEVER, NEVER, NEVER},
+    {"GracefulNodeShutdown", 21, 21, NEVER},
+    {"GracefulNodeShutdownBasedOnPodPriority", 24, 24, NEVER},
+    {"ImageMaximumGCAge", 30, 30, 35},
+    {"KubeletCrashLoopBackOffMax", 35, 35, NEVER},
+    {"KubeletEnsureSecretPulledImages", 35, 35, NEVER},
+    {"KubeletTracing", 27, 27, 34},
+    {"LoggingAlphaOptions", NEVER, NEVER, NEVER},
+    {"MemoryQoS", 37, 37, NEVER},
+    {"NodeLogQuery", 30, 36, 36},
+    {"NodeSwap", 28, 30, 34},
+};
 
-    if (qos && !is_true(qos) && factor && factor->type != NC_VALUE_NULL && !is_old_default)
+/* Is it on in kubelet 1.minor? AllAlpha and AllBeta set those that are not named themselves. */
+static bool is_gate_on(const struct nc_value *kubelet, const char *name, unsigned minor) {
+    const struct nc_value *map = nc_value_get(kubelet, "featureGates"),
+                          *own = nc_value_get(map, name), *all;
+    const struct gate *g = gates;
+
+    while (!nc_streq(g->name, name))
+        g++;
+    if (own && own->type == NC_VALUE_BOOL)
+        return own->boolean;
+    all = nc_value_get(map, minor >= g->beta ? "AllBeta" : "AllAlpha");
+    return all && all->type == NC_VALUE_BOOL && minor < g->stable ? all->boolean : minor >= g->on;
+}
+
+static bool is_same(const struct nc_value *v, const char *text) {
+    uint64_t usec, other;
+
+    if (v->type == NC_VALUE_FLOAT)
+        return strtod(v->text, NULL) == strtod(text, NULL);
+    if (v->type != NC_VALUE_STRING)
+        return false;
+    return nc_streq(v->text, text)
+           || (nc_duration_parse(v->text, &usec) == 0 && nc_duration_parse(text, &other) == 0
+               && usec == other);
+}
+
+/* Does it state anything? */
+static bool is_given(const struct nc_value *v) {
+    uint64_t usec;
+
+    if (!v || v->type == NC_VALUE_NULL)
+        return false;
+    if (v->type == NC_VALUE_BOOL)
+        return v->boolean;
+    if (v->type == NC_VALUE_MAP || v->type == NC_VALUE_LIST)
+        return v->n > 0;
+    return v->type != NC_VALUE_STRING
+           || (*v->text && !(nc_duration_parse(v->text, &usec) == 0 && usec == 0));
+}
+
+/* Fields that kubelet refuses without their gate, from the first minor that looks; `passes`: the
+ * value that it takes nevertheless. */
+static int check_gated(const struct nc_value *kubelet, unsigned minor,
+                       const struct nc_documents *docs, struct nc_err *err) {
+    static const struct {
+        char field[48], gate[40], passes[6];
+        unsigned char first;
+    } rows[] = {
+        {"cpuCFSQuotaPeriod", "CustomCPUCFSQuotaPeriod", "100ms", 0},
+        {"crashLoopBackOff.maxContainerRestartPeriod", "KubeletCrashLoopBackOffMax", "", 32},
+        {"defaultPodSysctls", "DefaultPodSysctls", "", 37},
+        {"enableSystemLogQuery", "NodeLogQuery", "", 27},
+        {"imageMaximumGCAge", "ImageMaximumGCAge", "", 29},
+        {"imagePullCredentialsVerificationPolicy", "KubeletEnsureSecretPulledImages", "", 33},
+        {"preloadedImagesVerificationAllowlist", "KubeletEnsureSecretPulledImages", "", 33},
+        {"logging.options.text.splitStream", "LoggingAlphaOptions", "", 0},
+        {"logging.options.text.infoBufferSize", "LoggingAlphaOptions", "0", 0},
+        {"logging.options.json.splitStream", "LoggingAlphaOptions", "", 0},
+        {"logging.options.json.infoBufferSize", "LoggingAlphaOptions", "0", 0},
+        {"memoryReservationPolicy", "MemoryQoS", "None", 36},
+        {"memorySwap.swapBehavior", "NodeSwap", "", 0},
+        {"memoryThrottlingFactor", "MemoryQoS", "0.9", 37},
+        {"shutdownGracePeriod", "GracefulNodeShutdown", "", 0},
+        {"shutdownGracePeriodCriticalPods", "GracefulNodeShutdown", "", 0},
+        {"shutdownGracePeriodByPodPriority", "GracefulNodeShutdownBasedOnPodPriority", "", 0},
+        {"tracing", "KubeletTracing", "", 0},
+    };
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        const struct nc_value *v = nc_value_path(kubelet, rows[i].field);
+        if (minor >= rows[i].first && is_given(v) && !is_same(v, rows[i].passes)
+            && !is_gate_on(kubelet, rows[i].gate, minor))
+            return nc_origin_error(err, docs, v, "kubelet.%s: needs the feature gate %s",
+                                   rows[i].field, rows[i].gate);
+    }
+    return 0;
+}
+
+/* What kubelets of some minors refuse. */
+static int check_minor(const struct nc_value *kubelet, unsigned minor,
+                       const struct nc_documents *docs, struct nc_err *err) {
+    const struct nc_value *swap = nc_value_path(kubelet, "memorySwap.swapBehavior"),
+                          *hidden = nc_value_get(kubelet, "showHiddenMetricsForVersion"),
+                          *factor = nc_value_get(kubelet, "memoryThrottlingFactor"),
+                          *once = nc_value_get(kubelet, "runOnce"),
+                          *ids = nc_value_path(kubelet, "userNamespaces.idsPerPod");
+    nc_auto_free char *before = nc_asprintf("1.%u", minor - 1);
+    const double throttling = !factor                          ? 1
+                              : factor->type == NC_VALUE_INT   ? (double)factor->integer
+                              : factor->type == NC_VALUE_FLOAT ? strtod(factor->text, NULL)
+                                                               : 1;
+
+    if (minor >= 30 && nc_streq(nc_value_string(swap), "UnlimitedSwap"))
+        return nc_origin_error(err, docs, swap,
+                               "kubelet.memorySwap.swapBehavior: UnlimitedSwap was removed in "
+                               "Kubernetes 1.30; use NoSwap or LimitedSwap");
+    if (is_given(hidden) && !is_same(hidden, before))
+        return nc_origin_error(err, docs, hidden,
+                               "kubelet.showHiddenMetricsForVersion: only %s is possible", before);
+    if (!(throttling > 0 && throttling <= 1))
         return nc_origin_error(err, docs, factor,
-                               "kubelet.memoryThrottlingFactor: needs the feature gate MemoryQoS");
-    if (sysctls && sysctls->n > 0 && !is_true(nc_value_get(gates, "DefaultPodSysctls")))
-        return nc_origin_error(
-            err, docs, sysctls,
-            "kubelet.defaultPodSysctls: needs the feature gate DefaultPodSysctls");
+                               "kubelet.memoryThrottlingFactor: must be above 0 and at most 1");
+    if (ids && ids->type == NC_VALUE_INT && ids->integer % 65536 != 0)
+        return nc_origin_error(err, docs, ids,
+                               "kubelet.userNamespaces.idsPerPod: must be a multiple of 65536");
+    if (is_true(once))
+        return nc_origin_error(err, docs, once,
+                               "kubelet.runOnce: such a kubelet never registers its node");
+    return 0;
+}
+
+static int check_reserved_memory(const struct nc_value *kubelet, const struct nc_documents *docs,
+                                 struct nc_err *err) {
+    const struct nc_value *list = nc_value_get(kubelet, "reservedMemory");
+    nc_auto_value struct nc_value *seen = nc_value_new(NC_VALUE_MAP);
+
+    for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++) {
+        const struct nc_value *limits = nc_value_get(list->items[i], "limits");
+        for (size_t k = 0; limits && limits->type == NC_VALUE_MAP && k < limits->n; k++) {
+            const struct nc_member *m = &limits->members[k];
+            nc_auto_free char *name = nc_asprintf("%s of NUMA node %lld", m->key,
+                                                  (long long)int_or(list->items[i], "numaNode", 0));
+            int64_t milli = 0, value;
+            if (nc_quantity_of(m->value, &milli, &value) < 0 || milli == 0)
+                return nc_origin_error(err, docs, m->value,
+                                       "kubelet.reservedMemory: %.96s: must be above 0", name);
+            if (nc_value_get(seen, name))
+                return nc_origin_error(err, docs, m->value,
+                                       "kubelet.reservedMemory: %.96s is there twice", name);
+            nc_value_set_bool(seen, name, true);
+        }
+    }
     return 0;
 }
 
@@ -212,8 +370,9 @@ int nc_kubelet_check(const struct nc_value *kubelet, unsigned minor,
                      const struct nc_documents *docs, struct nc_err *err) {
     static int (*const checks[])(const struct nc_value *, const struct nc_documents *,
                                  struct nc_err *) = {
-        check_identity, check_fields,      check_gates,        check_image_gc,
-        check_shutdown, check_enforcement, check_combinations, nc_eviction_check,
+        check_identity,     check_fields,          check_image_gc,
+        check_image_age,    check_shutdown,        check_enforcement,
+        check_combinations, check_reserved_memory, nc_eviction_check,
     };
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(checks); i++) {
@@ -221,5 +380,7 @@ int nc_kubelet_check(const struct nc_value *kubelet, unsigned minor,
         if (r < 0)
             return r;
     }
-    return minor >= 37 ? check_gated(kubelet, docs, err) : 0;
+    if (check_gated(kubelet, minor, docs, err) < 0)
+        return -EINVAL;
+    return check_minor(kubelet, minor, docs, err);
 }

@@ -109,8 +109,15 @@ static void add_cgroups(struct nc_value *base, const struct nc_kubelet_input *in
     nc_value_set_string(base, "kubeReservedCgroup", "/runtime");
 }
 
+static bool is_gate_off(const struct nc_kubelet_input *in, const char *gate) {
+    const struct nc_value *v = nc_value_get(overriding(in, "featureGates"), gate);
+
+    return v && v->type == NC_VALUE_BOOL && !v->boolean;
+}
+
 /* kubelet refuses a critical period above the total one, and a total one beside periods by
- * priority: what the user says about one of the three shapes the default of the others. */
+ * priority, and either without its gate: what the user says about one of them shapes the default of
+ * the others. */
 static void add_shutdown(struct nc_value *base, const struct nc_kubelet_input *in,
                          struct nc_reasons *reasons) {
     const struct nc_config *c = in->config;
@@ -118,7 +125,9 @@ static void add_shutdown(struct nc_value *base, const struct nc_kubelet_input *i
     uint64_t whole = SHUTDOWN_USEC, critical = SHUTDOWN_CRITICAL_USEC, theirs;
     char text[32];
 
-    if (!c->has_shutdown && (in->minor < 34 || (by_priority && by_priority->n > 0)))
+    if (!c->has_shutdown
+        && (in->minor < 34 || (by_priority && by_priority->n > 0)
+            || is_gate_off(in, "GracefulNodeShutdown") || is_gate_off(in, "AllBeta")))
         return;
     if (c->has_shutdown) {
         whole = c->shutdown_usec;

@@ -74,8 +74,9 @@ int nc_flags_tree(const struct nc_flags *f, struct nc_value **ret, struct nc_err
  * are merged (kubeletConfigFlagPrecedence). `flags` is not consumed. */
 void nc_flags_apply(struct nc_value *config, const struct nc_value *flags);
 
-/* The flag that sets a top-level field ("kubeReserved" -> "kube-reserved"), NULL where none does.
- */
-const char *nc_flag_of_field(const char *field);
+/* The flag that sets a top-level field ("kubeReserved" -> "kube-reserved"), perhaps in buf; NULL
+ * where none does. */
+#define NC_FLAG_NAME_MAX ((size_t)64)
+const char *nc_flag_of_field(const char *field, char buf[static NC_FLAG_NAME_MAX]);
 
 #endif

@@ -146,7 +146,8 @@ struct search {
 };
 
 static char *flag_origin(const struct search *s, const char *field, struct nc_mark mark) {
-    const char *name = nc_flag_of_field(field);
+    char buf[NC_FLAG_NAME_MAX];
+    const char *name = nc_flag_of_field(field, buf);
     nc_auto_free char *place = nc_origin_mark(s->docs, mark);
 
     return nc_asprintf("flag --%s%s%s", name ? name : field, *place ? " of " : "", place);

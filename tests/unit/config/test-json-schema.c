@@ -32,9 +32,11 @@ static void set_types(struct nc_value *to, const char *first, const char *second
 static struct nc_value *alternatives_of(const struct nc_field *f) {
     struct nc_value *list = nc_value_new(NC_VALUE_LIST);
 
-    for (size_t i = 0; f->allowed[i]; i++)
-        nc_value_push(list, nc_value_new_string(f->allowed[i]));
-    if (nc_is_one_of("off", f->allowed)) /* what YAML makes of the bare word */
+    const char *const *allowed = nc_field_allowed(f);
+
+    for (size_t i = 0; allowed[i]; i++)
+        nc_value_push(list, nc_value_new_string(allowed[i]));
+    if (nc_is_one_of("off", allowed)) /* what YAML makes of the bare word */
         nc_value_push(list, nc_value_new_bool(false));
     if (!(f->flags & (NC_FIELD_REQUIRED | NC_FIELD_MAY_BE_EMPTY)))
         nc_value_push(list, nc_value_new_string(""));
@@ -45,7 +47,7 @@ static struct nc_value *string_of(const struct nc_field *f, bool may_be_null) {
     struct nc_value *v = nc_value_new(NC_VALUE_MAP);
     const char *null = may_be_null && !(f->flags & NC_FIELD_REQUIRED) ? "null" : NULL;
 
-    if (f->allowed) {
+    if (nc_field_allowed(f)) {
         struct nc_value *list = alternatives_of(f);
         if (null)
             nc_value_push(list, nc_value_new(NC_VALUE_NULL));
@@ -59,7 +61,7 @@ static struct nc_value *string_of(const struct nc_field *f, bool may_be_null) {
     }
     if (f->flags & NC_FIELD_REQUIRED)
         nc_value_set_int(v, "minLength", 1);
-    if (f->check && f->wanted)
+    if (nc_field_is_checked(f) && f->check)
         nc_value_set_string(v, "description", f->wanted);
     return v;
 }
@@ -88,7 +90,7 @@ static struct nc_value *map_of(const struct nc_field *f, struct nc_value *values
     struct nc_value *v = nc_value_new(NC_VALUE_MAP);
 
     set_types(v, "object", "null", NULL);
-    if (f->key && f->key->allowed && !(f->flags & NC_FIELD_OPEN_KEYS)) {
+    if (f->key && nc_field_allowed(f->key) && !(f->flags & NC_FIELD_OPEN_KEYS)) {
         struct nc_value *names = nc_value_new(NC_VALUE_MAP);
         struct nc_value *list = nc_value_new(NC_VALUE_LIST);
         for (size_t i = 0; f->key->allowed[i]; i++)
@@ -120,7 +122,7 @@ static struct nc_value *deprecated_of(const struct nc_field *f) {
 static struct nc_value *value_of(const struct nc_field *f) {
     struct nc_value *v;
 
-    if (f->flags & (NC_FIELD_IGNORED | NC_FIELD_UNSUPPORTED) && !f->allowed)
+    if (f->flags & (NC_FIELD_IGNORED | NC_FIELD_UNSUPPORTED) && !nc_field_allowed(f))
         return deprecated_of(f);
     switch (f->type) {
     case NC_FIELD_STRING:
@@ -132,6 +134,7 @@ static struct nc_value *value_of(const struct nc_field *f) {
     case NC_FIELD_NUMBER:
         return types_of("number", "null", NULL);
     case NC_FIELD_DURATION:
+    case NC_FIELD_FREQUENCY:
         v = types_of("string", "null", NULL);
         nc_value_set_string(v, "pattern", DURATION);
         nc_value_set_string(v, "description", "a duration such as 30s or 2m30s");

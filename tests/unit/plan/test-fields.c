@@ -211,7 +211,7 @@ static char *kubelet_value(const struct nc_field *f) {
             return nc_strdup(values[i].text);
     switch (f->type) {
     case NC_FIELD_STRING:
-        return nc_asprintf("%s: '%s'", f->name, f->allowed ? f->allowed[0] : "x");
+        return nc_asprintf("%s: '%s'", f->name, nc_field_allowed(f) ? nc_field_allowed(f)[0] : "x");
     case NC_FIELD_BOOL:
         return nc_asprintf("%s: true", f->name);
     case NC_FIELD_INT:
@@ -219,6 +219,7 @@ static char *kubelet_value(const struct nc_field *f) {
     case NC_FIELD_NUMBER:
         return nc_asprintf("%s: 0.5", f->name);
     case NC_FIELD_DURATION:
+    case NC_FIELD_FREQUENCY:
         return nc_asprintf("%s: 40s", f->name);
     case NC_FIELD_STRINGS:
     case NC_FIELD_INTS:

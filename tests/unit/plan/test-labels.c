@@ -250,13 +250,14 @@ static void test_enum_names(void **state) {
 static void test_find(void **state) {
     static const char *const items[] = {"--a=1 --b=2", "--a=3", "--", "-x"};
     nc_cleanup(nc_flags_done) struct nc_flags f = NC_FLAGS_INIT;
+    char buf[NC_FLAG_NAME_MAX];
 
     (void)state;
     assert_int_equal(parse_flags(items, 4, &f, NULL), 0);
     assert_string_equal(nc_flags_find(&f, "a")->value, "3");
     assert_null(nc_flags_find(&f, "c"));
-    assert_string_equal(nc_flag_of_field("kubeReserved"), "kube-reserved");
-    assert_null(nc_flag_of_field("nothing"));
+    assert_string_equal(nc_flag_of_field("kubeReserved", buf), "kube-reserved");
+    assert_null(nc_flag_of_field("nothing", buf));
 }
 
 static void test_tree(void **state) {
@@ -329,7 +330,8 @@ static void test_every_flag(void **state) {
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(fields); i++) {
-        nc_auto_free char *item = nc_asprintf("--%s=x", nc_flag_of_field(fields[i]));
+        char buf[NC_FLAG_NAME_MAX];
+        nc_auto_free char *item = nc_asprintf("--%s=x", nc_flag_of_field(fields[i], buf));
         nc_cleanup(nc_flags_done) struct nc_flags f = NC_FLAGS_INIT;
         nc_auto_value struct nc_value *tree = NULL;
         assert_int_equal(parse_flags((const char *const[]){item}, 1, &f, NULL), 0);
