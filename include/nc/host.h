@@ -25,6 +25,11 @@
 int nc_probe_host(const char *root, const char *kubelet_path, struct nc_facts *f,
                   struct nc_err *err);
 
+/* "v1.34.4" of a version file on the AMI, else of the binary's build information; with the suffix
+ * that a distribution gives it. Owned. The binary is searched for below root, then at the path
+ * itself. NC_ERR_HOST where neither tells. */
+int nc_kubelet_version(const char *root, const char *kubelet_path, char **ret, struct nc_err *err);
+
 struct nc_apply_result {
     unsigned written, unchanged, removed;
 };

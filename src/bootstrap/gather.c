@@ -28,6 +28,8 @@ void nc_gather_done(struct nc_gather *g) {
     nc_documents_done(&g->documents);
     nc_facts_done(&g->facts);
     nc_buf_done(&g->types);
+    nc_buf_done(&g->gates);
+    nc_buf_done(&g->flags);
     nc_strv_done(&g->warnings);
     nc_strv_done(&g->ignored);
 }
@@ -221,18 +223,25 @@ static int read_recorded_host(struct nc_gather *g, struct nc_err *err) {
     return r < 0 ? r : nc_facts_parse_host_json(&g->facts, text.data, text.len, err);
 }
 
-static void read_types(struct nc_gather *g) {
-    nc_auto_free char *path = nc_app_path(g->app, NC_INSTANCE_TYPES_FILE);
+/* otherwise: what counts where the file cannot be read. */
+static void read_table(struct nc_gather *g, const char *file, const char *otherwise,
+                       struct nc_buf *ret) {
+    nc_auto_free char *path = nc_app_path(g->app, file);
     struct nc_buf text = NC_BUF_INIT;
     struct nc_err err = NC_ERR_INIT;
-    const int r = g->types.len > 0 ? 0 : nc_file_read(path, TYPES_MAX_BYTES, &text, &err);
+    const int r = ret->len > 0 ? 0 : nc_file_read(path, TYPES_MAX_BYTES, &text, &err);
 
     if (r < 0 && r != -ENOENT)
-        nc_strv_addf(&g->warnings, "%s, the built-in table of instance types counts", err.msg);
+        nc_strv_addf(&g->warnings, "%s, %s", err.msg, otherwise);
     if (r >= 0 && text.len > 0)
-        g->types = text;
+        *ret = text;
     else
         nc_buf_done(&text);
+}
+
+void nc_gather_tables(struct nc_gather *g) {
+    read_table(g, NC_DATADIR "/kubelet-gates.tsv", "feature gates are not checked", &g->gates);
+    read_table(g, NC_DATADIR "/kubelet-flags.tsv", "flags are not checked", &g->flags);
 }
 
 int nc_gather_host(struct nc_gather *g, struct nc_err *err) {
@@ -255,7 +264,9 @@ struct nc_plan_input nc_gather_input(const struct nc_gather *g, const struct nc_
                                   .docs = &g->documents,
                                   .claim = claim,
                                   .types = g->types.len > 0 ? g->types.data : NULL,
-                                  .n_types = g->types.len};
+                                  .n_types = g->types.len,
+                                  .gates = g->gates.len > 0 ? g->gates.data : NULL,
+                                  .flags = g->flags.len > 0 ? g->flags.data : NULL};
 }
 
 /* What a plan is made from, but for what only EC2 knows. */
@@ -264,9 +275,11 @@ static int gather_input(struct nc_gather *g, struct nc_err *err) {
 
     if (r >= 0)
         r = fetch_ipv6(g, err);
-    if (r >= 0)
-        read_types(g);
-    return r;
+    if (r < 0)
+        return r;
+    read_table(g, NC_INSTANCE_TYPES_FILE, "the built-in table of instance types counts", &g->types);
+    nc_gather_tables(g);
+    return 0;
 }
 
 int nc_gather_plan(struct nc_gather *g, const struct nc_claim *claim, struct nc_err *err) {

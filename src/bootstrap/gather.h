@@ -26,7 +26,8 @@ struct nc_gather {
     struct nc_facts facts;
     struct nc_documents documents;
     struct nc_config config;
-    struct nc_buf types; /* the table that overrides the built-in one; empty = none */
+    struct nc_buf types;        /* the table that overrides the built-in one; empty = none */
+    struct nc_buf gates, flags; /* what each kubelet knows; empty = not installed */
     struct nc_plan plan;
     struct nc_fileset files;
     struct nc_strv warnings; /* of the steps themselves */
@@ -49,6 +50,8 @@ int nc_gather_facts(struct nc_gather *g, int r, struct nc_err *err);
 int nc_gather_documents(struct nc_gather *g, struct nc_err *err);
 /* Documents into one configuration. */
 int nc_gather_config(struct nc_gather *g, struct nc_err *err);
+/* The installed tables of what each kubelet knows. What cannot be read is a warning. */
+void nc_gather_tables(struct nc_gather *g);
 /* The host's facts alone. */
 int nc_gather_host(struct nc_gather *g, struct nc_err *err);
 /* What is gathered so far, as the planner's input. */

@@ -37,7 +37,7 @@ static const struct nc_command commands[] = {
      "facts, plan, files, kubelet running, node registered: once", nc_command_bootstrap},
     {"render", ACCEPTS_SOURCES | ACCEPTS_FACTS | ACCEPTS_OUT | ACCEPTS_VERSION, 0, NULL,
      "writes the tree that bootstrap would write, anywhere", nc_command_render},
-    {"check", ACCEPTS_CHECK | ACCEPTS_OUTPUT, INT_MAX, " FILE-or-URL...",
+    {"check", ACCEPTS_CHECK | ACCEPTS_OUTPUT | ACCEPTS_VERSION, INT_MAX, " FILE-or-URL...",
      "validates configuration documents, and shows where they are wrong; - is stdin",
      nc_command_check},
     {"explain", ACCEPTS_SOURCES | ACCEPTS_FACTS | ACCEPTS_OUTPUT | ACCEPTS_VERSION, 1, " [FIELD]",

@@ -12,7 +12,7 @@
 #include "nc/file.h"
 #include "nc/str.h"
 
-#define NEWEST_KUBELET "v1.36.0"
+#define NEWEST_KUBELET "v1.37.0"
 #define MAX_BYTES ((size_t)1 << 20)
 #define STDIN "standard input"
 
@@ -45,9 +45,24 @@ static struct nc_strv more_unsupported(const struct nc_gather *g) {
     return more;
 }
 
+/* What a plan warns of; the fields that are not honoured are among it, and were told before. */
+static struct nc_strv plan_warnings(const struct nc_plan *p) {
+    struct nc_strv notes = NC_STRV_INIT;
+
+    for (size_t i = 0; i < p->warnings.n; i++) {
+        size_t k = 0;
+        while (k < p->unsupported.n && !nc_streq(p->unsupported.v[k], p->warnings.v[i]))
+            k++;
+        if (k == p->unsupported.n)
+            nc_strv_add(&notes, p->warnings.v[i]);
+    }
+    return notes;
+}
+
 /* whole: what is refused and no diagnostic says so; class NONE = nothing is. */
 static void print_json(const struct nc_gather *g, const struct nc_err *whole) {
-    nc_cleanup(nc_strv_done) struct nc_strv more = more_unsupported(g);
+    nc_cleanup(nc_strv_done) struct nc_strv more = more_unsupported(g),
+                                            warnings = plan_warnings(&g->plan);
     const struct nc_documents *d = &g->documents;
     nc_auto_value struct nc_value *list = nc_value_new(NC_VALUE_LIST);
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
@@ -65,6 +80,8 @@ static void print_json(const struct nc_gather *g, const struct nc_err *whole) {
     }
     for (size_t i = 0; i < more.n; i++)
         push_message(list, g->app->opts.strict ? "error" : "warning", more.v[i]);
+    for (size_t i = 0; i < warnings.n; i++)
+        push_message(list, "warning", warnings.v[i]);
     if (whole->class != NC_ERR_NONE)
         push_message(list, "error", whole->msg);
     nc_json_write(&text, list, 2);
@@ -159,13 +176,15 @@ static void print_notes(const struct nc_strv *notes) {
 
 static void print_text(const struct nc_gather *g) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-    nc_cleanup(nc_strv_done) struct nc_strv more = more_unsupported(g);
+    nc_cleanup(nc_strv_done) struct nc_strv more = more_unsupported(g),
+                                            warnings = plan_warnings(&g->plan);
 
     nc_documents_print(&g->documents, &text);
     (void)fputs(text.data ? text.data : "", stdout);
     print_notes(&g->ignored);
     print_notes(&more);
     print_notes(&g->config.warnings);
+    print_notes(&warnings);
 }
 
 /* A machine on which everything fits: what is refused for it is refused everywhere. */
@@ -179,21 +198,33 @@ static void assume_any_instance(struct nc_facts *f) {
     f->local_hostname = nc_strdup("ip-192-0-2-1.us-west-2.compute.internal");
     f->private_dns_name = nc_strdup(f->local_hostname);
     f->hostname = nc_strdup(f->local_hostname);
-    f->kubelet_version = nc_strdup(NEWEST_KUBELET);
     f->containerd_version = nc_strdup("2.1.4"); /* reads version 3, and converts version 2 */
-    f->has_pause_archive = f->has_soci_snapshotter = true;
+    f->has_pause_archive = f->has_soci_snapshotter = f->has_ecr_credential_provider = true;
+    f->ecr_credential_provider_dir = nc_strdup("/etc/eks/image-credential-provider");
     f->cpus = 896;
     f->mem_total_bytes = (int64_t)12 << 40;
     f->root_fs_bytes = (int64_t)16 << 40;
 }
 
-/* What only shows when everything is put together: rules between kubelet's fields, names, taints.
- */
-static int try_plan(struct nc_gather *g, struct nc_err *err) {
-    nc_cleanup(nc_facts_done) struct nc_facts f = NC_FACTS_INIT;
-    const struct nc_plan_input in = {.facts = &f, .config = &g->config, .docs = &g->documents};
+/* The kubelet that is named, else the one that is installed, else the newest that is known. */
+static char *kubelet_version(const struct nc_app *app, const struct nc_config *c) {
+    char *installed = NULL;
 
-    assume_any_instance(&f);
+    if (app->opts.kubelet_version)
+        return nc_strdup(app->opts.kubelet_version);
+    if (nc_kubelet_version(app->opts.root, c->kubelet_path, &installed, NULL) == 0 && installed)
+        return installed;
+    return nc_strdup(NEWEST_KUBELET);
+}
+
+/* What only shows when everything is put together: rules between kubelet's fields, names, taints,
+ * what the kubelet knows. */
+static int try_plan(struct nc_gather *g, struct nc_err *err) {
+    assume_any_instance(&g->facts);
+    g->facts.kubelet_version = kubelet_version(g->app, &g->config);
+    nc_gather_tables(g);
+
+    const struct nc_plan_input in = nc_gather_input(g, NULL);
     return nc_plan_make(&in, &g->plan, err);
 }
 

@@ -17,10 +17,6 @@ void nc_probe_local_disks(const char *root, struct nc_facts *f);
 
 /* program-version.c: the versions of kubelet and containerd, without running them wherever that can
  * be had. */
-/* "v1.34.4" of a version file on the AMI, else of the binary's build information; with the suffix
- * that a distribution gives it. Owned. The binary is searched for below root, then at the path
- * itself. NC_ERR_HOST where neither tells. */
-int nc_kubelet_version(const char *root, const char *kubelet_path, char **ret, struct nc_err *err);
 
 /* The same of containerd ("2.1.4"), which may be missing: *ret is NULL then. Where neither file nor
  * build information tells, and root is this system's own, `containerd --version` is executed. */

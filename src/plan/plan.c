@@ -303,19 +303,11 @@ static int plan_credential_provider(struct nc_planner *s) {
 
 static int make(struct nc_planner *s) {
     static int (*const steps[])(struct nc_planner *) = {
-        plan_version,
-        plan_user_flags,
-        nc_plan_identity,
-        nc_plan_labels,
-        nc_plan_taints,
-        nc_plan_user_map,
-        plan_pods,
-        nc_plan_image_pulls,
-        nc_plan_kubelet,
-        nc_plan_network,
-        plan_resources,
-        nc_plan_containerd,
-        plan_credential_provider,
+        plan_version,       plan_user_flags,          nc_plan_identity,
+        nc_plan_labels,     nc_plan_taints,           nc_plan_user_map,
+        plan_pods,          nc_plan_image_pulls,      nc_plan_kubelet,
+        nc_plan_known,      nc_plan_network,          plan_resources,
+        nc_plan_containerd, plan_credential_provider,
     };
 
     plan_type(s);

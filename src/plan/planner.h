@@ -43,6 +43,9 @@ int nc_plan_network(struct nc_planner *s);
 int nc_plan_kubelet(struct nc_planner *s);
 void nc_plan_flags(struct nc_planner *s);
 
+/* kubelet-known.c: does this kubelet know each gate and flag of the configuration? */
+int nc_plan_known(struct nc_planner *s);
+
 /* containerd.c. */
 /* Who pulls images: kubelet and containerd are told. */
 int nc_plan_image_pulls(struct nc_planner *s);

@@ -19,7 +19,8 @@ struct fixture {
     struct nc_documents docs;
     struct nc_config config;
     bool has_config;
-    const char *types; /* text of a table file, NULL = none */
+    const char *types;         /* text of a table file, NULL = none */
+    const char *gates, *flags; /* tables of what kubelets know, NULL = none */
     const struct nc_claim *claim;
     struct nc_plan plan;
 };
@@ -85,7 +86,9 @@ static inline int fixture_try(struct fixture *x, struct nc_err *err) {
                                      .docs = x->has_config ? NULL : &x->docs,
                                      .claim = x->claim,
                                      .types = x->types,
-                                     .n_types = x->types ? strlen(x->types) : 0};
+                                     .n_types = x->types ? strlen(x->types) : 0,
+                                     .gates = x->gates,
+                                     .flags = x->flags};
     return nc_plan_make(&in, &x->plan, err);
 }
 

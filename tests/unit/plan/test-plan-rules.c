@@ -192,6 +192,64 @@ static void test_rules(void **state) {
     }
 }
 
+/* A gate or flag that this kubelet does not know is refused with what would help. */
+static void test_known(void **state) {
+    static const struct {
+        const char *version, *kubelet, *message; /* NULL: accepted */
+    } rows[] = {
+        {"v1.34.4", "{flags: ['--max-pod=110']}",
+         "--max-pod: unknown flag, did you mean \"--max-pods\"?"},
+        {"v1.34.4", "{flags: ['--max-pods=110 --v=2', '-v=2']}", NULL},
+        {"v1.34.4", "{flags: ['--kubelet-extra-args=--v=2']}",
+         "--kubelet-extra-args: unknown flag"},
+        {"v1.34.4", "{flags: ['--container-runtime=remote']}", "removed in Kubernetes 1.27"},
+        {"v1.34.4", "{flags: ['--pod-infra-container-image=x']}", NULL},
+        {"v1.35.4", "{flags: ['--pod-infra-container-image=x']}", "removed in Kubernetes 1.35"},
+        {"v1.34.4", "{config: {featureGates: {CSIMigration: true}}}",
+         "featureGates.CSIMigration: removed in Kubernetes 1.27"},
+        {"v1.34.4", "{flags: ['--feature-gates=CSIMigration=true']}", "removed in Kubernetes 1.27"},
+        {"v1.34.4", "{config: {featureGates: {MemoryQos: true}}}", "did you mean \"MemoryQoS\"?"},
+        {"v1.34.4", "{config: {featureGates: {MemoryQoS: true}}}", NULL},
+        {"v1.34.4", "{config: {featureGates: {DefaultPodSysctls: true}}}",
+         "comes with Kubernetes 1.37"},
+        {"v1.33.4", "{config: {featureGates: {NodeSwap: false}}}", NULL},
+        {"v1.34.4", "{config: {featureGates: {NodeSwap: false}}}",
+         "is true since Kubernetes 1.34 and cannot be changed"},
+        {"v1.34.4", "{config: {featureGates: {NodeSwap: true}}}", NULL},
+        {"v1.38.0", "{config: {featureGates: {NewGate: true}}, flags: ['--new-flag']}", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < 2 * NC_ARRAY_SIZE(rows); i++) {
+        const char *message = rows[i / 2].message;
+        struct fixture *x = fixture_new();
+        nc_auto_free char *cluster_text = node_config("");
+        nc_auto_free char *text =
+            nc_asprintf("%s  kubelet: %s\n", cluster_text, rows[i / 2].kubelet);
+        x->gates = "# gate\tfirst\tlast\ton\tlocked\nCSIMigration\t18\t26\t18\t25\n"
+                   "DefaultPodSysctls\t37\t-\t-\t-\nDynamicResourceAllocation\t26\t-\t34\t35\n"
+                   "MemoryQoS\t22\t-\t37\t-\nMutableCSINodeAllocatableCount\t33\t-\t35\t36\n"
+                   "NodeSwap\t22\t-\t30\t34\nRotateKubeletServerCertificate\t18\t-\t18\t-\n";
+        x->flags = "container-runtime\t18\t26\nfeature-gates\t18\t-\nmax-pods\t18\t-\n"
+                   "pod-infra-container-image\t18\t34\nv\t18\t-\n";
+        fixture_set(&x->facts.kubelet_version, rows[i / 2].version);
+        fixture_document(x, text);
+        if (i % 2) /* spec.bootstrap.unsupported: warn */
+            fixture_document(x, "apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\n"
+                                "spec: {bootstrap: {unsupported: warn}}\n");
+        print_message("# %s\n", rows[i / 2].kubelet);
+        if (message && i % 2 == 0) {
+            fixture_refused(x, NC_ERR_CONFIG, message);
+        } else {
+            fixture_plan(x);
+            assert_int_equal(x->plan.unsupported.n, message != NULL);
+            if (message && !strstr(x->plan.unsupported.v[0], message))
+                fail_msg("%s", x->plan.unsupported.v[0]);
+        }
+        fixture_free(x);
+    }
+}
+
 /* What a newer kubelet refuses, an older one takes; and gates that a release drops are not written.
  */
 static void test_newest_kubelet(void **state) {
@@ -414,7 +472,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_rules),           cmocka_unit_test(test_flag_rules),
         cmocka_unit_test(test_newest_kubelet),  cmocka_unit_test(test_shutdown),
         cmocka_unit_test(test_shutdown_policy), cmocka_unit_test(test_reservation),
-        cmocka_unit_test(test_early_aks),
+        cmocka_unit_test(test_early_aks),       cmocka_unit_test(test_known),
     };
 
     return run_group(tests, NULL, NULL);

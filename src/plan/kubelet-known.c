@@ -1,0 +1,148 @@
+/*
+ * The feature gates and flags that a kubelet of some minor knows: one that it does not know, or a
+ * gate that it has locked, keeps it from starting.
+ *
+ * The tables are data/kubelet-gates.tsv and data/kubelet-flags.tsv, lines of a name, its first and
+ * its last minor ("-": it is in the newest), and of a gate the minors since which it is on and
+ * locked. Nothing is refused for a kubelet that is newer than the tables.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "kubelet.h"
+#include "nc/str.h"
+#include "planner.h"
+
+#define NEVER 255
+
+struct row {
+    unsigned first, last, on, locked;
+};
+
+/* "27", or NEVER for "-" and where there is no such column. */
+static unsigned column(const char **p) {
+    char *end;
+
+    if (**p != '\t')
+        return NEVER;
+    ++*p;
+    if (**p == '-') {
+        ++*p;
+        return NEVER;
+    }
+    const unsigned long n = strtoul(*p, &end, 10);
+    *p = end;
+    return (unsigned)n;
+}
+
+/* The row of `name`; with a NULL, each row's name that kubelet 1.minor knows goes to *names. */
+static bool find_row(const char *table, const char *name, unsigned minor, struct nc_strv *names,
+                     struct row *ret) {
+    for (const char *line = table; *line; line = *line ? line + 1 : line) {
+        const size_t n = strcspn(line, "\t\n");
+        const char *p = line + n;
+        struct row row;
+        row.first = column(&p);
+        row.last = column(&p);
+        row.on = column(&p);
+        row.locked = column(&p);
+        if (name && strlen(name) == n && memcmp(line, name, n) == 0) {
+            *ret = row;
+            return true;
+        }
+        if (!name && *line != '#' && row.first <= minor && minor <= row.last)
+            nc_strv_addf(names, "%.*s", (int)n, line);
+        line += strcspn(line, "\n");
+    }
+    return false;
+}
+
+/* " did you mean …?" Owned. */
+static char *suggestion(const char *table, const char *name, unsigned minor, const char *before) {
+    nc_cleanup(nc_strv_done) struct nc_strv names = NC_STRV_INIT;
+    const char *near;
+
+    find_row(table, NULL, minor, &names, NULL);
+    nc_strv_add(&names, "");
+    free(names.v[names.n - 1]);
+    names.v[--names.n] = NULL; /* as nc_nearest wants its end */
+    near = strlen(name) <= 64 ? nc_nearest(name, (const char *const *)names.v) : NULL;
+    return near ? nc_asprintf(", did you mean \"%s%s\"?", before, near) : nc_strdup("");
+}
+
+static int refuse(struct nc_planner *s, struct nc_mark mark, const char *path, char *message) {
+    static const struct nc_documents none = NC_DOCUMENTS_INIT;
+    const struct nc_diagnostic g = {.mark = mark, .path = (char *)path, .message = message};
+    const size_t before = s->plan.unsupported.n;
+    const int r = nc_config_unsupported(s->docs ? s->docs : &none, s->config, &g,
+                                        &s->plan.unsupported, s->err);
+
+    for (size_t i = before; i < s->plan.unsupported.n; i++)
+        nc_strv_add(&s->plan.warnings, s->plan.unsupported.v[i]);
+    if (r < 0)
+        nc_err_remedy(s->err, "Correct or remove it; or set spec.bootstrap.unsupported: warn in an "
+                              "AgentConfig, and kubelet is given it nevertheless.");
+    return r;
+}
+
+/* Why kubelet 1.minor does not start with it; NULL: it does. Owned. `on`: what a gate is set to;
+ * -1: a flag. */
+static char *refusal(const char *table, const char *name, unsigned minor, int on,
+                     const char *before) {
+    const char *what = on < 0 ? "flag" : "feature gate";
+    struct row row;
+
+    if (!find_row(table, name, minor, NULL, &row)) {
+        nc_auto_free char *near = suggestion(table, name, minor, before);
+        return nc_asprintf("unknown %s%s", what, near);
+    }
+    if (minor > row.last)
+        return nc_asprintf("removed in Kubernetes 1.%u: kubelet 1.%u does not start with it",
+                           row.last + 1, minor);
+    if (minor < row.first)
+        return nc_asprintf("comes with Kubernetes 1.%u: kubelet 1.%u does not start with it",
+                           row.first, minor);
+    if (on >= 0 && minor >= row.locked && on != (minor >= row.on))
+        return nc_asprintf("is %s since Kubernetes 1.%u and cannot be changed",
+                           on ? "false" : "true", row.locked);
+    return NULL;
+}
+
+static int check_one(struct nc_planner *s, const char *table, const char *name, int on,
+                     struct nc_mark mark) {
+    const unsigned minor = s->plan.kubelet_minor;
+    const bool is_newer = minor > NC_KUBELET_LAST_MINOR;
+    nc_auto_free char *path = on < 0 ? nc_asprintf("kubelet.flags: --%.64s", name)
+                                     : nc_asprintf("kubelet.featureGates.%.64s", name);
+    nc_auto_free char *why =
+        refusal(table, name, is_newer ? NC_KUBELET_LAST_MINOR : minor, on, on < 0 ? "--" : "");
+
+    if (!why)
+        return 0;
+    if (!is_newer)
+        return refuse(s, mark, path, why);
+    nc_strv_addf(&s->plan.warnings, "%s: not known, but kubelet 1.%u is newer than what is", path,
+                 minor);
+    return 0;
+}
+
+int nc_plan_known(struct nc_planner *s) {
+    const struct nc_value *gates = nc_value_get(s->plan.kubelet_effective, "featureGates");
+    bool is_unknown = !s->in->gates && nc_value_get(s->user, "featureGates");
+    int r = 0;
+
+    for (size_t i = 0; s->in->gates && gates && i < gates->n && r == 0; i++)
+        r = check_one(s, s->in->gates, gates->members[i].key, gates->members[i].value->boolean,
+                      gates->members[i].value->mark);
+    for (size_t i = 0; i < s->flags.n && r == 0; i++) {
+        const struct nc_flag *f = &s->flags.v[i];
+        if (s->in->flags && f->name)
+            r = check_one(s, s->in->flags, f->name, -1, f->mark);
+        else if (!nc_streq(f->name, "node-labels")) /* Karpenter's, everywhere */
+            is_unknown |= !s->in->flags;
+    }
+    if (is_unknown)
+        nc_strv_add(&s->plan.warnings, "kubelet-gates.tsv and kubelet-flags.tsv are not "
+                                       "installed: feature gates and flags are not checked");
+    return r;
+}
