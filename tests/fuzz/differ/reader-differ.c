@@ -2,7 +2,7 @@
  * reader-differ READER: our half of a comparison with an independent reader of the same texts.
  *
  * Reads lines of tab-separated fields in hexadecimal and answers each with one line (differ.h). The
- * other halves are tests/conformance/components/readers (Go, botocore), and
+ * other halves are tests/conformance/components/readers (Go, botocore), components/judge (kubelet),
  * tests/integration/test_json_differ.py and test_mime_differ.py (Python).
  */
 #include <stdio.h>
@@ -33,6 +33,7 @@ static const struct {
     {"mime", differ_mime, 1},
     {"presign", differ_presign, 12},
     {"headers", differ_headers, 12},
+    {"kubelet", differ_kubelet, 4},
 };
 
 void differ_put_hex(struct nc_buf *out, const char *data, size_t n) {

@@ -1,0 +1,96 @@
+package judge
+
+import (
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/component-base/version"
+	"k8s.io/kubernetes/cmd/kubelet/app/options"
+)
+
+const data = "../../../../data/"
+
+// rows reads those of a table of the sources that hold for this release.
+func rows(t *testing.T, name string) map[string][]string {
+	text, err := os.ReadFile(data + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string][]string{}
+	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+		row := strings.Split(line, "\t")
+		if !strings.HasPrefix(line, "#") && since(row[1]) && (row[2] == "-" || !since(row[2]) || row[2] == minor()) {
+			found[row[0]] = row
+		}
+	}
+	return found
+}
+
+func minor() string { return strings.TrimPrefix(version.DefaultKubeBinaryVersion, "1.") }
+
+// since tells whether this release is of the minor or a later one.
+func since(first string) bool {
+	of, err := strconv.Atoi(first)
+	own, _ := strconv.Atoi(minor())
+	return err == nil && own >= of
+}
+
+func names[T any](m map[string]T) []string {
+	var list []string
+	for name := range m {
+		list = append(list, name)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func compareNames(t *testing.T, what string, ours, theirs []string) {
+	for _, name := range theirs {
+		if !slices.Contains(ours, name) {
+			t.Errorf("kubelet %s knows %s %s, the table does not: run data/update-kubelet-tables", release, what, name)
+		}
+	}
+	for _, name := range ours {
+		if !slices.Contains(theirs, name) {
+			t.Errorf("the table has %s %s, kubelet %s does not", what, name, release)
+		}
+	}
+	t.Logf("kubelet %s: %d of %s, %d in the table", release, len(theirs), what, len(ours))
+}
+
+func TestTableOfGates(t *testing.T) {
+	if _, err := newKubelet(); err != nil {
+		t.Fatal(err)
+	}
+	table := rows(t, "kubelet-gates.tsv")
+	theirs := map[string]bool{}
+	for name, spec := range utilfeature.DefaultMutableFeatureGate.GetAll() {
+		theirs[string(name)] = true
+		row := table[string(name)]
+		if row == nil {
+			continue
+		}
+		if since(row[3]) != spec.Default || since(row[4]) != spec.LockToDefault {
+			t.Errorf("%s: kubelet %s: default %t, locked %t; the table says %v", name, release, spec.Default, spec.LockToDefault, row)
+		}
+	}
+	compareNames(t, "gate", names(table), names(theirs))
+}
+
+func TestTableOfFlags(t *testing.T) {
+	if _, err := newKubelet(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := options.NewKubeletConfiguration()
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := map[string]bool{"help": true}
+	flagSet(options.NewKubeletFlags(), c).VisitAll(func(f *pflag.Flag) { theirs[f.Name] = true })
+	compareNames(t, "flag", names(rows(t, "kubelet-flags.tsv")), names(theirs))
+}
