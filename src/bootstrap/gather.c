@@ -240,7 +240,7 @@ static void read_table(struct nc_gather *g, const char *file, const char *otherw
 }
 
 void nc_gather_tables(struct nc_gather *g) {
-    read_table(g, NC_DATADIR "/kubelet-gates.tsv", "feature gates are not checked", &g->gates);
+    read_table(g, NC_DATADIR "/kubelet-gates.tsv", "gates are not checked", &g->gates);
     read_table(g, NC_DATADIR "/kubelet-flags.tsv", "flags are not checked", &g->flags);
 }
 

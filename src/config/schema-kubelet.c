@@ -225,8 +225,7 @@ static const struct nc_field kubelet_fields[] = {
     ONE_OF("imagePullCredentialsVerificationPolicy", pull_policies),
     F("preloadedImagesVerificationAllowlist", STRINGS, .check = is_image_pattern,
       .flags = NC_FIELD_MAY_BE_EMPTY,
-      .wanted =
-          "an image without tag, such as registry.example.com/name or registry.example.com/*"),
+      .wanted = "an image without tag, such as registry.example.com/name"),
     BETWEEN("eventRecordQPS", 0, INT32_MAX, .flag = "event-qps"),
     BETWEEN("eventBurst", 0, INT32_MAX, .flags = NAMED),
     F("enableDebuggingHandlers", BOOL, .flags = NAMED),

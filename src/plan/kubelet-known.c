@@ -80,8 +80,8 @@ static int refuse(struct nc_planner *s, struct nc_mark mark, const char *path, c
     for (size_t i = before; i < s->plan.unsupported.n; i++)
         nc_strv_add(&s->plan.warnings, s->plan.unsupported.v[i]);
     if (r < 0)
-        nc_err_remedy(s->err, "Correct or remove it; or set spec.bootstrap.unsupported: warn in an "
-                              "AgentConfig, and kubelet is given it nevertheless.");
+        nc_err_remedy(s->err, "Correct it; or set spec.bootstrap.unsupported: warn in an "
+                              "AgentConfig, and kubelet is given it.");
     return r;
 }
 
@@ -142,7 +142,7 @@ int nc_plan_known(struct nc_planner *s) {
             is_unknown |= !s->in->flags;
     }
     if (is_unknown)
-        nc_strv_add(&s->plan.warnings, "kubelet-gates.tsv and kubelet-flags.tsv are not "
-                                       "installed: feature gates and flags are not checked");
+        nc_strv_add(&s->plan.warnings, "gates and flags are not checked: kubelet-gates.tsv or "
+                                       "kubelet-flags.tsv is not installed");
     return r;
 }

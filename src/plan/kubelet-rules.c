@@ -337,8 +337,7 @@ static int check_minor(const struct nc_value *kubelet, unsigned minor,
         return nc_origin_error(err, docs, ids,
                                "kubelet.userNamespaces.idsPerPod: must be a multiple of 65536");
     if (is_true(once))
-        return nc_origin_error(err, docs, once,
-                               "kubelet.runOnce: such a kubelet never registers its node");
+        return nc_origin_error(err, docs, once, "kubelet.runOnce: must be false");
     return 0;
 }
 

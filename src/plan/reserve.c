@@ -155,35 +155,21 @@ int nc_reserve_read(const struct nc_value *map, const char *field, struct nc_res
                     struct nc_err *err) {
     struct nc_resources r = {-1, -1, -1, -1};
 
+    /* What is no map or no quantity was refused by the schema, with better words. */
     if (map && map->type != NC_VALUE_MAP && map->type != NC_VALUE_NULL)
-        return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "kubelet.%s: a map of quantities is needed",
-                          field);
+        return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "kubelet.%s: a map is needed", field);
     for (size_t i = 0; map && i < map->n; i++) {
         const struct nc_member *m = &map->members[i];
         int64_t amount, pid;
         bool is_milli;
         int64_t *place = place_of(&r, m->key, &pid, &is_milli);
-        char buf[32];
-        const char *text = nc_value_scalar_text(m->value, buf);
-        nc_auto_free char *quoted = nc_quote(text ? text : "", text ? strlen(text) : 0);
-        int e;
+        const int e =
+            place ? nc_quantity_of(m->value, is_milli ? &amount : NULL, is_milli ? NULL : &amount)
+                  : -EINVAL;
 
-        if (!place)
-            return nc_err_set(
-                err, NC_ERR_CONFIG, EINVAL,
-                "kubelet.%s.%.64s: kubelet reserves cpu, memory, ephemeral-storage and pid only",
-                field, m->key);
-        e = nc_quantity_of(m->value, is_milli ? &amount : NULL, is_milli ? NULL : &amount);
-        if (e == -ERANGE)
-            return nc_err_set(err, NC_ERR_CONFIG, ERANGE, "kubelet.%s.%s: %s does not fit", field,
-                              m->key, quoted);
-        if (e < 0)
-            return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
-                              "kubelet.%s.%s: invalid quantity: %s (\"100m\", \"1Gi\")", field,
-                              m->key, quoted);
-        if (amount < 0)
-            return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "kubelet.%s.%s: %s: must not be negative",
-                              field, m->key, quoted);
+        if (e < 0 || amount < 0)
+            return nc_err_set(err, NC_ERR_CONFIG, e < 0 ? -e : EINVAL, "kubelet.%s.%.64s: %s",
+                              field, m->key, e == -ERANGE ? "too large" : "cannot be reserved");
         *place = amount;
     }
     *ret = r;

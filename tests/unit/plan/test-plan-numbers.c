@@ -193,14 +193,14 @@ static void test_reserve_maps(void **state) {
         {"{}", NULL},
         {"null", NULL},
         {"{'cpu': 1}", NULL},
-        {"{'cpu': 'x'}", "invalid quantity: 'x'"},
-        {"{'cpu': ''}", "invalid quantity"},
-        {"{'cpu': null}", "invalid quantity"},
-        {"{'cpu': '-1'}", "must not be negative"},
-        {"{'cpu': '9E'}", "does not fit"},
-        {"{'gpu': '1'}", "cpu, memory, ephemeral-storage and pid only"},
-        {"[]", "a map of quantities"},
-        {"'x'", "a map of quantities"},
+        {"{'cpu': 'x'}", "kubeReserved.cpu: cannot be reserved"},
+        {"{'cpu': ''}", "kubeReserved.cpu: cannot be reserved"},
+        {"{'cpu': null}", "kubeReserved.cpu: cannot be reserved"},
+        {"{'cpu': '-1'}", "kubeReserved.cpu: cannot be reserved"},
+        {"{'cpu': '9E'}", "kubeReserved.cpu: too large"},
+        {"{'gpu': '1'}", "kubeReserved.gpu: cannot be reserved"},
+        {"[]", "kubeReserved: a map"},
+        {"'x'", "kubeReserved: a map"},
     };
 
     (void)state;
