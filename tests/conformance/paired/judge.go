@@ -189,9 +189,9 @@ func (v *verdict) judgePod(without, with *outcome, i int) {
 		v.margin++
 	case b.isCut && !a.isCut:
 		say("cut short")
-	case b.isCut && a.isCut && b.got < a.got-s.Reserve()-3*time.Second:
+	case b.isCut && a.isCut && b.got < a.got-s.Reserve()-slack:
 		say("less of its grace")
-	case !b.isCut && a.isCut || b.isCut && b.got > a.got+3*time.Second:
+	case !b.isCut && a.isCut || b.isCut && b.got > a.got+slack:
 		v.better++
 	}
 	if a.asked < 0 && b.asked >= 0 && p.Owner != static {

@@ -43,18 +43,18 @@ type stage struct {
 	claim     *karpenterv1.NodeClaim
 	err       error // what kept the scene from being played
 
-	began      time.Time // the ending was announced, or done
-	killAt     time.Time // when the machine ends; zero: nobody said
-	claimGoes  time.Time // the NodeClaim was deleted
-	cordoned   time.Time // the Node was unschedulable
-	unbalanced time.Time // the Node was taken off load balancers by us
-	isCordoned bool      // at the end
-	lastTaints map[string]bool
-	off        time.Time
-	isOff      bool // guarded by the kubelet's lock, as are
-	isOver     bool
-	lives      []*life
-	counts     counts
+	began, over time.Time // the ending was announced, or done
+	killAt      time.Time // when the machine ends; zero: nobody said
+	claimGoes   time.Time // the NodeClaim was deleted
+	cordoned    time.Time // the Node was unschedulable
+	unbalanced  time.Time // the Node was taken off load balancers by us
+	isCordoned  bool      // at the end
+	lastTaints  map[string]bool
+	off         time.Time
+	isOff       bool // guarded by the kubelet's lock, as are
+	isOver      bool
+	lives       []*life
+	counts      counts
 }
 
 // node is the name of its Node.
@@ -336,6 +336,7 @@ func (s *stage) play(ctx context.Context) {
 	}
 	for next := time.Now(); time.Since(s.began) < s.Horizon && wait(ctx, next) && !s.isAtEnd(ctx); next = next.Add(100 * time.Millisecond) {
 	}
+	s.over = time.Now()
 	s.world.kubelet.mu.Lock()
 	s.isOver = true
 	s.world.kubelet.mu.Unlock()

@@ -26,6 +26,46 @@ type world struct {
 	karpenter *harness.Karpenter
 	kubelet   *kubelet
 	stages    []*stage
+
+	mu    sync.Mutex
+	beats []beat
+}
+
+// beat is how late one small request was answered, by the machine's fault: a scene is only as true as its moments.
+type beat struct {
+	at   time.Time
+	late time.Duration
+}
+
+// pulse asks the API server every half second until ctx ends.
+func (w *world) pulse(ctx context.Context) {
+	for next := time.Now(); wait(ctx, next); next = next.Add(500 * time.Millisecond) {
+		next = later(next, time.Now().Add(-time.Second))
+		_, _ = w.cluster.Client.CoreV1().Namespaces().Get(ctx, "default", metav1.GetOptions{})
+		w.mu.Lock()
+		w.beats = append(w.beats, beat{next, time.Since(next)})
+		w.mu.Unlock()
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// latest is the worst of a scene's time.
+func (w *world) latest(s *stage) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var worst time.Duration
+	for _, b := range w.beats {
+		if !b.at.Before(s.began) && b.at.Before(s.over) {
+			worst = max(worst, b.late)
+		}
+	}
+	return worst
 }
 
 // play lets scenes happen in a world of their own, and gives what was seen, in their order.
@@ -51,6 +91,7 @@ func play(ctx context.Context, dir string, scenes []*Scene, isOurs bool) ([]*sta
 		return nil, err
 	}
 	defer controller.Stop()
+	go w.pulse(ctx)
 	w.each(8, func(s *stage) { s.err = s.raise(begins) })
 	var playing sync.WaitGroup
 	for i, s := range w.stages {
@@ -58,7 +99,7 @@ func play(ctx context.Context, dir string, scenes []*Scene, isOurs bool) ([]*sta
 			continue
 		}
 		playing.Go(func() { // not all in the same moment
-			if wait(ctx, time.Now().Add(2*time.Second+time.Duration(i)*150*time.Millisecond)) {
+			if wait(ctx, time.Now().Add(2*time.Second+time.Duration(i)*300*time.Millisecond)) {
 				s.play(ctx)
 			}
 		})
