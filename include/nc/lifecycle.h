@@ -134,6 +134,7 @@ enum nc_lifecycle_milestone {
     NC_LIFECYCLE_MILESTONE_HOOK,     /* one failed, or is not waited for any longer */
     NC_LIFECYCLE_MILESTONE_WAITING,  /* a pod waits for its replacement; once a drain */
     NC_LIFECYCLE_MILESTONE_UNREPLACED, /* one that has waited is evicted without; once a drain */
+    NC_LIFECYCLE_MILESTONE_UNCORDONED, /* the cordon is refused, and tried again; once a drain */
     _NC_LIFECYCLE_MILESTONE_MAX
 };
 struct nc_lifecycle_action {
@@ -237,6 +238,7 @@ struct nc_lifecycle_view {
     uint64_t deadline_usec; /* of the machine, 0 = none */
     uint64_t t_usec;        /* the force-delete time of all, 0 = none */
     bool is_ours;           /* the cordon: we made it, and it was not lifted since */
+    bool is_refused;        /* the cordon, so far */
     bool is_orphaned;       /* our Node was deleted, and another one was not seen */
     uint64_t cordoned_usec, drained_usec;
     struct nc_hook_run hooks[_NC_HOOK_MAX];

@@ -39,6 +39,7 @@ static enum nc_milestone milestone_of(enum nc_lifecycle_milestone m) {
     case NC_LIFECYCLE_MILESTONE_HOOK:
     case NC_LIFECYCLE_MILESTONE_WAITING:
     case NC_LIFECYCLE_MILESTONE_UNREPLACED:
+    case NC_LIFECYCLE_MILESTONE_UNCORDONED:
         break;
     case _NC_LIFECYCLE_MILESTONE_MAX:
         break;

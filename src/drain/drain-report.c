@@ -52,6 +52,7 @@ static struct nc_value *new_cordon(const struct nc_lifecycle_view *view) {
 
     nc_value_set_bool(v, "ours", view->is_ours);
     nc_value_set_time(v, "since", view->cordoned_usec);
+    nc_value_set_bool(v, "refused", view->is_refused);
     return v;
 }
 

@@ -77,8 +77,16 @@ static uint64_t shut_usec(const struct nc_lifecycle *l) {
     return l->is_cordon_done ? l->cordoned_usec : l->orphaned_usec;
 }
 
+/* The cordon stands, as far as the Node was seen since. */
+static bool is_shut(const struct nc_lifecycle *l) {
+    return l->orphaned_usec
+           || (l->is_cordon_done
+               && (l->node.is_unschedulable || !l->node.is_complete
+                   || l->complete_usec < l->cordoned_usec));
+}
+
 static bool is_listed_since_shut(const struct nc_lifecycle *l) {
-    return (l->is_cordon_done || l->orphaned_usec) && l->synced_usec >= shut_usec(l);
+    return is_shut(l) && l->synced_usec >= shut_usec(l);
 }
 
 bool nc_lifecycle_is_emptied(const struct nc_lifecycle *l, uint64_t *next_usec) {

@@ -100,12 +100,13 @@ struct nc_lifecycle {
     struct nc_lifecycle_try tries[_NC_WRITE_MAX];
 
     struct nc_lifecycle_signal signalled; /* written, or refused for good */
-    bool is_cordon_done;                  /* likewise */
-    bool is_cordon_refused;               /* it is settled, but was refused */
+    bool is_cordon_done;                  /* it was written */
+    bool is_cordoned_to_drain;            /* with all that a drain wants */
+    bool is_label_refused;                /* with the cordon: it is made without the label */
     bool is_foreign;                      /* somebody else had cordoned */
     bool is_release_lost;   /* the last got no answer: a cordon that is seen may be of before */
     uint64_t cordoned_usec; /* when that was */
-    bool is_drained_done;   /* likewise */
+    bool is_drained_done;   /* written, or refused for good */
     uint64_t drained_usec;  /* when the drain was complete; 0 = it is not */
     bool has_announced[_NC_LIFECYCLE_MILESTONE_MAX]; /* what was announced in this drain */
     struct nc_lifecycle_budget budgets[NC_LIFECYCLE_BUDGETS];

@@ -204,16 +204,21 @@ static void forget_drain(struct nc_lifecycle *l) {
 }
 
 static void forget_cordon(struct nc_lifecycle *l) {
-    l->is_cordon_done = l->is_cordon_refused = l->is_foreign = false;
+    l->is_cordon_done = l->is_label_refused = l->is_foreign = false;
     l->cordoned_usec = 0;
     l->has_announced[NC_LIFECYCLE_MILESTONE_CORDONED] =
-        l->has_announced[NC_LIFECYCLE_MILESTONE_RECORDONED] = false;
+        l->has_announced[NC_LIFECYCLE_MILESTONE_RECORDONED] =
+            l->has_announced[NC_LIFECYCLE_MILESTONE_UNCORDONED] = false;
 }
 
 void nc_lifecycle_apply_policies(struct nc_lifecycle *l, uint64_t *next_usec) {
     evaluate_sources(l, next_usec);
-    if (l->in_force.policy < NC_POLICY_DRAIN)
+    if (l->in_force.policy < NC_POLICY_DRAIN) {
         forget_drain(l);
+        l->is_cordoned_to_drain = false;
+    } else if (!l->is_cordoned_to_drain) {
+        l->is_cordon_done = false; /* one that was made to cordon left load balancers alone */
+    }
     if (l->in_force.policy < NC_POLICY_CORDON) {
         forget_cordon(l);
         l->raised_usec = 0;

@@ -53,7 +53,8 @@ static struct nc_value *save_node(const struct nc_lifecycle *l) {
         nc_lifecycle_set_usec(signal, "deadline", l->signalled.deadline_usec);
         nc_value_set(v, "signalled", signal);
     }
-    nc_value_set_bool(v, "is_cordoned", l->is_cordon_done && !l->is_cordon_refused);
+    nc_value_set_bool(v, "is_cordoned", l->is_cordon_done);
+    nc_value_set_bool(v, "is_to_drain", l->is_cordoned_to_drain);
     nc_value_set_bool(v, "is_foreign", l->is_foreign);
     nc_lifecycle_set_usec(v, "cordoned", nc_lifecycle_ec2_time(l, l->cordoned_usec));
     nc_lifecycle_set_usec(v, "drained", nc_lifecycle_ec2_time(l, l->drained_usec));
@@ -205,6 +206,9 @@ static bool load_node(const struct nc_value *v, struct nc_lifecycle *l) {
     return get_text(v, "uid", l->node.uid, sizeof(l->node.uid))
            && load_signal(nc_value_get(v, "signalled"), &l->signalled)
            && get_bool(v, "is_cordoned", &l->is_cordon_done)
+           && (!nc_value_get(v, "is_to_drain") /* of a release that made no difference */
+                   ? (l->is_cordoned_to_drain = l->is_cordon_done, true)
+                   : get_bool(v, "is_to_drain", &l->is_cordoned_to_drain))
            && get_bool(v, "is_foreign", &l->is_foreign)
            && nc_lifecycle_get_moment(v, "cordoned", l, &l->cordoned_usec)
            && nc_lifecycle_get_moment(v, "drained", l, &l->drained_usec)
@@ -250,6 +254,7 @@ int nc_lifecycle_load(struct nc_lifecycle *l, const struct nc_value *saved, bool
     memcpy(l->node.uid, s.node.uid, sizeof(l->node.uid));
     l->signalled = s.signalled;
     l->is_cordon_done = s.is_cordon_done;
+    l->is_cordoned_to_drain = s.is_cordoned_to_drain;
     l->is_foreign = s.is_foreign;
     l->cordoned_usec = s.cordoned_usec;
     l->drained_usec = s.drained_usec;

@@ -151,13 +151,15 @@ void nc_lifecycle_emit(enum nc_lifecycle_milestone m, const char *reason, char *
                     || m == NC_LIFECYCLE_MILESTONE_BLOCKED || m == NC_LIFECYCLE_MILESTONE_FORCING
                     || m == NC_LIFECYCLE_MILESTONE_FAILED || m == NC_LIFECYCLE_MILESTONE_ORPHANED
                     || m == NC_LIFECYCLE_MILESTONE_RECORDONED || m == NC_LIFECYCLE_MILESTONE_HOOK
-                    || m == NC_LIFECYCLE_MILESTONE_UNREPLACED;
+                    || m == NC_LIFECYCLE_MILESTONE_UNREPLACED
+                    || m == NC_LIFECYCLE_MILESTONE_UNCORDONED;
 }
 
 void nc_lifecycle_emit_once(struct nc_lifecycle *l, enum nc_lifecycle_milestone m, char *message,
                             struct nc_lifecycle_actions *out) {
     static const char *const reasons[_NC_LIFECYCLE_MILESTONE_MAX] = {
         [NC_LIFECYCLE_MILESTONE_CORDONED] = "NodeCordoned",
+        [NC_LIFECYCLE_MILESTONE_UNCORDONED] = "CordonRefused",
         [NC_LIFECYCLE_MILESTONE_DRAINING] = "DrainStarted",
         [NC_LIFECYCLE_MILESTONE_INCOMPLETE] = "PodListIncomplete",
         [NC_LIFECYCLE_MILESTONE_FORCING] = "DrainForced",

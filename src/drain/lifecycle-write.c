@@ -14,7 +14,9 @@
 #define REFRESH_SELDOM_USEC (30 * NC_LIFECYCLE_SECOND_USEC)
 
 static const struct nc_backoff retries = {.first_usec = NC_LIFECYCLE_SECOND_USEC / 5,
-                                          .max_usec = 2 * NC_LIFECYCLE_SECOND_USEC};
+                                          .max_usec = 2 * NC_LIFECYCLE_SECOND_USEC},
+                               refusals = {.first_usec = NC_LIFECYCLE_SECOND_USEC,
+                                           .max_usec = 10 * NC_LIFECYCLE_SECOND_USEC};
 
 static bool is_ignored(const struct nc_lifecycle *l) {
     return l->in_force.policy < NC_POLICY_REPORT;
@@ -27,7 +29,13 @@ bool nc_lifecycle_keeps_cordon(const struct nc_lifecycle *l) {
 
 static bool has_cordon_to_undo(const struct nc_lifecycle *l) {
     return l->in_force.policy < NC_POLICY_CORDON && !nc_lifecycle_keeps_cordon(l)
-           && (l->node.has_cordon_record || l->node.is_balancers_label_ours);
+           && l->node.has_cordon_record;
+}
+
+/* A cordon alone takes nobody off load balancers. */
+static bool has_label_to_undo(const struct nc_lifecycle *l) {
+    return l->in_force.policy < NC_POLICY_DRAIN && !nc_lifecycle_keeps_cordon(l)
+           && l->node.is_balancers_label_ours;
 }
 
 static bool has_status_to_undo(const struct nc_lifecycle *l) {
@@ -46,7 +54,8 @@ static bool may_undo(const struct nc_lifecycle *l) {
 
 bool nc_lifecycle_wants_undo(const struct nc_lifecycle *l) {
     return may_undo(l)
-           && (has_cordon_to_undo(l) || has_status_to_undo(l) || has_conditions_to_undo(l));
+           && (has_cordon_to_undo(l) || has_label_to_undo(l) || has_status_to_undo(l)
+               || has_conditions_to_undo(l));
 }
 
 static bool is_seen_since(const struct nc_lifecycle *l, uint64_t usec) {
@@ -66,7 +75,7 @@ static bool is_foreign_lifted(const struct nc_lifecycle *l) {
 /* N8: under a deadline a node that takes pods again takes them to their end. Whoever lifts the
  * cordon twice means it. */
 static bool is_lifted(const struct nc_lifecycle *l) {
-    return l->in_force.t_usec && l->is_cordon_done && !l->is_cordon_refused && !l->is_foreign
+    return l->in_force.t_usec && l->is_cordon_done && !l->is_foreign
            && !l->has_announced[NC_LIFECYCLE_MILESTONE_RECORDONED] && l->node.is_complete
            && !l->node.is_unschedulable && l->complete_usec >= l->cordoned_usec;
 }
@@ -82,7 +91,7 @@ static bool wants_cordon(const struct nc_lifecycle *l, uint64_t *next_usec) {
 }
 
 static bool needs_release(const struct nc_lifecycle *l) {
-    return may_undo(l) && (has_cordon_to_undo(l) || has_status_to_undo(l));
+    return may_undo(l) && (has_cordon_to_undo(l) || has_label_to_undo(l) || has_status_to_undo(l));
 }
 
 static bool wants_release(const struct nc_lifecycle *l) {
@@ -151,9 +160,11 @@ static void note_awaited(struct nc_lifecycle *l, enum nc_node_write_kind kind, b
 void nc_lifecycle_adopt(struct nc_lifecycle *l, uint64_t *next_usec) {
     if (l->in_force.policy >= NC_POLICY_CORDON && !l->is_cordon_done && l->node.exists
         && l->node.is_complete && l->node.has_cordon_record && l->node.is_unschedulable
+        && (l->in_force.policy < NC_POLICY_DRAIN || l->node.has_balancers_label)
         && l->in_flight != NC_WRITE_RELEASE && l->in_flight != NC_WRITE_CORDON
         && !l->is_release_lost) {
         l->is_cordon_done = true;
+        l->is_cordoned_to_drain = l->in_force.policy == NC_POLICY_DRAIN;
         l->cordoned_usec = l->now_usec;
     }
     note_awaited(l, NC_WRITE_SIGNAL, l->node.exists && wants_signal(l));
@@ -208,18 +219,17 @@ static void fill_cordon(const struct nc_lifecycle *l, struct nc_node_write *w) {
         w->sets_cordon = true;
         w->cordon = nc_lifecycle_cordon_text(l);
     }
-    if (!l->node.has_balancers_label)
+    if (l->in_force.policy == NC_POLICY_DRAIN && !l->node.has_balancers_label
+        && !l->is_label_refused)
         w->balancers_label = 1;
 }
 
 static void fill_release(const struct nc_lifecycle *l, struct nc_node_write *w) {
-    const bool keeps = nc_lifecycle_keeps_cordon(l);
-
-    if (l->node.has_cordon_record && !keeps) {
+    if (has_cordon_to_undo(l)) {
         w->unschedulable = 0;
         w->sets_cordon = true;
     }
-    if (l->node.is_balancers_label_ours && !keeps)
+    if (has_label_to_undo(l))
         w->balancers_label = 0;
 }
 
@@ -335,13 +345,30 @@ static void apply(struct nc_lifecycle *l, const struct nc_node_write *w) {
         n->is_drained_true = w->drained.is_true;
 }
 
-static void finish_cordon(struct nc_lifecycle *l, bool is_done) {
+static void finish_cordon(struct nc_lifecycle *l) {
     if (l->in_force.policy < NC_POLICY_CORDON)
         return;
     l->is_cordon_done = true;
+    l->is_cordoned_to_drain = l->in_force.policy == NC_POLICY_DRAIN;
     l->cordoned_usec = l->now_usec;
-    l->is_cordon_refused = !is_done;
-    l->is_foreign = is_done && !l->in_flight_parts.sets_cordon;
+    l->is_foreign = !l->in_flight_parts.sets_cordon;
+}
+
+/* What freezes labels refuses the cordon with them: then the cordon alone, again until it stands. A
+ * node that takes pods is not drained. */
+static void retry_cordon(struct nc_lifecycle *l, struct nc_lifecycle_try *t,
+                         struct nc_lifecycle_actions *out) {
+    if (l->in_flight_parts.balancers_label == 1) {
+        l->is_label_refused = true;
+        t->attempts = 0;
+        return;
+    }
+    t->next_usec =
+        nc_lifecycle_later(l->now_usec, nc_backoff_pause(&refusals, t->attempts, l->rules.seed));
+    nc_lifecycle_emit_once(l, NC_LIFECYCLE_MILESTONE_UNCORDONED,
+                           nc_strdup("The API server refuses the cordon: the node takes new pods, "
+                                     "and is not drained before it is cordoned; trying again"),
+                           out);
 }
 
 static void announce_written(struct nc_lifecycle *l, const struct nc_node_write *w, bool is_again,
@@ -356,9 +383,13 @@ static void announce_written(struct nc_lifecycle *l, const struct nc_node_write 
     else if (w->kind == NC_WRITE_CORDON)
         nc_lifecycle_emit_once(
             l, NC_LIFECYCLE_MILESTONE_CORDONED,
-            nc_strdup(w->sets_cordon
-                          ? "Node cordoned"
-                          : "Node was already cordoned by another client and stays cordoned"),
+            nc_asprintf("%s%s",
+                        w->sets_cordon
+                            ? "Node cordoned"
+                            : "Node was already cordoned by another client and stays cordoned",
+                        l->is_label_refused ? "; the API server refuses the label that takes it "
+                                              "off external load balancers"
+                                            : ""),
             out);
     if (w->kind == NC_WRITE_RELEASE && w->unschedulable == 0)
         nc_lifecycle_emit(NC_LIFECYCLE_MILESTONE_RELEASED, "NodeReleased",
@@ -377,7 +408,7 @@ static void finish_write(struct nc_lifecycle *l, bool is_done, struct nc_lifecyc
     if (w->kind == NC_WRITE_CORDON || w->kind == NC_WRITE_RELEASE)
         l->is_release_lost = false;
     if (w->kind == NC_WRITE_CORDON)
-        finish_cordon(l, is_done);
+        finish_cordon(l);
     if (is_again)
         l->has_announced[NC_LIFECYCLE_MILESTONE_RECORDONED] = true;
     if (w->kind == NC_WRITE_DRAINED)
@@ -421,6 +452,10 @@ void nc_lifecycle_written(struct nc_lifecycle *l, const struct nc_lifecycle_even
         if (t == &l->tries[NC_WRITE_RELEASE])
             l->is_release_lost = true;
         t->next_usec = nc_lifecycle_later(e->now_usec, pause_of(l, e, t));
+        return;
+    }
+    if (e->outcome == NC_WRITE_REFUSED && l->in_flight_parts.kind == NC_WRITE_CORDON) {
+        retry_cordon(l, t, out);
         return;
     }
     if (e->outcome == NC_WRITE_REFUSED)

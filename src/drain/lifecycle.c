@@ -47,7 +47,7 @@ void nc_lifecycle_void_node(struct nc_lifecycle *l, struct nc_lifecycle_actions 
     memset(l->tries, 0, sizeof(l->tries));
     free(nc_steal(&l->status));
     l->signalled.is_set = false;
-    l->is_cordon_done = l->is_cordon_refused = l->is_foreign = l->is_drained_done = false;
+    l->is_cordon_done = l->is_label_refused = l->is_foreign = l->is_drained_done = false;
     l->cordoned_usec = l->drained_usec = 0;
     l->held_phase = NC_LIFECYCLE_IDLE;
     l->is_resuming = l->is_unverified = false;
@@ -284,6 +284,7 @@ void nc_lifecycle_get_view(const struct nc_lifecycle *l, uint64_t now_usec,
         .t_usec = nc_lifecycle_ec2_time(l, l->in_force.t_usec),
         .is_ours = l->node.exists && l->node.has_cordon_record
                    && (!l->node.is_complete || l->node.is_unschedulable),
+        .is_refused = !l->is_cordon_done && l->has_announced[NC_LIFECYCLE_MILESTONE_UNCORDONED],
         .is_orphaned = l->orphaned_usec != 0,
         .cordoned_usec = nc_lifecycle_ec2_time(l, l->cordoned_usec),
         .drained_usec = nc_lifecycle_ec2_time(l, l->drained_usec),

@@ -21,6 +21,8 @@ static void judge_cordon(struct rules *r, const struct nc_node_write *w, uint64_
 
     if (r->in_force < NC_POLICY_CORDON)
         rules_break(r, "policy", "a cordon is written and nothing asks for it");
+    if (w->balancers_label == 1 && r->in_force != NC_POLICY_DRAIN)
+        rules_break(r, "policy", "load balancers are told to leave out a node that is cordoned");
     if (!r->memory.is_signalled && !r->has_waited)
         rules_break(r, "signal-first", "the cordon is written before the signal");
     if (claims && r->node.is_unschedulable && r->has_whole && !r->node.has_cordon_record)
@@ -49,7 +51,9 @@ static void judge_release(struct rules *r, const struct nc_node_write *w) {
 
 /* A cordon is undone where nothing requests one any more; all else where nothing is announced. */
 static void judge_undoing(struct rules *r, const struct nc_node_write *w) {
-    if (r->in_force >= NC_POLICY_CORDON
+    const bool is_label_alone = w->unschedulable < 0 && !w->sets_cordon && w->balancers_label == 0;
+
+    if ((r->in_force >= NC_POLICY_CORDON && !is_label_alone) || r->in_force == NC_POLICY_DRAIN
         || (r->in_force >= NC_POLICY_REPORT
             && (w->kind == NC_WRITE_CLEAR_CONDITIONS || (w->sets_status && !w->drain_status))))
         rules_break(r, "undone-active", "what is ours is undone while something is announced");
@@ -68,6 +72,8 @@ static void judge_drained(struct rules *r, uint64_t now_usec) {
             rules_break(r, "drained-early", "pod %u is still there", i);
     if (!r->is_synced)
         rules_break(r, "drained-early", "the pods were not listed");
+    if (r->has_node && !r->memory.is_cordoned)
+        rules_break(r, "drained-early", "the cordon does not stand");
     rules_judge_drained_hook(r, now_usec);
     if (r->cordon_sent_usec && now_usec < r->cordon_sent_usec + GRACE_USEC)
         rules_break(r, "drained-early", "the cordon is younger than the time to settle");

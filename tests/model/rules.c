@@ -280,7 +280,8 @@ static void apply_conditions(struct rules *r) {
 }
 
 static void on_written_event(struct rules *r, const struct nc_lifecycle_event *e) {
-    bool is_final = e->outcome != NC_WRITE_UNAVAILABLE;
+    bool is_final =
+        e->outcome == NC_WRITTEN || (e->outcome == NC_WRITE_REFUSED && r->write != NC_WRITE_CORDON);
 
     if (is_final && r->write == NC_WRITE_SIGNAL && r->in_force >= NC_POLICY_REPORT)
         r->memory.is_signalled = true, r->signalled_usec = e->now_usec;
@@ -288,6 +289,8 @@ static void on_written_event(struct rules *r, const struct nc_lifecycle_event *e
         r->memory.is_cordoned = true, r->cordoned_usec = e->now_usec;
     if (e->outcome == NC_WRITTEN)
         apply_conditions(r);
+    if (r->write == NC_WRITE_CORDON)
+        r->refused_usec = e->outcome == NC_WRITE_REFUSED ? e->now_usec : 0;
     if (is_final)
         memcpy(r->status_text, r->pending_text, sizeof(r->status_text));
     r->write = NC_WRITE_NONE;
@@ -456,7 +459,8 @@ static void watch_writes(struct rules *r, uint64_t now_usec) {
         since = r->evaluated_usec > since ? r->evaluated_usec : since;
     else if (r->memory.is_signalled && r->complete_usec > since)
         since = r->complete_usec;
-    if (now_usec > since + SEC * 5 / 2)
+    if (now_usec > since + SEC * 5 / 2
+        && (!r->refused_usec || now_usec > r->refused_usec + 13 * SEC))
         rules_break(r, r->memory.is_signalled ? "no-cordon" : "no-signal",
                     "a write is due for 2.5 s and is not tried");
 }

@@ -50,7 +50,8 @@ static void test_report_of_nothing(void **state) {
     assert_json(v,
                 "{\"phase\":\"idle\",\"since\":null,\"id\":null,\"source\":null,"
                 "\"reason\":null,\"policy\":null,\"deadline\":null,\"forceDeleteAt\":null,"
-                "\"sources\":[],\"cordon\":{\"ours\":false,\"since\":null},\"nodeDeleted\":false,"
+                "\"sources\":[],\"cordon\":{\"ours\":false,\"since\":null,\"refused\":false},"
+                "\"nodeDeleted\":false,"
                 "\"pods\":{\"total\":0,\"remaining\":0,\"leaving\":0,\"kept\":0,\"blocked\":0,"
                 "\"waiting\":0,"
                 "\"evicted\":0,\"deleted\":0,\"excluded\":{\"terminal\":0,\"mirror\":0,"
@@ -104,7 +105,7 @@ static void test_report_of_a_drain(void **state) {
            "{\"source\":\"spot\",\"id\":\"spot-1\",\"action\":\"terminate\","
            "\"noticed\":\"2025-12-31T23:59:54Z\",\"deadline\":\"2026-01-01T00:02:00Z\","
            "\"begin\":null,\"policy\":\"drain\"}],"
-           "\"cordon\":{\"ours\":true,\"since\":\"2025-12-31T23:59:56Z\"},"
+           "\"cordon\":{\"ours\":true,\"since\":\"2025-12-31T23:59:56Z\",\"refused\":false},"
            "\"nodeDeleted\":false,"
            "\"pods\":{\"total\":2,\"remaining\":2,\"leaving\":0,\"kept\":0,\"blocked\":1,"
            "\"waiting\":0,"

@@ -65,7 +65,7 @@ static void test_shutdown_by_policy_cordon(void **state) {
         {0, "begin", "@idle"},
         {1000, "notice shutdown +60",
          "SAY NodeShutdown; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record] @cordoning"},
         {1020, "ok", "SAY NodeCordoned; LET GO @cordoned"},
     };
 

@@ -242,7 +242,7 @@ static void test_cordon_lifted_by_a_person(void **state) {
         {0, "begin", "@idle"},
         {1000, "notice request cordon",
          "SAY Requested; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record] @cordoning"},
         {1020, "ok", "SAY NodeCordoned @cordoned"},
         {2000, "node -cordoned", "@cordoned"},
         {3000, "tick", "@cordoned"},

@@ -90,7 +90,7 @@ static void test_refused_for_good(void **state) {
          "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
         {1010, "refused", "LOOK @cordoning"},
         {1020, "node", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1030, "refused", "SAY DrainStarted; OPEN @evicting"},
+        {1030, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
         {1040, "synced", "@volume-wait"},
         {1050, "node", "@volume-wait"},
         {2100, "tick", "WRITE progress[VolumeWait] @volume-wait"},
@@ -98,6 +98,88 @@ static void test_refused_for_good(void **state) {
         {6030, "tick", "SAY NodeDrained; WRITE drained[Drained drained] @drained"},
         {6040, "refused", "@drained"},
         {8000, "tick", "@drained"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* A policy that freezes labels: the cordon stands without it. */
+static void test_label_refused(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "refused", "WRITE cordon[Cordoned cordon record] @cordoning"},
+        {1030, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {1040, "synced", NULL},
+        {1050, "node", NULL},
+        {6030, "tick", "SAY NodeDrained; WRITE drained[Drained drained] @drained"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* Refused altogether: no pod is evicted from a node that takes it again. */
+static void test_cordon_refused(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "refused", "WRITE cordon[Cordoned cordon record] @cordoning"},
+        {1030, "refused", "SAY CordonRefused @cordoning"},
+        {2030, "tick", "WRITE cordon[Cordoned cordon record] @cordoning"},
+        {2040, "refused", "@cordoning"},
+        {4040, "tick", "WRITE cordon[Cordoned cordon record] @cordoning"},
+        {4050, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* Under a deadline pods leave in any case, but the node is not drained. */
+static void test_cordon_refused_under_a_deadline(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "refused", "WRITE cordon[Cordoned cordon record] @cordoning"},
+        {1030, "refused", "SAY CordonRefused @cordoning"},
+        {2030, "tick", "WRITE cordon[Cordoned cordon record] @cordoning"},
+        {2040, "refused", "@cordoning"},
+        {4010, "tick", "SAY DrainStarted; WRITE cordon[Evicting cordon record]; OPEN @evicting"},
+        {4020, "synced", "LOOK @volume-wait"},
+        {4030, "refused", "@volume-wait"},
+        {4050, "node", "@volume-wait"},
+        {30000, "tick", "WRITE cordon[VolumeWait cordon record] @volume-wait"},
+        {30010, "ok", "SAY NodeCordoned; CLOSE; OPEN @volume-wait"},
+        {30030, "synced", "@volume-wait"},
+        {30040, "node", NULL},
+        {35010, "tick", "SAY NodeDrained; WRITE drained[Drained drained] @drained"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* A cordon alone takes nobody off load balancers; a drain does, and takes that back. */
+static void test_label_only_to_drain(void **state) {
+    static const struct life_row story[] = {
+        {0, "rules rebalance=cordon", NULL},
+        {0, "begin", "@idle"},
+        {1000, "notice rebalance",
+         "SAY RebalanceRecommended; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned @cordoned"},
+        {9000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {9010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {9020, "ok", "SAY DrainStarted; OPEN @evicting"},
+        {20000, "clear request", NULL},
+        {20010, "ok", "WRITE release[Cordoned unlabel] @cordoned"},
+        {20020, "ok", "@cordoned"},
     };
 
     (void)state;
@@ -265,6 +347,10 @@ TEST_GROUP() {
         cmocka_unit_test(test_signal_fails_under_a_deadline),
         cmocka_unit_test(test_writes_take_turns),
         cmocka_unit_test(test_refused_for_good),
+        cmocka_unit_test(test_label_refused),
+        cmocka_unit_test(test_cordon_refused),
+        cmocka_unit_test(test_cordon_refused_under_a_deadline),
+        cmocka_unit_test(test_label_only_to_drain),
         cmocka_unit_test(test_progress_once_a_second),
         cmocka_unit_test(test_nothing_announced_nothing_written),
         cmocka_unit_test(test_answer_of_the_write_gets_lost),
