@@ -47,6 +47,7 @@ enum nc_field_flag {
                                        has some: .wanted is why */
     NC_FIELD_NAMED_FLAG = 1 << 9,   /* kubelet's: a flag sets it that is called as the field is:
                                        "max-pods" for maxPods */
+    NC_FIELD_ONE_PAIR = 1 << 10, /* kubelet's: the flag is one pair, whose value may have commas */
 };
 
 struct nc_schema;

@@ -206,14 +206,15 @@ static struct nc_value *leaf_list(const char *text) {
     return list;
 }
 
-static struct nc_value *leaf_map(const char *text, char separator, bool of_bools) {
+/* one_pair: the value may have commas, and nothing is no pair. */
+static struct nc_value *leaf_map(const char *text, char separator, bool of_bools, bool one_pair) {
     struct nc_value *map = nc_value_new(NC_VALUE_MAP);
     nc_auto_free char *copy = nc_strdup(text);
 
-    for (char *rest = copy, *item; (item = strsep(&rest, ","));) {
+    for (char *rest = copy, *item; (item = strsep(&rest, one_pair ? "" : ","));) {
         char *value;
         item = nc_trim(item);
-        if (!*item)
+        if (!*item && !one_pair)
             continue;
         value = strchr(item, separator);
         if (!value || (of_bools && parse_bool(nc_trim(value + 1)) < 0))
@@ -243,9 +244,10 @@ static struct nc_value *leaf_of(const struct nc_field *f, const char *text) {
         return leaf_list(text);
     case NC_FIELD_STRING_MAP:
     case NC_FIELD_QUANTITY_MAP:
-        return leaf_map(text, f->flags & NC_FIELD_LESS_THAN ? '<' : '=', false);
+        return leaf_map(text, f->flags & NC_FIELD_LESS_THAN ? '<' : '=', false,
+                        f->flags & NC_FIELD_ONE_PAIR);
     case NC_FIELD_BOOL_MAP:
-        return leaf_map(text, '=', true);
+        return leaf_map(text, '=', true, false);
     case NC_FIELD_STRING:
     case NC_FIELD_DURATION:
         return nc_value_new_string(text);

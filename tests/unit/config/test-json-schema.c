@@ -135,7 +135,8 @@ static struct nc_value *value_of(const struct nc_field *f) {
         return types_of("number", "null", NULL);
     case NC_FIELD_DURATION:
     case NC_FIELD_FREQUENCY:
-        v = types_of("string", "null", NULL);
+        v = f->type == NC_FIELD_FREQUENCY ? types_of("string", "integer", "null")
+                                          : types_of("string", "null", NULL);
         nc_value_set_string(v, "pattern", DURATION);
         nc_value_set_string(v, "description", "a duration such as 30s or 2m30s");
         return v;

@@ -346,6 +346,7 @@ static void test_bad_values(void **state) {
                                         "--max-pods",
                                         "--cpu-cfs-quota=perhaps",
                                         "--kube-reserved=cpu",
+                                        "--cpu-manager-policy-options=",
                                         "--eviction-hard=memory.available=5%",
                                         "--feature-gates=A=1x",
                                         "--cluster-dns",
