@@ -147,15 +147,13 @@ func newMaker(seed uint64) *maker {
 	return m
 }
 
-// flag makes one of a command line: of this kubelet mostly, else of another one, or mistyped.
+// flag makes one of a command line: of this kubelet mostly, else of another one, or mistyped. Its value is the default: of a flag that
+// sets no field of KubeletConfiguration we know the name alone.
 func (m *maker) flag() string {
 	f := pick(m.r, m.flags)
 	name, value := f.Name, f.DefValue
 	if m.one(10) {
 		name = pick(m.r, []string{"max-pod", "kubelet-extra-args", "container-runtime", "pod-infra-container-image", "network-plugin", name + "s"})
-	}
-	if m.one(3) {
-		value = pick(m.r, []string{"", "true", "x", "1", "-1", "1s", "a=b", "/x", "cpu=1", "10.0.0.1", "memory.available<5%", "AllAlpha=true"})
 	}
 	return "--" + name + "=" + value
 }
