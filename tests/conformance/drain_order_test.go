@@ -116,8 +116,8 @@ func TestDrainOrder(t *testing.T) {
 		n.imds.SayTerminate(end)
 		n.isDrained("SpotInterruption")
 		at := n.evictedAt(t)["order-end"]
-		// a second ahead of its force-delete time, which leaves it its whole grace before the margin
-		if want := end.Add(-8 * time.Second); at.Before(want.Add(-300*time.Millisecond)) || at.After(want.Add(1500*time.Millisecond)) {
+		// 2 s ahead of its force-delete time: its whole grace before the margin, and time for one refusal
+		if want := end.Add(-9 * time.Second); at.Before(want.Add(-300*time.Millisecond)) || at.After(want.Add(1500*time.Millisecond)) {
 			t.Errorf("evicted at %s, and not at %s", at, want)
 		}
 		if gone := w.Life(held.UID).Leaving; gone.Before(at) {
