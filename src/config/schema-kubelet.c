@@ -259,7 +259,7 @@ static const struct nc_field kubelet_fields[] = {
     ONE_OF("memoryManagerPolicy", memory_policies, .flags = NAMED),
     ONE_OF("topologyManagerPolicy", topology_policies, .flags = NAMED),
     ONE_OF("topologyManagerScope", topology_scopes, .flags = NAMED),
-    F("topologyManagerPolicyOptions", STRING_MAP, .flags = NAMED | NC_FIELD_ONE_PAIR),
+    F("topologyManagerPolicyOptions", STRING_MAP, .flags = NAMED),
     F("qosReserved", STRING_MAP),
     DURATION("runtimeRequestTimeout", NAMED),
     ONE_OF("hairpinMode", hairpin_modes, .flags = NAMED),
