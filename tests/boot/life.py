@@ -238,7 +238,9 @@ def check_pods(report: Report, life: Life, writes: list[dict[str, Any]], late_se
     report.check("... and no other", len(accepted) == 2, accepted)
     report.check("only the held pod was deleted", [e["objectRef"]["name"] for e in deleted] == ["held"], deleted)
     if deleted:
-        late = audit_time(deleted[0]) - (life.deadline - life.margin_sec - GRACE_SEC)
+        # the margin is a share of the time that is left (docs/drain-rules.md, N2)
+        share = max(-(-life.margin_sec * life.ahead_sec // 120), min(10, life.ahead_sec - 30), 1)
+        late = audit_time(deleted[0]) - (life.deadline - min(life.margin_sec, share) - GRACE_SEC)
         report.figure("the held pod's last moment -> its deletion", late * 1000, "ms")
         report.check("... at its last moment, not before", -0.05 <= late <= late_sec, late)
     drained = {c["type"]: c for c in life.node.get("status", {}).get("conditions") or []}.get("Drained", {})
