@@ -104,15 +104,13 @@ enum nc_lifecycle_action_kind {
     NC_LIFECYCLE_ACTION_PODS_OPEN, /* list and watch the pods of this node, until CLOSE: questions
                          that are in flight then are answered all the same */
     NC_LIFECYCLE_ACTION_PODS_CLOSE,
-    NC_LIFECYCLE_ACTION_REFRESH_NODE, /* GET our own Node: the answer is a NODE event with is_whole
-                                       */
+    NC_LIFECYCLE_ACTION_REFRESH_NODE, /* GET our own Node: a NODE event with is_whole */
     NC_LIFECYCLE_ACTION_ANNOUNCE,     /* say it: `reason`, `message`, `is_warning`, `milestone` */
     NC_LIFECYCLE_ACTION_POD_NEWS,     /* a line of the log: `news` */
     NC_LIFECYCLE_ACTION_RELEASE_INHIBITOR, /* the shutdown may go on: give the inhibitor back */
     NC_LIFECYCLE_ACTION_START_HOOK,  /* `hook`: how it goes is a HOOK event, the first of them at
                                         once */
-    NC_LIFECYCLE_ACTION_FOLLOW_HOOK, /* `hook`, which was started before this process was: likewise
-                                      */
+    NC_LIFECYCLE_ACTION_FOLLOW_HOOK, /* `hook`, started before this process: likewise */
 };
 enum nc_lifecycle_milestone {
     NC_LIFECYCLE_MILESTONE_NOTICED = 1, /* a source became active. Event SpotInterruption, … */
@@ -127,12 +125,10 @@ enum nc_lifecycle_milestone {
     NC_LIFECYCLE_MILESTONE_DRAINED,
     NC_LIFECYCLE_MILESTONE_FAILED, /* T has passed and pods are left */
     NC_LIFECYCLE_MILESTONE_RELEASED,
-    NC_LIFECYCLE_MILESTONE_RECORDONED, /* our cordon was lifted under a deadline, and made once more
-                                        */
-    NC_LIFECYCLE_MILESTONE_ORPHANED, /* the Node was deleted in the middle of a drain, which goes on
-                                      */
-    NC_LIFECYCLE_MILESTONE_HOOK,     /* one failed, or is not waited for any longer */
-    NC_LIFECYCLE_MILESTONE_WAITING,  /* a pod waits for its replacement; once a drain */
+    NC_LIFECYCLE_MILESTONE_RECORDONED, /* our cordon was lifted, and made once more */
+    NC_LIFECYCLE_MILESTONE_ORPHANED,   /* the Node was deleted; the drain goes on */
+    NC_LIFECYCLE_MILESTONE_HOOK,       /* one failed, or is not waited for any longer */
+    NC_LIFECYCLE_MILESTONE_WAITING,    /* a pod waits for its replacement; once a drain */
     NC_LIFECYCLE_MILESTONE_UNREPLACED, /* one that has waited is evicted without; once a drain */
     NC_LIFECYCLE_MILESTONE_UNCORDONED, /* the cordon is refused, and tried again; once a drain */
     _NC_LIFECYCLE_MILESTONE_MAX
@@ -160,9 +156,7 @@ enum nc_lifecycle_event_kind {
     NC_LIFECYCLE_START = 0, /* the first: rules are set, a saved state may have been loaded */
     NC_LIFECYCLE_RULES,     /* configuration was read again: `rules` */
     NC_LIFECYCLE_NOTICE,    /* `notice`; posting the same again changes nothing */
-    NC_LIFECYCLE_CLEARED,   /* `source` was asked and announces nothing; posting it again changes
-                             * nothing
-                             */
+    NC_LIFECYCLE_CLEARED,   /* `source` announces nothing; posting it again changes nothing */
     NC_LIFECYCLE_NODE,      /* `node` */
     NC_LIFECYCLE_NODE_GONE, /* it was deleted or is not there; `is_anothers`: our name belongs, or
                           may belong, to another machine, and so do the pods that are bound to it */

@@ -6,6 +6,8 @@
 
 #include <stdint.h>
 
+#define NC_SEC_USEC 1000000ull /* of a second */
+
 /* RFC 3339 in UTC ("2024-01-01T00:00:00Z"), second precision, and back (fractions are accepted and
  * dropped, offsets applied). Times are microseconds since the epoch. */
 void nc_time_format(uint64_t usec, char ret[static 32]);

@@ -5,6 +5,7 @@
 #include "nc/drain-settings.h"
 #include "nc/mem.h"
 #include "nc/str.h"
+#include "nc/time.h"
 
 const char *const nc_policy_names[] = {"ignore", "report", "cordon", "drain", NULL};
 const char *const nc_drain_mode_names[] = {"auto", "always", "observe", "off", NULL};
@@ -65,10 +66,9 @@ const char *nc_policy_name(enum nc_policy p) {
     return p >= NC_POLICY_IGNORE && p <= NC_POLICY_DRAIN ? nc_policy_names[p - 1] : NULL;
 }
 
-#define SEC_USEC 1000000ull
-#define NOTICE_USEC (120 * SEC_USEC) /* of spot */
-#define KARPENTER_LATE_USEC (10 * SEC_USEC)
-#define DEFAULT_GRACE_USEC (30 * SEC_USEC) /* of a pod that states none */
+#define NOTICE_USEC (120 * NC_SEC_USEC) /* of spot */
+#define KARPENTER_LATE_USEC (10 * NC_SEC_USEC)
+#define DEFAULT_GRACE_USEC (30 * NC_SEC_USEC) /* of a pod that states none */
 
 uint64_t nc_margin_usec(uint64_t most_usec, uint64_t left_usec) {
     uint64_t usec = most_usec;
@@ -85,6 +85,6 @@ uint64_t nc_margin_usec(uint64_t most_usec, uint64_t left_usec) {
         usec = NC_KILL_USEC;
     if (usec >= most_usec)
         return most_usec;
-    usec += (SEC_USEC - usec % SEC_USEC) % SEC_USEC;
+    usec += (NC_SEC_USEC - usec % NC_SEC_USEC) % NC_SEC_USEC;
     return usec < most_usec ? usec : most_usec;
 }

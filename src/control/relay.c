@@ -11,18 +11,17 @@
 #include "nc/names.h"
 #include "nc/time.h"
 
-#define SECOND_USEC 1000000ull
 #define TIMESTAMP_TRIES 4u /* that are waited for before the DELETE: some three seconds */
 
 /* As the agent does (N2), by what was left when it stated this deadline: by its own clock, whose
  * fraction of a second is not stated, so that Karpenter is never earlier. */
 static uint64_t timestamp_of(const struct nc_control *c, const struct control_drain_status *w) {
-    const uint64_t from = w->noticed_usec ? w->noticed_usec + SECOND_USEC : 0;
+    const uint64_t from = w->noticed_usec ? w->noticed_usec + NC_SEC_USEC : 0;
     const uint64_t left = w->deadline_usec > from ? w->deadline_usec - from : 0;
     const uint64_t margin = nc_margin_usec(c->rules.margin_usec, left);
     const uint64_t t = w->deadline_usec > margin ? w->deadline_usec - margin : 0;
 
-    return t < SECOND_USEC ? SECOND_USEC : t - t % SECOND_USEC;
+    return t < NC_SEC_USEC ? NC_SEC_USEC : t - t % NC_SEC_USEC;
 }
 
 bool nc_control_has_relay(const struct nc_control *c, const struct control_claim *claim,

@@ -8,8 +8,8 @@
 #define NC_DRAIN_PRIV_H
 
 #include "nc/drain.h"
+#include "nc/time.h"
 
-#define NC_SEC_USEC 1000000ull
 #define NC_DRAIN_DROPPED_KINDS 4
 #define NC_DRAIN_FIRST_PAUSE_SEC 1 /* P11: after the first refusal by a budget */
 

@@ -9,8 +9,7 @@
 #include "lifecycle-priv.h"
 #include "nc/str.h"
 
-#define MARK_AHEAD_USEC                                                                            \
-    NC_LIFECYCLE_SECOND_USEC /* so long before its force-delete time a pod is asked */
+#define MARK_AHEAD_USEC NC_SEC_USEC /* so long before its force-delete time a pod is asked */
 
 static const struct {
     const char *name, *unit;

@@ -11,8 +11,8 @@
 /* A DELETE's grace is in whole seconds, rounded up, and never 0: a pod may rightly end so much
  * after T, or after it was first seen. Where the pods cannot be listed, nobody knows; it is
  * reported later. */
-#define FAILED_USEC (2 * NC_LIFECYCLE_SECOND_USEC)
-#define FAILED_UNLISTED_USEC (10 * NC_LIFECYCLE_SECOND_USEC)
+#define FAILED_USEC (2 * NC_SEC_USEC)
+#define FAILED_UNLISTED_USEC (10 * NC_SEC_USEC)
 
 struct nc_lifecycle_signal nc_lifecycle_wanted_signal(const struct nc_lifecycle *l) {
     struct nc_lifecycle_signal s = {

@@ -8,14 +8,13 @@
 #include "nc/str.h"
 #include "nc/time.h"
 
-#define BLOCKED_EVENT_USEC (30 * NC_LIFECYCLE_SECOND_USEC)
-#define BLOCKED_EVENT_MAX_USEC (600 * NC_LIFECYCLE_SECOND_USEC)
+#define BLOCKED_EVENT_USEC (30 * NC_SEC_USEC)
+#define BLOCKED_EVENT_MAX_USEC (600 * NC_SEC_USEC)
 #define BLOCKED_SHARE 60 /* of the time that is left */
-#define STALLED_USEC (NC_LIFECYCLE_SECOND_USEC / 10)
-#define RELIST_USEC                                                                                \
-    NC_LIFECYCLE_SECOND_USEC /* of an incomplete list: nothing else is left to be done, */
-#define RELIST_PRESSED_USEC (5 * NC_LIFECYCLE_SECOND_USEC) /* there is a deadline, */
-#define RELIST_IDLE_USEC (30 * NC_LIFECYCLE_SECOND_USEC)   /* or there is none */
+#define STALLED_USEC (NC_SEC_USEC / 10)
+#define RELIST_USEC NC_SEC_USEC /* of an incomplete list: nothing else is left to be done, */
+#define RELIST_PRESSED_USEC (5 * NC_SEC_USEC) /* there is a deadline, */
+#define RELIST_IDLE_USEC (30 * NC_SEC_USEC)   /* or there is none */
 #define REQUESTED_AT_ONCE ((size_t)64)
 
 /* N12: under a deadline that is nearer than that nobody is waited for. */

@@ -10,8 +10,8 @@
 #define NC_DRAIN_LIFECYCLE_PRIV_H
 
 #include "nc/lifecycle.h"
+#include "nc/time.h"
 
-#define NC_LIFECYCLE_SECOND_USEC (1000000ull)
 #define NC_LIFECYCLE_BUDGETS 64 /* whose blocking is remembered */
 
 /* A source of an ending. */

@@ -7,16 +7,15 @@
 #include "lifecycle-priv.h"
 #include "nc/backoff.h"
 
-#define PROGRESS_USEC NC_LIFECYCLE_SECOND_USEC
-#define RETRY_AFTER_MAX_USEC (10 * NC_LIFECYCLE_SECOND_USEC)
-#define REFUSED_PAUSE_USEC (60 * NC_LIFECYCLE_SECOND_USEC)
-#define LOOK_USEC NC_LIFECYCLE_SECOND_USEC
-#define REFRESH_SELDOM_USEC (30 * NC_LIFECYCLE_SECOND_USEC)
+#define PROGRESS_USEC NC_SEC_USEC
+#define RETRY_AFTER_MAX_USEC (10 * NC_SEC_USEC)
+#define REFUSED_PAUSE_USEC (60 * NC_SEC_USEC)
+#define LOOK_USEC NC_SEC_USEC
+#define REFRESH_SELDOM_USEC (30 * NC_SEC_USEC)
 
-static const struct nc_backoff retries = {.first_usec = NC_LIFECYCLE_SECOND_USEC / 5,
-                                          .max_usec = 2 * NC_LIFECYCLE_SECOND_USEC},
-                               refusals = {.first_usec = NC_LIFECYCLE_SECOND_USEC,
-                                           .max_usec = 10 * NC_LIFECYCLE_SECOND_USEC};
+static const struct nc_backoff retries = {.first_usec = NC_SEC_USEC / 5,
+                                          .max_usec = 2 * NC_SEC_USEC},
+                               refusals = {.first_usec = NC_SEC_USEC, .max_usec = 10 * NC_SEC_USEC};
 
 static bool is_ignored(const struct nc_lifecycle *l) {
     return l->in_force.policy < NC_POLICY_REPORT;
