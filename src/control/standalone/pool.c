@@ -65,14 +65,16 @@ static void note_ready(struct control_unready *u, bool is_ready, uint64_t now_us
     }
 }
 
+static bool has_registered_node(const struct standalone_view *v) {
+    return v->node && nc_standalone_is(v->claim, CONTROL_COND_REGISTERED);
+}
+
 /* Its Node is not Ready, and has not been for too long to be waited for. */
 static bool may_become_ready(const struct standalone_view *v) {
-    struct control_unready *u = &v->claim->more->unready;
+    const struct control_unready *u = &v->claim->more->unready;
 
-    if (!v->node || !nc_standalone_is(v->claim, CONTROL_COND_REGISTERED))
-        return false;
-    note_ready(u, v->node->more->is_ready, v->now_usec);
-    return u->since_usec && unready_for(u, v->now_usec) < NC_STANDALONE_UNREADY_USEC;
+    return has_registered_node(v) && u->since_usec
+           && unready_for(u, v->now_usec) < NC_STANDALONE_UNREADY_USEC;
 }
 
 void nc_standalone_count(struct nc_control *c, struct control_claim *claim) {
@@ -81,8 +83,9 @@ void nc_standalone_count(struct nc_control *c, struct control_claim *claim) {
     if (!claim->pool || !claim->more)
         return;
     const struct standalone_view v = nc_standalone_view(c, claim, c->now_usec);
-    const bool is_unready = may_become_ready(&v);
-    claim->counts_as_out = nc_standalone_is_leaving(claim) || is_unready;
+    if (has_registered_node(&v))
+        note_ready(&claim->more->unready, v.node->more->is_ready, c->now_usec);
+    claim->counts_as_out = nc_standalone_is_leaving(claim) || may_become_ready(&v);
     claim->counts_as_node =
         claim->counts_as_out || (v.node && nc_standalone_is(claim, CONTROL_COND_INITIALIZED));
     claim->pool->n_nodes += claim->counts_as_node;
