@@ -20,10 +20,36 @@ static struct nc_value *yaml(const char *text) {
 }
 
 /* Each of these would make kubelet exit; each names its field. */
+struct rule_row {
+    const char *config, *message; /* NULL: accepted */
+};
+
+static void check_rows(const struct rule_row *rows, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        struct fixture *x = fixture_new();
+        nc_auto_free char *kubelet = nc_asprintf("    config: %s\n", rows[i].config);
+        nc_auto_free char *text = node_config(kubelet);
+        print_message("# %s\n", rows[i].config);
+        fixture_document(x, text);
+        if (rows[i].message) /* the documents' schema may be the first to say it */
+            fixture_refused(x, NC_ERR_CONFIG, "");
+        else
+            fixture_plan(x);
+        fixture_free(x);
+
+        x = fixture_new();
+        x->has_config = true;
+        x->config.kubelet = yaml(rows[i].config);
+        if (rows[i].message)
+            fixture_refused(x, NC_ERR_CONFIG, rows[i].message);
+        else
+            fixture_plan(x);
+        fixture_free(x);
+    }
+}
+
 static void test_rules(void **state) {
-    static const struct {
-        const char *config, *message; /* NULL: accepted */
-    } rows[] = {
+    static const struct rule_row rows[] = {
         {"{maxPods: -1}", "maxPods"},
         {"{podsPerCore: -1}", "podsPerCore"},
         {"{imageGCHighThresholdPercent: 101}", "imageGCHighThresholdPercent"},
@@ -93,6 +119,15 @@ static void test_rules(void **state) {
         {"{apiVersion: kubelet.config.k8s.io/v1, kind: KubeletConfiguration}", "apiVersion"},
         {"{kind: Kubelet}", "kind"},
         {"{someFutureField: {a: [1, 2]}}", NULL},
+    };
+
+    (void)state;
+    check_rows(rows, NC_ARRAY_SIZE(rows));
+}
+
+/* What kubelet demands of several fields together, or of a field and a gate. */
+static void test_rules_together(void **state) {
+    static const struct rule_row rows[] = {
         {"{enforceNodeAllocatable: [pods, pods]}", "pods is there twice"},
         {"{enforceNodeAllocatable: [pods, '']}", "enforceNodeAllocatable"},
         {"{enforceNodeAllocatable: [kube-reserved, kube-reserved-compressible]}",
@@ -169,27 +204,7 @@ static void test_rules(void **state) {
     };
 
     (void)state;
-    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
-        struct fixture *x = fixture_new();
-        nc_auto_free char *kubelet = nc_asprintf("    config: %s\n", rows[i].config);
-        nc_auto_free char *text = node_config(kubelet);
-        print_message("# %s\n", rows[i].config);
-        fixture_document(x, text);
-        if (rows[i].message) /* the documents' schema may be the first to say it */
-            fixture_refused(x, NC_ERR_CONFIG, "");
-        else
-            fixture_plan(x);
-        fixture_free(x);
-
-        x = fixture_new();
-        x->has_config = true;
-        x->config.kubelet = yaml(rows[i].config);
-        if (rows[i].message)
-            fixture_refused(x, NC_ERR_CONFIG, rows[i].message);
-        else
-            fixture_plan(x);
-        fixture_free(x);
-    }
+    check_rows(rows, NC_ARRAY_SIZE(rows));
 }
 
 /* A gate or flag that this kubelet does not know is refused with what would help. */
@@ -469,10 +484,11 @@ static void test_early_aks(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rules),           cmocka_unit_test(test_flag_rules),
-        cmocka_unit_test(test_newest_kubelet),  cmocka_unit_test(test_shutdown),
-        cmocka_unit_test(test_shutdown_policy), cmocka_unit_test(test_reservation),
-        cmocka_unit_test(test_early_aks),       cmocka_unit_test(test_known),
+        cmocka_unit_test(test_rules),       cmocka_unit_test(test_rules_together),
+        cmocka_unit_test(test_flag_rules),  cmocka_unit_test(test_newest_kubelet),
+        cmocka_unit_test(test_shutdown),    cmocka_unit_test(test_shutdown_policy),
+        cmocka_unit_test(test_reservation), cmocka_unit_test(test_early_aks),
+        cmocka_unit_test(test_known),
     };
 
     return run_group(tests, NULL, NULL);
