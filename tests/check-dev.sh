@@ -88,6 +88,9 @@ dev: the packages cannot be built (all of it: BUILD/package/deb-ARCH.log)"
 is "only what runs here is checked" "$(dev_package --check --arch all 2>&1)" \
     "dev: --check runs what it makes: only packages of this machine's architecture"
 
+is "each command that the usage names is there, and no other" "$(usage | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' | sort)" \
+    "$(declare -F | sed -n 's/^declare -f dev_//p' | sort)"
+
 # One program that fails twice, and one beside it.
 cp tests/integration/run.py "$BUILD/run.py"
 cat >"$BUILD/bad" <<'PY'
