@@ -14,8 +14,9 @@ const (
 	slack     = 5 * time.Second  // by how much a watch, a poll and a busy machine may be late
 	oneRetry  = 10 * time.Second // before its last moment a tier may begin, so that one refused eviction can be repeated
 	mostEnds  = 2                // so often may a pod that is put back be ended more often than without us
-	firstNews = 8                // Event objects of ours that any scene may have, beside
-	podNews   = 3                // so many for each pod
+	aboutNode = 2 * 6            // Event objects of ours: on Node and NodeClaim, two sources, cordon, begin, force, end; beside
+	perBudget = 2                // so many for each budget that blocks
+	podNews   = 3                // and for each pod
 )
 
 // fate is what became of a pod.
@@ -200,7 +201,7 @@ func (v *verdict) judgePod(without, with *outcome, i int) {
 			say(fmt.Sprintf("ended though policy is %s and mode %s", s.Policy, s.Mode))
 		case s.IsHeld(p) && !s.isDue(p, b.asked, slack):
 			say("ended though a budget or do-not-disrupt holds it and no deadline is near")
-		case p.Tolerates != "" && s.DeletesClaim() && !s.isDue(p, b.asked, slack):
+		case p.Tolerates != "" && s.DeletesClaim() && !s.isDue(p, b.asked, slack) && (b.isCut || !a.isCut): // else it would be lost with the machine
 			say("ended though it tolerates the taint and no deadline is near")
 		}
 	}
@@ -242,7 +243,7 @@ func (v *verdict) judgeNode(without, with *outcome) {
 	if (onlySays || s.Policy == cordon) && !s.DeletesClaim() && !with.unbalanced.IsZero() {
 		v.isWorse("the Node was taken off load balancers after %.1f s; policy %s, mode %s", with.since(with.unbalanced).Seconds(), s.Policy, s.Mode)
 	}
-	if most := firstNews + podNews*len(s.Pods); with.counts.OurEvents > most {
+	if most := aboutNode + perBudget*len(s.Budgets) + podNews*len(s.Pods); with.counts.OurEvents > most {
 		v.isWorse("noise: %d Event objects of ours for %d pods", with.counts.OurEvents, len(s.Pods))
 	}
 	if most := without.counts.Evictions + 2*len(s.Pods) + int(s.Horizon.Seconds()/10)*held(s); with.counts.OurEvictions > most {
