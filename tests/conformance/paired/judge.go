@@ -135,6 +135,7 @@ type verdict struct {
 	worse  []string
 	better int
 	margin int // pods that would have needed the last moments, which nobody is promised
+	opened int // orders that Karpenter gave up: by a deadline it waits for no pod whose grace reaches until then
 }
 
 func (v *verdict) isWorse(format string, args ...any) {
@@ -219,7 +220,12 @@ func (v *verdict) judgePod(without, with *outcome, i int) {
 func (v *verdict) judgeOrder(without, with *outcome) {
 	for pair := range with.inversions {
 		earlier, later := with.fates[pair[0]], with.fates[pair[1]]
-		if !without.inversions[pair] && !with.isDue(later.pod, later.asked, oneRetry+slack) {
+		switch {
+		case without.inversions[pair] || with.isDue(later.pod, later.asked, oneRetry+slack):
+		case earlier.pod.Owner == daemonSet && with.claimGoes.IsZero(): // nobody drains daemons of a node that stays
+		case !with.claimGoes.IsZero() && with.isDue(earlier.pod, later.asked, slack):
+			v.opened++
+		default:
 			v.isWorse("order: %s (tier %d) was asked to leave after %.1f s, while %s (tier %d) %s", later.pod.Name, later.pod.Tier()+1, later.asked.Seconds(),
 				earlier.pod.Name, earlier.pod.Tier()+1, map[bool]string{true: "was still there", false: fmt.Sprintf("was there until %.1f s", earlier.ended.Seconds())}[earlier.ended < 0])
 		}

@@ -9,10 +9,10 @@ import (
 
 // summary of all scenes.
 type summary struct {
-	scenes, better, margin int
-	worse                  []string // failures, by scene
-	flaky                  []string
-	rows                   map[bool]*row
+	scenes, better, margin, opened int
+	worse                          []string // failures, by scene
+	flaky                          []string
+	rows                           map[bool]*row
 }
 
 // row is one world.
@@ -26,6 +26,7 @@ func (s *summary) add(p *pair) {
 	s.scenes++
 	s.better += p.better
 	s.margin += p.margin
+	s.opened += p.opened
 	for _, o := range []*outcome{p.without, p.with} {
 		r := s.rows[o.world.isOurs]
 		r.pods += len(o.fates)
@@ -81,7 +82,7 @@ func (s *summary) print() {
 	} {
 		fmt.Printf("%-46s %8d %10d\n", line.name, line.a, line.b)
 	}
-	fmt.Printf("\n%d scenes: worse %d, better %d (pods, orders, budgets, claims); %d pods needed the margin before the machine's end\n", s.scenes, len(s.worse), s.better, s.margin)
+	fmt.Printf("\n%d scenes: worse %d, better %d (pods, orders, budgets, claims); %d pods needed the margin before the machine's end, %d orders were given up by Karpenter for the deadline that it was told\n", s.scenes, len(s.worse), s.better, s.margin, s.opened)
 	for _, line := range s.worse {
 		fmt.Println("failed: " + strings.ReplaceAll(line, "\n", " "))
 	}
