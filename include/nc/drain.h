@@ -78,7 +78,7 @@ const char *nc_drain_verb_name(enum nc_drain_verb v); /* NULL, "evict", "mark", 
     R(MIRROR, EXCLUDED, "mirror", "mirror pod of kubelet")                                         \
     R(TOLERATES, EXCLUDED, "tolerating", "tolerates the disruption taint")                         \
     R(DAEMON, EXCLUDED, "daemonset", "its DaemonSet would put it back")                            \
-    R(PUT_BACK, EXCLUDED, "put-back", "its controller puts it back on this node")                  \
+    R(PUT_BACK, EXCLUDED, "put-back", "it is put back on this node")                               \
     R(STUCK, EXCLUDED, "stuck", "should have ended more than a minute ago")                        \
     R(GONE, GONE, "gone", "was deleted")                                                           \
     R(TERMINATING, LEAVING, "terminating", "terminating, its grace period runs")                   \
@@ -97,7 +97,7 @@ const char *nc_drain_verb_name(enum nc_drain_verb v); /* NULL, "evict", "mark", 
     R(REQUESTED, PENDING, "requested", "its eviction is requested")                                \
     R(FORCED, PENDING, "force-delete", "its force-delete time has come")                           \
     R(NOT_BEGUN, PENDING, "not-begun", "nodeclaimd evicts no pods yet")                            \
-    R(RETURNED, PENDING, "put-back", "its controller puts it back on this node")                   \
+    R(RETURNED, PENDING, "put-back", "it is put back on this node")                                \
     R(KARPENTER, PENDING, "karpenter", "left to Karpenter until its force-delete time")            \
     R(BUSY, PENDING, "busy", "in back-off after 429")                                              \
     R(UNAVAILABLE, PENDING, "unavailable", "in back-off, the API server did not answer")           \

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nc/backoff.h"
 #include "nc/mem.h"
 #include "nc/names.h"
 
@@ -341,21 +342,24 @@ static bool make_room(struct nc_drain *d, const struct nc_pod *p, uint64_t now_u
     return true;
 }
 
-static struct ended *find_ended(const struct nc_drain *d, uint64_t controller) {
+/* Nobody tells those apart who put back pods without a controller, but for the namespace. */
+static uint64_t puts_back(const struct nc_pod *p) {
+    return p->controller ? p->controller : nc_backoff_seed(p->namespace);
+}
+
+static struct ended *find_ended(const struct nc_drain *d, const struct nc_pod *p) {
     for (size_t i = 0; i < d->n_ended; i++)
-        if (d->ended[i].controller == controller)
+        if (d->ended[i].controller == puts_back(p))
             return &d->ended[i];
     return NULL;
 }
 
 void nc_drain_note_ended(struct nc_drain *d, const struct record *e, enum nc_pod_return as) {
-    struct ended *of = find_ended(d, e->pod.controller);
+    struct ended *of = find_ended(d, &e->pod);
 
-    if (!e->pod.controller)
-        return;
     if (!of) {
         of = nc_append(&d->ended, &d->n_ended);
-        *of = (struct ended){.controller = e->pod.controller};
+        *of = (struct ended){.controller = puts_back(&e->pod)};
     }
     if (as > of->as)
         of->as = as;
@@ -363,7 +367,7 @@ void nc_drain_note_ended(struct nc_drain *d, const struct record *e, enum nc_pod
 
 /* P2: what does not tolerate the cordon may just have been bound before it was known. */
 static enum nc_pod_return returned_as(const struct nc_drain *d, const struct nc_pod *p) {
-    const struct ended *of = find_ended(d, p->controller);
+    const struct ended *of = find_ended(d, p);
     const uint64_t shut_usec =
         nc_sum_usec(d->last_rules.cordoned_usec, p->tolerates_cordon ? 0 : LATE_USEC);
 

@@ -22,7 +22,7 @@ struct refusal {
 };
 
 struct ended {
-    uint64_t controller;
+    uint64_t controller; /* or of none: its namespace */
     enum nc_pod_return as;
 };
 

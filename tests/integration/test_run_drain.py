@@ -422,7 +422,7 @@ class Order(DaemonTest):
         self.assertEqual([p["reason"] for p in world.drain()["blocked"]], ["put-back"])
         self.assertEqual(world.annotation()["blocked"], ["default/shipper-1"])
         drained = [s.body["message"] for s in world.steps("event") if s.what == "NodeDrained"]
-        self.assertIn("besides default/shipper-1 (its controller puts it back on this node)", drained[0])
+        self.assertIn("besides default/shipper-1 (it is put back on this node)", drained[0])
 
     def test_a_tier_goes_at_once(self) -> None:
         world = self.node_world()

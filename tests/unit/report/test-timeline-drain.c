@@ -147,7 +147,7 @@ static void test_each_reason(void **state) {
          "drain        evicting, 16 of 16 pods left, 3 leaving, 1 force-deleted, 1 kept by "
          "do-not-disrupt, 5 blocked, 1 waiting for a replacement, 1 put back, 1 that should "
          "have ended, waits without end: no deadline\n"
-         "blocked      ns/back, its controller puts it back on this node\n"
+         "blocked      ns/back, it is put back on this node\n"
          "             ns/budget, budget pdb-1, since 1970-01-12T13:46:42Z, blocked by a "
          "PodDisruptionBudget, says 'budget'\n"
          "             ns/budgets, since 1970-01-12T13:46:42Z, blocked by more than one "
