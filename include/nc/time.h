@@ -8,6 +8,20 @@
 
 #define NC_SEC_USEC 1000000ull /* of a second */
 
+/* Sums and differences stop at UINT64_MAX and 0. */
+static inline uint64_t nc_sum_usec(uint64_t a, uint64_t b) {
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+static inline uint64_t nc_less_usec(uint64_t a, uint64_t b) {
+    return a > b ? a - b : 0;
+}
+static inline uint64_t nc_later_usec(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
+static inline uint64_t nc_sec_to_usec(uint64_t sec) {
+    return sec > UINT64_MAX / NC_SEC_USEC ? UINT64_MAX : sec * NC_SEC_USEC;
+}
+
 /* RFC 3339 in UTC ("2024-01-01T00:00:00Z"), second precision, and back (fractions are accepted and
  * dropped, offsets applied). Times are microseconds since the epoch. */
 void nc_time_format(uint64_t usec, char ret[static 32]);

@@ -116,20 +116,6 @@ static inline uint64_t nc_drain_ends_by(const struct nc_drain_rules *r) {
 uint64_t nc_drain_grace(const struct nc_pod *p, uint64_t requested_usec,
                         const struct nc_drain_rules *r, uint64_t now_usec);
 
-/* Sums and differences stop at UINT64_MAX and 0. */
-static inline uint64_t nc_sum_usec(uint64_t a, uint64_t b) {
-    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-static inline uint64_t nc_less_usec(uint64_t a, uint64_t b) {
-    return a > b ? a - b : 0;
-}
-static inline uint64_t nc_later_usec(uint64_t a, uint64_t b) {
-    return a > b ? a : b;
-}
-static inline uint64_t nc_sec_to_usec(uint64_t sec) {
-    return sec > UINT64_MAX / NC_SEC_USEC ? UINT64_MAX : sec * NC_SEC_USEC;
-}
-
 /* A request about it is in flight. */
 static inline bool nc_drain_is_requested(const struct record *e) {
     return e->is_evicting || e->is_marking || e->is_deleting;

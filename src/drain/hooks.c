@@ -72,8 +72,7 @@ static void emit(struct nc_lifecycle *l, const char *reason, char *message,
 static void check_limit(struct nc_lifecycle *l, enum nc_hook h, uint64_t *next_usec,
                         struct nc_lifecycle_actions *out) {
     const struct nc_hook_run *run = &l->hooks[h].run;
-    const uint64_t limit_usec =
-        nc_lifecycle_later(run->started_usec, l->rules.drain.hook_timeout_usec);
+    const uint64_t limit_usec = nc_sum_usec(run->started_usec, l->rules.drain.hook_timeout_usec);
     uint64_t usec = limit_usec;
 
     if (l->in_force.t_usec && l->in_force.t_usec < usec)
@@ -111,7 +110,7 @@ static void start(struct nc_lifecycle *l, enum nc_hook h, uint64_t *next_usec,
     l->hooks[h].run = (struct nc_hook_run){.state = NC_HOOK_RUNNING, .started_usec = l->now_usec};
     nc_lifecycle_update_summary(l);
     nc_lifecycle_add_action(out, NC_LIFECYCLE_ACTION_START_HOOK)->hook = h;
-    nc_wake_at(nc_lifecycle_later(l->now_usec, 1), next_usec);
+    nc_wake_at(nc_sum_usec(l->now_usec, 1), next_usec);
 }
 
 void nc_lifecycle_limit_hooks(struct nc_lifecycle *l, uint64_t *next_usec,
@@ -122,7 +121,7 @@ void nc_lifecycle_limit_hooks(struct nc_lifecycle *l, uint64_t *next_usec,
         if (l->now_usec > l->hooks[h].run.started_usec)
             check_limit(l, h, next_usec, out);
         else
-            nc_wake_at(nc_lifecycle_later(l->now_usec, 1), next_usec);
+            nc_wake_at(nc_sum_usec(l->now_usec, 1), next_usec);
     }
 }
 

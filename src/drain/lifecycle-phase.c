@@ -36,14 +36,14 @@ static bool has_waited(const struct nc_lifecycle *l, enum nc_node_write_kind kin
     const uint64_t wanted_usec = l->tries[kind].wanted_usec;
 
     return l->in_force.t_usec && wanted_usec
-           && nc_has_come(l->now_usec,
-                          nc_lifecycle_later(wanted_usec, NC_LIFECYCLE_WRITE_PATIENCE_USEC),
+           && nc_has_come(l->now_usec, nc_sum_usec(wanted_usec, NC_LIFECYCLE_WRITE_PATIENCE_USEC),
                           next_usec);
 }
 
 /* Once the pods are watched, a signal that has to be written anew holds up nothing. */
 bool nc_lifecycle_may_cordon(const struct nc_lifecycle *l, uint64_t *next_usec) {
-    return l->is_open || nc_lifecycle_is_signalled(l) || has_waited(l, NC_WRITE_SIGNAL, next_usec);
+    return nc_lifecycle_has_open_pods(l) || nc_lifecycle_is_signalled(l)
+           || has_waited(l, NC_WRITE_SIGNAL, next_usec);
 }
 
 /* N4, auto: whoever deleted the Node drains it, as long as something moves. */
@@ -56,7 +56,7 @@ static bool is_observing(const struct nc_lifecycle *l, uint64_t *next_usec) {
         return true;
     if (l->summary.last_progress_usec > moved_usec)
         moved_usec = l->summary.last_progress_usec;
-    return !nc_has_come(l->now_usec, nc_lifecycle_later(moved_usec, NC_LIFECYCLE_PATIENCE_USEC),
+    return !nc_has_come(l->now_usec, nc_sum_usec(moved_usec, NC_LIFECYCLE_PATIENCE_USEC),
                         next_usec);
 }
 
@@ -92,13 +92,13 @@ static bool is_listed_since_shut(const struct nc_lifecycle *l) {
 bool nc_lifecycle_is_emptied(const struct nc_lifecycle *l, uint64_t *next_usec) {
     return l->is_synced && l->empty_usec && is_listed_since_shut(l)
            && (!l->absent_usec || l->opened_usec >= l->absent_usec)
-           && nc_has_come(l->now_usec, nc_lifecycle_later(shut_usec(l), NC_LIFECYCLE_GRACE_USEC),
+           && nc_has_come(l->now_usec, nc_sum_usec(shut_usec(l), NC_LIFECYCLE_GRACE_USEC),
                           next_usec);
 }
 
 /* N11: no eligible pod is left; what else is waited for? */
 static bool is_drained(const struct nc_lifecycle *l, uint64_t *next_usec) {
-    const uint64_t lingered_usec = nc_lifecycle_later(shut_usec(l), l->rules.drain.linger_usec);
+    const uint64_t lingered_usec = nc_sum_usec(shut_usec(l), l->rules.drain.linger_usec);
 
     if (l->phase == NC_LIFECYCLE_DRAINED)
         return is_listed_since_shut(l);
@@ -154,7 +154,8 @@ static enum nc_lifecycle_phase phase_before_pods(const struct nc_lifecycle *l,
         return NC_LIFECYCLE_SIGNALLING;
     if (l->in_force.policy == NC_POLICY_CORDON)
         return NC_LIFECYCLE_CORDONING;
-    return l->is_open || l->is_cordon_done || has_waited(l, NC_WRITE_CORDON, next_usec)
+    return nc_lifecycle_has_open_pods(l) || l->is_cordon_done
+                   || has_waited(l, NC_WRITE_CORDON, next_usec)
                ? _NC_LIFECYCLE_PHASE_MAX
                : NC_LIFECYCLE_CORDONING;
 }
@@ -183,9 +184,9 @@ bool nc_lifecycle_is_failed(const struct nc_lifecycle *l, uint64_t *next_usec) {
         || !l->in_force.t_usec || l->phase == NC_LIFECYCLE_DRAINED
         || l->phase == NC_LIFECYCLE_VOLUME_WAIT)
         return false;
-    return nc_has_come(
-        l->now_usec, nc_lifecycle_later(from_usec, is_listed ? FAILED_USEC : FAILED_UNLISTED_USEC),
-        next_usec);
+    return nc_has_come(l->now_usec,
+                       nc_sum_usec(from_usec, is_listed ? FAILED_USEC : FAILED_UNLISTED_USEC),
+                       next_usec);
 }
 
 /* A shutdown that requests no drain waits for its writes, but not for long. */
@@ -195,10 +196,9 @@ static bool has_waited_for_shutdown(const struct nc_lifecycle *l, unsigned write
     const uint64_t last_usec = nc_lifecycle_force_delete_at(l, NC_SOURCE_SHUTDOWN);
 
     return (last_usec && nc_has_come(l->now_usec, last_usec, next_usec))
-           || nc_has_come(
-               l->now_usec,
-               nc_lifecycle_later(noticed_usec, writes * NC_LIFECYCLE_WRITE_PATIENCE_USEC),
-               next_usec);
+           || nc_has_come(l->now_usec,
+                          nc_sum_usec(noticed_usec, writes * NC_LIFECYCLE_WRITE_PATIENCE_USEC),
+                          next_usec);
 }
 
 /* Has nothing more to be done for a shutdown than what was done? */
@@ -216,7 +216,7 @@ static bool is_shutdown_served(const struct nc_lifecycle *l, uint64_t *next_usec
     return l->phase == NC_LIFECYCLE_DRAINED
            && (l->orphaned_usec || l->is_drained_done || l->node.is_drained_true
                || nc_has_come(l->now_usec,
-                              nc_lifecycle_later(l->drained_usec, NC_LIFECYCLE_WRITE_PATIENCE_USEC),
+                              nc_sum_usec(l->drained_usec, NC_LIFECYCLE_WRITE_PATIENCE_USEC),
                               next_usec));
 }
 

@@ -19,7 +19,7 @@
 
 /* N12: under a deadline that is nearer than that nobody is waited for. */
 static uint64_t replaced_by(const struct nc_lifecycle *l) {
-    const uint64_t usec = nc_lifecycle_later(l->evicting_usec, l->rules.drain.replacement_usec);
+    const uint64_t usec = nc_sum_usec(l->evicting_usec, l->rules.drain.replacement_usec);
 
     if (!l->evicting_usec || !l->rules.drain.replacement_usec || l->orphaned_usec)
         return 0;
@@ -46,7 +46,26 @@ void nc_lifecycle_update_summary(struct nc_lifecycle *l) {
     struct nc_drain_rules rules;
 
     nc_lifecycle_drain_rules(l, &rules);
-    nc_drain_summarize(l->drain, &rules, l->now_usec, &l->summary);
+    nc_drain_summarize(nc_lifecycle_looks_ahead(l) ? l->no_drain : l->drain, &rules, l->now_usec,
+                       &l->summary);
+}
+
+uint64_t nc_lifecycle_longest_grace(const struct nc_lifecycle *l) {
+    const size_t most = nc_drain_count(l->drain);
+    struct nc_drain_rules rules;
+    uint64_t usec = 0;
+
+    if (!l->is_synced) /* some may be of a watch that was closed */
+        return 0;
+    nc_auto_free struct nc_drain_line *v = nc_calloc(most + 1, sizeof(*v));
+    nc_lifecycle_drain_rules(l, &rules);
+    rules.karpenter_drains = false; /* once it begins */
+    const size_t n = nc_drain_lines(l->drain, &rules, l->now_usec, v, most);
+    for (size_t i = 0; i < n; i++)
+        if (nc_pod_reason_kind(v[i].verdict.reason) >= NC_REASON_KIND_LEAVING
+            && nc_sec_to_usec(v[i].pod->grace_sec) > usec)
+            usec = nc_sec_to_usec(v[i].pod->grace_sec);
+    return usec;
 }
 
 struct nc_drain_line *nc_lifecycle_lines(const struct nc_lifecycle *l, size_t *ret_n) {
@@ -95,7 +114,7 @@ static bool needs_rest(const struct nc_lifecycle *l, uint64_t *next_usec) {
         return false;
     if (s->gap == NC_LIST_TOO_MANY && s->remaining == 0)
         pause_usec = RELIST_USEC;
-    return nc_has_come(l->now_usec, nc_lifecycle_later(l->synced_usec, pause_usec), next_usec);
+    return nc_has_come(l->now_usec, nc_sum_usec(l->synced_usec, pause_usec), next_usec);
 }
 
 /* A pod may have been bound between the list and the cordon. And who was reported to be gone in
@@ -109,12 +128,15 @@ static bool needs_list(const struct nc_lifecycle *l, uint64_t *next_usec) {
 
 void nc_lifecycle_open_pods(struct nc_lifecycle *l, uint64_t *next_usec,
                             struct nc_lifecycle_actions *out) {
-    if (!nc_lifecycle_has_pods(l->phase) || !nc_lifecycle_has_machine(l) || l->is_resuming) {
+    const bool is_ahead = l->phase == NC_LIFECYCLE_REPORTED && l->in_force.is_ahead;
+
+    if (!(is_ahead || nc_lifecycle_has_pods(l->phase)) || !nc_lifecycle_has_machine(l)
+        || l->is_resuming) {
         nc_lifecycle_close_pods(l, out);
     } else if (!l->is_open) {
         nc_drain_restart(l->drain); /* what was answered since the last one ended is of that */
         open_pods(l, out);
-    } else if (l->is_synced && needs_list(l, next_usec)) {
+    } else if (l->is_synced && !is_ahead && needs_list(l, next_usec)) {
         l->held_phase = l->phase;
         (void)nc_lifecycle_add_action(out, NC_LIFECYCLE_ACTION_PODS_CLOSE);
         open_pods(l, out);
@@ -170,7 +192,7 @@ void nc_lifecycle_step_pods(struct nc_lifecycle *l, uint64_t *next_usec,
     /* where it names a moment that has passed although nothing was due, it is asked again soon, not
      * at once */
     const uint64_t pods_usec = nc_drain_next(l->drain, &rules, l->now_usec);
-    nc_wake_at(pods_usec > l->now_usec ? pods_usec : nc_lifecycle_later(l->now_usec, STALLED_USEC),
+    nc_wake_at(pods_usec > l->now_usec ? pods_usec : nc_sum_usec(l->now_usec, STALLED_USEC),
                next_usec);
 }
 
@@ -205,7 +227,7 @@ static uint64_t blocked_event_pause(const struct nc_lifecycle *l,
     const uint64_t t_usec = l->in_force.t_usec;
     uint64_t most_usec = BLOCKED_EVENT_MAX_USEC, usec = BLOCKED_EVENT_USEC;
 
-    if (t_usec && t_usec < nc_lifecycle_later(l->now_usec, BLOCKED_EVENT_MAX_USEC * BLOCKED_SHARE))
+    if (t_usec && t_usec < nc_sum_usec(l->now_usec, BLOCKED_EVENT_MAX_USEC * BLOCKED_SHARE))
         most_usec = t_usec > l->now_usec ? (t_usec - l->now_usec) / BLOCKED_SHARE : 0;
     for (unsigned i = 1; i < b->times && usec < most_usec; i++)
         usec *= 2;
@@ -233,7 +255,7 @@ static bool was_reported(const struct nc_lifecycle *l, const struct nc_lifecycle
     const uint64_t pause_usec =
         nc_streq(b->key, key) ? blocked_event_pause(l, b) : 2 * BLOCKED_EVENT_MAX_USEC;
 
-    return b->key && l->now_usec < nc_lifecycle_later(b->reported_usec, pause_usec);
+    return b->key && l->now_usec < nc_sum_usec(b->reported_usec, pause_usec);
 }
 
 static bool is_blocking(enum nc_pod_answer_kind kind) {

@@ -17,7 +17,8 @@
 /* A source of an ending. */
 struct nc_lifecycle_source {
     bool is_active, is_observed, is_announced;
-    bool is_late; /* its time had passed long before it was observed first: it is only reported */
+    bool is_late;   /* its time had passed long before it was observed first: it is only reported */
+    bool has_begun; /* what was announced: its pods' graces move its begin no more */
     struct nc_notice notice;
     uint64_t noticed_usec; /* since when this ending (its id) is known */
     uint64_t window_usec;  /* from hearing of the deadline until then */
@@ -33,6 +34,7 @@ struct nc_lifecycle_in_force {
     uint64_t deadline_usec, t_usec;
     uint64_t late_usec;    /* T of who is asked only now */
     bool is_only_deletion; /* nothing else requests a drain */
+    bool is_ahead;         /* a drain begins within a day: its pods are asked for their graces */
 };
 
 /* What a SIGNAL says. */
@@ -138,7 +140,6 @@ static inline bool nc_has_come(uint64_t now_usec, uint64_t when_usec, uint64_t *
 
 /* lifecycle.c */
 void nc_lifecycle_enter(struct nc_lifecycle *l, enum nc_lifecycle_phase phase);
-uint64_t nc_lifecycle_later(uint64_t a, uint64_t b); /* a + b, at most UINT64_MAX */
 /* N3: what is dated by EC2's clock, on ours, and back. */
 static inline uint64_t nc_lifecycle_own_time(const struct nc_lifecycle *l, uint64_t ec2_usec) {
     return nc_lifecycle_shift(ec2_usec, -l->clock_offset_usec);
@@ -150,6 +151,13 @@ struct nc_lifecycle_action *nc_lifecycle_add_action(struct nc_lifecycle_actions 
                                                     enum nc_lifecycle_action_kind kind);
 void nc_lifecycle_void_node(struct nc_lifecycle *l, struct nc_lifecycle_actions *out);
 bool nc_lifecycle_has_pods(enum nc_lifecycle_phase p); /* a phase in which the pods are watched */
+/* The pods are watched: to be drained; only for their graces, ahead of the drain (N1). */
+static inline bool nc_lifecycle_has_open_pods(const struct nc_lifecycle *l) {
+    return l->is_open && nc_lifecycle_has_pods(l->phase);
+}
+static inline bool nc_lifecycle_looks_ahead(const struct nc_lifecycle *l) {
+    return l->is_open && l->in_force.is_ahead && l->in_force.policy < NC_POLICY_DRAIN;
+}
 /* Are there pods of ours? Without a Node only those of one that was deleted under us. */
 static inline bool nc_lifecycle_has_machine(const struct nc_lifecycle *l) {
     return l->node.exists || l->orphaned_usec;
@@ -181,6 +189,8 @@ void nc_lifecycle_release_inhibitor(struct nc_lifecycle *l, uint64_t *next_usec,
 /* lifecycle-pods.c */
 void nc_lifecycle_drain_rules(const struct nc_lifecycle *l, struct nc_drain_rules *ret);
 void nc_lifecycle_update_summary(struct nc_lifecycle *l);
+/* Of the pods that a drain would end, as far as they are known. */
+uint64_t nc_lifecycle_longest_grace(const struct nc_lifecycle *l);
 /* Where each pod stands. Owned array of borrowed lines. */
 struct nc_drain_line *nc_lifecycle_lines(const struct nc_lifecycle *l, size_t *ret_n);
 void nc_lifecycle_open_pods(struct nc_lifecycle *l, uint64_t *next_usec,

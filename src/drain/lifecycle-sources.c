@@ -8,6 +8,9 @@
 
 #include "lifecycle-priv.h"
 
+/* N1: no grace that is longer moves the begin. */
+#define LOOK_AHEAD_USEC (24 * 3600 * NC_SEC_USEC)
+
 bool nc_lifecycle_notice_equal(const struct nc_notice *a, const struct nc_notice *b) {
     return a->source == b->source && strcmp(a->id, b->id) == 0 && strcmp(a->action, b->action) == 0
            && strcmp(a->reason, b->reason) == 0 && a->policy == b->policy
@@ -23,7 +26,7 @@ static struct nc_notice with_deadline(const struct nc_lifecycle *l, const struct
     if (n->source == NC_SOURCE_AUTOSCALING && !n->deadline_usec
         && l->rules.drain.autoscaling_deadline_usec)
         with.deadline_usec = nc_lifecycle_ec2_time(
-            l, nc_lifecycle_later(noticed_usec, l->rules.drain.autoscaling_deadline_usec));
+            l, nc_sum_usec(noticed_usec, l->rules.drain.autoscaling_deadline_usec));
     return with;
 }
 
@@ -40,8 +43,7 @@ static bool is_late(const struct nc_lifecycle *l, const struct nc_notice *n) {
     const uint64_t usec = n->deadline_usec ? n->deadline_usec : n->begin_usec;
 
     return usec && !nc_sources[n->source].has_own_policy && !n->is_force_delete_time
-           && nc_lifecycle_later(usec, NC_REQUEST_LATE_USEC)
-                  < nc_lifecycle_ec2_time(l, l->now_usec);
+           && nc_sum_usec(usec, NC_REQUEST_LATE_USEC) < nc_lifecycle_ec2_time(l, l->now_usec);
 }
 
 void nc_lifecycle_observe(struct nc_lifecycle *l, const struct nc_notice *observed) {
@@ -65,6 +67,7 @@ void nc_lifecycle_observe(struct nc_lifecycle *l, const struct nc_notice *observ
         const uint64_t ends_usec = nc_lifecycle_own_time(l, n->deadline_usec);
         s->window_usec = ends_usec > l->now_usec ? ends_usec - l->now_usec : 0;
         s->ends_usec = nc_sources[n->source].has_time_left ? ends_usec : 0;
+        s->has_begun = false;
     }
     s->is_active = true;
     s->notice = l->notices[n->source] = *n;
@@ -98,9 +101,8 @@ static enum nc_policy at_most(enum nc_policy p, enum nc_policy cap) {
     return p < cap ? p : cap;
 }
 
-/* The policy of one source, as it counts now (N1, N4): IGNORE where it is not active. */
-static enum nc_policy policy_of(const struct nc_lifecycle *l, enum nc_source source,
-                                uint64_t *next_usec) {
+/* The policy of one source once it begins (N1, N4): IGNORE where it is not active. */
+static enum nc_policy policy_of(const struct nc_lifecycle *l, enum nc_source source) {
     const struct nc_lifecycle_source *s = &l->sources[source];
     enum nc_policy p = nc_sources[source].has_own_policy ? s->notice.policy
                        : source == NC_SOURCE_MAINTENANCE
@@ -113,10 +115,40 @@ static enum nc_policy policy_of(const struct nc_lifecycle *l, enum nc_source sou
         p = at_most(p, NC_POLICY_REPORT);
     if (l->rules.drain.mode == NC_DRAIN_OBSERVE)
         p = at_most(p, NC_POLICY_CORDON);
-    if (p > NC_POLICY_REPORT
-        && !nc_has_come(l->now_usec, nc_lifecycle_own_time(l, s->notice.begin_usec), next_usec))
-        p = NC_POLICY_REPORT;
     return p;
+}
+
+/* N1: the longest grace and the time that budgets are waited for; not later once it has begun. */
+static uint64_t begins_at(const struct nc_lifecycle *l, const struct nc_lifecycle_source *s,
+                          enum nc_policy p) {
+    const uint64_t begin_usec = nc_lifecycle_own_time(l, s->notice.begin_usec);
+
+    if (p < NC_POLICY_DRAIN || !begin_usec || !s->notice.deadline_usec)
+        return begin_usec;
+    const uint64_t grace_usec = nc_lifecycle_longest_grace(l);
+    return s->has_begun ? 0
+                        : nc_less_usec(begin_usec,
+                                       grace_usec < LOOK_AHEAD_USEC ? grace_usec : LOOK_AHEAD_USEC);
+}
+
+/* Before it begins a source only reports. */
+static enum nc_policy update_begin(struct nc_lifecycle *l, enum nc_source source,
+                                   uint64_t *next_usec) {
+    struct nc_lifecycle_source *s = &l->sources[source];
+    const enum nc_policy p = policy_of(l, source);
+    const uint64_t begin_usec = begins_at(l, s, p);
+
+    if (p <= NC_POLICY_REPORT)
+        return p;
+    if (nc_has_come(l->now_usec, begin_usec, next_usec)) {
+        s->has_begun = s->notice.begin_usec != 0;
+        return p;
+    }
+    l->notices[source].begin_usec = nc_lifecycle_ec2_time(l, begin_usec);
+    if (p == NC_POLICY_DRAIN
+        && nc_has_come(l->now_usec, nc_less_usec(begin_usec, LOOK_AHEAD_USEC), next_usec))
+        l->in_force.is_ahead = true;
+    return NC_POLICY_REPORT;
 }
 
 static uint64_t deadline_of(const struct nc_lifecycle *l, const struct nc_lifecycle_source *s) {
@@ -164,7 +196,7 @@ static void evaluate_sources(struct nc_lifecycle *l, uint64_t *next_usec) {
     *f = (struct nc_lifecycle_in_force){
         .policy = NC_POLICY_IGNORE, .leading = -1, .is_only_deletion = true};
     for (size_t i = 0; i < _NC_SOURCE_MAX; i++) {
-        const enum nc_policy p = policy_of(l, (enum nc_source)i, next_usec);
+        const enum nc_policy p = update_begin(l, (enum nc_source)i, next_usec);
         const struct nc_notice *n = &l->sources[i].notice;
         l->sources[i].policy = p;
         if (p == NC_POLICY_IGNORE)

@@ -38,6 +38,7 @@ static struct nc_value *save_source(const struct nc_lifecycle *l,
     nc_lifecycle_set_usec(v, "window", s->window_usec);
     nc_value_set_bool(v, "announced", s->is_announced);
     nc_value_set_bool(v, "late", s->is_late);
+    nc_value_set_bool(v, "begun", s->has_begun);
     return v;
 }
 
@@ -168,7 +169,8 @@ static bool load_source(const struct nc_value *v, struct nc_lifecycle *l) {
         || !get_usec(v, "begin", &n->begin_usec)
         || !nc_lifecycle_get_moment(v, "noticed", l, &s.noticed_usec)
         || !get_usec(v, "window", &s.window_usec) || !get_bool(v, "announced", &s.is_announced)
-        || (nc_value_get(v, "late") && !get_bool(v, "late", &s.is_late)))
+        || (nc_value_get(v, "late") && !get_bool(v, "late", &s.is_late))
+        || (nc_value_get(v, "begun") && !get_bool(v, "begun", &s.has_begun)))
         return false;
     n->policy = (enum nc_policy)policy->integer;
     if (nc_sources[n->source].has_time_left)

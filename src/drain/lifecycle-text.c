@@ -101,7 +101,8 @@ char *nc_lifecycle_status_text(const struct nc_lifecycle *l, enum nc_node_write_
     nc_auto_value struct nc_value *v = nc_value_new(NC_VALUE_MAP);
     struct nc_buf b = NC_BUF_INIT;
 
-    const bool is_known = l->is_synced || s->gap != NC_LIST_COMPLETE;
+    const bool is_known =
+        (l->is_synced && !nc_lifecycle_looks_ahead(l)) || s->gap != NC_LIST_COMPLETE;
     nc_value_set_string(v, "id", has_leading ? l->sources[l->in_force.leading].notice.id : "");
     nc_value_set_string(v, "source",
                         has_leading ? nc_source_name((enum nc_source)l->in_force.leading) : "");
@@ -190,7 +191,9 @@ static char *notice_text(const struct nc_lifecycle *l, enum nc_source source, en
     if (nc_lifecycle_own_time(l, n->begin_usec) <= l->now_usec)
         return nc_asprintf("%s; policy=%s", sentence, nc_policy_name(now));
     nc_time_format(n->begin_usec, time);
-    return nc_asprintf("%s; acted on from %s, until then: %s", sentence, time, nc_policy_name(now));
+    return nc_asprintf("%s; acted on from %s%s, until then: %s", sentence, time,
+                       n->deadline_usec ? ", or earlier by the longest grace period of a pod" : "",
+                       nc_policy_name(now));
 }
 
 static void announce_sources(struct nc_lifecycle *l, struct nc_lifecycle_actions *out) {

@@ -186,9 +186,8 @@ static uint64_t refresh_pause(const struct nc_lifecycle *l, uint64_t *next_usec)
         && (l->node.n_volumes > 0 || !is_seen_since(l, l->empty_usec)))
         return LOOK_USEC;
     if (is_taint_expected(l))
-        return l->now_usec < nc_lifecycle_later(l->since_usec, REFRESH_SELDOM_USEC)
-                   ? 2 * LOOK_USEC
-                   : REFRESH_SELDOM_USEC;
+        return l->now_usec < nc_sum_usec(l->since_usec, REFRESH_SELDOM_USEC) ? 2 * LOOK_USEC
+                                                                             : REFRESH_SELDOM_USEC;
     if (l->in_force.policy < NC_POLICY_CORDON && l->node.has_disrupted_taint && !l->node.is_deleting
         && (l->node.has_cordon_record || l->node.is_balancers_label_ours))
         return REFRESH_SELDOM_USEC;
@@ -201,12 +200,11 @@ void nc_lifecycle_refresh_node(struct nc_lifecycle *l, uint64_t *next_usec,
 
     if (pause_usec == UINT64_MAX
         || (l->refresh_usec
-            && !nc_has_come(l->now_usec, nc_lifecycle_later(l->refresh_usec, pause_usec),
-                            next_usec)))
+            && !nc_has_come(l->now_usec, nc_sum_usec(l->refresh_usec, pause_usec), next_usec)))
         return;
     l->refresh_usec = l->now_usec;
     (void)nc_lifecycle_add_action(out, NC_LIFECYCLE_ACTION_REFRESH_NODE);
-    nc_wake_at(nc_lifecycle_later(l->now_usec, pause_usec), next_usec); /* an answer may get lost */
+    nc_wake_at(nc_sum_usec(l->now_usec, pause_usec), next_usec); /* an answer may get lost */
 }
 
 /* N7: a foreign cordon is not claimed. */
@@ -289,8 +287,7 @@ static bool may_progress(const struct nc_lifecycle *l, uint64_t *next_usec) {
     return !is_ignored(l) && !l->is_resuming && nc_lifecycle_is_signalled(l)
            && l->phase != NC_LIFECYCLE_SIGNALLING && l->phase != NC_LIFECYCLE_CORDONING
            && (l->phase != NC_LIFECYCLE_DRAINED || !l->is_unverified)
-           && nc_has_come(l->now_usec, nc_lifecycle_later(l->status_usec, PROGRESS_USEC),
-                          next_usec);
+           && nc_has_come(l->now_usec, nc_sum_usec(l->status_usec, PROGRESS_USEC), next_usec);
 }
 
 /* Progress goes out where nothing else has to, and says something new. Returns whether it is due.
@@ -363,7 +360,7 @@ static void retry_cordon(struct nc_lifecycle *l, struct nc_lifecycle_try *t,
         return;
     }
     t->next_usec =
-        nc_lifecycle_later(l->now_usec, nc_backoff_pause(&refusals, t->attempts, l->rules.seed));
+        nc_sum_usec(l->now_usec, nc_backoff_pause(&refusals, t->attempts, l->rules.seed));
     nc_lifecycle_emit_once(l, NC_LIFECYCLE_MILESTONE_UNCORDONED,
                            nc_strdup("The API server refuses the cordon: the node takes new pods, "
                                      "and is not drained before it is cordoned; trying again"),
@@ -450,7 +447,7 @@ void nc_lifecycle_written(struct nc_lifecycle *l, const struct nc_lifecycle_even
     if (e->outcome == NC_WRITE_UNAVAILABLE) {
         if (t == &l->tries[NC_WRITE_RELEASE])
             l->is_release_lost = true;
-        t->next_usec = nc_lifecycle_later(e->now_usec, pause_of(l, e, t));
+        t->next_usec = nc_sum_usec(e->now_usec, pause_of(l, e, t));
         return;
     }
     if (e->outcome == NC_WRITE_REFUSED && l->in_flight_parts.kind == NC_WRITE_CORDON) {
@@ -458,7 +455,7 @@ void nc_lifecycle_written(struct nc_lifecycle *l, const struct nc_lifecycle_even
         return;
     }
     if (e->outcome == NC_WRITE_REFUSED)
-        t->next_usec = nc_lifecycle_later(e->now_usec, REFUSED_PAUSE_USEC);
+        t->next_usec = nc_sum_usec(e->now_usec, REFUSED_PAUSE_USEC);
     else
         apply(l, &l->in_flight_parts);
     finish_write(l, e->outcome == NC_WRITTEN, out);

@@ -27,10 +27,6 @@ bool nc_lifecycle_has_pods(enum nc_lifecycle_phase p) {
            || p == NC_LIFECYCLE_VOLUME_WAIT || p == NC_LIFECYCLE_DRAINED;
 }
 
-uint64_t nc_lifecycle_later(uint64_t a, uint64_t b) {
-    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
 struct nc_lifecycle_action *nc_lifecycle_add_action(struct nc_lifecycle_actions *out,
                                                     enum nc_lifecycle_action_kind kind) {
     struct nc_lifecycle_action *a = nc_append(&out->v, &out->n);
@@ -310,7 +306,7 @@ void nc_lifecycle_get_view(const struct nc_lifecycle *l, uint64_t now_usec,
 }
 
 const struct nc_drain *nc_lifecycle_drain(const struct nc_lifecycle *l) {
-    return l->is_open ? l->drain : l->no_drain;
+    return nc_lifecycle_has_open_pods(l) ? l->drain : l->no_drain;
 }
 
 const struct nc_notice *nc_lifecycle_notice(const struct nc_lifecycle *l, enum nc_source s) {

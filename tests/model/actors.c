@@ -31,7 +31,8 @@ static struct nc_notice random_notice(struct world *w, enum nc_source s, uint64_
         n.deadline_usec = at_usec + random_deadline(w, s);
     if (s == NC_SOURCE_SPOT && world_chance(w, 10))
         n.deadline_usec -= world_random(w, 30 * SEC);
-    if (s == NC_SOURCE_MAINTENANCE && world_chance(w, 60))
+    /* where not all pods are kept, nobody can tell which grace is the longest */
+    if (s == NC_SOURCE_MAINTENANCE && !w->config.max_pods && world_chance(w, 60))
         n.begin_usec = at_usec + world_random(w, 60 * SEC);
     if (s == NC_SOURCE_REQUEST || s == NC_SOURCE_OPERATOR) {
         n.policy = world_chance(w, 75) ? NC_POLICY_DRAIN : NC_POLICY_CORDON;

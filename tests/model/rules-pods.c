@@ -36,15 +36,18 @@ bool rules_is_karpenters(const struct rules *r, uint64_t now_usec) {
     return true;
 }
 
-bool rules_is_eligible(const struct rules *r, const struct rules_pod *p, uint64_t now_usec) {
+bool rules_would_drain(const struct rules *r, const struct rules_pod *p, uint64_t now_usec) {
     bool has_taint = r->has_whole && r->node.has_disrupted_taint;
 
     if (p->is_terminal || p->is_mirror
         || (!p->order && p->is_daemon && (p->tolerates || !has_taint)))
         return false;
-    if (p->tolerates && !p->order && rules_is_karpenters(r, now_usec) && !r->t_usec)
-        return false;
     return !p->deletion_usec || now_usec <= p->deletion_usec + STUCK_USEC;
+}
+
+bool rules_is_eligible(const struct rules *r, const struct rules_pod *p, uint64_t now_usec) {
+    return rules_would_drain(r, p, now_usec)
+           && !(p->tolerates && !p->order && rules_is_karpenters(r, now_usec) && !r->t_usec);
 }
 
 static bool is_kept(const struct rules_pod *p, uint64_t now_usec) {
@@ -208,12 +211,7 @@ static void handle_evicted(struct rules *r, struct rules_pod *p, const struct nc
         p->ask_after_usec[i] = now_usec + pause_after(p, a, false, i) * 3 / 4;
         p->ask_by_usec[i] = now_usec + pause_after(p, a, true, i);
     }
-    /* a sixtieth of what is left, where that is more, but no more than without a deadline */
-    if (r->t_usec && now_usec + (last_moment(r, p) - now_usec) / 60 > p->ask_by_usec[1]
-        && last_moment(r, p) > now_usec)
-        p->ask_by_usec[1] = now_usec + (last_moment(r, p) - now_usec) / 60;
-    if (p->ask_by_usec[1] > p->ask_by_usec[0])
-        p->ask_by_usec[1] = p->ask_by_usec[0];
+    p->answered_usec = now_usec;
     /* the steps of a budget's pauses count where nothing else was answered in between */
     p->budget_row = a->kind == NC_ANSWER_BUDGET && (!p->refusal || p->refusal == NC_ANSWER_BUDGET)
                         ? p->budget_row + 1
@@ -319,6 +317,18 @@ void rules_close_pods(struct rules *r, uint64_t now_usec) {
 /* --- what it asks ------------------------------------------------------------------------------
  */
 
+/* By a deadline: a sixtieth of what was left, where that is more, but no more than without one. */
+static uint64_t ask_by(const struct rules *r, const struct rules_pod *p) {
+    uint64_t by = p->ask_by_usec[1], last = last_moment(r, p);
+    uint64_t share = last > p->answered_usec ? (last - p->answered_usec) / 60 : 0;
+
+    if (!r->t_usec)
+        return p->ask_by_usec[0];
+    if (p->answered_usec && p->answered_usec + share > by)
+        by = p->answered_usec + share;
+    return by < p->ask_by_usec[0] ? by : p->ask_by_usec[0];
+}
+
 static bool is_evictable(const struct rules *r, const struct rules_pod *p, uint64_t now_usec) {
     if (p->tolerates /* what came back is not touched for a while */
         && ((rules_is_karpenters(r, now_usec) && !p->order)
@@ -326,7 +336,7 @@ static bool is_evictable(const struct rules *r, const struct rules_pod *p, uint6
         return false;
     return !p->deletion_usec && !p->is_accepted && !p->is_deleted && !is_kept(p, now_usec)
            && is_turn(r, p, now_usec) && (!r->t_usec || now_usec < last_moment(r, p))
-           && now_usec >= p->ask_by_usec[r->t_usec != 0] && rules_may_evict(r, now_usec, false)
+           && now_usec >= ask_by(r, p) && rules_may_evict(r, now_usec, false)
            && rules_is_hook_over(r, NC_HOOK_PRE_DRAIN, now_usec, false);
 }
 
@@ -344,8 +354,10 @@ static unsigned evicts_of(const struct rules *r, const struct rules_pod *p) {
 static bool is_before(const struct rules *r, const struct rules_pod *q, const struct rules_pod *p,
                       uint64_t now_usec) {
     const bool is_other = strcmp(q->namespace, p->namespace) != 0;
-    const uint64_t than_usec = is_other ? now_usec : p->ask_after_usec[r->t_usec != 0];
+    uint64_t than_usec = is_other ? now_usec : p->ask_after_usec[r->t_usec != 0];
 
+    if (than_usec > now_usec) /* the last try before its force-delete time */
+        than_usec = last_moment(r, p) > TURN_AHEAD_USEC ? last_moment(r, p) - TURN_AHEAD_USEC : 1;
     if (q == p || !q->is_known || q->is_gone || q->tier != p->tier || q->evicts_out
         || q->deletes_out || !q->evictable_usec || q->evictable_usec >= than_usec
         || q->since_usec >= than_usec || !rules_is_eligible(r, q, now_usec)

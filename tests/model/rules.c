@@ -63,6 +63,24 @@ static enum nc_policy configured(const struct rules *r, enum nc_source s) {
     return r->config.drain.policy[s];
 }
 
+/* A drain that is announced waits as long as the longest grace of those that it would end allows.
+ */
+static uint64_t begins(const struct rules *r, enum nc_source s, uint64_t now_usec) {
+    uint64_t begin = rules_when(r, r->memory.notices[s].begin_usec), longest = 0;
+
+    if (!begin || !r->memory.notices[s].deadline_usec || configured(r, s) != NC_POLICY_DRAIN
+        || r->config.drain.mode == NC_DRAIN_OBSERVE)
+        return begin;
+    for (unsigned i = 0; r->is_synced && i < MODEL_MAX_PODS; i++) {
+        const struct rules_pod *p = &r->pods[i];
+
+        if (p->is_known && !p->is_gone && p->grace_sec * SEC > longest
+            && rules_would_drain(r, p, now_usec))
+            longest = p->grace_sec * SEC;
+    }
+    return r->memory.has_begun[s] || begin < longest ? 0 : begin - longest;
+}
+
 enum nc_policy rules_policy(const struct rules *r, enum nc_source s, uint64_t now_usec) {
     enum nc_policy p = 0;
     enum nc_policy cap = NC_POLICY_DRAIN;
@@ -71,7 +89,7 @@ enum nc_policy rules_policy(const struct rules *r, enum nc_source s, uint64_t no
         return 0;
     p = configured(r, s);
     if (r->config.drain.mode == NC_DRAIN_OFF || r->memory.is_past[s]
-        || rules_when(r, r->memory.notices[s].begin_usec) > now_usec)
+        || begins(r, s, now_usec) > now_usec)
         cap = NC_POLICY_REPORT;
     else if (r->config.drain.mode == NC_DRAIN_OBSERVE)
         cap = NC_POLICY_CORDON;
@@ -104,6 +122,7 @@ static void set_in_force(struct rules *r, uint64_t now_usec) {
         enum nc_policy p = rules_policy(r, (enum nc_source)s, now_usec);
         bool counts = p == NC_POLICY_DRAIN && r->memory.notices[s].deadline_usec
                       && strcmp(r->memory.notices[s].action, "hibernate");
+        r->memory.has_begun[s] |= p == NC_POLICY_DRAIN;
         uint64_t own = counts ? last_moment(r, (enum nc_source)s, r->memory.left_usec[s]) : 0;
         uint64_t by =
             counts ? last_moment(r, (enum nc_source)s, left(r, (enum nc_source)s, now_usec)) : 0;
@@ -227,7 +246,7 @@ static void on_notice_event(struct rules *r, const struct nc_notice *n, uint64_t
     m->notices[n->source] = *n;
     m->ends_usec[n->source] = n->source == NC_SOURCE_SHUTDOWN ? rules_when(r, n->deadline_usec) : 0;
     if (!is_same)
-        m->left_usec[n->source] = left(r, n->source, now_usec);
+        m->left_usec[n->source] = left(r, n->source, now_usec), m->has_begun[n->source] = false;
 }
 
 static void on_cleared_event(struct rules *r, enum nc_source s, uint64_t now_usec) {

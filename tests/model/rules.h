@@ -40,6 +40,7 @@ struct rules_pod {
     bool is_deleted; /* a deletion was accepted, and the answer came */
     uint64_t ask_after_usec[2], ask_by_usec[2]; /* the pause after a refusal: at least, at most;
                                                    without a deadline, with one */
+    uint64_t answered_usec;                     /* that eviction */
     unsigned evictions;                         /* asked in this drain */
     unsigned budget_row;                        /* refusals by a budget, one after the other */
     uint64_t blurred_usec; /* until then an answer may be for a question of an earlier watch */
@@ -55,6 +56,7 @@ struct rules_memory {
     uint64_t noticed_usec[_NC_SOURCE_MAX];
     uint64_t left_usec[_NC_SOURCE_MAX]; /* when this deadline was heard of */
     bool is_past[_NC_SOURCE_MAX];       /* its time had passed for a minute by then */
+    bool has_begun[_NC_SOURCE_MAX];     /* a drain that was announced */
     uint64_t ends_usec[_NC_SOURCE_MAX]; /* the deadline where it is a time that is left */
     bool took_over;
     bool was_drained; /* said so in this drain: volumes that come later are not waited for */
@@ -162,6 +164,8 @@ enum nc_policy rules_policy(const struct rules *r, enum nc_source s, uint64_t no
 size_t rules_remaining(const struct rules *r, uint64_t now_usec);
 /* Only Karpenter requests a drain: it leaves pods that tolerate its taint. */
 bool rules_is_karpenters(const struct rules *r, uint64_t now_usec);
+/* Whoever requests the drain; and with whoever requests it now. */
+bool rules_would_drain(const struct rules *r, const struct rules_pod *p, uint64_t now_usec);
 bool rules_is_eligible(const struct rules *r, const struct rules_pod *p, uint64_t now_usec);
 
 /* When what it was shown with this date comes, as far as it can know. */

@@ -55,6 +55,7 @@ static void begin(const struct twin *t, struct twin_fate *f, const struct world_
     f->began_usec = now_usec;
     f->gone_usec = now_usec + (p->needs_usec < grace ? p->needs_usec : grace);
     f->was_killed = p->needs_usec > grace;
+    f->spare_usec = f->was_killed ? 0 : grace - p->needs_usec;
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b) {
@@ -266,8 +267,6 @@ bool twin_run(struct world *w, uint64_t seed, bool is_traced) {
     memcpy(pods, w->pods, sizeof(pods));
     plan(w, &t);
     twin_alone(&t, pods, w->n_pods, alone);
-    for (unsigned i = 0; i < w->n_pods; i++)
-        alone[i].spare_usec = alone[i].began_usec + pods[i].grace_sec * SEC - alone[i].gone_usec;
     play(w);
     for (unsigned i = 0; i < w->n_pods; i++)
         ours[i] = (struct twin_fate){.began_usec = w->pods[i].began_usec,

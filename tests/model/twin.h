@@ -16,7 +16,7 @@ struct twin {
 /* What became of a pod. */
 struct twin_fate {
     uint64_t began_usec, gone_usec; /* 0 = never */
-    uint64_t spare_usec;            /* of its grace, when it had ended */
+    uint64_t spare_usec;            /* of what it was given of its grace, when it had ended */
     bool was_killed;
 };
 

@@ -147,7 +147,8 @@ static void test_messages(void **state) {
          "The Node asks for it: Upgrade; policy=cordon"},
         {{"begin", "notice maintenance +3600 begin+2700"},
          "EC2 has scheduled maintenance of this instance at 2026-01-02T04:04:05Z; acted on from "
-         "2026-01-02T03:49:05Z, until then: report"},
+         "2026-01-02T03:49:05Z, or earlier by the longest grace period of a pod, until then: "
+         "report"},
         {{"begin", "notice rebalance", "clear rebalance"},
          "interruption notice withdrawn: rebalance"},
         {{"begin cordoned", "notice request cordon", "ok", "ok"},

@@ -180,13 +180,43 @@ static void test_begin_ahead(void **state) {
         {1000, "notice maintenance +3600 begin+2700",
          "SAY ScheduledMaintenance; WRITE signal[Detected pending] @signalling"},
         {1000, "next", "2700000 @signalling"},
-        {1010, "ok", "@reported"},
+        {1010, "ok", "OPEN @reported"},
         {1010, "next", "2000 @reported"},
         {2000, "tick", "@reported"},
-        {2700000, "tick", "LOOK @cordoning"},
+        {2000, "synced", "@reported"},
+        {2700000, "tick", "LOOK; CLOSE @cordoning"},
         {2700010, "node", "WRITE cordon[Cordoned cordon record label] @cordoning"},
         {2700020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
         {2700020, "next", "2701010 @evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* The pods are asked for their graces a day ahead: the drain begins earlier by the longest of them,
+ * is not taken back once the longest has gone, and the moment moves with what is there. */
+static void test_begin_ahead_of_the_longest_grace(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice maintenance +864000 begin+863100",
+         "SAY ScheduledMaintenance; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "@reported"},
+        {2000, "tick", "@reported"},
+        {2000, "next", "776700000 @reported"},
+        {776700000, "tick", "OPEN @reported"},
+        {776700100, "pods a:3600 b:30", "@reported"},
+        {776700100, "synced", "@reported"},
+        {776700100, "next", "859500000 @reported"},
+        {800000000, "pods c:7200", "@reported"},
+        {800000000, "next", "855900000 @reported"},
+        {855900000, "tick", "LOOK; CLOSE @cordoning"},
+        {855900010, "node", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {855900020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {855900030, "pods a:3600 b:30", "@evicting"},
+        {855900040, "synced", "evict a; evict b @evicting"},
+        {855900100, "restart", "@evicting"},
+        {855900110, "meta", "LOOK; WRITE progress[Evicting]; OPEN @evicting"},
     };
 
     (void)state;
@@ -396,6 +426,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_hibernation),
         cmocka_unit_test(test_time_long_past),
         cmocka_unit_test(test_begin_ahead),
+        cmocka_unit_test(test_begin_ahead_of_the_longest_grace),
         cmocka_unit_test(test_source_cleared_while_another_drains),
         cmocka_unit_test(test_drain_ends_while_a_report_stays),
         cmocka_unit_test(test_spot_from_notice_to_drained),
