@@ -111,8 +111,8 @@ void nc_report_set_node(struct nc_report *r, const struct nc_value *node, const 
 
 /* The tree of status.json; owned. `drain` is null: that is the daemon's to fill. */
 struct nc_value *nc_report_tree(const struct nc_report *r, uint64_t now_usec);
-/* "nodeclaimd: {…}": one line, no newline. */
-void nc_report_console(const struct nc_report *r, struct nc_buf *out);
+/* "nodeclaimd: {…}": one line, no newline. now_usec counts while it runs. */
+void nc_report_console(const struct nc_report *r, uint64_t now_usec, struct nc_buf *out);
 /* Compact JSON for the annotation nodeclaimd.io/bootstrap: always complete; where it would have
  * more than 2 KiB it goes without differences, then without remedy, then without message. */
 void nc_report_annotation(const struct nc_report *r, struct nc_buf *out);

@@ -48,6 +48,8 @@ struct nc_channels {
     char *condition_reason;   /* as last written to the Node */
     uint64_t node_after_usec; /* a write that failed is not tried again before */
     uint64_t log_usec;        /* when a phase that waits last came to the log */
+    uint64_t console_usec;    /* when the console last had a line */
+    unsigned console_phases;  /* whose failure it has had: bits of enum nc_phase */
     size_t warnings_logged;   /* of report.warnings */
     bool status_failed;       /* status.json could not be written: logged once */
 };
@@ -70,8 +72,12 @@ struct nc_bootstrap {
 };
 
 /* channels.c: how the world learns of it. None of them fails a bootstrap. */
-void nc_publish(struct nc_bootstrap *b);         /* status.json and metrics.prom */
+/* status.json and metrics.prom, and the console where it is time for a line. */
+void nc_publish(struct nc_bootstrap *b);
 void nc_publish_console(struct nc_bootstrap *b); /* one line on the serial console */
+/* The same while a phase is tried: at its first failure, then once a minute; where it only waits,
+ * once a minute. */
+void nc_publish_console_in_time(struct nc_bootstrap *b);
 void nc_publish_event(struct nc_bootstrap *b,
                       uint64_t timeout_usec); /* an Event on the NodeClaim, or on the Node */
 /* Events for what the node starts without: fields that are not honoured, the credential provider.

@@ -14,6 +14,7 @@
 #define CONDITION "BootstrapComplete"
 #define EVENT_AFTER_USEC 10000000u
 #define EVENT_EVERY_USEC 60000000u
+#define CONSOLE_EVERY_USEC 60000000u
 #define EVENT_TIMEOUT_USEC 3000000u
 #define NODE_TIMEOUT_USEC 3000000u
 #define NODE_PAUSE_USEC 10000000u /* after a write that was refused */
@@ -48,6 +49,7 @@ void nc_publish(struct nc_bootstrap *b) {
         b->channels.status_failed = true;
         nc_log(NC_LOG_WARNING, NULL, "%s, going on without", err.msg);
     }
+    nc_publish_console_in_time(b);
 }
 
 void nc_publish_console(struct nc_bootstrap *b) {
@@ -56,9 +58,23 @@ void nc_publish_console(struct nc_bootstrap *b) {
 
     if (b->gather.has_config && !b->gather.config.report_console)
         return;
-    nc_report_console(&b->report, &line);
+    nc_report_console(&b->report, nc_report_now(b), &line);
     if (nc_console_write(b->app->opts.root, line.data, &err) < 0)
         nc_log(NC_LOG_DEBUG, NULL, "console: %s, ignoring", err.msg);
+    b->channels.console_usec = nc_mono_usec();
+}
+
+void nc_publish_console_in_time(struct nc_bootstrap *b) {
+    const enum nc_phase p = nc_report_current(&b->report);
+    const bool fails = b->report.phases[p].has_error;
+    const bool is_first = fails && !(b->channels.console_phases & 1u << p);
+    const bool is_due = (fails || b->report.waiting) && nc_phase_age(b, p) > CONSOLE_EVERY_USEC
+                        && nc_mono_usec() - b->channels.console_usec > CONSOLE_EVERY_USEC;
+
+    if (b->report.outcome != NC_RUNNING || (!is_first && !is_due))
+        return;
+    b->channels.console_phases |= 1u << p;
+    nc_publish_console(b);
 }
 
 /* Where the Event goes: the NodeClaim if its name and uid are known (describe selects by uid), else
@@ -286,8 +302,10 @@ void nc_phase_waits(struct nc_bootstrap *b, enum nc_phase p, const struct nc_err
     const uint64_t now = nc_mono_usec();
 
     nc_fill_remedy(&err, p);
-    if (entry->has_error && nc_streq(entry->error.msg, err.msg))
+    if (entry->has_error && nc_streq(entry->error.msg, err.msg)) {
+        nc_publish_console_in_time(b);
         return;
+    }
     if (!entry->has_error || now - b->channels.log_usec > LOG_EVERY_USEC) {
         nc_log_failure(b, p, &err, "");
         b->channels.log_usec = now;

@@ -54,8 +54,10 @@ static bool is_booted(const struct nc_bootstrap *b) {
 static void announce_wait(struct nc_bootstrap *b, const char *what) {
     nc_auto_free char *text = what ? nc_asprintf("waiting for %s", what) : NULL;
 
-    if (nc_streq(text, b->report.waiting) || (!text && !b->report.waiting))
+    if (nc_streq(text, b->report.waiting) || (!text && !b->report.waiting)) {
+        nc_publish_console_in_time(b);
         return;
+    }
     nc_report_set_waiting(&b->report,
                           !text                 ? NULL
                           : nc_streq(what, BUS) ? "SystemBus"

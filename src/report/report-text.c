@@ -162,12 +162,12 @@ struct nc_value *nc_report_tree(const struct nc_report *r, uint64_t now_usec) {
     return root;
 }
 
-/* What the console and the annotation have in common: how it ended, and where. */
-static struct nc_value *summary(const struct nc_report *r) {
+/* What the console and the annotation have in common: how it ended or how far it is, and where. */
+static struct nc_value *summary(const struct nc_report *r, uint64_t now_usec) {
     struct nc_value *map = nc_value_new(NC_VALUE_MAP);
     const enum nc_phase p = nc_report_current(r);
     const struct nc_phase_entry *e = &r->phases[p];
-    const uint64_t end = r->ended_usec ? r->ended_usec : r->started_usec;
+    const uint64_t end = r->ended_usec ? r->ended_usec : now_usec;
 
     nc_value_set_string(map, "outcome", nc_outcome_name(r->outcome));
     nc_value_set_string(map, "phase", nc_phase_name(p));
@@ -176,7 +176,10 @@ static struct nc_value *summary(const struct nc_report *r) {
         nc_value_set_int(map, "code", e->error.code);
         nc_value_set_string(map, "message", e->error.msg);
         nc_value_set_string(map, "remedy", e->error.remedy);
+        nc_value_set_int(map, "attempts", e->attempts);
     }
+    if (r->waiting)
+        nc_value_set_string(map, "waiting", r->waiting);
     nc_value_set_int(map, "duration_usec",
                      (int64_t)(end > r->started_usec ? end - r->started_usec : 0));
     set_text(map, "node", r->node);
@@ -184,8 +187,8 @@ static struct nc_value *summary(const struct nc_report *r) {
     return map;
 }
 
-void nc_report_console(const struct nc_report *r, struct nc_buf *out) {
-    nc_auto_value struct nc_value *map = summary(r);
+void nc_report_console(const struct nc_report *r, uint64_t now_usec, struct nc_buf *out) {
+    nc_auto_value struct nc_value *map = summary(r, now_usec);
 
     (void)nc_buf_puts(out, "nodeclaimd: ");
     nc_json_write(out, map, 0);
@@ -195,7 +198,7 @@ void nc_report_console(const struct nc_report *r, struct nc_buf *out) {
 static const char *const expendable[] = {"differences", "remedy", "message"};
 
 void nc_report_annotation(const struct nc_report *r, struct nc_buf *out) {
-    nc_auto_value struct nc_value *map = summary(r);
+    nc_auto_value struct nc_value *map = summary(r, r->started_usec);
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     struct nc_value *phases = nc_value_new(NC_VALUE_MAP);
 

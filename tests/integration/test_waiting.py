@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 import unittest
@@ -81,6 +82,12 @@ class Events(WorldTest):
         self.assertEqual(done.code, 4, done.err)
         (event,) = self.events(world)
         self.assertGreaterEqual(event["count"], 2, "told after ten seconds, and again at the end")
+        first, last = (json.loads(line.partition(": ")[2]) for line in world.console().splitlines())
+        self.assertEqual((first["outcome"], first["phase"], first["class"]), ("running", "preflight", "auth"))
+        self.assertEqual(first["attempts"], 1, "at the first failure, not at the deadline")
+        self.assertTrue(first["message"] and first["remedy"])
+        self.assertLess(first["duration_usec"], 2_000_000 * PATIENCE)
+        self.assertEqual(last["outcome"], "failed")
 
     def test_none_where_all_goes_well(self) -> None:
         world = self.world()

@@ -182,18 +182,36 @@ static void test_console(void **state) {
     nc_report_attempt(&r, NC_PHASE_INITIALIZE, T0);
     nc_report_succeed(&r, NC_PHASE_INITIALIZE, T0 + SECOND);
     nc_report_finish(&r, T0 + SECOND);
-    nc_report_console(&r, &good);
+    nc_report_console(&r, T0 + 9 * SECOND, &good);
     assert_string_equal(good.data,
                         "nodeclaimd: {\"outcome\":\"succeeded\",\"phase\":\"initialize\","
                         "\"duration_usec\":1000000,\"node\":\"ip-10-0-0-1\",\"instance\":\"i-1\"}");
     (void)snprintf(multi.msg, sizeof(multi.msg), "two\nlines\x1b[2J");
     nc_report_fail(&r, NC_PHASE_REGISTER, &multi, T0 + 2 * SECOND);
-    nc_report_console(&r, &bad);
+    nc_report_console(&r, T0 + 9 * SECOND, &bad);
     assert_string_equal(bad.data,
                         "nodeclaimd: {\"outcome\":\"failed\",\"phase\":\"register\",\"class\":"
                         "\"transient\",\"code\":-111,\"message\":\"two\\nlines\\u001b[2J\","
-                        "\"remedy\":\"check that IMDS is enabled\",\"duration_usec\":2000000,"
-                        "\"node\":\"ip-10-0-0-1\",\"instance\":\"i-1\"}");
+                        "\"remedy\":\"check that IMDS is enabled\",\"attempts\":0,"
+                        "\"duration_usec\":2000000,\"node\":\"ip-10-0-0-1\",\"instance\":\"i-1\"}");
+}
+
+/* While it runs: the attempt, what it waits for, how long it has taken so far. */
+static void test_console_in_between(void **state) {
+    nc_cleanup(nc_report_done) struct nc_report r = NC_REPORT_INIT;
+    nc_cleanup(nc_buf_done) struct nc_buf line = NC_BUF_INIT;
+
+    (void)state;
+    nc_report_start(&r, T0, 0);
+    nc_report_attempt(&r, NC_PHASE_IMDS, T0);
+    nc_report_retrying(&r, NC_PHASE_IMDS, &refused, T0 + SECOND);
+    nc_report_attempt(&r, NC_PHASE_IMDS, T0 + SECOND);
+    nc_report_set_waiting(&r, "SystemBus", "waiting for the system bus");
+    nc_report_console(&r, T0 + 3 * SECOND, &line);
+    assert_non_null(strstr(line.data, "\"outcome\":\"running\",\"phase\":\"imds\""));
+    assert_non_null(strstr(line.data, "\"remedy\":\"check that IMDS is enabled\",\"attempts\":2,"
+                                      "\"waiting\":\"waiting for the system bus\","
+                                      "\"duration_usec\":3000000,"));
 }
 
 /* Whatever there is to say, the annotation is complete JSON of at most 2 KiB. */
@@ -362,6 +380,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_the_clock_steps_back),
         cmocka_unit_test(test_current),
         cmocka_unit_test(test_console),
+        cmocka_unit_test(test_console_in_between),
         cmocka_unit_test(test_annotation),
         cmocka_unit_test(test_annotation_is_bounded),
         cmocka_unit_test(test_metrics),
