@@ -275,7 +275,7 @@ static void replace(struct nc_drain *d, struct record *e, struct nc_pod *pod, ui
 /* Makes room by forgetting what is only assumed deleted. */
 static void purge(struct nc_drain *d) {
     for (size_t i = d->n; i > 0 && d->n_gone > 0; i--)
-        if (d->by_uid[i - 1]->is_gone)
+        if (d->by_uid[i - 1]->is_gone && !nc_drain_is_requested(d->by_uid[i - 1]))
             nc_drain_remove(d, d->by_uid[i - 1]);
 }
 

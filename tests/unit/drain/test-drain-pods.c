@@ -208,6 +208,31 @@ static void test_a_flood(void **state) {
     nc_drain_free(d);
 }
 
+/* One that an answer says is gone keeps its place while another question about it is in flight:
+ * seen again, it is not asked that once more. */
+static void test_gone_while_asked(void **state) {
+    const struct nc_drain_rules rules = {.t_usec = NOW, .may_evict = true, .max_in_flight = 2};
+    const struct nc_pod_answer gone = {.kind = NC_ANSWER_GONE};
+    struct nc_drain *d = nc_drain_new();
+    struct nc_drain_action action;
+
+    (void)state;
+    nc_drain_set_max(d, 1);
+    (void)gap_after(d, new_pod("a"), false);
+    assert_int_equal(nc_drain_step(d, &rules, NOW, &action, 1), 1);
+    assert_int_equal(action.verb, NC_DRAIN_EVICT);
+    assert_int_equal(nc_drain_step(d, &rules, NOW + 1000000, &action, 1), 1);
+    assert_int_equal(action.verb, NC_DRAIN_MARK);
+    nc_drain_answer(d, &(struct nc_drain_reply){"a", NC_DRAIN_EVICT, &gone, 0, NOW + 1100000});
+    (void)gap_after(d, new_pod("b"), false);
+    nc_drain_gone(d, "b", NOW + 1100000);
+    (void)gap_after(d, new_pod("a"), false);
+    for (uint64_t now_usec = NOW + 2200000; now_usec < NOW + 6000000; now_usec += 1000000)
+        while (nc_drain_step(d, &rules, now_usec, &action, 1) == 1)
+            assert_int_not_equal(action.verb, NC_DRAIN_MARK);
+    nc_drain_free(d);
+}
+
 /* Excluded pods that are terminating, or stuck, hold no place either: else nothing would ever be
  * listed again. */
 static void test_terminating_pods_that_are_excluded(void **state) {
@@ -291,6 +316,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_limit),
         cmocka_unit_test(test_excluded_pods_count_for_no_concurrency),
         cmocka_unit_test(test_a_flood),
+        cmocka_unit_test(test_gone_while_asked),
         cmocka_unit_test(test_terminating_pods_that_are_excluded),
         cmocka_unit_test(test_gap_until_a_complete_list),
         cmocka_unit_test(test_memory),
