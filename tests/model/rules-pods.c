@@ -433,7 +433,8 @@ static void judge_evict(struct rules *r, struct rules_pod *p, unsigned i, uint64
         rules_break(r, "grace", "pod %u is evicted with %llu s", i, (unsigned long long)grace_sec);
     if (!is_last_try(r, p, now_usec))
         judge_gentle(r, p, i, now_usec);
-    if (!(r->memory.is_signalled && r->memory.is_cordoned) && !r->has_waited && !r->is_orphan)
+    if (!(r->memory.is_signalled && r->memory.is_cordoned) && !r->has_waited && !r->is_orphan
+        && !r->was_orphan)
         rules_break(r, r->memory.is_signalled ? "cordon-first" : "signal-first",
                     "pod %u is evicted too early", i);
     p->evictions++;

@@ -170,7 +170,8 @@ static void set_progress(struct rules *r, uint64_t now_usec) {
     else if (!r->signal_asked_usec)
         r->signal_asked_usec = now_usec;
     if (r->in_force < NC_POLICY_DRAIN)
-        r->memory.took_over = r->memory.was_drained = r->took_over_now = false;
+        r->memory.took_over = r->memory.was_drained = r->took_over_now = false,
+        r->was_orphan = r->is_orphan;
     else if (rules_may_evict(r, now_usec, true))
         r->memory.took_over = true;
     if (r->in_force < NC_POLICY_DRAIN)
@@ -339,6 +340,7 @@ void rules_event(struct rules *r, const struct nc_lifecycle_event *e) {
     case NC_LIFECYCLE_NODE_GONE: /* should the same come back, it is as it was */
         r->has_node = false;
         r->is_orphan = r->memory.node_uid[0] && !e->is_anothers;
+        r->was_orphan = r->was_orphan || r->is_orphan;
         break;
     case NC_LIFECYCLE_WRITTEN:
         on_written_event(r, e);

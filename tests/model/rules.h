@@ -82,7 +82,8 @@ struct rules {
 
     struct nc_node_view node; /* the lower half as of the last whole one */
     bool has_node, has_whole;
-    bool is_orphan; /* our Node was deleted: its pods are there all the same */
+    bool is_orphan;  /* our Node was deleted: its pods are there all the same */
+    bool was_orphan; /* in this drain: an answer to what was sent before may still show the Node */
     uint64_t complete_usec, detached_usec; /* when it came; when it had no volumes */
 
     enum nc_node_write_kind write; /* in flight; NC_WRITE_NONE = none */
