@@ -155,6 +155,9 @@ func (s *Scene) Reserve() time.Duration {
 	return max(s.Left/8, min(10*time.Second, s.Left-30*time.Second))
 }
 
+// IsBadDay: our controllers are killed and the API server is away in its time. So it is for every other batch of seeds.
+func (s *Scene) IsBadDay() bool { return (s.Seed-1)/atOnce%2 == 1 }
+
 func (s *Scene) String() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "scene %d: %s", s.Seed, s.Ending)
@@ -175,6 +178,9 @@ func (s *Scene) String() string {
 	fmt.Fprintf(&text, "; policy %s, mode %s", s.Policy, s.Mode)
 	if s.Killed > 0 {
 		fmt.Fprintf(&text, "; agent killed after %s", s.Killed)
+	}
+	if s.IsBadDay() {
+		text.WriteString("; controllers killed, API server away")
 	}
 	for i, b := range s.Budgets {
 		fmt.Fprintf(&text, "\n    budget b%d: %s", i, b)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,8 +28,9 @@ type world struct {
 	kubelet   *kubelet
 	stages    []*stage
 
-	mu    sync.Mutex
-	beats []beat
+	mu     sync.Mutex
+	beats  []beat
+	isAway bool // the API server, for all
 }
 
 // beat is how late one small request was answered, by the machine's fault: a scene is only as true as its moments.
@@ -41,11 +43,49 @@ type beat struct {
 func (w *world) pulse(ctx context.Context) {
 	for next := time.Now(); wait(ctx, next); next = next.Add(500 * time.Millisecond) {
 		next = later(next, time.Now().Add(-time.Second))
+		wasAway := w.isAway
 		_, _ = w.cluster.Client.CoreV1().Namespaces().Get(ctx, "default", metav1.GetOptions{})
 		w.mu.Lock()
-		w.beats = append(w.beats, beat{next, time.Since(next)})
+		if !wasAway && !w.isAway {
+			w.beats = append(w.beats, beat{next, time.Since(next)})
+		}
 		w.mu.Unlock()
 	}
+}
+
+// goThroughBadDay kills each of our two controllers in turn and starts it again, lets the other wake up as a leader of the past, and
+// takes the API server away from everybody in both worlds, until ctx ends.
+func (w *world) goThroughBadDay(ctx context.Context, controllers []*controllerProc) {
+	go func() {
+		for began := time.Now(); wait(ctx, began.Add(awayAfter)); began = time.Now() {
+			w.setAway(true)
+			_ = syscall.Kill(w.cluster.APIServer().Pid(), syscall.SIGSTOP)
+			wait(ctx, time.Now().Add(awayFor))
+			_ = syscall.Kill(w.cluster.APIServer().Pid(), syscall.SIGCONT)
+			wait(ctx, time.Now().Add(time.Second))
+			w.setAway(false)
+		}
+	}()
+	for i := 0; len(controllers) > 0 && wait(ctx, time.Now().Add(killEach)); i++ {
+		c := controllers[i%len(controllers)]
+		if i%4 == 2 { // it sleeps for longer than its Lease
+			_ = syscall.Kill(c.Pid(), syscall.SIGSTOP)
+			wait(ctx, time.Now().Add(asleepFor))
+			_ = syscall.Kill(c.Pid(), syscall.SIGCONT)
+			continue
+		}
+		c.Kill()
+		if err := c.start(); err != nil {
+			fmt.Fprintln(os.Stderr, "paired: the controller does not start again:", err)
+			return
+		}
+	}
+}
+
+func (w *world) setAway(isAway bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.isAway = isAway
 }
 
 func later(a, b time.Time) time.Time {
@@ -86,13 +126,21 @@ func play(ctx context.Context, dir string, scenes []*Scene, isOurs bool) ([]*sta
 	if err := w.prepare(begins, ctx, scenes); err != nil {
 		return nil, err
 	}
-	controller, err := w.startController(begins)
+	controllers, err := w.startControllers(begins)
+	for _, c := range controllers {
+		defer func() { c.Stop() }()
+	}
 	if err != nil {
 		return nil, err
 	}
-	defer controller.Stop()
 	go w.pulse(ctx)
 	w.each(8, func(s *stage) { s.err = s.raise(begins) })
+	if scenes[0].IsBadDay() {
+		bad, end := context.WithCancel(ctx)
+		over := make(chan struct{})
+		go func() { w.goThroughBadDay(bad, controllers); close(over) }()
+		defer func() { end(); <-over }()
+	}
 	var playing sync.WaitGroup
 	for i, s := range w.stages {
 		if s.err != nil {
@@ -149,8 +197,14 @@ func (w *world) prepare(begins, ctx context.Context, scenes []*Scene) error {
 	return nil
 }
 
-// startController runs ours as its manifests deploy it; in the other world there is none.
-func (w *world) startController(ctx context.Context) (*harness.Proc, error) {
+// controllerProc is one of our controllers, and how it is started again.
+type controllerProc struct {
+	*harness.Proc
+	start func() error
+}
+
+// startControllers runs ours as its manifests deploy it, two of it; in the other world there is none.
+func (w *world) startControllers(ctx context.Context) ([]*controllerProc, error) {
 	if !w.isOurs {
 		return nil, nil
 	}
@@ -158,7 +212,19 @@ func (w *world) startController(ctx context.Context) (*harness.Proc, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.Start(w.dir, "controller", controller, "--mode", "karpenter", "--metrics-address", "off", "--log-level", "debug")
+	var controllers []*controllerProc
+	for _, name := range []string{"controller", "controller-2"} {
+		c := &controllerProc{}
+		c.start = func() (err error) {
+			c.Proc, err = d.Start(w.dir, name, controller, "--mode", "karpenter", "--metrics-address", "off", "--log-level", "debug", "--identity", name)
+			return err
+		}
+		if err := c.start(); err != nil {
+			return controllers, err
+		}
+		controllers = append(controllers, c)
+	}
+	return controllers, nil
 }
 
 // each runs something for every stage, a few at once.
