@@ -26,7 +26,7 @@ if [ $((rows - heads)) -eq "$named" ]; then echo "ok $n - every row names a test
 missing=$(grep -oE '`[a-z][a-zA-Z0-9._-]*/[a-zA-Z0-9._/-]+`' ARCHITECTURE.md | tr -d '`' | while read -r path; do
     [ -e "$path" ] || [ -e "src/$path" ] || [ -e "include/$path" ] || echo "# ARCHITECTURE.md: $path"
 done
-for document in *.md docs/*.md deploy/*.md deploy/*/*.md image/*.md userdata/*.md tests/*/*.md; do
+for document in *.md docs/*.md docs/*/*.md deploy/*.md deploy/*/*.md image/*.md userdata/*.md tests/*/*.md; do
     grep -oE '\]\([^)# ]+' "$document" | sed 's/^](//' | grep -v '://' | while read -r path; do
         [ -e "$(dirname "$document")/$path" ] || echo "# $document: $path"
     done

@@ -1,4 +1,4 @@
-// What docs/eviction-requests.md says of the EvictionRequest API, shown on the real one: only kube-apiserver has a part in it.
+// What docs/development/eviction-requests.md says of the EvictionRequest API, shown on the real one: only kube-apiserver has a part in it.
 
 package conformance
 

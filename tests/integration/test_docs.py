@@ -13,7 +13,7 @@ from textwrap import dedent
 from harness import agent_path
 
 TOP = Path(__file__).resolve().parents[2]
-PAGES = sorted([*TOP.glob("*.md"), *TOP.glob("docs/*.md"), *TOP.glob("*/README.md")])
+PAGES = sorted([*TOP.glob("*.md"), *TOP.glob("docs/**/*.md"), *TOP.glob("*/README.md")])
 OURS = re.compile(r"^apiVersion: (node\.eks\.aws|nodeclaimd\.io)/", re.M)
 # What a reader replaces: a CA that is one.
 AUTHORITY = re.findall(r"certificateAuthority: (\S+)", (TOP / "userdata/not-eks.mime").read_text())[0]
@@ -49,7 +49,7 @@ class Docs(unittest.TestCase):
     def test_figures_are_made_by_commands_that_exist(self) -> None:
         usage = subprocess.run([TOP / "dev", "help"], capture_output=True, text=True, timeout=60, check=True).stdout
         known = set(re.findall(r"^  ([a-z]+) ", usage, re.M)) | set(re.findall(r"--[a-z]+", usage))
-        for row in (TOP / "docs/figures.md").read_text(encoding="utf-8").splitlines():
+        for row in (TOP / "docs/development/figures.md").read_text(encoding="utf-8").splitlines():
             if not row.startswith("|"):
                 continue
             cells = [cell.strip() for cell in row.strip("|").split("|")]
