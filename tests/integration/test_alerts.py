@@ -37,7 +37,7 @@ class Rules(unittest.TestCase):
             self.assertIn(found[2], pages[found[1]], name)
             for part in ("severity: (critical|warning)", r"summary: [A-Za-z].*\.", r"description: >-"):
                 self.assertRegex(rule, part, name)
-        runbooks = set(re.findall(r"(?m)^### (Node[Cc]laim\w+)$", (SOURCE / "docs/operations.md").read_text()))
+        runbooks = set(re.findall(r"(?m)^### (Node[Cc]laim\w+)$", (SOURCE / "docs/runbooks.md").read_text()))
         self.assertEqual(runbooks - {rule.split("\n")[0] for rule in rules}, set(), "runbooks without an alert")
 
 
