@@ -276,7 +276,8 @@ void nc_log_failure(const struct nc_bootstrap *b, enum nc_phase p, const struct 
         .node = b->report.node,
     };
 
-    nc_log(NC_LOG_WARNING, &fields, "%s%s%s", nc_phase_prefix(p, err->msg), err->msg, then);
+    nc_log(NC_LOG_WARNING, &fields, "%s%s%s; %s", nc_phase_prefix(p, err->msg), err->msg, then,
+           err->remedy);
 }
 
 void nc_fill_remedy(struct nc_err *err, enum nc_phase p) {

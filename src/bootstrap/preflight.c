@@ -59,22 +59,21 @@ static int open_connection(struct nc_bootstrap *b, struct nc_err *err) {
 static void check_clock_skew(struct nc_bootstrap *b, const struct nc_kube_status *status,
                              struct nc_err *err) {
     const bool is_known = status->date_usec > 0 && status->received_usec > 0;
-    const int64_t ahead_usec = (int64_t)status->date_usec - (int64_t)status->received_usec;
+    const int64_t ahead_usec = (int64_t)status->received_usec - (int64_t)status->date_usec;
     const long long seconds = is_known ? (long long)(ahead_usec / 1000000) : 0;
     nc_auto_free char *text = NULL;
 
     if (llabs(seconds) < SKEW_WORTH_SAYING_SEC)
         return;
-    text = nc_asprintf("the clock differs from the API server's by %lld s: tokens are signed with "
-                       "the time",
-                       seconds);
+    text = nc_asprintf("the clock of this machine is %lld s %s the API server's", llabs(seconds),
+                       seconds > 0 ? "ahead of" : "behind");
     nc_strv_add_once(&b->report.warnings, text);
     if (status->http == 401 && b->gather.config.auth == NC_AUTH_EKS
         && llabs(seconds) >= SKEW_THAT_STS_REFUSES_SEC)
         nc_err_remedy(err,
-                      "set the clock, tokens are signed with the time: it differs from the API "
-                      "server's by %lld s; then check the role's mapping",
-                      seconds);
+                      "set the clock, tokens are signed with the time: %s; then check the role's "
+                      "mapping",
+                      text);
 }
 
 static int check_identity(struct nc_bootstrap *b, struct nc_err *err) {

@@ -197,7 +197,7 @@ static int request_and_follow(struct nc_app *app, const char *name, const struct
     nc_auto_value struct nc_value *status = read_status_file(app);
     int r = nc_app_loop(app, err);
 
-    if (r == 0 && nc_daemon_is_gone(app, status))
+    if (r == 0 && nc_daemon_is_gone(app, status) > 0)
         r = no_daemon(err, "its process is gone");
     if (r == 0)
         r = write_request_file(app, path, request, err);
@@ -212,7 +212,7 @@ static void show_hindrance(const struct nc_app *app, const struct nc_value *stat
     const char *error = nc_value_string(nc_value_path(status, "daemon.apiError"));
     const char *state = nc_value_string(nc_value_path(status, "daemon.apiState"));
 
-    if (nc_daemon_is_gone(app, status))
+    if (nc_daemon_is_gone(app, status) > 0)
         (void)nc_buf_puts(out, "; the daemon is not running");
     else if (error)
         (void)nc_buf_printf(out, "; API server %s: %s", state ? state : "failing", error);
@@ -282,7 +282,7 @@ static int follow(struct following *f, struct nc_value **ret, struct nc_err *err
     f->seen_usec = nc_mono_usec();
     while (r == 0) {
         nc_auto_value struct nc_value *status = read_status_file(f->app);
-        if (status && !nc_daemon_is_gone(f->app, status))
+        if (status && nc_daemon_is_gone(f->app, status) <= 0)
             f->seen_usec = nc_mono_usec();
         else if (nc_mono_usec() - f->seen_usec > UNREACHABLE_USEC)
             return no_daemon(err, "it has been gone for a minute");

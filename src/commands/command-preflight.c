@@ -125,7 +125,7 @@ static void check_clock(struct preflight *p) {
         return;
     }
     (void)nc_err_set(&err, NC_ERR_HOST, ETIME, "the clock is %lld s %s", llabs(seconds),
-                     seconds > 0 ? "late" : "early");
+                     seconds > 0 ? "behind" : "ahead");
     (void)failed(p, "clock", &err,
                  "start chrony or systemd-timesyncd: tokens are signed with the time");
 }

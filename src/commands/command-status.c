@@ -28,17 +28,20 @@ static int print_metrics(const struct nc_app *app) {
     return 0;
 }
 
-/* The file is what the daemon last wrote; whether it still lives, its lock says. False where it
- * was there and is not any more. */
+/* The file is what the daemon last wrote; whether it still lives, its lock says, to root alone.
+ * False where it was there and is not any more. */
 static bool mark_running(const struct nc_app *app, struct nc_value *status) {
     struct nc_value *daemon = nc_value_get(status, "daemon");
-    bool is_gone;
+    int gone;
 
     if (!daemon || daemon->type != NC_VALUE_MAP)
         return true;
-    is_gone = nc_daemon_is_gone(app, status);
-    nc_value_set_bool(daemon, "running", !is_gone);
-    if (!is_gone)
+    gone = nc_daemon_is_gone(app, status);
+    if (gone < 0)
+        nc_value_set(daemon, "running", nc_value_new(NC_VALUE_NULL));
+    else
+        nc_value_set_bool(daemon, "running", gone == 0);
+    if (gone <= 0)
         return true;
     nc_value_set_bool(daemon, "ready", false);
     nc_value_set_bool(daemon, "connected", false);

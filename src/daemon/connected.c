@@ -33,8 +33,8 @@ static void note_gathered(struct nc_daemon *d, const struct nc_err *err) {
     if (d->gather_attempts == 1)
         nc_log(nc_mono_usec() < d->started_mono_usec + NETWORK_USEC ? NC_LOG_INFO : NC_LOG_WARNING,
                &(struct nc_log_fields){.error_class = nc_err_class_name(err->class)},
-               "%s, trying again; the %s policies are in force meanwhile", err->msg,
-               d->gather.has_config ? "known" : "built-in");
+               "%s, trying again; the %s policies are in force meanwhile%s%s", err->msg,
+               d->gather.has_config ? "known" : "built-in", *err->remedy ? "; " : "", err->remedy);
 }
 
 static void open_connections(struct nc_daemon *d) {

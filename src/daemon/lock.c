@@ -67,12 +67,17 @@ int nc_daemon_lock(const struct nc_app *app, int *ret_fd, struct nc_err *err) {
                                             : nc_file_fail(err, code, "lock", path);
 }
 
-bool nc_daemon_is_gone(const struct nc_app *app, const struct nc_value *status) {
-    const struct nc_value *v = nc_value_path(status, "daemon.pid");
+static bool is_number_free(const struct nc_value *pid) {
+    return pid && pid->type == NC_VALUE_INT && pid->integer > 0 && pid->integer < INT32_MAX
+           && kill((pid_t)pid->integer, 0) < 0 && errno == ESRCH;
+}
+
+int nc_daemon_is_gone(const struct nc_app *app, const struct nc_value *status) {
     const pid_t pid = find_process(app);
 
-    if (pid != -ENOENT)
+    if (pid >= 0 || pid == -ESRCH)
         return pid == 0;
-    return v && v->type == NC_VALUE_INT && v->integer > 0 && v->integer < INT32_MAX
-           && kill((pid_t)v->integer, 0) < 0 && errno == ESRCH;
+    if (is_number_free(nc_value_path(status, "daemon.pid")))
+        return 1;
+    return pid == -ENOENT ? 0 : pid;
 }

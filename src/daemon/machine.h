@@ -94,8 +94,9 @@ bool nc_hook_runner_load(struct nc_hook_runner *r, const struct nc_value *v);
  * one does; what else goes wrong is a reason to go on without. */
 int nc_daemon_lock(const struct nc_app *app, int *ret_fd, struct nc_err *err);
 
-/* Is the daemon that wrote this status not there any more? False where that cannot be known. One
- * that could make no lock, or is of a version without it, is told by its process number. */
-bool nc_daemon_is_gone(const struct nc_app *app, const struct nc_value *status);
+/* 1 = the daemon that wrote this status is not there any more; 0 = it is; negative = that cannot be
+ * known (-EACCES: not by this user). One that could make no lock, or is of a version without it, is
+ * told by its process number. */
+int nc_daemon_is_gone(const struct nc_app *app, const struct nc_value *status);
 
 #endif

@@ -100,7 +100,8 @@ static void fail_poll(struct poll *p, const struct nc_err *err) {
     if (p->error.class != err->class || p->error.code != err->code) {
         nc_log(NC_LOG_WARNING,
                &(struct nc_log_fields){.error_class = nc_err_class_name(err->class)},
-               "%s; %s notices may be missed meanwhile", err->msg, nc_source_name(p->source));
+               "%s; %s notices may be missed meanwhile%s%s", err->msg, nc_source_name(p->source),
+               *err->remedy ? "; " : "", err->remedy);
         d->is_status_due = true;
     }
     if (p->failures++ == 0)

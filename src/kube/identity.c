@@ -13,6 +13,7 @@
 #include "wire.h"
 
 #define MAX_GROUPS 256
+#define WHAT "get own identity"
 
 void nc_identity_done(struct nc_identity *i) {
     free(i->username);
@@ -26,7 +27,7 @@ static int read_review(const struct nc_value *object, struct nc_identity *ret, s
 
     if (!username || !*username)
         return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG,
-                          "who am I: the API server's answer has no status.userInfo.username");
+                          WHAT ": the API server's answer has no status.userInfo.username");
     ret->username = nc_strdup(username);
     for (size_t i = 0; groups && groups->type == NC_VALUE_LIST && i < groups->n && i < MAX_GROUPS;
          i++)
@@ -58,7 +59,7 @@ static void make_review(struct review *q, const char *version, uint64_t timeout_
     nc_value_set_string(q->body, "apiVersion", api_version);
     nc_value_set_string(q->body, "kind", "SelfSubjectReview");
     q->path = nc_asprintf("/apis/%s/selfsubjectreviews", api_version);
-    q->call = (struct nc_kube_call){.what = "who am I",
+    q->call = (struct nc_kube_call){.what = WHAT,
                                     .method = "POST",
                                     .path = q->path,
                                     .body = q->body,

@@ -28,6 +28,12 @@ static int truth_of(const struct nc_value *map, const char *key) {
     return v && v->type == NC_VALUE_BOOL ? v->boolean : -1;
 }
 
+static bool is_null(const struct nc_value *map, const char *key) {
+    const struct nc_value *v = nc_value_get(map, key);
+
+    return v && v->type == NC_VALUE_NULL;
+}
+
 static void show_policies(struct nc_buf *out, const struct nc_value *policies) {
     const size_t n =
         policies && policies->type == NC_VALUE_MAP ? nc_show_at_most(policies->n, MAX_SOURCES) : 0;
@@ -54,8 +60,10 @@ static void show_daemon(struct nc_buf *out, const struct nc_value *daemon) {
     if (!daemon || daemon->type != NC_VALUE_MAP)
         return;
     nc_show_title(out, "daemon");
-    if (truth_of(daemon, "running") == 0) {
-        nc_show_marked(out, NC_MARK_BAD, "not running");
+    if (truth_of(daemon, "running") == 0 || is_null(daemon, "running")) {
+        nc_show_marked(out, NC_MARK_BAD,
+                       is_null(daemon, "running") ? "cannot tell whether it runs: run as root"
+                                                  : "not running");
         (void)nc_buf_puts(out, "; what follows is what it last wrote\n");
         return;
     }

@@ -74,7 +74,11 @@ class BadCluster(WorldTest):
                 phase = self.fails(world, 4, "auth", "401", seconds=2)
                 remedy = world.phase(phase)["error"]["remedy"]
                 self.assertRegex(remedy, "^set the clock")
-                self.assertAlmostEqual(float(re.findall(r"by (-?[0-9]+) s", remedy)[0]), ahead, delta=3 * PATIENCE)
+                found = re.search(r"the clock of this machine is ([0-9]+) s (ahead of|behind) the API server's", remedy)
+                assert found, remedy
+                self.assertAlmostEqual(float(found[1]), abs(ahead), delta=3 * PATIENCE)
+                self.assertEqual(found[2], "behind" if ahead > 0 else "ahead of")
+                self.assertIn(found[0], world.status()["warnings"])
 
     def test_token_for_another_cluster(self) -> None:
         world = self.world(cluster="test-cluster")

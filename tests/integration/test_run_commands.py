@@ -16,6 +16,7 @@ import subprocess
 import unittest
 import xml.etree.ElementTree as ElementTree
 
+from harness import agent_path
 from running import KUBECONFIG, DaemonTest, DaemonWorld
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -96,6 +97,30 @@ class Commands(DaemonTest):
         done = world.run("drain", within=30)
         self.assertEqual(done.code, 6)
         self.assertIn("its process is gone", done.err)
+
+    def test_who_is_not_root(self) -> None:
+        """A member of the group reads what was written. Whether the daemon lives it learns where its process is gone, and not otherwise."""
+        world = self.node_world(profile="m5.large")
+        world.start()
+        world.must(lambda: world.said_of_itself().get("connected"), "the connection")
+        for folder in (world.folder, world.root, world.root / "run", world.root / "run/nodeclaimd"):
+            folder.chmod(0o755)
+        path = world.root / "run/nodeclaimd/status.json"
+
+        def as_somebody(*arguments: str) -> "subprocess.CompletedProcess[str]":
+            path.chmod(0o644)
+            command = ["setpriv", "--reuid=65534", "--clear-groups", agent_path(), *arguments, "--root", world.root]
+            return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+        done = as_somebody("status")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"(?m)^daemon +cannot tell whether it runs: run as root")
+        self.assertIsNone(json.loads(as_somebody("status", "-o", "json").stdout)["daemon"]["running"])
+        world.kill()
+        done = as_somebody("status")
+        self.assertEqual(done.returncode, 6, done.stdout)
+        self.assertRegex(done.stdout, r"(?m)^daemon +not running")
+        self.assertNotIn("not connected", done.stdout)
 
     def test_a_daemon_without_its_lock(self) -> None:
         """It could make none (a full disk), or is of an older version: no lock does not mean that there is no daemon."""

@@ -192,6 +192,7 @@ static void test_whoami(void **state) {
         const int r = nc_kube_whoami(k, 1000000, &who, &status, &err);
         assert_int_equal(r < 0, !reviews[i].username);
         assert_int_equal(err.class, reviews[i].class);
+        assert_int_equal(nc_starts_with(err.msg, "get own identity: "), r < 0);
         assert_int_equal(status.http, reviews[i].http);
         if (reviews[i].username)
             assert_string_equal(who.username, reviews[i].username);

@@ -109,6 +109,10 @@ static void test_status(void **state) {
     assert_text("{'daemon': {'running': false, 'connected': true, 'ready': true}}", nc_status_text,
                 "node         -\n"
                 "daemon       not running; what follows is what it last wrote\n");
+    assert_text("{'daemon': {'running': null, 'connected': false}}", nc_status_text,
+                "node         -\n"
+                "daemon       cannot tell whether it runs: run as root; what follows is what it "
+                "last wrote\n");
 }
 
 /* A drain as `nodeclaimd status` shows its pods. */
