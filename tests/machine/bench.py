@@ -16,6 +16,7 @@ Must not: compare what does not do the same work.
 from __future__ import annotations
 
 import argparse
+import math
 import statistics
 import threading
 import time
@@ -172,32 +173,57 @@ def median(boots: list[Boot], who: str, speed: int, name: str) -> float:
 
 
 def picture(boots: list[Boot], path: Path) -> None:
-    """A bar for each program at each speed, of its median boot."""
+    """A bar for each program at each speed: of the boot that is nearest to the median of all, and how long that median is."""
     bars = []
     for speed in sorted({b.speed for b in boots}):
         for who in (OURS, RIVAL):
-            mine = sorted((b for b in boots if (b.who, b.speed) == (who, speed)), key=lambda b: b.kubelet_sec)
+            mine = [b for b in boots if (b.who, b.speed) == (who, speed)]
             if mine:
-                bars.append((f"{who}, {speed // 1_000_000} MB/s", mine[(len(mine) - 1) // 2]))
-    longest = max(b.kubelet_sec for _, b in bars)
-    scale, left, height = 640 / longest, 170, 34
+                middle = median(boots, who, speed, "kubelet_sec")
+                found = min(mine, key=lambda b: abs(b.kubelet_sec - middle))
+                bars.append((f"{who}, {speed // 1_000_000} MB/s", spans(found.who, found.rows), middle))
+    path.write_text(drawing(bars))
+
+
+def style() -> str:
+    def colours(paper: str, ink: str, dim: str, grid: str) -> str:
+        return f".paper{{fill:{paper}}}text{{fill:{ink}}}.dim{{fill:{dim}}}.grid{{stroke:{grid}}}.axis,.median{{stroke:{ink}}}"
+
+    parts = "".join(f".p{n}{{fill:{colour}}}" for n, colour in enumerate(COLOURS.values()))
+    dark = colours("#14191f", "#e4e9ee", "#9aa7b4", "#2c3540")
+    return (
+        "<style>:root{color-scheme:light dark}text{font:12px system-ui,'Segoe UI','DejaVu Sans',sans-serif}.title{font-size:16px;"
+        f"font-weight:600}}.median{{stroke-width:2}}{parts}{colours('#fff', '#1c2733', '#56626f', '#e1e6eb')}"
+        f"@media(prefers-color-scheme:dark){{{dark}}}</style>"
+    )
+
+
+def drawing(bars: list[tuple[str, list[tuple[str, float, float]], float]]) -> str:
+    """Seconds to the right, for light and dark pages. The line in a row is the median of all boots, which its label states."""
+    last = max(max(middle, *(until for _, _, until in parts)) for _, parts, middle in bars)
+    left, top, height, width = 170, 92, 34, 620
+    scale, bottom = width / (10 * math.ceil(last / 10)), top + len(bars) * height
     lines = []
-    for n, (label, found) in enumerate(bars):
-        top, end = 40 + n * height, found.kubelet_sec
-        lines.append(f'<text x="{left - 8}" y="{top + 16}" text-anchor="end">{label}</text>')
-        for part, x, until in spans(found.who, found.rows):
-            lines.append(
-                f'<rect x="{left + x * scale:.1f}" y="{top}" width="{(until - x) * scale:.1f}" height="22" fill="{COLOURS[part]}"/>'
-            )
-        lines.append(f'<text x="{left + end * scale + 6:.1f}" y="{top + 16}">{end:.1f} s</text>')
-    for n, (part, colour) in enumerate(COLOURS.items()):
-        lines.append(f'<rect x="{20 + n * 140}" y="{52 + len(bars) * height}" width="12" height="12" fill="{colour}"/>')
-        lines.append(f'<text x="{20 + n * 140 + 17}" y="{62 + len(bars) * height}">{part}</text>')
-    title = "From the kernel to kubelet: a cold disk, an emulated processor"
-    size = 80 + len(bars) * height
-    path.write_text(
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="880" height="{size}" font-family="sans-serif" font-size="12">\n'
-        f'<rect width="880" height="{size}" fill="white"/>\n<text x="{left}" y="22" font-size="14">{title}</text>\n'
+    for sec in range(0, 10 * math.ceil(last / 10) + 1, 10):
+        x = left + sec * scale
+        lines.append(f'<path d="M{x:.1f} {top - 8}V{bottom}" class="{"grid" if sec else "axis"}"/>')
+        lines.append(f'<text x="{x:.1f}" y="{top - 14}" text-anchor="middle" class="dim">{sec} s</text>')
+    for n, (label, parts, middle) in enumerate(bars):
+        y, end = top + n * height, left + max(middle, parts[-1][2]) * scale
+        lines.append(f'<text x="{left - 8}" y="{y + 16}" text-anchor="end">{label}</text>')
+        for part, begin, until in parts:
+            number = list(COLOURS).index(part)
+            lines.append(f'<rect x="{left + begin * scale:.1f}" y="{y}" width="{(until - begin) * scale:.1f}" height="22" class="p{number}"/>')
+        lines.append(f'<path d="M{left + middle * scale:.1f} {y - 3}v28" class="median"/>')
+        lines.append(f'<text x="{end + 6:.1f}" y="{y + 16}">{middle:.1f} s</text>')
+    for n, part in enumerate(COLOURS):
+        lines.append(f'<rect x="{20 + n * 140}" y="{bottom + 14}" width="12" height="12" class="p{n}"/>')
+        lines.append(f'<text x="{20 + n * 140 + 17}" y="{bottom + 24}">{part}</text>')
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="880" height="{bottom + 44}" viewBox="0 0 880 {bottom + 44}">\n{style()}\n'
+        f'<rect width="880" height="{bottom + 44}" class="paper"/>\n'
+        '<text x="20" y="28" class="title">From the kernel to kubelet: a cold disk, an emulated processor</text>\n'
+        '<text x="20" y="48" class="dim">the boot nearest to the median, with its parts; the line and the figure are the median</text>\n'
         + "\n".join(lines)
         + "\n</svg>\n"
     )
