@@ -62,6 +62,38 @@ static void announce_to_journal(const struct nc_daemon *d, const struct nc_lifec
     nc_log(a->is_warning ? NC_LOG_WARNING : NC_LOG_INFO, &fields, "%s", a->message);
 }
 
+#define MAX_POD_HISTORY 64u /* as many rows has a drawing */
+
+/* When what became of a pod first, and why its eviction was refused: a row of a drawing each. */
+static void keep_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
+    static const char *const members[_NC_POD_NEWS_MAX] = {
+        [NC_POD_NEWS_EVICTED] = "evictedUsec",
+        [NC_POD_NEWS_REFUSED] = "refusedUsec",
+        [NC_POD_NEWS_FORCED] = "forceDeletedUsec",
+        [NC_POD_NEWS_GONE] = "goneUsec",
+    };
+    const char *member = members[n->kind];
+    struct nc_value *pod = NULL;
+
+    if (!d->pod_history)
+        d->pod_history = nc_value_new(NC_VALUE_LIST);
+    for (size_t i = 0; i < d->pod_history->n; i++)
+        if (nc_streq(nc_value_get_string(d->pod_history->items[i], "uid"), n->uid))
+            pod = d->pod_history->items[i];
+    if (!member || nc_value_get(pod, member) || (!pod && d->pod_history->n == MAX_POD_HISTORY))
+        return;
+    if (!pod) {
+        nc_auto_free char *name = nc_asprintf("%s/%s", n->namespace, n->name);
+        pod = nc_value_new(NC_VALUE_MAP);
+        nc_value_set_string(pod, "pod", name);
+        nc_value_set_string(pod, "uid", n->uid);
+        nc_value_push(d->pod_history, pod);
+    }
+    nc_value_set_int(pod, member, (int64_t)nc_daemon_now(d));
+    if (n->kind == NC_POD_NEWS_REFUSED)
+        nc_value_set_string(pod, "refusal", n->message);
+}
+
 void nc_daemon_log_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
     static const enum nc_milestone milestones[_NC_POD_NEWS_MAX] = {
         [NC_POD_NEWS_EVICTED] = NC_MILESTONE_POD_EVICTED,
@@ -82,6 +114,7 @@ void nc_daemon_log_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
                             || n->kind == NC_POD_NEWS_HANGS || n->kind == NC_POD_NEWS_ORDER_IGNORED;
 
     nc_log(is_warning ? NC_LOG_WARNING : NC_LOG_INFO, &fields, "%s", n->message);
+    keep_pod(d, n);
 }
 
 /* --- console */

@@ -89,6 +89,8 @@ static struct nc_value *status_tree(const struct nc_daemon *d) {
     nc_value_set_time(
         drain, "unansweredSince",
         nc_api_session_state(&d->api, &err) == NC_API_UNREACHABLE ? d->api.failing_usec : 0);
+    nc_value_set(drain, "podHistory",
+                 d->pod_history ? nc_value_copy(d->pod_history) : nc_value_new(NC_VALUE_LIST));
     nc_value_set(map, "drain", drain);
     nc_value_set(map, "daemon", daemon_tree(d));
     return map;

@@ -181,6 +181,8 @@ static void check_after_step(struct nc_daemon *d, const struct nc_lifecycle_even
     if (e->kind == NC_LIFECYCLE_NOTICE && !was_active && view.is_active[e->notice->source])
         d->counters.notices[e->notice->source]++;
     if (view.phase != d->steps.phase) {
+        if (d->steps.phase == NC_LIFECYCLE_IDLE) /* another drain begins */
+            d->pod_history = nc_value_free(d->pod_history);
         d->steps.phase = view.phase;
         nc_api_session_check_soon(d);
         d->is_state_due = d->is_status_due = true;
@@ -342,6 +344,6 @@ void nc_daemon_done(struct nc_daemon *d) {
     d->steps.timer = sd_event_source_disable_unref(d->steps.timer);
     d->steps.after = sd_event_source_disable_unref(d->steps.after);
     d->life = nc_lifecycle_free(d->life);
-    nc_value_free(d->history);
-    d->history = NULL;
+    d->history = nc_value_free(d->history);
+    d->pod_history = nc_value_free(d->pod_history);
 }

@@ -105,7 +105,8 @@ struct nc_daemon {
     struct nc_hook_runner hooks;
 
     struct nc_series series[NC_SERIES]; /* Events that are reported again and again */
-    struct nc_value *history; /* [{phase, at}] of this life, at most 64; daemon.c fills it */
+    struct nc_value *history;     /* [{phase, at}] of this life, at most 64; daemon.c fills it */
+    struct nc_value *pod_history; /* of the last drain: [{pod, evictedUsec, ...}]; announce.c */
     bool is_status_due, is_state_due;
     struct nc_daemon_status status;
     struct nc_daemon_state state;

@@ -1,5 +1,5 @@
 /*
- * Text in an SVG: escaping, widths, lines, durations, grid.
+ * Text in an SVG: escaping, widths, lines, durations, grid, colours.
  */
 #include "timeline-model.h"
 
@@ -133,4 +133,47 @@ uint64_t nc_svg_step(uint64_t span_usec, unsigned most) {
                 return step;
         }
     return step;
+}
+
+/* --- colours */
+
+static void put_colours(struct nc_buf *out, bool is_dark) {
+    /* Fills are of bars and text, strokes of lines; a text's stroke keeps it apart from lines. */
+    static const struct {
+        const char *rule, *light, *dark;
+    } rows[] = {
+        {".paper,.inside{fill:", "#fff", "#14191f"},
+        {".time,.error,.remedy{stroke:", "#fff", "#14191f"},
+        {"text,.end.deadline{fill:", "#1c2733", "#e4e9ee"},
+        {".time,.tick,.remedy{fill:", "#56626f", "#9aa7b4"},
+        {".axis,.deadline{stroke:", "#56626f", "#9aa7b4"},
+        {".grid{stroke:", "#e1e6eb", "#2c3540"},
+        {".succeeded{fill:", "#3a9d6e", "#4db584"},
+        {".running{fill:", "#2f7ec2", "#5aa2e0"},
+        {".failed,.error,.end.force-delete{fill:", "#c8323e", "#f0717a"},
+        {".force-delete{stroke:", "#c8323e", "#f0717a"},
+        {".skipped{fill:", "#b4bcc6", "#55616e"},
+        {".phase{fill:", "#4f83c4", "#6d9fdd"},
+        {".kept{fill:", "#c77700", "#eba43a"},
+        {".notice{stroke:", "#c77700", "#eba43a"},
+        {".end.notice{fill:", "#c77700", "#eba43a"},
+        {".cordon{stroke:", "#8445a8", "#be86de"},
+        {".end.cordon{fill:", "#8445a8", "#be86de"},
+    };
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++)
+        (void)nc_buf_printf(out, "%s%s}", rows[i].rule, is_dark ? rows[i].dark : rows[i].light);
+}
+
+void nc_svg_style(struct nc_buf *out) {
+    (void)nc_buf_puts(out,
+                      "<style>:root{color-scheme:light dark}"
+                      "text{font:12px system-ui,'Segoe UI','DejaVu Sans',sans-serif}"
+                      ".title{font-size:16px;font-weight:600}.tick{font-size:11px}path{fill:none}"
+                      ".time,.error,.remedy{paint-order:stroke;stroke-width:4px}"
+                      ".notice,.cordon,.force-delete,.deadline{stroke-width:1.5}.end{stroke:none}");
+    put_colours(out, false);
+    (void)nc_buf_puts(out, "@media(prefers-color-scheme:dark){");
+    put_colours(out, true);
+    (void)nc_buf_puts(out, "}</style>\n");
 }

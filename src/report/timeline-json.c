@@ -45,6 +45,19 @@ static struct nc_value *moment_tree(const struct nc_moment *m) {
     return v;
 }
 
+static struct nc_value *pod_tree(const struct nc_pod_row *p) {
+    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+
+    nc_value_set_string(v, "pod", p->pod);
+    nc_value_set_text(v, "refusal", p->refusal);
+    nc_value_set_time(v, "refused", p->refused_usec);
+    nc_value_set_time(v, "evicted", p->evicted_usec);
+    nc_value_set_time(v, "forceDeleted", p->force_deleted_usec);
+    nc_value_set_time(v, "gone", p->gone_usec);
+    nc_value_set_time(v, "keptUntil", p->kept_until_usec);
+    return v;
+}
+
 /* What both have. */
 static struct nc_value *timeline_tree(const struct nc_timeline *t, const char *node,
                                       const char *outcome) {
@@ -67,7 +80,7 @@ static struct nc_value *timeline_tree(const struct nc_timeline *t, const char *n
 struct nc_value *nc_timeline_tree(const struct nc_value *status, uint64_t now_usec) {
     const struct nc_value *drain = nc_value_get(status, "drain");
     const char *node = nc_timeline_node(status);
-    struct nc_value *root = nc_value_new(NC_VALUE_MAP), *v;
+    struct nc_value *root = nc_value_new(NC_VALUE_MAP), *v, *pods;
     struct nc_timeline t;
 
     nc_value_set_int(root, "schema", 1);
@@ -83,6 +96,10 @@ struct nc_value *nc_timeline_tree(const struct nc_value *status, uint64_t now_us
         v = timeline_tree(&t, node, t.spans[t.n_spans - 1].name);
         nc_value_set_text(v, "source", nc_show_text(drain, "source", NULL));
         nc_value_set_text(v, "id", nc_show_text(drain, "id", NULL));
+        pods = nc_value_new(NC_VALUE_LIST);
+        for (size_t i = 0; i < t.n_pods; i++)
+            nc_value_push(pods, pod_tree(&t.pods[i]));
+        nc_value_set(v, "pods", pods);
         nc_value_set(root, "drain", v);
     } else {
         nc_value_set(root, "drain", nc_value_new(NC_VALUE_NULL));

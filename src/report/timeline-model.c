@@ -6,6 +6,7 @@
 #include "timeline-model.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "nc/report.h"
 #include "nc/str.h"
@@ -15,6 +16,7 @@
 #define MAX_SPAN_USEC ((uint64_t)366 * 24 * 3600 * 1000000) /* longer is neither boot nor drain */
 #define MAX_SOURCES 16
 #define MAX_BLOCKED 20
+#define MAX_COUNT 1000000u
 
 const char *nc_timeline_node(const struct nc_value *status) {
     const char *own = nc_show_text(nc_value_get(status, "daemon"), "node", NULL);
@@ -37,6 +39,10 @@ static uint64_t after(uint64_t usec, uint64_t begin_usec) {
     const uint64_t span = usec > begin_usec ? usec - begin_usec : 0;
 
     return span < MAX_SPAN_USEC ? span : MAX_SPAN_USEC;
+}
+
+uint64_t nc_timeline_after(const struct nc_timeline *t, uint64_t usec) {
+    return after(usec, t->begin_usec);
 }
 
 static void add_moment(struct nc_timeline *t, struct nc_moment m) {
@@ -111,6 +117,7 @@ static void add_moments(struct nc_timeline *t, const struct nc_value *drain) {
                                       .text = nc_show_text(blocked->items[i], "pod", "?"),
                                       .budget = nc_show_text(blocked->items[i], "budget", NULL),
                                       .message = nc_show_text(blocked->items[i], "message", NULL),
+                                      .is_of_pod = true,
                                       .at_usec = nc_show_time(blocked->items[i], "forceDeleteAt")});
     add_moment(t, (struct nc_moment){.kind = NC_MOMENT_FORCE_DELETE,
                                      .text = "all pods",
@@ -119,6 +126,66 @@ static void add_moments(struct nc_timeline *t, const struct nc_value *drain) {
                                      .text = "the machine ends",
                                      .at_usec = nc_show_time(drain, "deadline")});
     qsort(t->moments, t->n_moments, sizeof(t->moments[0]), by_time);
+}
+
+/* "Eviction of pod a/b refused by …": what follows it is what blocked. */
+static const char *reason_of(const char *refusal) {
+    static const char word[] = " refused";
+    const char *at = refusal ? strstr(refusal, word) : NULL;
+
+    return at ? at + 1 : refusal;
+}
+
+static uint64_t usec_of(const struct nc_value *pod, const char *key) {
+    return nc_show_number(pod, key, INT64_MAX);
+}
+
+static void add_pods(struct nc_timeline *t, const struct nc_value *drain) {
+    const struct nc_value *pods = nc_show_list(drain, "podHistory");
+
+    for (size_t i = 0; pods && i < nc_show_at_most(pods->n, NC_TIMELINE_MAX); i++)
+        t->pods[t->n_pods++] = (struct nc_pod_row){
+            .pod = nc_show_text(pods->items[i], "pod", "?"),
+            .refusal = reason_of(nc_show_text(pods->items[i], "refusal", NULL)),
+            .refused_usec = usec_of(pods->items[i], "refusedUsec"),
+            .evicted_usec = usec_of(pods->items[i], "evictedUsec"),
+            .force_deleted_usec = usec_of(pods->items[i], "forceDeletedUsec"),
+            .gone_usec = usec_of(pods->items[i], "goneUsec"),
+        };
+}
+
+/* The newest of this name: one before it may be gone. */
+static struct nc_pod_row *row_of(struct nc_timeline *t, const char *pod) {
+    for (size_t i = t->n_pods; i > 0; i--)
+        if (nc_streq(t->pods[i - 1].pod, pod))
+            return &t->pods[i - 1];
+    if (t->n_pods == NC_TIMELINE_MAX)
+        return NULL;
+    t->pods[t->n_pods] = (struct nc_pod_row){.pod = pod};
+    return &t->pods[t->n_pods++];
+}
+
+/* What is blocked now; one that was never asked for, such as by do-not-disrupt, has no history. */
+static void add_blocked(struct nc_timeline *t, const struct nc_value *drain) {
+    const struct nc_value *blocked = nc_show_list(drain, "blocked");
+
+    for (size_t i = 0; blocked && i < nc_show_at_most(blocked->n, MAX_BLOCKED); i++) {
+        const struct nc_value *one = blocked->items[i];
+        struct nc_pod_row *row = row_of(t, nc_show_text(one, "pod", "?"));
+        if (!row || row->gone_usec)
+            continue;
+        row->kept_until_usec = nc_show_time(one, "forceDeleteAt");
+        if (!row->refused_usec) {
+            row->refused_usec = nc_show_time(one, "since");
+            row->refusal = nc_show_text(one, "message", NULL);
+        }
+    }
+}
+
+static void count_pods(struct nc_timeline *t, const struct nc_value *drain) {
+    const uint64_t total = nc_show_number(drain, "pods.total", MAX_COUNT);
+
+    t->more_pods = total > t->n_pods ? total - t->n_pods : 0;
 }
 
 static void add_api_error(struct nc_span *s, const struct nc_value *daemon) {
@@ -170,8 +237,11 @@ bool nc_timeline_drain(const struct nc_value *status, uint64_t now_usec, struct 
                              .start_usec = at,
                              .duration_usec = end > at ? end - at : 0};
     }
+    add_pods(ret, nc_value_get(status, "drain"));
     /* What is announced, blocked and refused now belongs to a drain that goes on. */
     if (to == history->n) {
+        add_blocked(ret, nc_value_get(status, "drain"));
+        count_pods(ret, nc_value_get(status, "drain"));
         add_moments(ret, nc_value_get(status, "drain"));
         add_api_error(&ret->spans[ret->n_spans - 1], nc_value_get(status, "daemon"));
     }

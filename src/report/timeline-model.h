@@ -31,13 +31,24 @@ struct nc_moment {
     enum nc_moment_kind kind;
     const char *text;             /* whose it is: a source, a pod; "" */
     const char *budget, *message; /* of a blocked pod; NULL */
+    bool is_of_pod;               /* which has a row of its own, too */
     uint64_t at_usec, after_usec; /* since the epoch; after the begin of the timeline */
+};
+
+/* What became of a pod, since the epoch; 0: it did not, or that is not known. */
+struct nc_pod_row {
+    const char *pod;
+    const char *refusal; /* what blocked its eviction; NULL */
+    uint64_t refused_usec, evicted_usec, force_deleted_usec, gone_usec;
+    uint64_t kept_until_usec; /* its last possible moment, while it is blocked */
 };
 
 struct nc_timeline {
     struct nc_span spans[NC_TIMELINE_MAX];
+    struct nc_pod_row pods[NC_TIMELINE_MAX];
     struct nc_moment moments[NC_TIMELINE_MAX]; /* as they come, the earliest first */
-    size_t n_spans, n_moments;
+    size_t n_spans, n_pods, n_moments;
+    uint64_t more_pods;  /* of the drain, without a row */
     uint64_t begin_usec; /* since the epoch; 0: not known */
     uint64_t total_usec; /* of the spans */
 };
@@ -45,6 +56,8 @@ struct nc_timeline {
 /* Without a bootstrap the daemon alone knows; NULL: neither does. */
 const char *nc_timeline_node(const struct nc_value *status);
 const char *nc_moment_name(enum nc_moment_kind kind); /* "notice", "force-delete", … */
+/* How long after the begin; 0 for what was before it. */
+uint64_t nc_timeline_after(const struct nc_timeline *t, uint64_t usec);
 
 /* False where there is no span: neither has anything to show. */
 bool nc_timeline_boot(const struct nc_value *status, struct nc_timeline *ret);
@@ -65,5 +78,7 @@ size_t nc_svg_fit(const char *text, unsigned font_px, unsigned width_px);
 void nc_svg_duration(struct nc_buf *out, uint64_t usec, bool is_short);
 /* The distance of grid lines at which at most `most` fit into the span. */
 uint64_t nc_svg_step(uint64_t span_usec, unsigned most);
+/* The style sheet of a timeline, for light and dark. */
+void nc_svg_style(struct nc_buf *out);
 
 #endif

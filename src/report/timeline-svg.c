@@ -14,8 +14,8 @@
 
 #define WIDTH 1000u
 #define MARGIN 20u
-#define LEFT 150u /* where the time axis begins */
-#define AXIS 700u /* its length */
+#define LEFT 175u /* where the time axis begins */
+#define AXIS 675u /* its length */
 #define ROW 22u
 #define LINE 16u /* of text that goes on below */
 #define GAP 6u
@@ -169,6 +169,12 @@ static void draw_error(struct drawing *d, const struct nc_span *s) {
     d->y += GAP;
 }
 
+static void draw_bar(struct drawing *d, unsigned x, unsigned end, const char *class) {
+    (void)nc_buf_printf(
+        d->front, "<rect x=\"%u\" y=\"%u\" width=\"%u\" height=\"16\" rx=\"2\" class=\"%s\"/>\n", x,
+        d->y + 3, end > x + 2 ? end - x : 2, class);
+}
+
 static void draw_span(struct drawing *d, const struct nc_span *s) {
     const struct box name = {"name", MARGIN, LEFT - MARGIN - GAP, FONT, false};
     const unsigned x = place(d, s->start_usec), end = place(d, s->start_usec + s->duration_usec);
@@ -177,10 +183,7 @@ static void draw_span(struct drawing *d, const struct nc_span *s) {
     unsigned lines = draw_text(d, name, s->name), more;
 
     if (width > 0)
-        (void)nc_buf_printf(
-            d->front,
-            "<rect x=\"%u\" y=\"%u\" width=\"%u\" height=\"16\" rx=\"2\" class=\"%s\"/>\n", x,
-            d->y + 3, width, class_of(s));
+        draw_bar(d, x, x + width, class_of(s));
     describe_span(s, &label);
     more = draw_text(d,
                      width ? label_box(x, x + width, nc_svg_width(label.data, label.len, FONT))
@@ -192,17 +195,73 @@ static void draw_span(struct drawing *d, const struct nc_span *s) {
     draw_error(d, s);
 }
 
+/* --- pods */
+
+static void describe_time(const struct nc_timeline *t, const char *what, uint64_t usec,
+                          struct nc_buf *out) {
+    if (usec == 0)
+        return;
+    (void)nc_buf_printf(out, "%s%s +", out->len ? ", " : "", what);
+    nc_svg_duration(out, nc_timeline_after(t, usec), true);
+}
+
+/* Beside its bars where there is room for all of it, else below them. */
+static void draw_pod_text(struct drawing *d, unsigned x, unsigned end, const struct nc_buf *text) {
+    const unsigned width = nc_svg_width(text->data, text->len, FONT);
+    const unsigned right = WIDTH - MARGIN - end - GAP;
+
+    if (width <= right) {
+        (void)draw_text(d, (struct box){"time", end + GAP, right, FONT, false}, text->data);
+    } else if (width + GAP <= x - LEFT) {
+        (void)draw_text(d, (struct box){"time", x - GAP, x - LEFT - GAP, FONT, true}, text->data);
+    } else {
+        d->y += LINE;
+        d->y += (draw_text(d, no_bar_box(), text->data) - 1) * LINE;
+    }
+}
+
+/* From its refusal until it may be asked to end, and from then until it is gone. */
+static void draw_pod(struct drawing *d, const struct nc_timeline *t, const struct nc_pod_row *p) {
+    const struct box name = {"name", MARGIN, LEFT - MARGIN - GAP, FONT, false};
+    const uint64_t ending_usec = p->evicted_usec ? p->evicted_usec : p->force_deleted_usec;
+    const unsigned now = place(d, t->total_usec);
+    const unsigned refused = place(d, nc_timeline_after(t, p->refused_usec));
+    const unsigned ending = place(d, nc_timeline_after(t, ending_usec));
+    const unsigned gone = p->gone_usec ? place(d, nc_timeline_after(t, p->gone_usec)) : now;
+    const unsigned kept =
+        p->kept_until_usec ? place(d, nc_timeline_after(t, p->kept_until_usec)) : now;
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    const unsigned above = d->y + (draw_text(d, name, p->pod) - 1) * LINE;
+
+    if (p->refused_usec)
+        draw_bar(d, refused, ending_usec ? ending : kept, "kept");
+    if (ending_usec)
+        draw_bar(d, ending, gone, p->force_deleted_usec ? "failed" : "succeeded");
+    describe_time(t, p->refusal ? p->refusal : "refused", p->refused_usec, &text);
+    describe_time(t, "kept until", p->kept_until_usec, &text);
+    describe_time(t, "evicted", p->evicted_usec, &text);
+    describe_time(t, "force-deleted", p->force_deleted_usec, &text);
+    describe_time(t, "gone", p->gone_usec, &text);
+    if (text.data)
+        draw_pod_text(d,
+                      p->refused_usec ? refused
+                      : ending_usec   ? ending
+                                      : gone,
+                      ending_usec ? gone : kept, &text);
+    d->y = (d->y > above ? d->y : above) + ROW;
+}
+
 /* --- moments */
+
+static const char *moment_title(enum nc_moment_kind kind) {
+    return kind == NC_MOMENT_FORCE_DELETE ? "last possible moment" : nc_moment_name(kind);
+}
 
 static void describe_moment(const struct nc_moment *m, struct nc_buf *out) {
     (void)nc_buf_puts(out, "+");
     nc_svg_duration(out, m->after_usec, true);
     if (*m->text)
         (void)nc_buf_printf(out, ", %s", m->text);
-    if (m->budget)
-        (void)nc_buf_printf(out, ", budget %s", m->budget);
-    if (m->message)
-        (void)nc_buf_printf(out, ": %s", m->message);
 }
 
 /* A line through the chart down to its text, which stands on the side with more room. */
@@ -215,11 +274,13 @@ static void draw_moment(struct drawing *d, const struct nc_moment *m) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     const char *class = nc_moment_name(m->kind);
 
+    if (m->is_of_pod)
+        return;
     if (!is_outside)
         draw_vertical(d, class, x, mid);
     (void)nc_buf_printf(d->front, "<path d=\"M%u %ul6 5l-6 5l%s\" class=\"%s end\"/>\n", x,
                         d->y + 6, is_outside ? "0 -10z" : "-6 -5z", class);
-    (void)draw_text(d, name, class);
+    (void)draw_text(d, name, moment_title(m->kind));
     describe_moment(m, &text);
     d->y += ROW
             + (draw_text(d,
@@ -242,9 +303,23 @@ static void draw_line_entry(struct drawing *d, unsigned x, const char *class) {
     (void)nc_buf_printf(d->front, "<path d=\"M%u %uv14\" class=\"%s\"/>\n", x + 6, d->y + 4, class);
 }
 
+/* On the next line where this one has no room for it. */
+static void begin_entry(struct drawing *d, unsigned *x, const char *name) {
+    if (*x + 18 + nc_svg_width(name, strlen(name), FONT) <= WIDTH - MARGIN)
+        return;
+    *x = LEFT;
+    d->y += ROW;
+}
+
 static void name_entry(struct drawing *d, unsigned *x, const char *name) {
     (void)draw_text(d, (struct box){"tick", *x + 18, WIDTH, FONT, false}, name);
     *x += 18 + nc_svg_width(name, strlen(name), FONT) + 3 * GAP;
+}
+
+static bool has_pod_bar(const struct nc_pod_row *p, size_t i) {
+    return i == 0   ? p->refused_usec > 0
+           : i == 1 ? p->evicted_usec > 0 && !p->force_deleted_usec
+                    : p->force_deleted_usec > 0;
 }
 
 static void draw_legend(struct drawing *d, const struct nc_timeline *t) {
@@ -254,22 +329,35 @@ static void draw_legend(struct drawing *d, const struct nc_timeline *t) {
                 {"running", "in progress"},
                 {"failed", "failed"},
                 {"phase", "phase of the drain"}};
+    static const struct {
+        const char *class, *name;
+    } pod_bars[] = {{"kept", "kept"}, {"succeeded", "evicted"}, {"failed", "force-deleted"}};
     bool has_moment[_NC_MOMENT_MAX] = {false};
     unsigned x = LEFT;
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(bars); i++)
         for (size_t k = 0; k < t->n_spans; k++)
             if (has_bar(&t->spans[k]) && nc_streq(class_of(&t->spans[k]), bars[i].class)) {
+                begin_entry(d, &x, bars[i].name);
                 draw_bar_entry(d, x, bars[i].class);
                 name_entry(d, &x, bars[i].name);
                 break;
             }
+    for (size_t i = 0; i < NC_ARRAY_SIZE(pod_bars); i++)
+        for (size_t k = 0; k < t->n_pods; k++)
+            if (has_pod_bar(&t->pods[k], i)) {
+                begin_entry(d, &x, pod_bars[i].name);
+                draw_bar_entry(d, x, pod_bars[i].class);
+                name_entry(d, &x, pod_bars[i].name);
+                break;
+            }
     for (size_t i = 0; i < t->n_moments; i++)
-        has_moment[t->moments[i].kind] = true;
+        has_moment[t->moments[i].kind] |= !t->moments[i].is_of_pod;
     for (enum nc_moment_kind k = 0; k < _NC_MOMENT_MAX; k++)
         if (has_moment[k]) {
+            begin_entry(d, &x, moment_title(k));
             draw_line_entry(d, x, nc_moment_name(k));
-            name_entry(d, &x, nc_moment_name(k));
+            name_entry(d, &x, moment_title(k));
         }
     d->y += ROW + ROW / 2;
 }
@@ -290,6 +378,13 @@ static void draw_chart(struct drawing *d, const struct nc_timeline *t) {
     begin_chart(d, span_of(t));
     for (size_t i = 0; i < t->n_spans; i++)
         draw_span(d, &t->spans[i]);
+    for (size_t i = 0; i < t->n_pods; i++)
+        draw_pod(d, t, &t->pods[i]);
+    if (t->more_pods > 0) {
+        nc_cleanup(nc_buf_done) struct nc_buf more = NC_BUF_INIT;
+        (void)nc_buf_printf(&more, "and %" PRIu64 " more pods", t->more_pods);
+        draw_paragraph(d, (struct box){"name", MARGIN, AXIS, FONT, false}, more.data);
+    }
     for (size_t i = 0; i < t->n_moments; i++)
         draw_moment(d, &t->moments[i]);
     end_chart(d);
@@ -357,48 +452,6 @@ static void draw_drain(struct drawing *d, const struct nc_value *status, uint64_
     draw_chart(d, &t);
 }
 
-/* --- colours */
-
-static void put_colours(struct nc_buf *out, bool is_dark) {
-    /* Fills are of bars and text, strokes of lines; a text's stroke keeps it apart from lines. */
-    static const struct {
-        const char *rule, *light, *dark;
-    } rows[] = {
-        {".paper,.inside{fill:", "#fff", "#14191f"},
-        {".time,.error,.remedy{stroke:", "#fff", "#14191f"},
-        {"text,.end.deadline{fill:", "#1c2733", "#e4e9ee"},
-        {".time,.tick,.remedy{fill:", "#56626f", "#9aa7b4"},
-        {".axis,.deadline{stroke:", "#56626f", "#9aa7b4"},
-        {".grid{stroke:", "#e1e6eb", "#2c3540"},
-        {".succeeded{fill:", "#3a9d6e", "#4db584"},
-        {".running{fill:", "#2f7ec2", "#5aa2e0"},
-        {".failed,.error,.end.force-delete{fill:", "#c8323e", "#f0717a"},
-        {".force-delete{stroke:", "#c8323e", "#f0717a"},
-        {".skipped{fill:", "#b4bcc6", "#55616e"},
-        {".phase{fill:", "#4f83c4", "#6d9fdd"},
-        {".notice{stroke:", "#c77700", "#eba43a"},
-        {".end.notice{fill:", "#c77700", "#eba43a"},
-        {".cordon{stroke:", "#8445a8", "#be86de"},
-        {".end.cordon{fill:", "#8445a8", "#be86de"},
-    };
-
-    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++)
-        (void)nc_buf_printf(out, "%s%s}", rows[i].rule, is_dark ? rows[i].dark : rows[i].light);
-}
-
-static void put_style(struct nc_buf *out) {
-    (void)nc_buf_puts(out,
-                      "<style>:root{color-scheme:light dark}"
-                      "text{font:12px system-ui,'Segoe UI','DejaVu Sans',sans-serif}"
-                      ".title{font-size:16px;font-weight:600}.tick{font-size:11px}path{fill:none}"
-                      ".time,.error,.remedy{paint-order:stroke;stroke-width:4px}"
-                      ".notice,.cordon,.force-delete,.deadline{stroke-width:1.5}.end{stroke:none}");
-    put_colours(out, false);
-    (void)nc_buf_puts(out, "@media(prefers-color-scheme:dark){");
-    put_colours(out, true);
-    (void)nc_buf_puts(out, "}</style>\n");
-}
-
 void nc_timeline_svg(const struct nc_value *status, uint64_t now_usec, struct nc_buf *out) {
     nc_cleanup(nc_buf_done) struct nc_buf body = NC_BUF_INIT;
     unsigned height = 0;
@@ -423,7 +476,7 @@ void nc_timeline_svg(const struct nc_value *status, uint64_t now_usec, struct nc
                         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" "
                         "viewBox=\"0 0 %u %u\">\n",
                         WIDTH, height, WIDTH, height);
-    put_style(out);
+    nc_svg_style(out);
     (void)nc_buf_printf(out, "<rect width=\"%u\" height=\"%u\" class=\"paper\"/>\n", WIDTH, height);
     (void)nc_buf_add(out, body.data, body.len);
     (void)nc_buf_puts(out, "</svg>\n");

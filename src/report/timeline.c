@@ -196,18 +196,20 @@ static void show_bar(struct nc_buf *out, struct span s, uint64_t total) {
 static void show_phase(struct nc_buf *out, const struct nc_value *phase, struct span s,
                        uint64_t total) {
     const uint64_t attempts = nc_show_number(phase, "attempts", UINT32_MAX);
+    const bool has_begun = attempts > 0 || s.end > s.start;
     nc_cleanup(nc_buf_done) struct nc_buf name = NC_BUF_INIT;
 
     nc_show_put(&name, nc_show_text(phase, "name", "?"));
-    (void)nc_buf_putc(out, '+');
-    show_usec(out, s.start);
-    (void)nc_buf_printf(out, "  %-10s ", name.data);
-    show_usec(out, s.end - s.start);
-    (void)nc_buf_puts(out, "  ");
-    if (attempts > 0 || s.end > s.start)
+    if (has_begun) {
+        (void)nc_buf_putc(out, '+');
+        show_usec(out, s.start);
+        (void)nc_buf_printf(out, "  %-10s ", name.data);
+        show_usec(out, s.end - s.start);
+        (void)nc_buf_puts(out, "  ");
         show_bar(out, s, total);
-    else
-        (void)nc_buf_printf(out, "%*s", BAR_WIDTH, "");
+    } else {
+        (void)nc_buf_printf(out, "%10s  %-10s %9s  %*s", "", name.data, "", BAR_WIDTH, "");
+    }
     (void)nc_buf_puts(out, "  ");
     nc_show_outcome(out, nc_show_text(phase, "outcome", "?"));
     if (attempts > 1)

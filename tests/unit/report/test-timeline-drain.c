@@ -280,16 +280,52 @@ static void test_svg(void **state) {
     assert_true(nc_ends_with(text, "</svg>\n"));
     assert_has(text, ">Drain of n1 (spot)<");
     assert_has(text, ">2024-01-01 00:10:00 UTC: drained after 41.000 s, 7 of 12 pods left");
-    /* Two minutes to the deadline are 700 pixels. */
-    assert_has(text, ">evicting</text>\n<rect x=\"155\" y=\"114\" width=\"234\" ");
+    /* Two minutes to the deadline are 675 pixels. */
+    assert_has(text, ">evicting</text>\n<rect x=\"180\" y=\"114\" width=\"225\" ");
     assert_has(text, ">40.000 s</text>");
     assert_has(text, ">at +41 s</text>");
     assert_has(text, ">1 min 30 s</text>"); /* the grid */
     assert_has(text, "class=\"grid\"/>\n<path d=\"M850.5 ");
-    assert_has(text, ">+1 min 15 s, a/b, budget pdb: no</text>");
-    assert_has(text, "V254\" class=\"deadline\"/>");
+    assert_has(text, ">a/b</text>");
+    assert_has(text, ">kept until +1 min 15 s</text>");
+    assert_has(text, ">and 11 more pods</text>");
+    assert_has(text, ">last possible moment</text>");
+    assert_has(text, ">+1 min 45 s, all pods</text>");
+    assert_null(strstr(text, ">force-delete<"));
     assert_null(strstr(text, "2023"));
     assert_has(none, "no phases are known");
+}
+
+static void draw_svg_now(const struct nc_value *status, struct nc_buf *out) {
+    nc_timeline_svg(status, (uint64_t)(1704067200 + 80) * 1000000, out);
+}
+
+/* A pod that was evicted, one that a budget kept until its force-delete time, one that is kept. */
+static void test_svg_pods(void **state) {
+    static const char json[] =
+        "{'drain': {'pods': {'total': 3}, 'history': [{'phase': 'evicting',"
+        " 'at': '2024-01-01T00:00:00Z'}], 'podHistory': ["
+        "{'pod': 'a/web', 'evictedUsec': 1704067201000000, 'goneUsec': 1704067203000000},"
+        "{'pod': 'a/db', 'refusedUsec': 1704067201000000, 'refusal': 'Eviction of pod a/db refused"
+        " by PodDisruptionBudget pdb', 'forceDeletedUsec': 1704067275000000,"
+        " 'goneUsec': 1704067280000000}], 'blocked': [{'pod': 'a/held',"
+        " 'since': '2024-01-01T00:00:02Z', 'message': 'kept by do-not-disrupt',"
+        " 'forceDeleteAt': '2024-01-01T00:01:45Z'}]}}";
+    static const char tree[] = "\"pods\":[{\"pod\":\"a/web\",\"refusal\":null,\"refused\":null,"
+                               "\"evicted\":\"2024-01-01T00:00:01Z\",\"forceDeleted\":null,"
+                               "\"gone\":\"2024-01-01T00:00:03Z\",\"keptUntil\":null},";
+    nc_auto_free char *text = text_of(json, draw_svg_now);
+    nc_auto_free char *of_programs = text_of(json, print_tree);
+
+    (void)state;
+    assert_has(text, ">a/web</text>");
+    assert_has(text, ">evicted +1 s, gone +3 s</text>");
+    assert_has(text, ">refused by PodDisruptionBudget pdb +1 s, force-deleted +1 min 15 s, "
+                     "gone +1 min 20 s</text>");
+    assert_has(text, ">kept by do-not-disrupt +2 s, kept until +1 min 45 s</text>");
+    assert_has(text, "class=\"kept\"");
+    assert_null(strstr(text, "more pods"));
+    assert_has(of_programs, tree);
 }
 
 /* A deadline that is far away is named, and leaves the bars their room. */
@@ -300,7 +336,7 @@ static void test_svg_scale(void **state) {
     nc_auto_free char *text = text_of(json, draw_svg);
 
     (void)state;
-    assert_has(text, "width=\"700\" ");
+    assert_has(text, "width=\"675\" ");
     assert_has(text, ">+14 d, the machine ends</text>");
     assert_has(text, "0 -10z\" class=\"deadline end\"");
 }
@@ -348,7 +384,7 @@ static void test_tree(void **state) {
         "\"started\":\"2024-01-01T00:00:00Z\",\"durationUsec\":%u,\"outcome\":\"evicting\","
         "\"phases\":[{\"name\":\"evicting\",\"startUsec\":0,\"durationUsec\":%u,\"error\":"
         "{\"class\":null,\"message\":\"refused\",\"remedy\":null}}],\"moments\":[],"
-        "\"source\":\"spot\",\"id\":null}}\n";
+        "\"source\":\"spot\",\"id\":null,\"pods\":[]}}\n";
     nc_auto_free char *stopped = nc_asprintf(boot, 0, 0), *going = nc_asprintf(boot, 9, 9);
 
     (void)state;
@@ -427,6 +463,9 @@ static void test_too_much(void **state) {
     for (int i = 0; i < 5000; i++)
         (void)nc_buf_printf(&json, "%s{\"pod\":\"p\",\"forceDeleteAt\":\"2024-01-01T00:00:00Z\"}",
                             i ? "," : "");
+    (void)nc_buf_puts(&json, "],\"podHistory\":[");
+    for (int i = 0; i < 5000; i++)
+        (void)nc_buf_printf(&json, "%s{\"pod\":\"p%d\",\"refusedUsec\":%d}", i ? "," : "", i, i);
     (void)nc_buf_puts(&json, "],\"history\":[");
     for (int i = 0; i < 5000; i++)
         (void)nc_buf_printf(&json, "%s{\"phase\":\"p\",\"at\":\"2024-01-01T00:00:00Z\"}",
@@ -449,7 +488,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_svg),           cmocka_unit_test(test_svg_scale),
         cmocka_unit_test(test_svg_long_text), cmocka_unit_test(test_tree),
         cmocka_unit_test(test_hostile),       cmocka_unit_test(test_too_much),
-        cmocka_unit_test(test_each_reason),
+        cmocka_unit_test(test_each_reason),   cmocka_unit_test(test_svg_pods),
     };
 
     return run_group(tests, NULL, NULL);
