@@ -6,7 +6,10 @@ and a stand-in for kubelet that really reads the rendered files and really execu
 one. Prints what a person wants to see, says what is fake, and exits with the bootstrap's exit code. With --dir it leaves
 the node's files and a drawing of its life there.
 
-    demo.py --agent PATH [--dir DIR] [--user-data FILE]
+With --fail one thing is wrong, and it prints what a person sees of that: cause, remedy and exit code. It then exits with 0 where the
+bootstrap has failed with the exit code that docs/commands.md has for it.
+
+    demo.py --agent PATH [--dir DIR] [--user-data FILE] [--fail wrong-ca|clock|no-route|kubelet]
 """
 
 from __future__ import annotations
@@ -35,6 +38,16 @@ MACHINE = {  # what the host says of itself where it is one, prepared as an EKS 
     "proc/sys/kernel/panic_on_oops": "1\n",
     "proc/sys/kernel/keys/root_maxkeys": "1000000\n",
     "proc/sys/kernel/keys/root_maxbytes": "25000000\n",
+}
+
+
+FAILS_SEC = 12  # a quarter of an hour in real life
+# What is wrong, in words; and the exit code of the bootstrap.
+FAILURES = {
+    "wrong-ca": ("certificateAuthority in the user data is that of another cluster.", 4),
+    "clock": ("The clock of the machine is an hour behind.", 4),
+    "no-route": ("Nothing that the node sends to the API server is answered: a security group or a route is missing.", 1),
+    "kubelet": ("kubelet exits as soon as it was started.", 6),
 }
 
 
@@ -75,6 +88,36 @@ def next_steps(agent: Path, folder: Path) -> str:
     )
 
 
+def break_it(world: Any, cause: Optional[str], text: str, folder: Path) -> str:
+    """The user data, with or beside what is wrong."""
+    from pki import Authority
+
+    ca = world.api.ca.base64
+    if cause == "wrong-ca":
+        ca = Authority(folder, "another-cluster").base64
+    elif cause == "clock":
+        world.api.clock_ahead_sec, world.api.auth.clock = 3600.0, world.api.now
+    elif cause == "no-route":
+        world.api.server.fault("silent")
+    return substitute(text, world.api.url, ca)
+
+
+def show_failure(world: Any, done: Any, cause: str) -> int:
+    """What a person sees who looks at the machine, at its console, or from the cluster."""
+    show("the journal (journalctl -u nodeclaimd-bootstrap)", done.err)
+    show("on the node (nodeclaimd status)", world.run("status").out)
+    show("without access to the node (aws ec2 get-console-output)", world.console())
+    events = [e for e in world.api.objects("events") if e["reason"] == "BootstrapFailed"]
+    show(
+        "in the cluster (kubectl get events --field-selector reason=BootstrapFailed)",
+        "\n".join(f"{e['reason']:18}{e['message']}" for e in events) or "none: the API server did not know this node",
+    )
+    wanted = FAILURES[cause][1]
+    print(f"\nexit code {done.code}")
+    print("docs/troubleshooting.md begins with symptoms like these; docs/commands.md lists the exit codes.")
+    return 0 if done.code == wanted else 1
+
+
 def end(world: Any, picture: Optional[Path]) -> int:
     """Pods on the node, the notice, what the daemon does about it."""
     for name in PODS[:4]:
@@ -106,6 +149,7 @@ def main() -> int:
     args.add_argument("--agent", type=Path, required=True)
     args.add_argument("--dir", type=Path, help="keep the node's files here, below root/")
     args.add_argument("--user-data", type=Path)
+    args.add_argument("--fail", choices=FAILURES, help="what is wrong")
     opts = args.parse_args()
     os.environ["NODECLAIMD"] = str(opts.agent.resolve())
     from harness import SOURCE, World
@@ -127,8 +171,9 @@ def main() -> int:
     source = opts.user_data or SOURCE / "userdata/karpenter-al2023.mime"
     text = source.read_text(encoding="utf-8")
     capacity = f"cpu=2,memory={MEMORY_KIB}Ki"
-    world = DemoWorld(profile="c5a.large-spot", cluster=cluster_name(text), config=CONFIG, capacity=capacity)
-    world.set_user_data(substitute(text, world.api.url, world.api.ca.base64).encode())
+    mode = "crash" if opts.fail == "kubelet" else "normal"
+    world = DemoWorld(profile="c5a.large-spot", mode=mode, cluster=cluster_name(text), config=CONFIG, capacity=capacity)
+    world.set_user_data(break_it(world, opts.fail, text, world.folder).encode())
     if opts.dir:
         shutil.rmtree(opts.dir, ignore_errors=True)
     with world:
@@ -144,6 +189,9 @@ def main() -> int:
             f"A bare {world.inst.type} in {world.inst.az}, with {source.relative_to(SOURCE) if source.is_relative_to(SOURCE) else source} "
             "as its user data:"
         )
+        if opts.fail:
+            print(f"\nWrong on purpose: {FAILURES[opts.fail][0]}\nIt is tried for {FAILS_SEC} s here, and for 15 minutes in real life.", flush=True)
+            return show_failure(world, world.bootstrap("--timeout", f"{FAILS_SEC}s"), opts.fail)
         done = world.bootstrap("--timeout", "60s")
         if done.code != 0:
             show("timeline (nodeclaimd timeline)", world.run("timeline").out)

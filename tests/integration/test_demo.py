@@ -35,6 +35,10 @@ class Demo(unittest.TestCase):
             text = done.stdout.decode()
             self.assertEqual(done.returncode, 0, text)
             self.assertEqual(ElementTree.parse(kept / "timeline.svg").getroot().tag, "{http://www.w3.org/2000/svg}svg")
+            drawn = (kept / "timeline.svg").read_text()
+            self.assertRegex(drawn, r">refused by PodDisruptionBudget database \+[^<]*, force-deleted \+[^<]*, gone \+[^<]*<")
+            self.assertRegex(drawn, r">evicted \+[^<]*, gone \+[^<]*<")
+            self.assertIn(">last possible moment<", drawn)
             self.assertTrue((kept / "root/var/lib/kubelet/kubeconfig").exists())
             steps = text[text.index("\nNext, ") :].split("\n  ")[1:]
             self.assertEqual(len(steps), 3, "two commands, one of them of two lines")
@@ -54,6 +58,26 @@ class Demo(unittest.TestCase):
         self.assertEqual(text.count("bootstrap of "), 1, "one time line")
         self.assertRegex(text, r"a picture of the boot and the drain.*/timeline\.svg\n\nNext, ")
         self.assertTrue(text.strip().endswith("docs/install.md."))
+
+    def test_what_a_failure_shows(self) -> None:
+        """Cause, remedy and exit code, each where a person looks."""
+        rows = {
+            "wrong-ca": (4, "certificate", "check that the certificate authority in the configuration is this cluster's"),
+            "clock": (4, "HTTP 401", "set the clock"),
+            "no-route": (1, "timed out|did not|no answer", "the route to it and the security groups"),
+            "kubelet": (6, "kubelet ended with exit code 1", "read .*kubelet"),
+        }
+        for cause, (code, message, remedy) in rows.items():
+            with self.subTest(cause):
+                command = [sys.executable, str(HERE / "demo.py"), "--agent", str(agent_path()), "--fail", cause]
+                done = subprocess.run(command, capture_output=True, text=True, timeout=120 * PATIENCE, check=False)
+                text = done.stdout
+                self.assertEqual(done.returncode, 0, text + done.stderr)
+                self.assertIn(f"\nexit code {code}\n", text)
+                status = text[text.index("(nodeclaimd status)") : text.index("get-console-output")]
+                self.assertRegex(status, message)
+                self.assertRegex(status, f"remedy: .*{remedy}")
+                self.assertRegex(text, r"(?m)^  nodeclaimd: \{.*\"outcome\":\"failed\"")
 
 
 if __name__ == "__main__":
