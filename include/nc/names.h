@@ -49,6 +49,8 @@
 #define NC_ANNOTATION_RESTARTED_AT NC_OURS "restarted-at"   /* of a Deployment's pod template */
 #define NC_ANNOTATION_OUR_TAINT NC_OURS "disrupted"         /* NC_TAINT_DISRUPTED is ours */
 #define NC_ANNOTATION_OUR_TIMESTAMP "nodeclaimd.io/stamped" /* our own termination timestamp */
+/* A Node's copy of the time of its NodeClaim. */
+#define NC_ANNOTATION_TERMINATION_DEADLINE NC_OURS "termination-deadline"
 #define NC_FINALIZER NC_OURS "termination"
 
 #endif

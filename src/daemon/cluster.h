@@ -90,17 +90,22 @@ struct nc_claim_watch {
     char *name, *uid;       /* of the Node's ownerReference; NULL = none */
     char *api;              /* "karpenter.sh/v1" */
     uint64_t t_usec;        /* its termination timestamp; 0 = none */
+    char *copy;             /* the Node's annotation termination-deadline as last read */
+    uint64_t copy_usec;     /* the earliest that it stated; 0 = none */
     bool is_deleting;
     bool is_known; /* it was requested, whatever the answer */
     unsigned failures;
 };
 
-/* Reads the owner in the Node's metadata. */
+/* Reads the owner, and the copy of its time, in the Node's metadata. */
 void nc_claim_watch_own(struct nc_daemon *d, const struct nc_value *metadata);
 /* Opens the watch, where the name is known and it may be read. */
 void nc_claim_watch_open(struct nc_daemon *d);
 /* Is there one that is to be read, and was not yet? */
 bool nc_claim_watch_is_pending(const struct nc_daemon *d);
+/* By when every pod must be gone where it is being deleted: the earlier one of what it states
+ * itself and of the copy; 0 = none. */
+uint64_t nc_claim_watch_time(const struct nc_daemon *d);
 void nc_claim_watch_close(struct nc_daemon *d);
 void nc_claim_watch_done(struct nc_daemon *d); /* forgets which it was */
 

@@ -3,12 +3,14 @@
  *
  * The claim's name and uid are in the Node's ownerReferences; whether it may be read is the
  * cluster's choice, and nothing depends on it but the deadline: the annotation by which whoever
- * deletes the claim says until when every pod must be gone.
+ * deletes the claim says until when every pod must be gone. The controller copies it to the Node,
+ * where no right is needed to read it.
  */
 #include "daemon.h"
 
 #include "log.h"
 #include "nc/names.h"
+#include "nc/notice.h"
 #include "nc/str.h"
 #include "nc/time.h"
 
@@ -57,8 +59,8 @@ static void open_later(struct nc_daemon *d) {
     nc_timer_set(d->app->event, &d->claim.timer, CLAIM_PAUSE_USEC, on_claim_timer, d);
 }
 
-/* Without access the Node's own deletion is all that is seen, and no deadline: said once, tried
- * again now and then. */
+/* Without access the Node's own deletion is all that is seen, and of a deadline what the controller
+ * copied to the Node: said once, tried again now and then. */
 static void on_claim_failed(void *userdata, const struct nc_kube_status *status,
                             const struct nc_err *err) {
     struct nc_daemon *d = userdata;
@@ -124,7 +126,33 @@ static void replace_text(char **to, const char *text) {
     *to = nc_strdup(text);
 }
 
-void nc_claim_watch_own(struct nc_daemon *d, const struct nc_value *metadata) {
+/* Only a copy of our own claim's time counts, and of several the earliest: what a pod was told of
+ * its end holds. */
+static void read_copy(struct nc_daemon *d, const struct nc_value *metadata) {
+    const char *text = nc_value_get_string(nc_value_get(metadata, "annotations"),
+                                           NC_ANNOTATION_TERMINATION_DEADLINE);
+    struct nc_notice n = {0};
+    struct nc_err err = NC_ERR_INIT;
+
+    if (!text || nc_streq(d->claim.copy, text))
+        return;
+    replace_text(&d->claim.copy, text);
+    if (nc_notice_read_request(text, strlen(text), NC_SOURCE_DELETION, &n, &err) < 0
+        || !nc_notice_is_of_claim(&n, d->claim.uid) || !n.deadline_usec)
+        nc_log(NC_LOG_WARNING, NULL, "annotation %s: %s, ignoring",
+               NC_ANNOTATION_TERMINATION_DEADLINE,
+               err.class != NC_ERR_NONE ? err.msg : "not a deadline of this Node's NodeClaim");
+    else if (!d->claim.copy_usec || n.deadline_usec < d->claim.copy_usec)
+        d->claim.copy_usec = n.deadline_usec;
+}
+
+uint64_t nc_claim_watch_time(const struct nc_daemon *d) {
+    const uint64_t own = d->claim.t_usec, copy = d->claim.copy_usec;
+
+    return !own || (copy && copy < own) ? copy : own;
+}
+
+static void read_owner(struct nc_daemon *d, const struct nc_value *metadata) {
     const struct nc_value *owner = find_owner(metadata);
     const char *api = nc_value_get_string(owner, "apiVersion");
 
@@ -134,12 +162,18 @@ void nc_claim_watch_own(struct nc_daemon *d, const struct nc_value *metadata) {
         return;
     d->claim.watch = nc_watch_free(d->claim.watch);
     d->claim.is_deleting = d->claim.is_known = false;
-    d->claim.t_usec = d->claim.after_usec = 0;
+    d->claim.t_usec = d->claim.copy_usec = d->claim.after_usec = 0;
+    replace_text(&d->claim.copy, NULL);
     d->claim.failures = 0;
     replace_text(&d->claim.name, nc_value_get_string(owner, "name"));
     replace_text(&d->claim.uid, nc_value_get_string(owner, "uid"));
     replace_text(&d->claim.api, api);
     nc_claim_watch_open(d);
+}
+
+void nc_claim_watch_own(struct nc_daemon *d, const struct nc_value *metadata) {
+    read_owner(d, metadata);
+    read_copy(d, metadata);
 }
 
 bool nc_claim_watch_is_pending(const struct nc_daemon *d) {
@@ -155,4 +189,5 @@ void nc_claim_watch_done(struct nc_daemon *d) {
     replace_text(&d->claim.name, NULL);
     replace_text(&d->claim.uid, NULL);
     replace_text(&d->claim.api, NULL);
+    replace_text(&d->claim.copy, NULL);
 }

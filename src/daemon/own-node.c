@@ -72,12 +72,6 @@ static void report_invalid_request(struct nc_daemon *d, const struct nc_err *err
     nc_daemon_refuse_request(d, message, NC_ANNOTATION_REQUEST);
 }
 
-/* The request of our NodeClaim's end, by the id that the controller gives it. */
-static bool is_controllers(const struct nc_daemon *d, const struct nc_notice *n) {
-    return d->claim.uid && nc_starts_with(n->id, "claim-")
-           && nc_streq(n->id + strlen("claim-"), d->claim.uid);
-}
-
 static bool is_in_force(const struct nc_daemon *d, const struct nc_notice *n) {
     const struct nc_notice *before = nc_lifecycle_notice(d->life, n->source);
 
@@ -90,7 +84,7 @@ static int read_request(const struct nc_daemon *d, const char *text, struct nc_n
                         struct nc_err *err) {
     const int r = nc_notice_read_request(text, strlen(text), NC_SOURCE_REQUEST, ret, err);
 
-    if (r < 0 || is_controllers(d, ret) || is_in_force(d, ret))
+    if (r < 0 || nc_notice_is_of_claim(ret, d->claim.uid) || is_in_force(d, ret))
         return r;
     return nc_notice_check_deadline(ret, nc_daemon_now(d), err);
 }
@@ -135,8 +129,8 @@ void nc_own_node_report_deletion(struct nc_daemon *d) {
     (void)snprintf(notice.id, sizeof(notice.id), "deletion-%.60s", d->node.view.uid);
     (void)snprintf(notice.reason, sizeof(notice.reason), "%s is being deleted",
                    d->claim.is_deleting ? "the NodeClaim" : "the Node");
-    notice.deadline_usec = d->claim.t_usec;
-    notice.is_force_delete_time = d->claim.t_usec != 0;
+    notice.deadline_usec = nc_claim_watch_time(d);
+    notice.is_force_delete_time = notice.deadline_usec != 0;
     nc_daemon_post_notice(d, &notice);
 }
 

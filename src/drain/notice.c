@@ -363,6 +363,10 @@ int nc_notice_read_request(const char *data, size_t n, enum nc_source source, st
     return 1;
 }
 
+bool nc_notice_is_of_claim(const struct nc_notice *n, const char *uid) {
+    return uid && nc_starts_with(n->id, "claim-") && nc_streq(n->id + strlen("claim-"), uid);
+}
+
 int nc_notice_check_deadline(const struct nc_notice *n, uint64_t now_usec, struct nc_err *err) {
     char deadline[32], now[32];
 

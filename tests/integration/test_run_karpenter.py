@@ -158,6 +158,28 @@ class Deletion(KarpenterTest):
 
         world.api.on_loop(go)
 
+    def test_copied_time_of_the_claim(self) -> None:
+        """Without access to its NodeClaim the node keeps the last moments of the time that the controller copied to it."""
+        world = self.karpenter_world()
+        world.pod("blocked", grace=3)
+        world.api.kubelet.stops_after["blocked"] = math.inf
+        world.budget("never", "blocked")
+        world.start()
+        offset = time.monotonic() - time.time()
+        until = stamp(world.api.now() + 10)
+
+        def copy(node: dict[str, Any]) -> None:
+            uid = node["metadata"]["ownerReferences"][0]["uid"]
+            value = {"id": f"claim-{uid}", "mode": "deadline", "deadline": until}
+            node["metadata"].setdefault("annotations", {})["nodeclaimd.io/termination-deadline"] = json.dumps(value)
+
+        self.deleting(world)
+        world.change_node(copy)
+        world.must(lambda: not world.pods(), "the end", 20)
+        t = epoch(until) + offset
+        first = world.deletions("blocked")[0]
+        self.assertTrue(t - 3.1 <= first.at <= t - 2.5 + SLACK, f"{first.at - t}\n{world.story()}")
+
     def test_without_access_to_the_claim(self) -> None:
         world = self.karpenter_world()
         world.pod("web-1")

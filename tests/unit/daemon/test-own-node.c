@@ -132,10 +132,15 @@ void nc_daemon_post(struct nc_daemon *d, struct nc_lifecycle_event *e) {
 }
 
 void nc_daemon_post_notice(struct nc_daemon *d, const struct nc_notice *n) {
+    char time[32];
+
     (void)d;
     script.is_active[n->source] = true;
     script.notices[n->source] = *n;
+    nc_time_format(n->deadline_usec, time);
     say("+%s:%s%s", nc_source_name(n->source), n->id, n->is_force_delete_time ? "!" : "");
+    if (n->is_force_delete_time)
+        say("%s", time);
 }
 
 void nc_daemon_post_cleared(struct nc_daemon *d, enum nc_source s) {
@@ -406,6 +411,53 @@ static void test_the_controllers_request_may_be_late(void **state) {
     assert_non_null(w->d.node.request_refused);
 }
 
+#define COPY(id, mode, rest)                                                                       \
+    OWNER ",\"annotations\":{\"nodeclaimd.io/termination-deadline\":\"{\\\"id\\\":\\\"" id         \
+          "\\\",\\\"mode\\\":\\\"" mode "\\\"" rest "}\"}"
+#define COPY_UNTIL(id, until) COPY(id, "deadline", ",\\\"deadline\\\":\\\"" until "\\\"")
+#define DELETING ",\"deletionTimestamp\":\"2026-01-02T03:04:05Z\""
+
+/* Without a right to read the claim its time comes from the Node, and that is T. It only ever
+ * becomes earlier, and a time that has passed counts as it does where the claim is read. */
+static void test_time_of_the_claim_on_the_node(void **state) {
+    static const struct {
+        const char *more, *said;
+    } rows[] = {
+        {DELETING, "NODE -request +deletion:deletion-u1"},
+        {DELETING COPY_UNTIL("claim-c2", "2026-01-02T03:05:00Z"),
+         "NODE -request +deletion:deletion-u1"},
+        {DELETING COPY_UNTIL("claim-c1", "soon"), "NODE -request +deletion:deletion-u1"},
+        {DELETING COPY("claim-c1", "graceful", ""), "NODE -request +deletion:deletion-u1"},
+        {DELETING COPY_UNTIL("claim-c1", "2026-01-02T03:14:00Z"),
+         "NODE -request +deletion:deletion-u1! 2026-01-02T03:14:00Z"},
+        {DELETING COPY_UNTIL("claim-c1", "2026-01-02T03:15:00Z"),
+         "NODE -request +deletion:deletion-u1! 2026-01-02T03:14:00Z"},
+        {DELETING COPY_UNTIL("claim-c1", "2026-01-01T00:00:00Z"),
+         "NODE -request +deletion:deletion-u1! 2026-01-01T00:00:00Z"},
+        {DELETING OWNER, "NODE -request +deletion:deletion-u1! 2026-01-01T00:00:00Z"},
+    };
+    struct world *w = *state;
+
+    meet_owned(w);
+    for (unsigned i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        watch(w, NC_WATCH_MODIFIED, "u1", 12 + i, rows[i].more);
+        expect(rows[i].said);
+    }
+}
+
+/* Another claim's Node begins anew. */
+static void test_copy_of_the_claim_before(void **state) {
+    struct world *w = *state;
+
+    meet_owned(w);
+    watch(w, NC_WATCH_MODIFIED, "u1", 12, COPY_UNTIL("claim-c1", "2026-01-02T03:20:00Z"));
+    expect("NODE -request"); /* nothing is being deleted yet */
+    watch(w, NC_WATCH_MODIFIED, "u1", 13,
+          DELETING ",\"ownerReferences\":[{\"apiVersion\":\"karpenter.sh/v1\",\"kind\":"
+                   "\"NodeClaim\",\"name\":\"claim-2\",\"uid\":\"c2\"}]");
+    expect("NODE -request +deletion:deletion-u1");
+}
+
 static void test_owners_that_are_no_claim(void **state) {
     static const char *const owners[] = {
         ",\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"NodeClaim\",\"name\":\"n\","
@@ -457,6 +509,8 @@ TEST_GROUP() {
         TEST(test_a_refresh_that_is_late_is_repeated),
         TEST(test_a_request_in_force_stays_so),
         TEST(test_the_controllers_request_may_be_late),
+        TEST(test_time_of_the_claim_on_the_node),
+        TEST(test_copy_of_the_claim_before),
         TEST(test_owners_that_are_no_claim),
         TEST(test_closing_answers_what_is_in_flight),
     };
