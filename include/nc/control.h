@@ -6,7 +6,7 @@
  * on there. Time comes with the event (microseconds since the epoch on our own clock). Nothing here
  * reads a clock, a socket or a file.
  *
- * The rules: docs/drain-rules.md, "Controller" (C1 to C19).
+ * The rules: docs/drain-rules.md, "Controller" (C1 to C20).
  */
 #ifndef NC_CONTROL_H
 #define NC_CONTROL_H

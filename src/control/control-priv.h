@@ -1,6 +1,6 @@
 /*
  * The controller's step, inside: what its files share. Rules: docs/drain-rules.md, C1 to
- * C19.
+ * C20.
  *
  * Objects are kept small: a name, a few times, flags. What only a life without Karpenter needs
  * hangs on `more` of a Node and a NodeClaim, and is there only where mode == STANDALONE; lists that
@@ -189,6 +189,7 @@ struct control_node {
     uint64_t created_usec, deletion_usec; /* 0 = not */
     char *owner_uid;                      /* of its owner of kind NodeClaim; NULL = none */
     char *pool;                           /* label karpenter.sh/nodepool; NULL = none */
+    uint64_t mirrored_usec; /* annotation termination-deadline, where it is its owner's; 0 = none */
     uint32_t provider_hash; /* of its providerID, which metadata only do not show; 0 = not known */
     struct control_drain_status *drain_status; /* NULL = reports nothing */
     uint64_t drain_status_usec;                /* since when this id and deadline are known */
@@ -530,6 +531,12 @@ int nc_control_parse_leftovers(const struct nc_value *object, uint64_t deletion_
                                struct control_strings **ret);
 bool nc_control_transfer(struct control_object *o, uint64_t now_usec, struct nc_control_action *ret,
                          uint64_t *next_usec);
+
+/* mirror.c: the time of a claim that is being deleted, copied to its Node. What is on the Node as
+ * the copy of that claim's; 0 = none. Is there another one to be written? */
+uint64_t nc_control_mirrored(const char *text, const char *claim_uid);
+bool nc_control_mirror(const struct nc_control *c, const struct control_node *node,
+                       uint64_t now_usec, struct nc_control_action *ret);
 
 /* relay.c: the one next write that the relay wants of a claim. Level-triggered, as the
  * hooks of the standalone half are. */

@@ -57,7 +57,9 @@ const char *nc_control_verb_name(enum nc_control_verb v) {
 #define POOL_LABEL_PATH "metadata.labels.'" NC_LABEL_NODE_POOL "'"
 #define STATUS_PATH ANNOTATION(NC_ANNOTATION_STATUS)
 
-#define NODE_PATHS HEAD_PATHS, STATUS_PATH, "metadata.finalizers", "metadata.ownerReferences"
+#define NODE_PATHS                                                                                 \
+    HEAD_PATHS, STATUS_PATH, ANNOTATION(NC_ANNOTATION_TERMINATION_DEADLINE),                       \
+        "metadata.finalizers", "metadata.ownerReferences"
 #define NODE_PATHS_STANDALONE                                                                      \
     HEAD_PATHS, STATUS_PATH, ANNOTATION(NC_ANNOTATION_REQUEST),                                    \
         ANNOTATION(NC_ANNOTATION_OUR_TAINT), "metadata.ownerReferences", "metadata.labels",        \

@@ -145,6 +145,10 @@ static void read_node(struct nc_control *c, struct control_node *node,
     node->deletion_usec = h->deletion_usec;
     apply_outage(c, node, object);
     set_text(&node->owner_uid, owner_of(object));
+    node->mirrored_usec =
+        nc_control_mirrored(nc_value_string(nc_control_at(object, "metadata.annotations",
+                                                          NC_ANNOTATION_TERMINATION_DEADLINE)),
+                            node->owner_uid);
     node->provider_hash = provider_id && provider_id[0] ? nc_control_hash(c, provider_id) : 0;
     set_text(&node->pool, pool_of(object));
     apply_drain_status(c, node, object);

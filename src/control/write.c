@@ -70,8 +70,8 @@ static void want_relay(struct nc_control *c, struct control_claim *claim, uint64
         w->is_wanted = true;
 }
 
-/* What is wanted beside the relay: all the rest in standalone mode; beside Karpenter only that
- * nothing of such a time stays. */
+/* What is wanted beside the relay: all the rest in standalone mode; beside Karpenter that nothing
+ * of such a time stays, and that a node knows its own. */
 static void want_other(struct nc_control *c, struct control_object *o, uint64_t now_usec,
                        struct want *w) {
     const bool has_pause = !o->write.is_relay && is_paused(o, now_usec);
@@ -83,7 +83,9 @@ static void want_other(struct nc_control *c, struct control_object *o, uint64_t 
         return;
     }
     if (c->mode == NC_CONTROL_KARPENTER)
-        w->is_wanted = nc_control_transfer(o, now_usec, &w->action, &next_usec);
+        w->is_wanted = nc_control_transfer(o, now_usec, &w->action, &next_usec)
+                       || (o->kind == NC_CONTROL_NODE
+                           && nc_control_mirror(c, nc_control_as_node(o), now_usec, &w->action));
     else if (o->kind == NC_CONTROL_NODE)
         w->is_wanted =
             c->standalone->node(c, nc_control_as_node(o), now_usec, &w->action, &next_usec);

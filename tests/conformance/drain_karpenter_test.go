@@ -108,3 +108,52 @@ func TestBesideKarpenter(t *testing.T) {
 	}
 	n.checkRefusals(t)
 }
+
+// TestDeadlineReachesTheNode: a NodeClaim is deleted by a person, with a time, and the node may not read it. With the controller the
+// node has that time: each pod that a budget keeps is deleted at its own time with its whole grace. Karpenter's queue alone comes up to
+// ten seconds late.
+func TestDeadlineReachesTheNode(t *testing.T) {
+	must(t, cluster.DenyClaimLookup(context.Background()))
+	for _, isOurs := range []bool{false, true} {
+		running, stop := context.WithCancel(context.Background())
+		n, karpenter, claim := newClaimedNode(t, map[bool]int{false: 172, true: 173}[isOurs], running)
+		n.ctx = within(t, 240*time.Second)
+		watch, budget := n.follow(takeSeconds(0.5)), fmt.Sprintf("deadline-%v", isOurs)
+		makeBudget(t, n.ctx, "default", budget, budget, 0)
+		var pods []*corev1.Pod
+		for _, g := range []int64{1, 3, 5, 8, 10} {
+			pods = append(pods, n.makePods(watch, fmt.Sprintf("g%d-%s", g, budget), 1, grace(g), labelled("app", budget))...)
+		}
+		var c *central
+		if isOurs {
+			c = deploy(t, n.ctx)
+			started := time.Now()
+			c.start("--mode", "karpenter")
+			c.leads(started)
+			n.keep()
+		} else {
+			n.imds.Stop()
+		}
+		began := time.Now()
+		took := endClaim(t, n, karpenter, claim, 30*time.Second)
+		end := began.Add(30 * time.Second).Truncate(time.Second)
+		t.Logf("ours %v: the claim is gone after %.1f s", isOurs, took.Seconds())
+		for _, p := range pods {
+			life, own := watch.Life(p.UID), *p.Spec.TerminationGracePeriodSeconds
+			late := life.Leaving.Sub(end.Add(-time.Duration(own) * time.Second)).Seconds()
+			t.Logf("ours %v: grace %2d s, deleted %4.1f s after its time, with %d s", isOurs, own, late, *life.Last.DeletionGracePeriodSeconds)
+			if isOurs && (late < -1 || late > 1 || *life.Last.DeletionGracePeriodSeconds != own) {
+				t.Errorf("%s has not had its whole grace", p.Name)
+			}
+		}
+		stop()
+		if !isOurs {
+			continue
+		}
+		if copied := accepted(c.writes("nodes", n.name)); len(copied) != 1 {
+			t.Errorf("%d writes of the Node by the controller, not one", len(copied))
+		}
+		c.checkManners()
+		n.checkRefusals(t)
+	}
+}

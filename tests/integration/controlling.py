@@ -38,6 +38,7 @@ STATUS_KEY, REQUEST_KEY = "nodeclaimd.io/drain-status", "nodeclaimd.io/drain-req
 TIME_KEY = "karpenter.sh/nodeclaim-termination-timestamp"
 KARPENTER, OURS = "karpenter.sh/termination", "nodeclaimd.io/termination"
 HANDOVER = {"finalizers", "uid", "resourceVersion"}  # all that is written beside Karpenter but for the relay
+NODE_NOTES = {"nodeclaimd.io/termination-deadline"}  # what it writes on Nodes beside Karpenter, too
 DISRUPTED, UNREGISTERED = "karpenter.sh/disrupted", "karpenter.sh/unregistered"
 LEASE = "nodeclaim-controller"
 # Short enough for a test, and with client-go's proportions.
@@ -583,7 +584,8 @@ class ControlTest(TestCase):
                 self.own_keys_only(step, where)
         if world.mode == "karpenter":
             others = [s for s in world.writes() if s.kind not in ("set-timestamp", "delete")
-                      and not (world.marks_nodes and s.kind == "node" and set(s.body["spec"]) == {"taints"})]
+                      and not (world.marks_nodes and s.kind == "node" and set(s.body["spec"]) == {"taints"})
+                      and not (s.kind == "node" and s.body["metadata"].get("annotations", {}).keys() & NODE_NOTES)]
             self.assertEqual([s.what for s in others if set(s.body.get("metadata", {})) != HANDOVER], [], world.story())
 
     def own_keys_only(self, step: Step, where: str) -> None:

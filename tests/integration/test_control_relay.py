@@ -106,6 +106,29 @@ class Relay(ControlTest):
         self.assertEqual(world.get("nodeclaims", "c-lives")["metadata"]["finalizers"], [OURS])
         self.assertEqual(len(world.writes()), 3, world.story())
 
+    def test_time_of_a_deleted_claim_reaches_its_node(self) -> None:
+        """Whoever deletes it: its Node has the time, once, and no other Node has."""
+        key = "nodeclaimd.io/termination-deadline"
+        world = self.control_world()
+        claim, _ = world.pair("n1")
+        world.pair("n2")
+        world.start()
+        until = stamp(time.time() + 600)
+        world.annotate("nodeclaims", "c-n1", TIME_KEY, until)
+        self.assertQuiet(world, 1)  # it lives
+        world.remove("nodeclaims", "c-n1")
+        world.must(lambda: key in world.get("nodes", "n1")["metadata"]["annotations"], "the copy")
+        copy = json.loads(world.get("nodes", "n1")["metadata"]["annotations"][key])
+        self.assertEqual(copy, {"id": f"claim-{claim['metadata']['uid']}", "mode": "deadline", "deadline": until})
+        for later, wanted in ((900, until), (300, None)):
+            moved = stamp(time.time() + later)
+            world.annotate("nodeclaims", "c-n1", TIME_KEY, moved)
+            wanted = wanted or moved
+            world.must(lambda: wanted in world.get("nodes", "n1")["metadata"]["annotations"][key], f"{wanted}")
+        self.assertQuiet(world, 1)
+        self.assertEqual({s.what for s in world.writes()}, {"n1"}, world.story())
+        self.assertEqual(len(world.writes()), 2, world.story())
+
     def test_withdrawn_before_the_delete(self) -> None:
         world = self.control_world()
         world.pair("n1")

@@ -2,6 +2,7 @@
  * Everybody else: launcher, kubelet, agents, hostile nodes, EC2, Karpenter, people.
  */
 #include "judge.h"
+#include "nc/names.h"
 #include "nc/str.h"
 #include "nc/time.h"
 #include "world.h"
@@ -398,6 +399,16 @@ static void meddle_standalone(struct world *w, struct machine *m, struct object 
     }
 }
 
+/* Karpenter notes by when a claim ends that it deletes; somebody may move that. */
+static void note_end(struct world *w, struct object *claim) {
+    char time[32];
+
+    if (w->is_standalone || !claim || !claim->v || !world_chance(w, 60))
+        return;
+    nc_time_format(w->now_usec + world_between(w, SEC, 900 * SEC), time);
+    annotate(w, claim, NC_ANNOTATION_TERMINATION_TIMESTAMP, time);
+}
+
 static void person(struct world *w) {
     struct machine *m = &w->machines[world_below(w, w->n_machines)];
     struct object *claim = claim_of(w, m), *node = node_of(w, m);
@@ -407,10 +418,14 @@ static void person(struct world *w) {
     world_post(w, world_between(w, SEC, 60 * SEC), THING_PERSON, 0, 0, NULL);
     switch (world_below(w, 4)) {
     case 0:
-        if (world_chance(w, 50))
+        if (world_chance(w, 50)) {
+            note_end(w, claim);
             server_delete(w, claim);
+        }
         break;
     case 1:
+        if (claim && claim->v && is_deleting(claim->v))
+            note_end(w, claim);
         server_mergef(w, claim, "{\"metadata\":{\"labels\":{\"team\":\"%u\"}}}",
                       (unsigned)world_below(w, 1000));
         break;

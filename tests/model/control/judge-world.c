@@ -93,6 +93,7 @@ void judge_patched(struct world *w, const struct object *o, const struct nc_valu
     judge_metadata(w, o, was);
     if (o->kind == NC_CONTROL_NODE) {
         judge_taints(w, o, was);
+        judge_mirrored(w, o, was);
         if (!nc_streq(text_at(was, "spec.providerID"), text_at(o->v, "spec.providerID")))
             judge_break(w, "spec", "%s: providerID is changed", o->name);
         return;
@@ -170,6 +171,25 @@ static void probe_relay(struct world *w, unsigned i, uint64_t bound) {
                     (unsigned long long)((w->now_usec - *since) / SEC));
 }
 
+static void probe_mirror(struct world *w, unsigned i, uint64_t bound) {
+    const struct object *claim = &w->objects[i];
+    const struct machine *m = machine_of(w, i);
+    const struct object *node = m ? server_find(w, NC_CONTROL_NODE, m->node) : NULL;
+    uint64_t *since = &w->judge->mirror_usec[i];
+    uint64_t from;
+
+    if (!claim->v || !node || m->is_hostile || !judge_lacks_mirror(w, claim, node)) {
+        *since = 0;
+        return;
+    }
+    if (!*since)
+        *since = w->now_usec;
+    from = *since > w->good_usec ? *since : w->good_usec;
+    if (w->good_usec && w->now_usec > from + bound)
+        judge_break(w, "mirrored", "%s has not had the time of %s for %llu s", node->name,
+                    claim->name, (unsigned long long)((w->now_usec - *since) / SEC));
+}
+
 void judge_heartbeat(struct world *w) {
     const uint64_t bound = w->has_faults ? BOUND_FAULTS : BOUND;
 
@@ -178,8 +198,10 @@ void judge_heartbeat(struct world *w) {
     else if (!w->good_usec)
         w->good_usec = w->now_usec;
     for (unsigned i = 0; i < w->n_objects; i++)
-        if (w->objects[i].kind == NC_CONTROL_CLAIM)
+        if (w->objects[i].kind == NC_CONTROL_CLAIM) {
             probe_relay(w, i, bound);
+            probe_mirror(w, i, bound);
+        }
     if (w->is_quiet && w->now_usec + 300 * SEC < w->end_usec)
         w->judge->quiet_writes = w->judge->writes;
 }

@@ -16,7 +16,7 @@
 
 /* --- what belongs together */
 
-static const char *owner_of(const struct nc_value *node) {
+const char *judge_owner_of(const struct nc_value *node) {
     const struct nc_value *list = nc_value_path(node, "metadata.ownerReferences");
 
     for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++)
@@ -65,12 +65,12 @@ struct shown *judge_node_of(struct world *w, struct view *v, const struct shown 
         return v->mode == NC_CONTROL_STANDALONE ? by_provider(w, v, claim) : NULL;
     if (!node)
         return NULL;
-    if (owner_of(node->v))
-        return nc_streq(owner_of(node->v), claim->uid) ? node : NULL;
+    if (judge_owner_of(node->v))
+        return nc_streq(judge_owner_of(node->v), claim->uid) ? node : NULL;
     return claims_with(v, "status.nodeName", name) == 1 ? node : NULL;
 }
 
-static struct shown *claim_of(struct world *w, struct view *v, const struct shown *node) {
+struct shown *judge_claim_of(struct world *w, struct view *v, const struct shown *node) {
     for (unsigned i = 0; i < v->n_shown; i++)
         if (v->shown[i].v && v->shown[i].kind == NC_CONTROL_CLAIM
             && judge_node_of(w, v, &v->shown[i]) == node)
@@ -298,7 +298,7 @@ static void judge_request(struct world *w, struct view *v, const struct shown *n
                           const struct nc_control_action *a) {
     const struct nc_value *requested =
         nc_value_get(nc_value_path(a->body, "metadata.annotations"), REQUEST_KEY);
-    const struct shown *claim = claim_of(w, v, node);
+    const struct shown *claim = judge_claim_of(w, v, node);
     const char *before = annotation_of(node->v, REQUEST_KEY);
     nc_auto_value struct nc_value *old = NULL, *new = NULL;
 
@@ -367,7 +367,7 @@ static bool has_disrupted(const struct nc_value *node) {
 
 static void judge_node(struct world *w, struct view *v, const struct shown *node,
                        const struct nc_control_action *a) {
-    const struct shown *claim = claim_of(w, v, node);
+    const struct shown *claim = judge_claim_of(w, v, node);
 
     if (claim ? is_foreign(claim->v) : has_finalizer(node->v, KARPENTER_FINALIZER))
         judge_break(w, "foreign", "%s %s: it is another one's", NAME, a->name);
@@ -438,6 +438,10 @@ static bool has_karpenters(const struct view *v) {
  * out: no right in a namespace makes it fall. */
 void judge_standalone(struct world *w, struct view *v, struct shown *s,
                       const struct nc_control_action *a) {
+    if (judge_is_mirror(a)) {
+        judge_mirror(w, v, s, a);
+        return;
+    }
     if (v->mode == NC_CONTROL_KARPENTER && drops(s, a) && is_deleting(s->v)) {
         if (!has_karpenters(v))
             judge_break(w, "handover", "%s: no NodeClaim shows that Karpenter runs", a->name);

@@ -57,8 +57,9 @@ struct judge {
     char broken[32];
     char story[400];
     struct view views[N_PROCS];
-    uint64_t due_usec[MAX_OBJECTS];                /* of a claim: since when it should be relayed */
-    uint64_t quiet_writes;                         /* of all, up to five minutes before the end */
+    uint64_t due_usec[MAX_OBJECTS];    /* of a claim: since when it should be relayed */
+    uint64_t mirror_usec[MAX_OBJECTS]; /* … and since when its time should be copied */
+    uint64_t quiet_writes;             /* of all, up to five minutes before the end */
     uint64_t relays, voluntary, finalized, writes; /* for the curious */
 };
 
@@ -92,6 +93,16 @@ bool is_foreign(const struct nc_value *claim);
 
 struct shown *judge_find(struct view *v, enum nc_control_kind k, const char *name);
 struct shown *judge_node_of(struct world *w, struct view *v, const struct shown *claim);
+struct shown *judge_claim_of(struct world *w, struct view *v, const struct shown *node);
+const char *judge_owner_of(const struct nc_value *node); /* the uid; NULL = none */
+/* judge-mirror.c: is it the copy of a claim's time; what may be copied, and how it may change.
+ * Should there be another one? */
+bool judge_is_mirror(const struct nc_control_action *a);
+void judge_mirror(struct world *w, struct view *v, const struct shown *node,
+                  const struct nc_control_action *a);
+void judge_mirrored(struct world *w, const struct object *node, const struct nc_value *was);
+bool judge_lacks_mirror(const struct world *w, const struct object *claim,
+                        const struct object *node);
 /* judge-outage.c: is it about a Node out of service; what may be done about one. */
 bool judge_has_outage(const struct nc_value *node);
 bool judge_is_outage(const struct shown *s, const struct nc_control_action *a);

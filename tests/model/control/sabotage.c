@@ -52,6 +52,8 @@ static const char *const rules[_SABOTAGE_MAX] = {
     [SABOTAGE_IGNORES_TURNS] = "turn",
     [SABOTAGE_TAINTS_RUNNING] = "out-of-service",
     [SABOTAGE_TAINTS_NOTHING] = "out-of-service-set",
+    [SABOTAGE_MIRRORS_LATER] = "mirror",
+    [SABOTAGE_MIRRORS_NOTHING] = "mirrored",
 };
 
 const char *sabotage_rule(enum sabotage s) {
@@ -179,6 +181,15 @@ static void edit(struct world *w, struct nc_control_action *a, struct nc_control
             nc_value_set_time(nc_value_get(metadata, "annotations"),
                               NC_ANNOTATION_TERMINATION_TIMESTAMP, w->now_usec + 3000 * SEC);
         return;
+    case SABOTAGE_MIRRORS_LATER:
+        if (judge_is_mirror(a)) {
+            nc_auto_free char *later =
+                nc_asprintf("{\"id\":\"claim-%s\",\"deadline\":\"2099-01-01T00:00:00Z\"}",
+                            judge_owner_of(server_find(w, NC_CONTROL_NODE, a->name)->v));
+            nc_value_set_string(nc_value_get(metadata, "annotations"),
+                                NC_ANNOTATION_TERMINATION_DEADLINE, later);
+        }
+        return;
     case SABOTAGE_NO_UID:
         if (metadata)
             (void)nc_value_remove(metadata, "uid");
@@ -247,6 +258,8 @@ static bool is_swallowed(struct world *w, const struct nc_control_action *a) {
         return nc_value_path(a->body, "status.nodeName");
     case SABOTAGE_TAINTS_NOTHING:
         return judge_has_outage(a->body);
+    case SABOTAGE_MIRRORS_NOTHING:
+        return judge_is_mirror(a);
     case SABOTAGE_HEEDS_NODES:
         return a->verb == NC_CONTROL_DELETE_CLAIM && !a->is_relay && is_asked_not_to(w, a);
     case SABOTAGE_KEEPS_UNREADABLE:

@@ -48,6 +48,8 @@ enum sabotage {
     SABOTAGE_IGNORES_TURNS,
     SABOTAGE_TAINTS_RUNNING,
     SABOTAGE_TAINTS_NOTHING,
+    SABOTAGE_MIRRORS_LATER,
+    SABOTAGE_MIRRORS_NOTHING,
     _SABOTAGE_MAX
 };
 const char *sabotage_rule(enum sabotage s); /* the rule that it breaks */
