@@ -15,8 +15,8 @@
 #define NC_SOCI_SOCKET "/run/soci-snapshotter-grpc/soci-snapshotter-grpc.sock"
 
 struct nc_containerd_plan {
-    unsigned major;               /* of the installed containerd; 0 = there is none: nothing is
-                                     written */
+    unsigned major, minor;        /* of the installed containerd; major 0 = there is none: nothing
+                                     is written */
     struct nc_value *config;      /* config.toml */
     struct nc_value *base_spec;   /* base-runtime-spec.json */
     bool needs_migration;         /* config is of version 2, containerd 2.x: `containerd config

@@ -135,7 +135,8 @@ int nc_kubelet_version_parse(const char *text, unsigned *ret_minor, char **ret_t
 
 /* "v2.1.4", "1.6.20~ds1" -> 2 and "2.1.4", 1 and "1.6.20". -EINVAL where it is no version.
  * *ret_text is owned; both may be NULL. */
-int nc_containerd_version_parse(const char *text, unsigned *ret_major, char **ret_text);
+int nc_containerd_version_parse(const char *text, unsigned *ret_major, unsigned *ret_minor,
+                                char **ret_text);
 
 const char *nc_purchase_option_name(enum nc_purchase_option l); /* "on-demand", "spot", … */
 

@@ -198,7 +198,7 @@ static void assume_any_instance(struct nc_facts *f) {
     f->local_hostname = nc_strdup("ip-192-0-2-1.us-west-2.compute.internal");
     f->private_dns_name = nc_strdup(f->local_hostname);
     f->hostname = nc_strdup(f->local_hostname);
-    f->containerd_version = nc_strdup("2.1.4"); /* reads version 3, and converts version 2 */
+    f->containerd_version = nc_strdup("2.4.2"); /* reads versions 2, 3 and 4 */
     f->has_pause_archive = f->has_soci_snapshotter = f->has_ecr_credential_provider = true;
     f->ecr_credential_provider_dir = nc_strdup("/etc/eks/image-credential-provider");
     f->cpus = 896;

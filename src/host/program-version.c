@@ -44,7 +44,7 @@ static bool is_kubelet_version(const char *text) {
 }
 
 static bool is_containerd_version(const char *text) {
-    return nc_containerd_version_parse(text, NULL, NULL) == 0;
+    return nc_containerd_version_parse(text, NULL, NULL, NULL) == 0;
 }
 
 static const struct program kubelet = {

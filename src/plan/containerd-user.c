@@ -21,8 +21,7 @@ void nc_containerd_user_done(struct nc_containerd_user *u) {
     u->version = 0;
 }
 
-/* An error about a place in a text. */
-static int refuse(struct nc_planner *s, struct nc_mark mark, const char *what) {
+int nc_containerd_refuse(struct nc_planner *s, struct nc_mark mark, const char *what) {
     const struct nc_value document = {.mark = {.source = mark.source}};
 
     return nc_origin_error(s->err, s->docs, &document,
@@ -36,7 +35,7 @@ static void set_source(struct nc_value *v, unsigned source) {
         set_source(v->type == NC_VALUE_MAP ? v->members[i].value : v->items[i], source);
 }
 
-/* 0 = either, 2, 3, or a refusal. */
+/* 0 = either, 2, 3, 4, or a refusal. */
 static int version_of(struct nc_planner *s, const struct nc_value *tree) {
     const struct nc_value *plugins = nc_value_get(tree, "plugins");
     const struct nc_value *version = nc_value_get(tree, "version");
@@ -47,12 +46,12 @@ static int version_of(struct nc_planner *s, const struct nc_value *tree) {
             by_name = 3;
     if (!version)
         return by_name;
-    if (version->type != NC_VALUE_INT || version->integer < 2 || version->integer > 3)
-        return refuse(s, version->mark, "version must be 2 or 3");
+    if (version->type != NC_VALUE_INT || version->integer < 2 || version->integer > 4)
+        return nc_containerd_refuse(s, version->mark, "version must be 2, 3 or 4");
     if (version->integer == 2 && by_name == 3)
-        return refuse(s, version->mark,
-                      "version is 2, but the plugins io.containerd.cri.v1.images and "
-                      "io.containerd.cri.v1.runtime are of version 3");
+        return nc_containerd_refuse(s, version->mark,
+                                    "version is 2, but the plugins io.containerd.cri.v1.images and "
+                                    "io.containerd.cri.v1.runtime are of version 3");
     return (int)version->integer;
 }
 
@@ -64,7 +63,7 @@ static int check_shapes(struct nc_planner *s, const struct nc_value *is, const s
         nc_auto_free char *what =
             nc_asprintf("%s is %s", quoted,
                         is->type == NC_VALUE_MAP ? "a table, not a value" : "a value, not a table");
-        return refuse(s, new->mark, what);
+        return nc_containerd_refuse(s, new->mark, what);
     }
     for (size_t i = 0; is->type == NC_VALUE_MAP && i < new->n; i++) {
         const struct nc_member *m = &new->members[i];

@@ -18,6 +18,13 @@
 #define SOCI_MIN_CPUS 4
 #define SOCI_MIN_BYTES ((int64_t)7 << 30)
 #define CDI_FIRST_MINOR 32
+#define HOSTS "/etc/containerd/certs.d"
+#define CNI_PROGRAMS "/opt/cni/bin"
+
+/* The first containerd 2.x … */
+#define VERSION_4 3                /* that reads version 4 */
+#define CNI_FOLDERS_ONLY 4         /* that ignores cni.bin_dir */
+#define CDI_ALWAYS 4               /* that ignores enable_cdi */
 #define CONFIG "containerd.config" /* what `explain` calls it */
 #define FAST_IMAGE_PULL "spec.featureGates.FastImagePull"
 
@@ -49,28 +56,34 @@ struct setting {
     const char *text; /* NULL: true */
 };
 
-#define CRI "plugins/io.containerd.grpc.v1.cri/"
-#define IMAGES "plugins/io.containerd.cri.v1.images/"
-#define RUNTIME "plugins/io.containerd.cri.v1.runtime/"
+#define CRI_PLUGIN "io.containerd.grpc.v1.cri"
+#define IMAGES_PLUGIN "io.containerd.cri.v1.images"
+#define CRI "plugins/" CRI_PLUGIN "/"
+#define IMAGES "plugins/" IMAGES_PLUGIN "/"
+#define RUNTIME_PLUGIN "io.containerd.cri.v1.runtime"
+#define RUNTIME "plugins/" RUNTIME_PLUGIN "/"
+#define ADDRESS "grpc/address" /* in version 4 of a plugin, all else is as in version 3 */
+#define SERVER "io.containerd.server.v1.grpc"
 #define SAME(path) path, path
 
 static const struct setting settings[] = {
     {SAME("root"), "/var/lib/containerd"},
     {SAME("state"), "/run/containerd"},
-    {SAME("grpc/address"), SOCKET},
+    {SAME(ADDRESS), SOCKET},
     {CRI "sandbox_image", IMAGES "pinned_images/sandbox", SANDBOX_IMAGE},
     {CRI "containerd/discard_unpacked_layers", IMAGES "discard_unpacked_layers", NULL},
-    {CRI "registry/config_path", IMAGES "registry/config_path",
-     "/etc/containerd/certs.d:/etc/docker/certs.d"},
+    {CRI "registry/config_path", IMAGES "registry/config_path", HOSTS ":/etc/docker/certs.d"},
     {CRI "containerd/runtimes/@/runtime_type", RUNTIME "containerd/runtimes/@/runtime_type",
      "io.containerd.runc.v2"},
     {CRI "containerd/runtimes/@/base_runtime_spec",
      RUNTIME "containerd/runtimes/@/base_runtime_spec", BASE_SPEC},
     {CRI "containerd/runtimes/@/options/SystemdCgroup",
      RUNTIME "containerd/runtimes/@/options/SystemdCgroup", NULL},
-    {CRI "cni/bin_dir", RUNTIME "cni/bin_dir", "/opt/cni/bin"},
-    {CRI "cni/conf_dir", RUNTIME "cni/conf_dir", "/etc/cni/net.d"},
 };
+
+static const struct setting cni_program_folder = {CRI "cni/bin_dir", RUNTIME "cni/bin_dir", NULL};
+static const struct setting cni_program_folders = {NULL, RUNTIME "cni/bin_dirs", NULL};
+static const struct setting cni_folder = {CRI "cni/conf_dir", RUNTIME "cni/conf_dir", NULL};
 
 static const struct setting soci_settings[] = {
     {CRI "containerd/snapshotter", IMAGES "snapshotter", "soci"},
@@ -99,7 +112,9 @@ struct file {
 /* why: NULL for a built-in default. */
 static void put(const struct file *f, const struct setting *at, struct nc_value *value,
                 const char *why) {
-    const char *path = f->version == 2 ? at->v2 : at->v3;
+    const char *path = f->version == 2                                ? at->v2
+                       : f->version == 4 && nc_streq(at->v3, ADDRESS) ? "plugins/" SERVER "/address"
+                                                                      : at->v3;
     const char *hole = strchr(path, '@');
     nc_auto_free char *whole =
         hole ? nc_asprintf("%.*s%s%s", (int)(hole - path), path, f->runtime, hole + 1)
@@ -115,7 +130,28 @@ static void put_all(const struct file *f, const struct setting *at, size_t n, co
         put(f, &at[i], at[i].text ? nc_value_new_string(at[i].text) : nc_value_new_bool(true), why);
 }
 
-static struct nc_value *make_config(struct nc_planner *s, unsigned version) {
+/* Is the installed containerd 2.minor or newer? */
+static bool is_since(const struct nc_planner *s, unsigned minor) {
+    return s->plan.containerd.major >= 2 && s->plan.containerd.minor >= minor;
+}
+
+static void put_cni(const struct file *f, const struct nc_containerd_user *u) {
+    const struct nc_value *runtime = nc_value_get(nc_value_get(u->tree, "plugins"), RUNTIME_PLUGIN);
+
+    if (f->version > 2
+        && (is_since(f->planner, CNI_FOLDERS_ONLY)
+            || nc_value_get(nc_value_get(runtime, "cni"), "bin_dirs"))) {
+        struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+        nc_value_push(list, nc_value_new_string(CNI_PROGRAMS));
+        put(f, &cni_program_folders, list, NULL);
+    } else {
+        put(f, &cni_program_folder, nc_value_new_string(CNI_PROGRAMS), NULL);
+    }
+    put(f, &cni_folder, nc_value_new_string("/etc/cni/net.d"), NULL);
+}
+
+static struct nc_value *make_config(struct nc_planner *s, const struct nc_containerd_user *u,
+                                    unsigned version) {
     const bool is_nvidia = s->facts->has_nvidia_runtime;
     const unsigned minor = s->plan.kubelet_minor;
     nc_auto_free char *why_cdi = nc_asprintf("kubelet 1.%u (on from 1.%d)", minor, CDI_FIRST_MINOR);
@@ -127,10 +163,12 @@ static struct nc_value *make_config(struct nc_planner *s, unsigned version) {
 
     nc_value_set_int(f.tree, "version", version);
     put_all(&f, settings, NC_ARRAY_SIZE(settings), NULL);
+    put_cni(&f, u);
     put(&f, &default_runtime, nc_value_new_string(f.runtime), f.why_runtime);
     put(&f, &runtime_binary, nc_value_new_string(is_nvidia ? NC_NVIDIA_RUNTIME : "/usr/sbin/runc"),
         f.why_runtime);
-    put(&f, &enable_cdi, nc_value_new_bool(minor >= CDI_FIRST_MINOR), why_cdi);
+    if (!is_since(s, CDI_ALWAYS))
+        put(&f, &enable_cdi, nc_value_new_bool(minor >= CDI_FIRST_MINOR), why_cdi);
     if (s->uses_soci) {
         put_all(&f, soci_settings, NC_ARRAY_SIZE(soci_settings), FAST_IMAGE_PULL);
         put(&f, &snapshot_annotations, nc_value_new_bool(false), FAST_IMAGE_PULL);
@@ -144,15 +182,17 @@ static int choose_version(struct nc_planner *s, const struct nc_containerd_user 
     const struct nc_value place = {.mark = first ? first->mark : (struct nc_mark){0}};
     int r;
 
+    const unsigned newest = s->plan.containerd.major < 2 ? 2 : is_since(s, VERSION_4) ? 4 : 3;
     *ret = u->version ? u->version : s->plan.containerd.major + 1;
-    if (s->plan.containerd.major >= 2 || *ret == 2)
+    if (*ret <= newest)
         return 0;
     r = nc_origin_error(s->err, s->docs, &place,
-                        NC_CONTAINERD_FIELD ": is of version 3, and containerd %s takes version 2",
-                        s->facts->containerd_version);
+                        NC_CONTAINERD_FIELD ": is of version %u, and containerd %s takes version "
+                                            "%u",
+                        *ret, s->facts->containerd_version, newest);
     nc_err_remedy(s->err,
-                  "write it for version 2 (io.containerd.grpc.v1.cri), or use an image with "
-                  "containerd 2");
+                  "write it for version 2 (io.containerd.grpc.v1.cri), or use an image with a "
+                  "newer containerd");
     return r;
 }
 
@@ -176,6 +216,31 @@ static void warn(struct nc_planner *s) {
                      s->facts->containerd_version);
 }
 
+/* The transfer service looks for hosts.toml files in one folder, and takes what is written for it.
+ */
+static void fit_hosts(struct nc_planner *s) {
+    const struct nc_containerd_plan *p = &s->plan.containerd;
+    const struct nc_value *plugins = nc_value_get(p->config, "plugins");
+    const bool is_v2 = !nc_value_get(plugins, IMAGES_PLUGIN);
+    struct nc_value *registry =
+        nc_value_get(nc_value_get(plugins, is_v2 ? CRI_PLUGIN : IMAGES_PLUGIN), "registry");
+    const struct nc_value *path = nc_value_get(registry, "config_path");
+
+    if (nc_containerd_pulls_itself(p) || !path || path->type != NC_VALUE_STRING
+        || !strchr(path->text, ':'))
+        return;
+    if (path->mark.line > 0) {
+        nc_strv_addf(&s->plan.warnings,
+                     NC_CONTAINERD_FIELD ": registry.config_path: containerd %s takes \"%s\" for "
+                                         "one folder: name one, or set use_local_image_pull",
+                     s->facts->containerd_version, path->text);
+        return;
+    }
+    nc_value_set_string(registry, "config_path", HOSTS);
+    nc_reasons_set(&s->reasons, is_v2 ? CRI "registry/config_path" : IMAGES "registry/config_path",
+                   "containerd's transfer service takes one folder");
+}
+
 static int plan_config(struct nc_planner *s) {
     nc_cleanup(nc_containerd_user_done) struct nc_containerd_user user = {0};
     struct nc_containerd_plan *p = &s->plan.containerd;
@@ -186,12 +251,16 @@ static int plan_config(struct nc_planner *s) {
         r = choose_version(s, &user, &version);
     if (r < 0)
         return r;
-    p->config = make_config(s, version);
+    p->config = make_config(s, &user, version);
     p->needs_migration = p->major >= 2 && version == 2;
     r = nc_containerd_user_merge(s, &user, p->config);
     if (r >= 0)
-        warn(s);
-    return r;
+        r = nc_containerd_check(s, &user, p->config);
+    if (r < 0)
+        return r;
+    fit_hosts(s);
+    warn(s);
+    return 0;
 }
 
 /* --- the base runtime spec */
@@ -283,7 +352,9 @@ int nc_plan_image_pulls(struct nc_planner *s) {
 
 static struct nc_value *make_soci_config(const struct nc_value *containerd) {
     static const char *const gzip_args[] = {"-d", "-c"};
-    const char *address = nc_value_string(nc_value_path(containerd, "grpc.address"));
+    const struct nc_value *server = nc_value_get(nc_value_get(containerd, "plugins"), SERVER);
+    const char *address =
+        nc_value_get_string(server ? server : nc_value_get(containerd, "grpc"), "address");
     struct nc_value *tree = nc_value_new(NC_VALUE_MAP), *args = nc_value_new(NC_VALUE_LIST);
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(gzip_args); i++)
@@ -333,11 +404,12 @@ static int refuse_without_containerd(struct nc_planner *s) {
 
 static int plan_version(struct nc_planner *s) {
     const char *text = s->facts->containerd_version;
-    unsigned major = 0;
-    int r = nc_containerd_version_parse(text, &major, NULL);
+    unsigned major = 0, minor = 0;
+    int r = nc_containerd_version_parse(text, &major, &minor, NULL);
 
     if (r >= 0 && (major == 1 || major == 2)) {
         s->plan.containerd.major = major;
+        s->plan.containerd.minor = minor;
         nc_origin_add(&s->plan, "containerd.version", text, "facts of this host", "");
         return 0;
     }

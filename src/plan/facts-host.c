@@ -67,13 +67,16 @@ int nc_kubelet_version_parse(const char *text, unsigned *ret_minor, char **ret_t
     return 0;
 }
 
-int nc_containerd_version_parse(const char *text, unsigned *ret_major, char **ret_text) {
+int nc_containerd_version_parse(const char *text, unsigned *ret_major, unsigned *ret_minor,
+                                char **ret_text) {
     unsigned v[3];
 
     if (!text || !read_version(text, "-+~", v))
         return -EINVAL;
     if (ret_major)
         *ret_major = v[0];
+    if (ret_minor)
+        *ret_minor = v[1];
     if (ret_text)
         *ret_text = nc_asprintf("%u.%u.%u", v[0], v[1], v[2]);
     return 0;
@@ -96,7 +99,7 @@ static bool is_version(const char *s) {
 }
 
 static bool is_containerd_version(const char *s) {
-    return nc_containerd_version_parse(s, NULL, NULL) == 0;
+    return nc_containerd_version_parse(s, NULL, NULL, NULL) == 0;
 }
 
 enum field_type { NUMBER, BOOL, TEXT };

@@ -91,7 +91,7 @@ enum nc_type_row nc_instance_type_row(const char *types, size_t n_types, const c
 /* What the documents' texts say together. */
 struct nc_containerd_user {
     struct nc_value *tree; /* marks: the document's source, the line in its text; NULL = nothing */
-    unsigned version;      /* that it is written for: 2 or 3; 0 = it suits both */
+    unsigned version;      /* that it is written for: 2, 3 or 4; 0 = it suits each */
 };
 void nc_containerd_user_done(struct nc_containerd_user *u);
 
@@ -102,5 +102,16 @@ int nc_containerd_user_read(struct nc_planner *s, struct nc_containerd_user *ret
  * where a table meets a value that is none. */
 int nc_containerd_user_merge(struct nc_planner *s, const struct nc_containerd_user *u,
                              struct nc_value *config);
+
+/* A refusal that names a place in a text. */
+int nc_containerd_refuse(struct nc_planner *s, struct nc_mark mark, const char *what);
+
+/* --- containerd-rules.c: what containerd refuses or ignores */
+
+/* NC_ERR_CONFIG where it would come up without its CRI plugin, or ignore what the user wrote.
+ * `config` is the user's text over ours. */
+int nc_containerd_check(struct nc_planner *s, const struct nc_containerd_user *u,
+                        const struct nc_value *config);
+bool nc_containerd_pulls_itself(const struct nc_containerd_plan *p);
 
 #endif

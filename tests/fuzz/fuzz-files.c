@@ -99,7 +99,7 @@ static void containerd_version(const char *kubelets) {
     if (nc_containerd_version(root, &text, &err) < 0)
         must(!text && err.class == NC_ERR_HOST && err.msg[0]);
     else
-        must(!text || nc_containerd_version_parse(text, &major, &short_text) >= 0);
+        must(!text || nc_containerd_version_parse(text, &major, NULL, &short_text) >= 0);
     (void)unlink(path);
 }
 

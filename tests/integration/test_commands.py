@@ -113,7 +113,7 @@ class Check(WorldTest):
 
     def test_containerd_of_the_node_and_not_of_this_machine(self) -> None:
         text = self.w.node_config() + "  featureGates: {FastImagePull: true}\n"
-        for toml, code in (("version = 2", 0), ("version = 3", 0), ("version =", 3), ("version = 4", 3)):
+        for toml, code in (("version = 2", 0), ("version = 3", 0), ("version =", 3), ("version = 4", 0), ("version = 5", 3)):
             self.good.write_text(text.replace("containerd: {}", f"containerd: {{config: '{toml}'}}"))
             done = self.w.run("check", str(self.good))
             self.assertEqual(done.code, code, done.out + done.err)

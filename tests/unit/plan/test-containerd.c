@@ -116,6 +116,11 @@ static void test_versions(void **state) {
         {"2.1.4", "version = 2", "version = 2", true},
         {"2.1.4", "[debug]\nlevel = 'debug'", "version = 3\n[debug]\nlevel = 'debug'", false},
         {"1.7.28", "[debug]\nlevel = 'debug'", "version = 2\n[debug]\nlevel = 'debug'", false},
+        {"2.4.2", "", "version = 3\ngrpc.address = '/run/containerd/containerd.sock'", false},
+        {"2.4.2", "version = 4",
+         "version = 4\n[plugins.'io.containerd.server.v1.grpc']\n"
+         "address = '/run/containerd/containerd.sock'",
+         false},
     };
 
     (void)state;
@@ -140,15 +145,38 @@ static void test_refused(void **state) {
         {"1.7.28", "version = 3", "is of version 3, and containerd 1.7.28 takes version 2"},
         {"1.7.28", "[plugins.'io.containerd.cri.v1.runtime']\nenable_cdi = true",
          "is of version 3, and containerd 1.7.28 takes version 2"},
-        {"2.1.4", "# an old one\nversion = 1", "line 2, column 11: version must be 2 or 3"},
-        {"2.1.4", "version = 4", "version must be 2 or 3"},
-        {"2.1.4", "version = '2'", "version must be 2 or 3"},
+        {"2.1.4", "# an old one\nversion = 1", "line 2, column 11: version must be 2, 3 or 4"},
+        {"2.1.4", "version = 4", "is of version 4, and containerd 2.1.4 takes version 3"},
+        {"2.4.2", "version = 5", "version must be 2, 3 or 4"},
+        {"2.1.4", "version = '2'", "version must be 2, 3 or 4"},
         {"2.1.4", "version = 2\n[plugins.'io.containerd.cri.v1.images']\nsnapshotter = 'x'",
          "line 1, column 11: version is 2, but the plugins"},
         {"2.1.4", "plugins = 3", "line 1, column 11: 'plugins' is a table, not a value"},
         {"2.1.4", "[root]\na = 1", ": 'root' is a value, not a table"},
         {"2.1.4", "[[grpc]]\na = 1", ": 'grpc' is a table, not a value"},
         {"2.1.4", "a = 1\nb = = 2", "line 2, column 5: "},
+        {"2.1.4",
+         "version = 3\n[plugins.'io.containerd.grpc.v1.cri'.containerd]\nsnapshotter = 'x'",
+         "line 2, column 38: this is of version 2, and the text of version 3"},
+        {"2.4.2", "version = 4\n[grpc]\naddress = '/x'",
+         "line 2, column 2: this is of version 3, and the text of version 4"},
+        {"2.1.4", "[plugins.'io.containerd.cri.v1.images'.registry.mirrors.x]\nendpoint = ['y']",
+         "registry.mirrors cannot be set beside registry.config_path"},
+        {"1.7.28", "[plugins.'io.containerd.grpc.v1.cri'.registry.configs.x.tls]\nca_file = '/y'",
+         "registry.configs.*.tls cannot be set beside registry.config_path"},
+        {"2.1.4", "[plugins.'io.containerd.cri.v1.runtime'.containerd]\ndefault_runtime_name = 'x'",
+         "line 2, column 24: default_runtime_name is none of containerd.runtimes"},
+        {"2.1.4",
+         "[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]\nio_type = 'x'",
+         "io_type must be fifo or streaming"},
+        {"1.7.28",
+         "[plugins.'io.containerd.grpc.v1.cri'.containerd.runtimes.runc]\n"
+         "privileged_without_host_devices_all_devices_allowed = true",
+         "_all_devices_allowed needs privileged_without_host_devices"},
+        {"1.7.28", "[plugins.'io.containerd.grpc.v1.cri']\nstream_idle_timeout = '5'",
+         "line 2, column 23: must be a duration such as 5m"},
+        {"2.1.4", "disabled_plugins = ['io.containerd.grpc.v1.cri']",
+         "kubelet needs the CRI plugin"},
     };
 
     (void)state;
@@ -248,6 +276,58 @@ static void test_merged_key_by_key(void **state) {
     assert_string_equal(
         origin_of(x, "containerd.config.plugins.\"io.containerd.cri.v1.runtime\".enable_cdi"),
         "kubelet 1.34 (on from 1.32)");
+    fixture_free(x);
+}
+
+/* Is there "part" in the file that is made for the text? */
+static void assert_written(const char *installed, const char *text, const char *part, bool is) {
+    struct fixture *x = host_with(installed);
+    nc_cleanup(nc_buf_done) struct nc_buf toml_text = NC_BUF_INIT;
+
+    add_toml(x, text);
+    fixture_plan(x);
+    assert_int_equal(nc_toml_write(x->plan.containerd.config, &toml_text), 0);
+    if (!!strstr(toml_text.data, part) != is)
+        fail_msg("%s, %s: %s is %s", installed, text, part, is ? "missing" : "there");
+    fixture_free(x);
+}
+
+/* What a version ignores is not written for it. */
+static void test_keys_by_version(void **state) {
+    static const char own[] = "[plugins.'io.containerd.cri.v1.runtime'.cni]\nbin_dirs = ['/a']";
+
+    (void)state;
+    assert_written("2.1.4", "version = 3", "enable_cdi = true", true);
+    assert_written("2.1.4", "version = 3", "bin_dir = ", true);
+    assert_written("2.4.2", "version = 3", "enable_cdi", false);
+    assert_written("2.4.2", "version = 3", "bin_dir = ", false);
+    assert_written("2.4.2", "version = 3", "bin_dirs = [\"/opt/cni/bin\"]", true);
+    assert_written("2.4.2", "version = 2", "bin_dir = ", true);
+    assert_written("2.1.4", own, "bin_dir = ", false);
+    assert_written("2.1.4", own, "bin_dirs = [\"/a\"]", true);
+}
+
+/* The transfer service takes config_path for one folder. */
+static void test_folders_of_hosts(void **state) {
+    static const char one[] = "config_path = \"/etc/containerd/certs.d\"\n",
+                      two[] = "config_path = \"/etc/containerd/certs.d:/etc/docker/certs.d\"\n",
+                      own[] = "[plugins.'io.containerd.cri.v1.images']\n"
+                              "discard_unpacked_layers = false\nregistry.config_path = '/a:/b'";
+    struct fixture *x = host_with("2.1.4");
+
+    (void)state;
+    assert_written("2.1.4", "version = 3", two, true);
+    assert_written("2.1.4", v3_text, one, true);
+    assert_written("2.1.4", v2_text, one, true);
+    assert_written("2.0.5", v3_text, two, true);
+    assert_written("1.7.28", v2_text, two, true);
+    assert_written("2.1.4",
+                   "[plugins.'io.containerd.cri.v1.images']\ndiscard_unpacked_layers = false\n"
+                   "max_concurrent_downloads = 5",
+                   two, true);
+    add_toml(x, own);
+    fixture_plan(x);
+    assert_warned(x, "registry.config_path: containerd 2.1.4 takes \"/a:/b\" for one folder", true);
     fixture_free(x);
 }
 
@@ -404,6 +484,8 @@ TEST_GROUP() {
         cmocka_unit_test(test_not_there),
         cmocka_unit_test(test_runtime_and_devices),
         cmocka_unit_test(test_merged_key_by_key),
+        cmocka_unit_test(test_keys_by_version),
+        cmocka_unit_test(test_folders_of_hosts),
         cmocka_unit_test(test_texts_of_two_versions),
         cmocka_unit_test(test_long_keys),
         cmocka_unit_test(test_base_spec),

@@ -385,14 +385,14 @@ static void containerd_versions(void **state) {
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
         nc_auto_free char *text = NULL;
-        unsigned major = 0;
-        const int r = nc_containerd_version_parse(rows[i].text, &major, &text);
+        unsigned major = 0, minor = 0;
+        const int r = nc_containerd_version_parse(rows[i].text, &major, &minor, &text);
 
         assert_int_equal(r, rows[i].version ? 0 : -EINVAL);
         assert_int_equal(major, rows[i].major);
         assert_true(nc_streq(text, rows[i].version));
     }
-    assert_int_equal(nc_containerd_version_parse(NULL, NULL, NULL), -EINVAL);
+    assert_int_equal(nc_containerd_version_parse(NULL, NULL, NULL, NULL), -EINVAL);
 }
 
 TEST_GROUP() {

@@ -1,0 +1,170 @@
+/*
+ * What keeps containerd from loading its CRI plugin: it is up then all the same, says so in one
+ * line of its log, and the node is never Ready.
+ *
+ * The rules are those of containerd's own validation, 1.7 to 2.4, on the configuration as it will
+ * be written; a plugin that an installed version does not read, and tables that have moved, are the
+ * user's text alone.
+ */
+#include "planner.h"
+
+#include "nc/str.h"
+#include "nc/time.h"
+
+#define CRI "io.containerd.grpc.v1.cri"
+#define IMAGES "io.containerd.cri.v1.images"
+#define RUNTIME "io.containerd.cri.v1.runtime"
+
+/* The CRI plugin's tables: of version 2 it is one. */
+struct cri {
+    const struct nc_value *images, *runtime, *server;
+};
+
+static struct cri cri_of(const struct nc_value *config) {
+    const struct nc_value *plugins = nc_value_get(config, "plugins");
+    const struct nc_value *server = nc_value_get(plugins, CRI),
+                          *images = nc_value_get(plugins, IMAGES);
+
+    return images ? (struct cri){images, nc_value_get(plugins, RUNTIME), server}
+                  : (struct cri){server, server, server};
+}
+
+static bool is_true(const struct nc_value *v) {
+    return v && v->type == NC_VALUE_BOOL && v->boolean;
+}
+
+static bool is_filled(const struct nc_value *v) {
+    return v && ((v->type == NC_VALUE_STRING && *v->text) || (v->type == NC_VALUE_MAP && v->n > 0));
+}
+
+static int check_registry(struct nc_planner *s, const struct cri *c) {
+    const struct nc_value *registry = nc_value_get(c->images, "registry"),
+                          *mirrors = nc_value_get(registry, "mirrors"),
+                          *configs = nc_value_get(registry, "configs");
+
+    if (!is_filled(nc_value_get(registry, "config_path")))
+        return 0;
+    if (is_filled(mirrors))
+        return nc_containerd_refuse(s, mirrors->mark,
+                                    "registry.mirrors cannot be set beside registry.config_path: "
+                                    "write hosts.toml files below it, or config_path = \"\"");
+    for (size_t i = 0; s->plan.containerd.major < 2 && is_filled(configs) && i < configs->n; i++)
+        if (nc_value_get(configs->members[i].value, "tls"))
+            return nc_containerd_refuse(s, configs->members[i].value->mark,
+                                        "registry.configs.*.tls cannot be set beside "
+                                        "registry.config_path: write hosts.toml files below it");
+    return 0;
+}
+
+static int check_runtimes(struct nc_planner *s, const struct cri *c) {
+    const struct nc_value *containerd = nc_value_get(c->runtime, "containerd"),
+                          *runtimes = nc_value_get(containerd, "runtimes"),
+                          *name = nc_value_get(containerd, "default_runtime_name");
+
+    if (!nc_value_get(runtimes, name && name->type == NC_VALUE_STRING ? name->text : ""))
+        return nc_containerd_refuse(s, name->mark,
+                                    "default_runtime_name is none of containerd.runtimes");
+    for (size_t i = 0; i < runtimes->n; i++) {
+        const struct nc_value *r = runtimes->members[i].value,
+                              *all = nc_value_get(
+                                  r, "privileged_without_host_devices_all_devices_allowed"),
+                              *io = nc_value_get(r, "io_type");
+        if (is_true(all) && !is_true(nc_value_get(r, "privileged_without_host_devices")))
+            return nc_containerd_refuse(s, all->mark,
+                                        "privileged_without_host_devices_all_devices_allowed needs "
+                                        "privileged_without_host_devices");
+        if (s->plan.containerd.major >= 2 && is_filled(io) && !nc_streq(io->text, "fifo")
+            && !nc_streq(io->text, "streaming"))
+            return nc_containerd_refuse(s, io->mark, "io_type must be fifo or streaming");
+    }
+    return 0;
+}
+
+static int check_durations(struct nc_planner *s, const struct cri *c) {
+    const struct nc_value *const rows[] = {
+        nc_value_get(c->images, "image_pull_progress_timeout"),
+        nc_value_get(c->runtime, "drain_exec_sync_io_timeout"),
+        nc_value_get(c->server, "stream_idle_timeout"),
+    };
+    uint64_t usec;
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++)
+        if (is_filled(rows[i]) && nc_duration_parse(rows[i]->text, &usec) < 0)
+            return nc_containerd_refuse(s, rows[i]->mark, "must be a duration such as 5m");
+    return 0;
+}
+
+/* Without it kubelet has nothing to talk to. */
+static int check_disabled(struct nc_planner *s, const struct nc_value *config) {
+    static const char *const needed[] = {CRI, IMAGES, RUNTIME};
+    const struct nc_value *list = nc_value_get(config, "disabled_plugins");
+
+    for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++)
+        for (size_t k = 0; k < NC_ARRAY_SIZE(needed); k++)
+            if (nc_streq(nc_value_string(list->items[i]), needed[k]))
+                return nc_containerd_refuse(s, list->items[i]->mark,
+                                            "disabled_plugins: kubelet needs the CRI plugin");
+    return 0;
+}
+
+/* From version 3 on the plugin of version 2 has but its server's settings, and from version 4 on
+ * the servers are plugins: anything else there is ignored. */
+static int check_moved(struct nc_planner *s, const struct nc_containerd_user *u) {
+    static const char *const servers[] = {"disable_tcp_service",  "stream_server_address",
+                                          "stream_server_port",   "stream_idle_timeout",
+                                          "enable_tls_streaming", "x509_key_pair_streaming"};
+    static const char *const moved[] = {"grpc", "ttrpc", "metrics"};
+    const struct nc_value *cri = nc_value_get(nc_value_get(u->tree, "plugins"), CRI);
+
+    for (size_t i = 0; u->version >= 3 && cri && cri->type == NC_VALUE_MAP && i < cri->n; i++) {
+        size_t k = 0;
+        while (k < NC_ARRAY_SIZE(servers) && !nc_streq(servers[k], cri->members[i].key))
+            k++;
+        if (k == NC_ARRAY_SIZE(servers))
+            return nc_containerd_refuse(
+                s, cri->members[i].value->mark,
+                "this is of version 2, and the text of version 3: use " IMAGES " and " RUNTIME
+                ", or version = 2");
+    }
+    for (size_t i = 0; u->version >= 4 && i < NC_ARRAY_SIZE(moved); i++) {
+        const struct nc_value *v = nc_value_get(u->tree, moved[i]);
+        if (v)
+            return nc_containerd_refuse(s, v->mark,
+                                        "this is of version 3, and the text of version 4: use the "
+                                        "plugins io.containerd.server.v1.*, or version = 3");
+    }
+    return 0;
+}
+
+int nc_containerd_check(struct nc_planner *s, const struct nc_containerd_user *u,
+                        const struct nc_value *config) {
+    const struct cri c = cri_of(config);
+    int r = check_moved(s, u);
+
+    if (r >= 0)
+        r = check_registry(s, &c);
+    if (r >= 0)
+        r = check_runtimes(s, &c);
+    if (r >= 0)
+        r = check_durations(s, &c);
+    return r < 0 ? r : check_disabled(s, config);
+}
+
+/* Does the CRI plugin pull images itself, without the transfer service? That one takes the whole of
+ * registry.config_path for one folder (containerd#12808). */
+bool nc_containerd_pulls_itself(const struct nc_containerd_plan *p) {
+    const struct cri c = cri_of(p->config);
+    const struct nc_value *registry = nc_value_get(c.images, "registry"),
+                          *layers = c.images == c.server ? nc_value_get(c.images, "containerd")
+                                                         : c.images,
+                          *annotations = nc_value_get(layers, "disable_snapshot_annotations"),
+                          *downloads = nc_value_get(c.images, "max_concurrent_downloads");
+
+    return p->major < 2 || p->minor < 1 || is_true(nc_value_get(c.images, "use_local_image_pull"))
+           || is_true(nc_value_get(layers, "discard_unpacked_layers"))
+           || is_true(nc_value_get(c.images, "image_pull_with_sync_fs"))
+           || (annotations && !is_true(annotations)) || (downloads && downloads->integer != 3)
+           || is_filled(nc_value_get(registry, "mirrors"))
+           || is_filled(nc_value_get(registry, "configs"))
+           || is_filled(nc_value_get(registry, "auths"));
+}
