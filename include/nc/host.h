@@ -105,7 +105,11 @@ int nc_nodeadm_check(const char *root, struct nc_err *err);
 /* The last lines of a unit's journal in this boot, oldest first, at most n lines and 2 KiB;
  * -ENODATA where there are none. */
 int nc_journal_tail(const char *unit, unsigned n, struct nc_strv *ret, struct nc_err *err);
-/* The same of a plain log file. */
+/* The first line in this boot of the process that has both words, its start; NULL where there is
+ * none. Owned. */
+int nc_journal_find(unsigned pid, const char *const words[static 2], char **ret,
+                    struct nc_err *err);
+/* The last lines of a plain log file. */
 int nc_file_tail(const char *path, unsigned n, struct nc_strv *ret, struct nc_err *err);
 
 /* Starts a program in a session of its own, stdin from /dev/null, stdout and stderr appended to

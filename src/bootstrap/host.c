@@ -19,6 +19,7 @@
 #define SETUP_LOCAL_DISKS "/usr/bin/setup-local-disks"
 #define LOCAL_DISKS_UNIT "nodeclaimd-local-disks.service"
 #define CONTAINERD_UNIT "containerd.service"
+#define LINE_BYTES 250
 #define RESOLVER_UNIT "systemd-resolved.service"
 
 /* Does this run ask systemd for anything? */
@@ -202,6 +203,26 @@ static int import_pause(struct nc_bootstrap *b, struct nc_err *err) {
                : 0;
 }
 
+/* containerd that cannot load its CRI plugin is up all the same, and kubelet has nobody to ask. */
+static int check_cri(struct nc_bootstrap *b, struct nc_err *err) {
+    static const char *const words[] = {"failed to load plugin", ".cri"};
+    nc_cleanup(nc_unit_state_done) struct nc_unit_state s = {0};
+    struct nc_err unread = NC_ERR_INIT;
+    nc_auto_free char *line = NULL;
+
+    if (nc_units_state(b->kubelet.units, CONTAINERD_UNIT, &s, &unread) < 0
+        || nc_journal_find(s.main_pid, words, &line, &unread) < 0)
+        nc_log(NC_LOG_WARNING, NULL, "whether containerd has its CRI plugin is not known: %s",
+               unread.msg);
+    if (!line)
+        return 0;
+    const char *said = strstr(line, "msg="); /* behind the time */
+    const char *from = said ? said : line;
+    nc_auto_free char *quoted = nc_quote_most(from, strlen(from), LINE_BYTES);
+    return nc_err_set(err, NC_ERR_HOST, EBADMSG, "containerd is up without its CRI plugin: %s",
+                      quoted);
+}
+
 static int restart_containerd(struct nc_bootstrap *b, struct nc_err *err) {
     static const struct nc_unit_start s = {.unit = CONTAINERD_UNIT,
                                            .restart = true,
@@ -213,6 +234,8 @@ static int restart_containerd(struct nc_bootstrap *b, struct nc_err *err) {
         return r;
     if (has_containerd_files(b) || containerd_runs(b))
         r = start_until_active(b, NC_PHASE_CONTAINERD, &s, err);
+    if (r >= 0 && has_containerd_files(b))
+        r = check_cri(b, err);
     if (r < 0) {
         nc_err_remedy(err, "see what containerd wrote: journalctl -u " CONTAINERD_UNIT
                            "; check spec.containerd and spec.instance.environment");

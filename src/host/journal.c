@@ -84,14 +84,18 @@ static int match(sd_journal *j, const char *field, const char *value) {
     return sd_journal_add_match(j, text, 0);
 }
 
-/* What the unit's processes say, or what systemd says of the unit; both of this boot. */
-static int filter(sd_journal *j, const char *unit) {
+static int match_boot(sd_journal *j) {
     char boot[SD_ID128_STRING_MAX];
     sd_id128_t id;
-    int r = sd_id128_get_boot(&id);
+    const int r = sd_id128_get_boot(&id);
 
-    if (r >= 0)
-        r = match(j, "_SYSTEMD_UNIT", unit);
+    return r < 0 ? r : match(j, "_BOOT_ID", sd_id128_to_string(id, boot));
+}
+
+/* What the unit's processes say, or what systemd says of the unit; both of this boot. */
+static int filter(sd_journal *j, const char *unit) {
+    int r = match(j, "_SYSTEMD_UNIT", unit);
+
     if (r >= 0)
         r = sd_journal_add_disjunction(j);
     if (r >= 0)
@@ -100,7 +104,18 @@ static int filter(sd_journal *j, const char *unit) {
         r = match(j, "UNIT", unit);
     if (r >= 0)
         r = sd_journal_add_conjunction(j);
-    return r < 0 ? r : match(j, "_BOOT_ID", sd_id128_to_string(id, boot));
+    return r < 0 ? r : match_boot(j);
+}
+
+/* The message of the entry, not ended by a NUL; NULL: it has none. */
+static const char *message(sd_journal *j, size_t *ret_n) {
+    static const char field[] = "MESSAGE=";
+    const void *data;
+
+    if (sd_journal_get_data(j, "MESSAGE", &data, ret_n) < 0 || *ret_n < sizeof(field))
+        return NULL;
+    *ret_n -= sizeof(field) - 1;
+    return (const char *)data + sizeof(field) - 1;
 }
 
 int nc_journal_tail(const char *unit, unsigned n, struct nc_strv *ret, struct nc_err *err) {
@@ -114,15 +129,14 @@ int nc_journal_tail(const char *unit, unsigned n, struct nc_strv *ret, struct nc
     if (r >= 0)
         r = sd_journal_seek_tail(j);
     while (r >= 0 && wants_more && (r = sd_journal_previous(j)) > 0) {
-        const void *data, *pid;
+        const void *pid;
         size_t length, pid_length;
+        const char *text = message(j, &length);
         const bool is_own = sd_journal_get_data(j, "_PID", &pid, &pid_length) < 0
                             || pid_length != strlen("_PID=1")
                             || memcmp(pid, "_PID=1", pid_length) != 0;
-        if (sd_journal_get_data(j, "MESSAGE", &data, &length) < 0 || length <= strlen("MESSAGE="))
-            continue;
-        wants_more = keep_line(&t, (const char *)data + strlen("MESSAGE="),
-                               length - strlen("MESSAGE="), is_own);
+        if (text)
+            wants_more = keep_line(&t, text, length, is_own);
     }
     sd_journal_close(j);
     if (r < 0)
@@ -131,6 +145,32 @@ int nc_journal_tail(const char *unit, unsigned n, struct nc_strv *ret, struct nc
         return nc_err_set(err, NC_ERR_HOST, ENODATA, "journal of %s: nothing in this boot", unit);
     reverse(ret);
     return 0;
+}
+
+int nc_journal_find(unsigned pid, const char *const words[static 2], char **ret,
+                    struct nc_err *err) {
+    nc_auto_free char *number = nc_asprintf("%u", pid), *line = NULL;
+    sd_journal *j = NULL;
+    int r = sd_journal_open(&j, SD_JOURNAL_LOCAL_ONLY | SD_JOURNAL_SYSTEM);
+
+    if (r >= 0)
+        r = match(j, "_PID", number);
+    if (r >= 0)
+        r = match_boot(j);
+    if (r >= 0)
+        r = sd_journal_seek_tail(j);
+    while (r >= 0 && (r = sd_journal_previous(j)) > 0) {
+        size_t n;
+        const char *text = message(j, &n);
+        if (text && contains_word(text, n, words[0]) && contains_word(text, n, words[1])) {
+            free(line);
+            line = nc_strndup(text, n < LINE_MAX_BYTES ? n : LINE_MAX_BYTES);
+        }
+    }
+    sd_journal_close(j);
+    *ret = nc_steal(&line);
+    return r < 0 ? nc_err_set(err, NC_ERR_HOST, -r, "journal of process %u: %s", pid, strerror(-r))
+                 : 0;
 }
 
 /* The last complete lines of a text, newest first. */

@@ -79,6 +79,17 @@ int sd_journal_get_data(sd_journal *j, const char *field, const void **ret, size
     return 0;
 }
 
+/* The line that is found was said, and is cut as the others are. */
+static void find(const uint8_t *data, size_t n) {
+    static const char *const words[] = {"a", "b"};
+    nc_auto_free char *line = NULL;
+
+    rest = data;
+    n_rest = n;
+    if (nc_journal_find(1, words, &line, NULL) < 0 || (line && strlen(line) > LINE_MAX_BYTES))
+        abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     nc_cleanup(nc_strv_done) struct nc_strv lines = NC_STRV_INIT;
     const unsigned wanted = n > 0 ? data[0] % 8 : 0;
@@ -98,6 +109,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         abort();
     if ((r < 0) != (lines.n == 0) || (r < 0 && (err.class != NC_ERR_HOST || !err.msg[0])))
         abort();
+    find(data, n);
     nc_buf_done(&entry);
     entry = (struct nc_buf)NC_BUF_INIT;
     return 0;

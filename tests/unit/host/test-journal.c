@@ -105,11 +105,25 @@ static void test_unit_that_said_nothing(void **state) {
     assert_int_equal(lines.n, 0);
 }
 
+/* A process that has said no such thing, or a host without a journal. */
+static void test_no_such_line(void **state) {
+    static const char *const words[] = {"failed to load plugin", "no such plugin"};
+    char nothing[] = "", *line = nothing;
+
+    (void)state;
+    assert_int_equal(nc_journal_find((unsigned)getpid(), words, &line, NULL), 0);
+    assert_null(line);
+}
+
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        host_test(test_lines),       host_test(test_long_lines),
-        host_test(test_half_a_line), host_test(test_the_cause_is_kept),
-        host_test(test_no_file),     host_test(test_unit_that_said_nothing),
+        host_test(test_lines),
+        host_test(test_long_lines),
+        host_test(test_half_a_line),
+        host_test(test_the_cause_is_kept),
+        host_test(test_no_file),
+        host_test(test_no_such_line),
+        host_test(test_unit_that_said_nothing),
     };
 
     return run_group(tests, NULL, NULL);
