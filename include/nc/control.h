@@ -97,7 +97,9 @@ enum nc_control_event_kind {
     NC_CONTROL_SYNCED,    /* `what`: its list is complete */
     NC_CONTROL_ANSWER,    /* the action `id` ended: `answer`, `retry_after_usec`, `object` (NULL, or
                              the object as the server has it now) */
-    NC_CONTROL_TICK,      /* nc_control_next() has come */
+    NC_CONTROL_BOOT_FAILURE, /* the Event about the claim `name`, `uid`: `message`, `at_usec`. A
+                                node may have made it up */
+    NC_CONTROL_TICK,         /* nc_control_next() has come */
     _NC_CONTROL_EVENT_MAX
 };
 enum nc_control_answer {
@@ -133,6 +135,8 @@ struct nc_control_event {
     enum nc_control_refusal refusal;
     uint64_t retry_after_usec;
     const char *group, *lifecycle_state; /* of DESCRIBE_LIFECYCLE; MISSING: it is in no group */
+    const char *message;
+    uint64_t at_usec;
 };
 
 enum nc_control_verb {
@@ -206,6 +210,10 @@ bool nc_control_denies_karpenter(const struct nc_control *c);
  * or we do not lead. */
 const char *nc_control_zone_turn(const struct nc_control *c);
 
+/* Is a claim that has an instance without a Node for longer than usual? Then its boot may have
+ * failed, and an Event may say why. */
+bool nc_control_awaits_causes(const struct nc_control *c, uint64_t now_usec);
+
 /* What is counted; a reader of metrics may subtract. */
 struct nc_control_counts {
     size_t objects[_NC_CONTROL_KIND_MAX];
@@ -217,6 +225,7 @@ struct nc_control_counts {
     size_t draining;          /* Nodes that say Cordoned, Evicting, Forcing or VolumeWait */
     size_t waiting;           /* objects whose write waits for the concurrency limit */
     size_t in_flight;         /* writes without an answer */
+    size_t without_node;      /* claims for which no Node is registered */
     uint64_t requested[_NC_CONTROL_VERB_MAX];
     uint64_t answered[_NC_CONTROL_VERB_MAX][NC_CONTROL_UNAVAILABLE + 1];
     struct nc_histogram relays; /* drain status seen -> DELETE accepted */
@@ -231,10 +240,15 @@ void nc_control_count(const struct nc_control *c, uint64_t now_usec, struct nc_c
  * `lifecycleAction` null, pending, waiting, completed, none, failed or mismatch. Owned; times as
  * RFC 3339 or null. */
 struct nc_value *nc_control_report(const struct nc_control *c, uint64_t now_usec);
-/* The same as a table for people, from a report that was read back (hostile: bounded, no control
- * characters). Where it is wider than `room` columns, 0 = there is room for all, a node has a brief
- * row, and the rest of it below. */
+/* The claims without a Node, the oldest first, at most so many of them: {claim, pool, instance,
+ * created, cause, message}; `cause` is a phase of the bootstrap, "launch" or "unknown". Owned. */
+#define NC_CONTROL_CLAIMS_REPORTED ((size_t)1000)
+struct nc_value *nc_control_report_claims(const struct nc_control *c);
+/* The same as tables for people, from reports that were read back (hostile: bounded, no control
+ * characters). Where one is wider than `room` columns, 0 = there is room for all, a node has a
+ * brief row, and the rest of it below. Nothing for no claims. */
 void nc_control_text(const struct nc_value *report, size_t room, struct nc_buf *out);
+void nc_control_text_claims(const struct nc_value *report, size_t room, struct nc_buf *out);
 /* Prometheus text; all families nodeclaim_controller_…. */
 void nc_control_metrics(const struct nc_control *c, uint64_t now_usec, struct nc_buf *out);
 

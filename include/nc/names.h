@@ -53,4 +53,22 @@
 #define NC_ANNOTATION_TERMINATION_DEADLINE NC_OURS "termination-deadline"
 #define NC_FINALIZER NC_OURS "termination"
 
+/* The phases of a bootstrap, in their order: a row is its identifier, its name, and whether it is
+ * shown only where there was something to do. The message of an Event BootstrapFailed begins with
+ * the name and a colon. */
+#define NC_EVENT_BOOTSTRAP_FAILED "BootstrapFailed"
+#define NC_PHASES(ROW)                                                                             \
+    ROW(IMDS, "imds", false)                                                                       \
+    ROW(USERDATA, "userdata", false)                                                               \
+    ROW(CONFIG, "config", false)                                                                   \
+    ROW(PLAN, "plan", false)                                                                       \
+    ROW(RENDER, "render", false)                                                                   \
+    ROW(APPLY, "apply", false)                                                                     \
+    ROW(PREFLIGHT, "preflight", false)                                                             \
+    ROW(DISKS, "disks", true)                                                                      \
+    ROW(CONTAINERD, "containerd", true)                                                            \
+    ROW(START, "start", false)                                                                     \
+    ROW(REGISTER, "register", false)                                                               \
+    ROW(INITIALIZE, "initialize", false)
+
 #endif

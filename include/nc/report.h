@@ -14,24 +14,13 @@
 #include "nc/err.h"
 #include "nc/facts.h"
 #include "nc/mem.h"
+#include "nc/names.h"
 #include "nc/plan.h"
 #include "nc/value.h"
 
-enum nc_phase {
-    NC_PHASE_IMDS = 0,
-    NC_PHASE_USERDATA,
-    NC_PHASE_CONFIG,
-    NC_PHASE_PLAN,
-    NC_PHASE_RENDER,
-    NC_PHASE_APPLY,
-    NC_PHASE_PREFLIGHT,
-    NC_PHASE_DISKS, /* this one and the next: only where there is something to do */
-    NC_PHASE_CONTAINERD,
-    NC_PHASE_START,
-    NC_PHASE_REGISTER,
-    NC_PHASE_INITIALIZE,
-    _NC_PHASE_MAX
-};
+#define NC_PHASE_ENTRY(id, name, is_optional) NC_PHASE_##id,
+enum nc_phase { NC_PHASES(NC_PHASE_ENTRY) _NC_PHASE_MAX };
+#undef NC_PHASE_ENTRY
 
 enum nc_outcome { NC_PENDING = 0, NC_RUNNING, NC_SUCCEEDED, NC_FAILED, NC_SKIPPED };
 

@@ -101,7 +101,7 @@ void nc_publish_event(struct nc_bootstrap *b, uint64_t timeout_usec) {
     nc_auto_free char *message = NULL, *other_name = NULL;
     const bool is_complete = b->report.outcome == NC_SUCCEEDED;
     struct nc_event e = {.warning = !is_complete,
-                         .reason = is_complete ? "BootstrapComplete" : "BootstrapFailed",
+                         .reason = is_complete ? "BootstrapComplete" : NC_EVENT_BOOTSTRAP_FAILED,
                          .host = b->report.node,
                          .first_usec = b->report.started_usec,
                          .last_usec = now};

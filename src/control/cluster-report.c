@@ -81,6 +81,7 @@ void nc_control_count(const struct nc_control *c, uint64_t now_usec,
     ret->draining = count_draining(c);
     ret->waiting = c->relays.n + c->others.n + c->ends.n + c->states.n;
     ret->in_flight = c->n_in_flight;
+    ret->without_node = nc_control_count_without_node(c);
 }
 
 /* ---- the report */
@@ -145,13 +146,14 @@ struct nc_value *nc_control_report(const struct nc_control *c, uint64_t now_usec
 
 #define ROWS_MAX ((size_t)100000)
 
-static const struct {
+struct column {
     const char *key, *title;
     size_t width;  /* bytes at most; 0: the last one, to the end of the line */
-    bool is_brief; /* stands in the node's line where the terminal has no room for all */
+    bool is_brief; /* stands in the line where the terminal has no room for all */
     size_t spare;  /* what the text may grow by when a time becomes a local one */
-    bool is_rare;  /* left out where no node has it */
-} columns[] = {
+    bool is_rare;  /* left out where no row has it */
+};
+static const struct column of_nodes[] = {
     {"node", "NODE", 45, true, 0, false},
     {"claim", "CLAIM", 40, false, 0, false},
     {"pool", "POOL", 20, false, 0, false},
@@ -164,12 +166,25 @@ static const struct {
     {"remaining", "LEFT", 7, true, 0, false},
     {"blocked", "BLOCKED", 0, false, 0, false},
 };
+static const struct column of_claims[] = {
+    {"claim", "CLAIM", 45, true, 0, false},       {"pool", "POOL", 20, false, 0, false},
+    {"instance", "INSTANCE", 20, true, 0, false}, {"created", "CREATED", 20, false, 6, false},
+    {"cause", "CAUSE", 12, true, 0, false},       {"message", "MESSAGE", 0, false, 0, false},
+};
 
-#define BLOCKED_BYTES ((size_t)400)
+#define COLUMNS_MAX NC_ARRAY_SIZE(of_nodes)
+#define LAST_BYTES ((size_t)400)
+
+struct table {
+    const struct column *columns;
+    size_t n;
+    size_t widths[COLUMNS_MAX]; /* 0: left out */
+    bool is_brief;
+};
 
 /* Printable ASCII only, cut where it is too long; "-" for nothing. */
 static void add_cell(struct nc_buf *out, const char *text, size_t width) {
-    const size_t most = width ? width : BLOCKED_BYTES, n = strlen(text);
+    const size_t most = width ? width : LAST_BYTES, n = strlen(text);
 
     for (size_t i = 0; i < n && i < most; i++)
         (void)nc_buf_putc(out, i + 1 == most && n > most        ? '+'
@@ -177,8 +192,9 @@ static void add_cell(struct nc_buf *out, const char *text, size_t width) {
                                                                 : text[i]);
 }
 
-static const char *cell_of(const struct nc_value *row, size_t i, char number[static 32]) {
-    const char *text = nc_value_scalar_text(nc_value_get(row, columns[i].key), number);
+static const char *cell_of(const struct nc_value *row, const struct column *column,
+                           char number[static 32]) {
+    const char *text = nc_value_scalar_text(nc_value_get(row, column->key), number);
 
     return text && text[0] ? text : "-";
 }
@@ -187,81 +203,99 @@ static size_t least(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-/* The widths of all columns, 0 for one that is left out; and of a line with all of them. */
-static size_t measure(const struct nc_value *list, size_t n, size_t widths[]) {
+/* The widths of all columns; gives that of a line with all of them. */
+static size_t measure(struct table *t, const struct nc_value *list, size_t n) {
     char number[32];
     size_t all = 0;
 
-    for (size_t i = 0; i < NC_ARRAY_SIZE(columns); i++) {
-        const size_t most = columns[i].width ? columns[i].width : BLOCKED_BYTES;
-        bool is_there = !columns[i].is_rare;
-        widths[i] = strlen(columns[i].title);
+    for (size_t i = 0; i < t->n; i++) {
+        const struct column *column = &t->columns[i];
+        const size_t most = column->width ? column->width : LAST_BYTES;
+        bool is_there = !column->is_rare;
+        t->widths[i] = strlen(column->title);
         for (size_t r = 0; r < n; r++) {
-            const char *cell = cell_of(list->items[r], i, number);
+            const char *cell = cell_of(list->items[r], column, number);
             const size_t length = least(strlen(cell), most);
             is_there |= !nc_streq(cell, "-");
-            if (length > widths[i])
-                widths[i] = length;
+            if (length > t->widths[i])
+                t->widths[i] = length;
         }
         if (!is_there) {
-            widths[i] = 0;
+            t->widths[i] = 0;
             continue;
         }
-        all += widths[i] + columns[i].spare + 2;
+        all += t->widths[i] + column->spare + 2;
     }
     return all - 2;
 }
 
 /* v NULL: the titles. */
-static void add_row(struct nc_buf *out, const struct nc_value *v, const size_t widths[],
-                    bool is_brief) {
+static void add_row(struct nc_buf *out, const struct table *t, const struct nc_value *v) {
     char number[32];
 
-    for (size_t i = 0; i < NC_ARRAY_SIZE(columns); i++) {
-        const size_t end = out->len + widths[i] + columns[i].spare + 2;
-        if ((is_brief && !columns[i].is_brief) || widths[i] == 0)
+    for (size_t i = 0; i < t->n; i++) {
+        const struct column *column = &t->columns[i];
+        const size_t end = out->len + t->widths[i] + column->spare + 2;
+        if ((t->is_brief && !column->is_brief) || t->widths[i] == 0)
             continue;
-        add_cell(out, v ? cell_of(v, i, number) : columns[i].title, columns[i].width);
-        while (columns[i].width && out->len < end && out->len < NC_BUF_DEFAULT_MAX)
+        add_cell(out, v ? cell_of(v, column, number) : column->title, column->width);
+        while (column->width && out->len < end && out->len < NC_BUF_DEFAULT_MAX)
             (void)nc_buf_putc(out, ' ');
     }
     (void)nc_buf_putc(out, '\n');
 }
 
-/* What is known of a node beside its brief row: "  claim x, pool y". */
-static void add_rest(struct nc_buf *out, const struct nc_value *v) {
+/* What is known beside the brief row: "  claim x, pool y". */
+static void add_rest(struct nc_buf *out, const struct table *t, const struct nc_value *v) {
     const char *lead = "  ";
     char number[32];
 
-    for (size_t i = 0; i < NC_ARRAY_SIZE(columns); i++) {
-        const char *text = cell_of(v, i, number);
-        if (columns[i].is_brief || nc_streq(text, "-"))
+    for (size_t i = 0; i < t->n; i++) {
+        const struct column *column = &t->columns[i];
+        const char *text = cell_of(v, column, number);
+        if (column->is_brief || nc_streq(text, "-"))
             continue;
-        (void)nc_buf_printf(out, "%s%s ", lead, columns[i].key);
-        add_cell(out, text, columns[i].width);
+        (void)nc_buf_printf(out, "%s%s ", lead, column->key);
+        add_cell(out, text, column->width);
         lead = ", ";
     }
     if (lead[0] == ',')
         (void)nc_buf_putc(out, '\n');
 }
 
-void nc_control_text(const struct nc_value *report, size_t room, struct nc_buf *out) {
-    const bool is_list = report && report->type == NC_VALUE_LIST;
-    const size_t n = !is_list ? 0 : least(report->n, ROWS_MAX);
-    size_t widths[NC_ARRAY_SIZE(columns)];
-    bool is_brief;
+static bool is_empty(const struct nc_value *report) {
+    return !report || report->type != NC_VALUE_LIST || report->n == 0;
+}
 
-    if (n == 0) {
-        (void)nc_buf_puts(out, "no nodes\n");
-        return;
-    }
-    is_brief = measure(report, n, widths) > room && room > 0;
-    add_row(out, NULL, widths, is_brief);
+static void add_table(struct nc_buf *out, struct table *t, const struct nc_value *report,
+                      size_t room) {
+    const size_t n = least(report->n, ROWS_MAX);
+
+    t->is_brief = measure(t, report, n) > room && room > 0;
+    add_row(out, t, NULL);
     for (size_t i = 0; i < n; i++) {
-        add_row(out, report->items[i], widths, is_brief);
-        if (is_brief)
-            add_rest(out, report->items[i]);
+        add_row(out, t, report->items[i]);
+        if (t->is_brief)
+            add_rest(out, t, report->items[i]);
     }
     if (report->n > n)
         (void)nc_buf_printf(out, "and %zu more\n", report->n - n);
+}
+
+void nc_control_text(const struct nc_value *report, size_t room, struct nc_buf *out) {
+    struct table t = {.columns = of_nodes, .n = NC_ARRAY_SIZE(of_nodes)};
+
+    if (is_empty(report))
+        (void)nc_buf_puts(out, "no nodes\n");
+    else
+        add_table(out, &t, report, room);
+}
+
+void nc_control_text_claims(const struct nc_value *report, size_t room, struct nc_buf *out) {
+    struct table t = {.columns = of_claims, .n = NC_ARRAY_SIZE(of_claims)};
+
+    if (is_empty(report))
+        return;
+    (void)nc_buf_puts(out, "\nNodeClaims without a Node:\n");
+    add_table(out, &t, report, room);
 }

@@ -294,7 +294,8 @@ struct control_claim {
     bool counts_as_node, counts_as_out;              /* in its pool's numbers */
     bool counts_as_karpenter;                        /* in n_karpenter_claims */
     struct control_claim_more *more;
-    struct control_strings *left; /* as a Node's */
+    struct control_strings *left;              /* as a Node's */
+    struct control_boot_failure *boot_failure; /* NULL: none is known, or it is registered */
 };
 
 /* ---- NodePool, EC2NodeClass: there is one also where only claims name it */
@@ -378,6 +379,7 @@ struct nc_control {
 
 struct control_node *nc_control_node(const struct nc_control *c, const char *name);
 /* Entries of pools and classes that only claims name have is_there == false. */
+struct control_claim *nc_control_claim(const struct nc_control *c, const char *name);
 struct control_pool *nc_control_pool(const struct nc_control *c, const char *name);
 struct control_class *nc_control_class(const struct nc_control *c, const char *name);
 
@@ -572,6 +574,13 @@ bool nc_control_is_of_lifecycle(const struct control_object *o, enum nc_control_
 void nc_control_reconcile(struct nc_control *c, uint64_t now_usec); /* the end of each step */
 void nc_control_seen(struct nc_control *c, struct control_object *o);
 void nc_control_forget_in_flight(struct nc_control *c);
+
+/* without-node.c */
+void nc_control_apply_boot_failure(struct nc_control *c, const struct nc_control_event *e);
+void nc_control_check_boot_failure(struct control_claim *claim); /* it was read */
+void nc_control_drop_boot_failure(struct control_claim *claim);
+size_t nc_control_count_without_node(const struct nc_control *c);
+void nc_control_metrics_without_node(struct nc_metrics *m, const struct nc_control *c);
 
 /* answer.c */
 void nc_control_answered(struct nc_control *c, const struct nc_control_event *e);

@@ -237,6 +237,9 @@ static void apply_event(struct nc_control *c, const struct nc_control_event *e) 
     case NC_CONTROL_ANSWER:
         nc_control_answered(c, e);
         break;
+    case NC_CONTROL_BOOT_FAILURE:
+        nc_control_apply_boot_failure(c, e);
+        break;
     case NC_CONTROL_TICK:
     case _NC_CONTROL_EVENT_MAX:
         break;

@@ -298,6 +298,7 @@ static int read_claim(struct nc_control *c, struct control_claim *claim,
     nc_control_set_pool(c, claim, pool_of(object));
     nc_control_set_class(c, claim, class_of(&class));
     set_claim_more(c, claim, more);
+    nc_control_check_boot_failure(claim);
     nc_control_count_karpenter(c, claim,
                                claim->has_karpenter_finalizer && !(more && more->is_foreign));
     return 0;

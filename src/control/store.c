@@ -216,6 +216,10 @@ struct control_node *nc_control_node(const struct nc_control *c, const char *nam
     return by_name(c, NC_CONTROL_NODE, name);
 }
 
+struct control_claim *nc_control_claim(const struct nc_control *c, const char *name) {
+    return by_name(c, NC_CONTROL_CLAIM, name);
+}
+
 struct control_pool *nc_control_pool(const struct nc_control *c, const char *name) {
     return by_name(c, NC_CONTROL_POOL, name);
 }

@@ -278,6 +278,7 @@ int nc_controller_open(struct nc_controller *c, struct nc_err *err) {
 void nc_controller_close(struct nc_controller *c) {
     c->leader = nc_leader_free(c->leader);
     c->scan = nc_karpenter_free(c->scan);
+    c->boot_failures = nc_watch_free(c->boot_failures);
     close_watches(c);
     nc_controller_end(c);
     for (int k = 0; k < _NC_CONTROL_KIND_MAX; k++) {

@@ -109,6 +109,7 @@ static int on_publish(sd_event_source *source, uint64_t usec, void *userdata) {
 
     nc_controller_notice_lead(c);
     nc_controller_check_mode(c);
+    nc_controller_check_boots(c);
     nc_controller_publish(c);
     (void)sd_event_source_set_time_relative(source, PUBLISH_USEC);
     return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);

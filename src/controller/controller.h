@@ -74,6 +74,7 @@ enum nc_trouble {
     NC_TROUBLE_LEASE,
     NC_TROUBLE_WRITE,
     NC_TROUBLE_REPLACEMENT,
+    NC_TROUBLE_BOOT_FAILURES,
     _NC_TROUBLE_MAX
 };
 struct nc_failure {
@@ -130,6 +131,10 @@ struct nc_controller {
     uint64_t reported_pods[1024];      /* whose replacement is not possible */
     size_t n_reported_pods;
 
+    /* boot-failures.c */
+    struct nc_watch *boot_failures; /* a list that comes in; NULL = none */
+    uint64_t boot_failures_usec;    /* not again before */
+
     /* publish.c: what is reported */
     struct nc_listener *listener;
     struct nc_failure failed[_NC_TROUBLE_MAX];
@@ -177,6 +182,9 @@ bool nc_controller_is_late(struct nc_controller *c);
  * progress is not begun twice; where too many nodes wait it is left, for it is requested again. */
 void nc_controller_replace(struct nc_controller *c, const char *node, uint64_t since_usec);
 void nc_controller_drop_replacements(struct nc_controller *c); /* without an answer */
+
+/* boot-failures.c. Lists what is known of NodeClaims without a Node, where that is due. */
+void nc_controller_check_boots(struct nc_controller *c);
 
 /* publish.c */
 int nc_controller_listen(struct nc_controller *c, struct nc_err *err);

@@ -56,6 +56,7 @@ static struct nc_value *about_counts(const struct nc_controller *c) {
     nc_value_set_int(map, "nodePools", (int64_t)n.objects[NC_CONTROL_POOL]);
     nc_value_set_int(map, "relaying", (int64_t)n.relaying);
     nc_value_set_int(map, "draining", (int64_t)n.draining);
+    nc_value_set_int(map, "withoutNode", (int64_t)n.without_node);
     nc_value_set_int(map, "waiting", (int64_t)n.waiting);
     nc_value_set_int(map, "inFlight", (int64_t)n.in_flight);
     nc_value_set_int(map, "relayed", (int64_t)nc_histogram_count(&n.relays));
@@ -71,6 +72,8 @@ static void write_status(const struct nc_controller *c, struct nc_buf *out) {
     nc_value_set(map, "nodes",
                  c->control ? nc_control_report(c->control, nc_controller_now(c))
                             : nc_value_new(NC_VALUE_LIST));
+    nc_value_set(map, "nodeClaimsWithoutNode",
+                 c->control ? nc_control_report_claims(c->control) : nc_value_new(NC_VALUE_LIST));
     nc_json_write(out, map, 0);
     (void)nc_buf_putc(out, '\n');
 }

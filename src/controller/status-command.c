@@ -113,9 +113,11 @@ static void format(const struct nc_value *status, size_t room, struct nc_buf *ou
     add_count(out, counts, "nodeClaims", "claims");
     add_count(out, counts, "relaying", "relays");
     add_count(out, counts, "draining", "drains");
+    add_count(out, counts, "withoutNode", "claims without a Node");
     add_count(out, counts, "waiting", "waiting");
     (void)nc_buf_puts(out, "\n\n");
     nc_control_text(nc_value_get(status, "nodes"), room, out);
+    nc_control_text_claims(nc_value_get(status, "nodeClaimsWithoutNode"), room, out);
 }
 
 static int print_text(const struct nc_http_answer *answer, struct nc_err *err) {

@@ -16,6 +16,8 @@
 
 #define COORDINATION "/apis/coordination.k8s.io/v1"
 #define UNKNOWN "the controller has no business there:"
+#define EVENTS "/api/v1/namespaces/default/events"
+#define OF_CLAIMS EVENTS "?fieldSelector=involvedObject.kind%3DNodeClaim%2C"
 
 bool nc_guard_matches(const char *pattern, const char *path, size_t n) {
     const char *end = path + n;
@@ -56,8 +58,9 @@ static int check_read(const struct nc_kube_call *c, struct nc_err *err) {
                                            "/apis/*/*/nodeclasses",
                                            COORDINATION "/namespaces/*/leases/*",
                                            NULL};
+    const bool is_events = nc_starts_with(c->path, OF_CLAIMS) && !strstr(c->path, "watch");
 
-    if (!matches_any(patterns, c->path, strcspn(c->path, "?")))
+    if (!is_events && !matches_any(patterns, c->path, strcspn(c->path, "?")))
         return nc_guard_refuse(c, err, UNKNOWN, c->path);
     return c->body ? nc_guard_refuse(c, err, "a GET with a body", NULL) : 0;
 }
@@ -217,7 +220,7 @@ static int check_lease(const struct nc_kube_call *c, struct nc_err *err) {
 /* A controller's Events are where a node's are: in the namespace default. */
 static int check_event(const struct nc_kube_call *c, struct nc_err *err) {
     return nc_guard_event(c, &(struct nc_guard_target){"default", strlen("default")},
-                          c->path + strlen("/api/v1/namespaces/default/events"), err);
+                          c->path + strlen(EVENTS), err);
 }
 
 int nc_kube_guard_control(const struct nc_kube_call *c, struct nc_err *err) {
@@ -233,7 +236,7 @@ int nc_kube_guard_control(const struct nc_kube_call *c, struct nc_err *err) {
         {"DELETE", "/apis/karpenter.sh/*/nodeclaims/*", check_deletion},
         {"POST", COORDINATION "/namespaces/*/leases", check_lease},
         {"PUT", COORDINATION "/namespaces/*/leases/*", check_lease},
-        {"POST", "/api/v1/namespaces/default/events", check_event},
+        {"POST", EVENTS, check_event},
         {"POST", "/apis/authentication.k8s.io/*/selfsubjectreviews", nc_guard_review},
     };
     const int r = nc_guard_form(c, methods, err);

@@ -10,18 +10,9 @@ static const struct {
     const char *name, *prefix;
     bool is_optional; /* of no interest where there was nothing to do */
 } phases[_NC_PHASE_MAX] = {
-    [NC_PHASE_IMDS] = {"imds", "imds: ", false},
-    [NC_PHASE_USERDATA] = {"userdata", "userdata: ", false},
-    [NC_PHASE_CONFIG] = {"config", "config: ", false},
-    [NC_PHASE_PLAN] = {"plan", "plan: ", false},
-    [NC_PHASE_RENDER] = {"render", "render: ", false},
-    [NC_PHASE_APPLY] = {"apply", "apply: ", false},
-    [NC_PHASE_PREFLIGHT] = {"preflight", "preflight: ", false},
-    [NC_PHASE_DISKS] = {"disks", "disks: ", true},
-    [NC_PHASE_CONTAINERD] = {"containerd", "containerd: ", true},
-    [NC_PHASE_START] = {"start", "start: ", false},
-    [NC_PHASE_REGISTER] = {"register", "register: ", false},
-    [NC_PHASE_INITIALIZE] = {"initialize", "initialize: ", false},
+#define ROW(id, name, is_optional) {name, name ": ", is_optional},
+    NC_PHASES(ROW)
+#undef ROW
 };
 
 const char *nc_phase_name(enum nc_phase p) {

@@ -324,9 +324,26 @@ static void tell(const struct world *w) {
     nc_control_count(w->c, w->now_usec, &counts);
     must(counts.in_flight == w->n_in_flight);
     nc_control_text(report, 0, &b);
+    nc_value_free(report);
+    report = nc_control_report_claims(w->c);
+    nc_control_text_claims(report, 0, &b);
     nc_control_metrics(w->c, w->now_usec, &b);
     nc_buf_done(&b);
     nc_value_free(report);
+}
+
+/* Whatever a node writes into an Event, it leads to nothing. */
+static void fail_boot(struct world *w, unsigned i, uint8_t how) {
+    static const char *const messages[] = {"plan: x", "", ":", "\x1b[31m: \xff", NULL};
+    char name[16], uid[24];
+
+    (void)snprintf(name, sizeof(name), "c%u", i);
+    (void)snprintf(uid, sizeof(uid), "g%u", w->claims[i].uid);
+    step(w, (struct nc_control_event){.kind = NC_CONTROL_BOOT_FAILURE,
+                                      .name = name,
+                                      .uid = uid,
+                                      .message = messages[how % NC_ARRAY_SIZE(messages)],
+                                      .at_usec = how});
 }
 
 static void one(struct world *w, const uint8_t d[3]) {
@@ -351,8 +368,10 @@ static void one(struct world *w, const uint8_t d[3]) {
         new_claim(w, i, d[2]);
         show_claim(w, i);
         break;
-    case 6:
     case 7:
+        fail_boot(w, i, d[2]);
+        /* fall through */
+    case 6:
         show_claim(w, i);
         break;
     case 8:

@@ -291,6 +291,14 @@ class ControlWorld:
         self.annotate("nodes", node, STATUS_KEY, json.dumps(word, separators=(",", ":")) if raw is None else raw)
         return end
 
+    def boot_failure(self, claim: dict[str, Any], message: str, at: float = 0) -> None:
+        """As its node writes it."""
+        meta, when = claim["metadata"], stamp(at or time.time())
+        about = {"kind": "NodeClaim", "apiVersion": "karpenter.sh/v1", "name": meta["name"], "uid": meta["uid"]}
+        event = {"metadata": {"generateName": meta["name"]}, "involvedObject": about, "reason": "BootstrapFailed", "message": message,
+                 "type": "Warning", "count": 1, "firstTimestamp": when, "lastTimestamp": when}
+        self.api.put("events", event, "default")
+
     def unsay(self, node: str) -> None:
         self.annotate("nodes", node, STATUS_KEY, None)
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import time
 import unittest
 
 from controlling import ControlTest, ControlWorld
 from harness import SOURCE
 from monitoring import RULES, NodeExporter, Scene, Scrape, firing, program
+from pods import stamp
 from running import PATIENCE, REQUEST_KEY, DaemonTest, DaemonWorld
 
 GRACEFUL = json.dumps({"id": "r-1", "mode": "graceful"})
@@ -103,6 +105,18 @@ class OfNodes(DaemonTest):
         world.start()
         self.shows(world, "api_state", '{state="connected"}')
         self.fires(world, "NodeclaimdBootstrapFailed")
+
+    def test_a_bootstrap_that_fails_again_and_again(self) -> None:
+        """systemd starts it again: at most scrapes it is in progress."""
+        world = self.scene()
+        world.api.server.refuse()
+        self.assertEqual(world.bootstrap("--timeout", "1s").code, 1)
+        first = self.scrape()
+        self.assertEqual(first.value("nodeclaimd_bootstrap_outcome", '{outcome="failed"}'), 1)
+        again = world.spawn("bootstrap")
+        self.shows(world, "bootstrap_outcome", '{outcome="running"}')
+        self.fire(world, first, "NodeclaimdBootstrapFailed")
+        again.kill()
 
     def test_a_daemon_that_died(self) -> None:
         world = self.scene()
@@ -222,6 +236,14 @@ class OfTheController(ControlTest):
         world.say("n1")
         world.must(lambda: world.metric("write_answers_total", '{verb="delete-claim",answer="refused"}') > 0, "the refusal")
         self.fires(world, first, "RelayStuck", "WritesRefused")
+
+    def test_a_claim_without_a_node(self) -> None:
+        """Its node has no exporter; the Event that it wrote says why."""
+        world, first = self.scene()
+        claim = world.claim("c-new", creationTimestamp=stamp(time.time() - 90))
+        world.boot_failure(claim, "preflight: cannot connect")
+        world.must(lambda: world.metric("nodeclaims_without_node", '{nodepool="default",cause="preflight"}') == 1, "the cause", 50)
+        self.fires(world, first, "NodeClaimWithoutNode")
 
     def test_a_drain_that_failed(self) -> None:
         world, first = self.scene()

@@ -12,6 +12,7 @@ import unittest
 
 from controlling import ControlTest, ControlWorld, ToyAgent, stamp
 from promtext import MANUAL, check_with_promtool, documented_families, families_of
+from rbac import CONTROLLER_USER, RELAY
 
 KARPENTER_LEASE = "karpenter-leader-election"
 
@@ -96,6 +97,53 @@ class Telling(ControlTest):
         self.assertFalse(re.search(r"c-n\d", text), "no label is the name of an object")
         self.assertEqual(families_of(text, "nodeclaim_controller_"), documented_families("nodeclaim-controller.8"))
         check_with_promtool(text)
+
+    def test_claims_without_a_node(self) -> None:
+        """Which, since when, and why: by the last Event about this very NodeClaim. Events are not listed otherwise."""
+        world = self.control_world()
+        world.pair("n1")
+        world.start()
+        world.must(lambda: world.metric("synced") == 1, "its lists")
+        old = time.time() - 100
+        broken = world.claim("c-broken", creationTimestamp=stamp(old))
+        world.boot_failure(broken, "start: kubelet exits", at=old + 60)
+        world.boot_failure(broken, "preflight: certificate signed by unknown authority\x1b[2J", at=old + 90)
+        world.boot_failure({"metadata": {"name": "c-broken", "uid": "another"}}, "plan: of another claim", at=old + 95)
+        world.claim("c-slow", creationTimestamp=stamp(old + 10))
+        world.claim("c-new", status={"providerID": ""})
+        series = '{nodepool="default",cause="%s"}'
+        world.must(lambda: world.metric("nodeclaims_without_node", series % "preflight") == 1, "the cause", 50)
+        self.assertEqual(world.metric("nodeclaims_without_node", series % "unknown"), 1)
+        self.assertEqual(world.metric("nodeclaims_without_node", series % "launch"), 1)
+        self.assertEqual(world.metric("nodeclaims_without_node_oldest_timestamp_seconds", series % "preflight"), int(old))
+        check_with_promtool(world.ask("/metrics")[1])
+        code, text, err = world.run("status", "--metrics-address", world.addresses[world.proc.pid])
+        self.assertEqual(code, 0, err)
+        below = text.split("NodeClaims without a Node:\n")[1]
+        self.assertIn("3 claims without a Node", text)
+        self.assertEqual([line.split()[0] for line in below.splitlines()], ["CLAIM", "c-broken", "c-slow", "c-new"])
+        instance = broken["status"]["providerID"].rpartition("/")[2]
+        self.assertRegex(below, rf"c-broken +default +{instance} .* preflight +preflight: certificate signed by unknown authority\?\[2J")
+        self.assertEqual(world.writes(), [], world.story())
+        for name in ("c-broken", "c-slow"):
+            world.change("nodeclaims", name, lambda c: c["status"].update(nodeName="n-" + c["metadata"]["name"]))
+        world.must(lambda: world.metric("nodeclaims_without_node", series % "preflight") == -1, "that it is registered")
+
+    def test_claims_without_a_node_and_without_the_right(self) -> None:
+        """The Role of an earlier release: the cause is unknown, and status says what is missing."""
+        world = self.control_world()
+        world.refused_is_wanted = True
+        world.api.rules[CONTROLLER_USER] = tuple(rule for rule in RELAY if "events" not in rule.resources)
+        claim = world.claim("c-broken", creationTimestamp=stamp(time.time() - 100))
+        world.boot_failure(claim, "preflight: x")
+        world.start()
+        series = '{nodepool="default",cause="unknown"}'
+        world.must(lambda: world.metric("nodeclaims_without_node", series) == 1, "the claim")
+        world.must(lambda: "events is forbidden" in world.log(), "that it says so", 50)
+        code, text, err = world.run("status", "--metrics-address", world.addresses[world.proc.pid])
+        self.assertEqual(code, 0, err)
+        self.assertRegex(text, r"(?m)^trouble +list: .*events is forbidden")
+        self.assertEqual(world.log().count("events is forbidden"), 1)
 
     def test_probes(self) -> None:
         world = self.control_world()

@@ -193,6 +193,7 @@ void judge_event(struct world *w, unsigned p, const struct nc_control_event *e) 
         take_answer(w, v, e);
         break;
     case NC_CONTROL_RULES:
+    case NC_CONTROL_BOOT_FAILURE:
     case NC_CONTROL_TICK:
     case _NC_CONTROL_EVENT_MAX:
         break;

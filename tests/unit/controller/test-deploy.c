@@ -23,6 +23,8 @@
     "{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\",\"metadata\":{\"name\":"        \
     "\"nodeclaim-controller\",\"namespace\":\"kube-system\",\"resourceVersion\":\"1\"},\"spec\":{" \
     "}}"
+#define EVENTS_OF_CLAIMS                                                                           \
+    "/api/v1/namespaces/default/events?fieldSelector=involvedObject.kind%3DNodeClaim%2Creason%3DX"
 #define EVENT                                                                                      \
     "{\"apiVersion\":\"v1\",\"kind\":\"Event\",\"metadata\":{\"name\":\"e\",\"namespace\":"        \
     "\"default\"},\"involvedObject\":{\"kind\":\"NodeClaim\",\"name\":\"c\",\"uid\":\"u\"}}"
@@ -93,7 +95,9 @@ static const struct row {
     {"default", "", "events", "patch", "PATCH", "/api/v1/namespaces/default/events/e",
      "{\"count\":2}"},
     {"default", "", "events", "delete", "DELETE", "/api/v1/namespaces/default/events/e", END},
-    {"default", "", "events", "list", "GET", "/api/v1/namespaces/default/events", NULL},
+    {"default", "", "events", "list", "GET", EVENTS_OF_CLAIMS, NULL},
+    {"default", "", "events", "watch", "GET", EVENTS_OF_CLAIMS "&watch=true", NULL},
+    {"default", "", "events", "get", "GET", "/api/v1/namespaces/default/events/e", NULL},
     {"kube-system", "", "events", "create", "POST", "/api/v1/namespaces/kube-system/events", EVENT},
     {"", "", "pods", "list", "GET", "/api/v1/pods", NULL},
     {"", "", "pods", "get", "GET", "/api/v1/namespaces/default/pods/p", NULL},

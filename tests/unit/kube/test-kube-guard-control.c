@@ -19,6 +19,8 @@
 #define OURS "'name':'nodeclaim-controller','namespace':'kube-system'"
 #define LIST_RULE "a list without metadata.resourceVersion"
 #define NO_BUSINESS "no business there"
+#define EVENTS "/api/v1/namespaces/default/events"
+#define OF_CLAIMS "?fieldSelector=involvedObject.kind%3DNodeClaim%2C"
 
 static const struct {
     const char *method, *path, *body;
@@ -51,6 +53,12 @@ static const struct {
     {"GET", "/api/v1/nodes/", NULL, 0, NO_BUSINESS},
     {"GET", "/apis/apps/v1/deployments", NULL, 0, NO_BUSINESS},
     {"GET", "/api/v1/nodes/..", NULL, 0, "a dot for a name"},
+    {"GET", EVENTS OF_CLAIMS "reason%3DBootstrapFailed&limit=500", NULL, 0, NULL},
+    {"GET", EVENTS OF_CLAIMS "reason%3DBootstrapFailed", "{}", 0, "a GET with a body"},
+    {"GET", EVENTS OF_CLAIMS "reason%3DBootstrapFailed&watch=true", NULL, 0, NO_BUSINESS},
+    {"GET", EVENTS, NULL, 0, NO_BUSINESS},
+    {"GET", EVENTS "?fieldSelector=involvedObject.kind%3DPod%2Creason%3DX", NULL, 0, NO_BUSINESS},
+    {"GET", EVENTS "/e", NULL, 0, NO_BUSINESS},
     {"GET", "/api/v1/nodes", "{}", 0, "a GET with a body"},
     /* Nodes. */
     {"PATCH", NODE, "{'metadata':{'annotations':{'nodeclaimd.io/drain-request':'{}','x':null}}}",
