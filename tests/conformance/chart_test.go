@@ -26,6 +26,7 @@ const (
 	deployDir = "../../deploy"
 	chartDir  = deployDir + "/chart"
 	release   = "nodeclaim-controller"
+	withImage = "image.repository=nodeclaim-controller"
 )
 
 var (
@@ -50,7 +51,19 @@ var chartValues = map[string][]string{
 	"image": {"--set", "image.repository=registry.example.com:5000/a/nodeclaim-controller,image.digest=sha256:" +
 		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef,image.pullSecrets={registry}",
 		"--set-string", "metrics.address=[::]:9090"},
+	"names": {"--set", "nameOverride=ncc,fullnameOverride=team-ncc,additionalLabels.team=a,replacementFirst={default},mode=standalone," +
+		"metrics.scrape=serviceMonitor"},
+	"account": {"--set", "serviceAccount.create=false,serviceAccount.name=default,podDisruptionBudget.enabled=false"},
+	"pod": {"--set", "podDisruptionBudget.minAvailable=50%,dnsPolicy=None,dnsConfig.nameservers={10.0.0.10},podSecurityContext.runAsUser=null," +
+		"podSecurityContext.runAsGroup=null,securityContext.runAsUser=1000,topologySpreadConstraints=null", "--set-json", `env=[{"name":"AWS_REGION",` +
+		`"value":"us-west-2"},{"name":"POD","valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}}]`, "--set-json", `affinity=` + twoTerms},
 }
+
+// Alternatives of a user, and where the pods should not be.
+const twoTerms = `{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[
+	{"matchExpressions":[{"key":"disk","operator":"In","values":["ssd"]}]},{"matchFields":[{"key":"metadata.name","operator":"In","values":["n1"]}]}]}},
+	"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"kubernetes.io/hostname",
+	"labelSelector":{"matchLabels":{"app.kubernetes.io/name":"nodeclaim-controller"}}}]}}`
 
 func newTools(t *testing.T) *harness.Tools {
 	t.Helper()
@@ -62,7 +75,7 @@ func newTools(t *testing.T) *harness.Tools {
 // render gives the objects of `helm template` with more arguments.
 func render(t *testing.T, ctx context.Context, tools *harness.Tools, more ...string) []*unstructured.Unstructured {
 	t.Helper()
-	text, err := tools.Helm(ctx, slices.Concat([]string{"template", release, chartDir}, atNamespace, more)...)
+	text, err := tools.Helm(ctx, slices.Concat([]string{"template", release, chartDir, "--set", withImage}, atNamespace, more)...)
 	must(t, err)
 	objects, err := harness.ParseManifest([]byte(text))
 	must(t, err)
@@ -87,6 +100,92 @@ func byName(t *testing.T, objects []*unstructured.Unstructured) map[string]strin
 	return all
 }
 
+// withoutHelm gives the objects without the labels by which Helm knows them, which are all that each object has beside its name.
+func withoutHelm(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	for _, o := range objects {
+		labels := o.GetLabels()
+		for _, key := range []string{"helm.sh/chart", "app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by"} {
+			delete(labels, key)
+		}
+		o.SetLabels(labels)
+	}
+	return objects
+}
+
+// Helm warns of a link at each command.
+func TestChartHasNoLinks(t *testing.T) {
+	must(t, filepath.WalkDir(chartDir, func(path string, entry os.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && !entry.Type().IsRegular() {
+			t.Errorf("%s is not a regular file", path)
+		}
+		return err
+	}))
+}
+
+// Each object has the common labels; with other names, roles, pods and ServiceAccount still belong together.
+func TestChartNames(t *testing.T) {
+	ctx := within(t, 30*time.Second)
+	tools := newTools(t)
+	for _, o := range render(t, ctx, tools, chartValues["names"]...) {
+		labels := o.GetLabels()
+		if labels["helm.sh/chart"] == "" || labels["app.kubernetes.io/managed-by"] != "Helm" || labels["app.kubernetes.io/instance"] != release || labels["team"] != "a" {
+			t.Errorf("%s has the labels %v", nameOf(o), labels)
+		}
+		if name := o.GetName(); !strings.HasPrefix(name, "team-ncc") && !strings.HasPrefix(name, "nodeclaimd") {
+			t.Errorf("%s has another name", nameOf(o))
+		}
+		if ref, found, _ := unstructured.NestedString(o.Object, "roleRef", "name"); found && ref != o.GetName() {
+			t.Errorf("%s binds %s", nameOf(o), ref)
+		}
+		subjects, _, _ := unstructured.NestedSlice(o.Object, "subjects")
+		for _, one := range subjects {
+			if subject := one.(map[string]any); subject["kind"] == "ServiceAccount" && subject["name"] != "team-ncc" {
+				t.Errorf("%s binds %v", nameOf(o), subject)
+			}
+		}
+		for _, path := range [][]string{{"spec", "selector", "matchLabels"}, {"spec", "template", "metadata", "labels"}, {"spec", "podSelector", "matchLabels"}} {
+			if got, found, _ := unstructured.NestedStringMap(o.Object, path...); found && !reflect.DeepEqual(got, map[string]string{"app.kubernetes.io/name": "ncc"}) {
+				t.Errorf("%s has %v at %v", nameOf(o), got, path)
+			}
+		}
+	}
+	for _, o := range render(t, ctx, tools, chartValues["account"]...) {
+		if o.GetKind() == "ServiceAccount" || o.GetKind() == "PodDisruptionBudget" {
+			t.Errorf("%s is there", nameOf(o))
+		}
+		if account, found, _ := unstructured.NestedString(o.Object, "spec", "template", "spec", "serviceAccountName"); found && account != "default" {
+			t.Errorf("the pods run as %s", account)
+		}
+	}
+}
+
+// No affinity of a user lets the pods run on managed nodes: terms are alternatives, so that each must exclude them.
+func TestChartKeepsAwayFromManagedNodes(t *testing.T) {
+	ctx := within(t, 30*time.Second)
+	tools := newTools(t)
+	for _, one := range []struct {
+		values []string
+		terms  int
+	}{{nil, 1}, {chartValues["pod"], 2}, {[]string{"--set", "allowManagedNodes=true"}, 0}} {
+		for _, o := range render(t, ctx, tools, one.values...) {
+			if o.GetKind() != "Deployment" {
+				continue
+			}
+			terms, _, err := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "affinity", "nodeAffinity",
+				"requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+			must(t, err)
+			if len(terms) != one.terms {
+				t.Errorf("%v: %v", one.values, terms)
+			}
+			for _, term := range terms {
+				if !strings.Contains(fmt.Sprint(term), "map[key:karpenter.sh/nodepool operator:DoesNotExist]") {
+					t.Errorf("%v: %v", one.values, term)
+				}
+			}
+		}
+	}
+}
+
 // The chart is the source: who uses kustomize, or a file of optional/, gets what helm gives.
 func TestManifestsAreTheChart(t *testing.T) {
 	ctx := within(t, 60*time.Second)
@@ -97,7 +196,7 @@ func TestManifestsAreTheChart(t *testing.T) {
 	must(t, err)
 	base, err := harness.ParseManifest([]byte(text))
 	must(t, err)
-	chart := byName(t, render(t, ctx, tools))
+	chart := byName(t, withoutHelm(render(t, ctx, tools)))
 	if changes := harness.Changes(chart, byName(t, base)); len(changes) > 0 || len(chart) < 9 {
 		t.Errorf("the chart has %d objects; the kustomize base differs in %v", len(chart), changes)
 	}
@@ -128,7 +227,7 @@ func TestOverlayIsTheChart(t *testing.T) {
 	must(t, err)
 	role, err := harness.ReadManifests(standaloneManifest)
 	must(t, err)
-	chart := byName(t, render(t, ctx, tools, "--set", "mode=standalone"))
+	chart := byName(t, withoutHelm(render(t, ctx, tools, "--set", "mode=standalone")))
 	if changes := harness.Changes(chart, byName(t, append(objects, role...))); len(changes) > 0 {
 		t.Errorf("the overlay differs in %v", changes)
 	}
@@ -153,7 +252,7 @@ func TestChartIsAccepted(t *testing.T) {
 	installOperator(t, ctx)
 	for name, values := range chartValues {
 		t.Run(name, func(t *testing.T) {
-			said, err := tools.Helm(ctx, slices.Concat([]string{"lint", "--strict", chartDir}, values)...)
+			said, err := tools.Helm(ctx, slices.Concat([]string{"lint", "--strict", chartDir, "--set", withImage}, values)...)
 			must(t, err)
 			if !strings.Contains(said, "0 chart(s) failed") {
 				t.Error(said)
@@ -191,7 +290,7 @@ func TestChartAsADependency(t *testing.T) {
 	_, err := tools.Helm(ctx, "package", chartDir, "--destination", filepath.Join(dir, "charts"))
 	must(t, err)
 	for enabled, want := range map[string]int{"true": 1, "false": 0} {
-		text, err := tools.Helm(ctx, "template", "x", dir, "--set", "global.team=a,nodeclaim-controller.metrics.rules=true,nodeclaim-controller.enabled="+enabled)
+		text, err := tools.Helm(ctx, "template", "x", dir, "--set", "nodeclaim-controller."+withImage+",global.team=a,nodeclaim-controller.metrics.rules=true,nodeclaim-controller.enabled="+enabled)
 		must(t, err)
 		for _, kind := range []string{"Deployment", "PrometheusRule"} {
 			if got := strings.Count(text, "\nkind: "+kind+"\n"); got != want {
@@ -205,6 +304,19 @@ func TestChartRefusesValues(t *testing.T) {
 	ctx := within(t, 60*time.Second)
 	tools := newTools(t)
 	for _, one := range []struct{ set, says string }{
+		{"image.repository=", "no registry publishes the image"},
+		{"serviceAccount.create=false", "name the ServiceAccount that is there"},
+		{"serviceAccount.annotation=x", "'annotation' not allowed"},
+		{"affinity.node=x", "'node' not allowed"},
+		{"env[0].key=x", "'key' not allowed"},
+		{"env[0].name=NODE_ADDRESS", "/env/0/name"},
+		{"dnsPolicy=Mine", "'ClusterFirst'"},
+		{"podSecurityContext.privileged=true", "'privileged' not allowed"},
+		{"securityContext.privileged=true", "'privileged' not allowed"},
+		{"podDisruptionBudget.maxUnavailable=some", "/podDisruptionBudget/maxUnavailable"},
+		{"topologySpreadConstraints[0].key=zone", "'key' not allowed"},
+		{"nameOverride=Upper", "'Upper' does not match pattern"},
+		{"additionalLabels.app\\.kubernetes\\.io/name=x", "/additionalLabels"},
 		{"replica=3", "'replica' not allowed"},
 		{"image.repo=x", "'repo' not allowed"},
 		{"replicas=two", "got string, want integer"},
@@ -224,7 +336,7 @@ func TestChartRefusesValues(t *testing.T) {
 		{"standalone.terminate=true", "need mode: standalone or mode: auto"},
 		{"standalone.nodeIdentity=admission", "need mode: standalone or mode: auto"},
 	} {
-		_, err := tools.Helm(ctx, "template", release, chartDir, "--set", one.set)
+		_, err := tools.Helm(ctx, "template", release, chartDir, "--set", withImage, "--set", one.set)
 		if err == nil || !strings.Contains(err.Error(), one.says) {
 			t.Errorf("%s: %v", one.set, err)
 		} else {
@@ -264,6 +376,9 @@ type life struct {
 // step runs helm and says what that changed, the release's own record apart.
 func (l *life) step(args ...string) []string {
 	l.t.Helper()
+	if args[0] == "install" || args[0] == "upgrade" {
+		args = append(args, "--set", withImage)
+	}
 	_, err := l.tools.Helm(l.ctx, slices.Concat(args, atNamespace)...)
 	must(l.t, err)
 	now, err := cluster.Everything(l.ctx)
@@ -356,7 +471,7 @@ func TestChartLife(t *testing.T) {
 		t.Errorf("the install changed %v", got)
 	}
 	t.Cleanup(func() { _, _ = l.tools.Helm(context.Background(), "uninstall", release, "--namespace", "kube-system") })
-	l.notes("runs in mode karpenter", "No registry publishes the image", "nodeclaimd.io/scrapes-metrics=true")
+	l.notes("runs in mode karpenter", "nodeclaimd.io/scrapes-metrics=true")
 	first := l.live()
 	l.expect("an upgrade with the same values", l.step("upgrade", release, chartDir), nil)
 
@@ -382,7 +497,7 @@ func TestChartTakesOver(t *testing.T) {
 	before, err := cluster.Everything(ctx)
 	must(t, err)
 	deploy(t, ctx)
-	if _, err := l.tools.Helm(ctx, slices.Concat([]string{"install", release, chartDir}, atNamespace)...); err == nil ||
+	if _, err := l.tools.Helm(ctx, slices.Concat([]string{"install", release, chartDir, "--set", withImage}, atNamespace)...); err == nil ||
 		!strings.Contains(err.Error(), "invalid ownership metadata") {
 		t.Errorf("without the option: %v", err)
 	}
