@@ -83,6 +83,8 @@ struct nc_facts {
     bool has_soci_snapshotter; /* a unit soci-snapshotter.service */
     int64_t local_disks;       /* how many NVMe disks of the instance store there are */
     int64_t local_disk_bytes;  /* all of them together */
+    struct nc_strv
+        unusual; /* sentences: what IMDS answered in a shape of its own, taken for absent */
     struct nc_strv environment_services; /* whose environment an earlier bootstrap wrote */
 };
 

@@ -163,6 +163,8 @@ int nc_gather_facts(struct nc_gather *g, int r, struct nc_err *err) {
         if (r < 0)
             return r;
     }
+    for (size_t i = 0; i < g->facts.unusual.n; i++)
+        nc_strv_add_once(&g->warnings, g->facts.unusual.v[i]);
     return 0;
 }
 

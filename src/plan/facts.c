@@ -60,6 +60,7 @@ void nc_facts_done(struct nc_facts *f) {
         free(owned[i]);
     nc_facts_free_sysctls(f);
     nc_strv_done(&f->environment_services);
+    nc_strv_done(&f->unusual);
     *f = (struct nc_facts)NC_FACTS_INIT;
 }
 
@@ -176,9 +177,10 @@ static const struct identity_field identity_fields[IDENTITY_MAX] = {
     [ACCOUNT] = {"accountId", false, nc_shape_account_id, "an account id of 12 digits"},
 };
 
-/* One field of the identity document; EC2 writes null where it has nothing to say. */
-static int identity_text(const struct nc_value *document, const struct identity_field *field,
-                         char **ret, struct nc_err *err) {
+/* One field of the identity document; EC2 writes null where it has nothing to say. One that a node
+ * can do without is taken for absent where it has another shape, and that is noted. */
+static int identity_text(struct nc_facts *f, const struct nc_value *document,
+                         const struct identity_field *field, char **ret, struct nc_err *err) {
     const char *path = nc_imds_questions[NC_IMDS_IDENTITY].path;
     const struct nc_value *v = nc_value_get(document, field->key);
     const char *text = nc_value_string(v);
@@ -190,7 +192,13 @@ static int identity_text(const struct nc_value *document, const struct identity_
     if (!text || !field->shape(text)) {
         nc_auto_free char *quoted =
             text ? nc_quote(text, strlen(text)) : nc_strdup("invalid value: not a string");
+        nc_auto_free char *sentence = nc_asprintf("imds: %s: %s: %s is not %s, ignored", path,
+                                                  field->key, quoted, field->wanted);
 
+        if (!field->required) {
+            nc_strv_add_once(&f->unusual, sentence);
+            return 0;
+        }
         return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: %s: %s is not %s", path, field->key,
                           quoted, field->wanted);
     }
@@ -214,7 +222,7 @@ static int read_identity_document(struct nc_facts *f, const char *body, size_t n
     if (document->type != NC_VALUE_MAP)
         return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: JSON, but not an object", path);
     for (size_t i = 0; r >= 0 && i < IDENTITY_MAX; i++)
-        r = identity_text(document, &identity_fields[i], &texts[i], err);
+        r = identity_text(f, document, &identity_fields[i], &texts[i], err);
     if (r >= 0 && !nc_starts_with(texts[ZONE], texts[REGION]))
         r = nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: zone %s is not in region %s", path,
                        texts[ZONE], texts[REGION]);

@@ -91,6 +91,25 @@ static void identity_refused(void **state) {
     }
 }
 
+/* What a node can do without: another shape of it is noted, and no more. */
+static void identity_unusual(void **state) {
+    static const char body[] =
+        "{\"instanceId\": \"i-01234567\", \"instanceType\": \"m5.large\", \"region\": "
+        "\"us-west-2\", \"availabilityZone\": \"us-west-2a\", \"accountId\": \"'012'\", "
+        "\"imageId\": 7, \"architecture\": \"vax\"}";
+    nc_cleanup(nc_facts_done) struct nc_facts f = NC_FACTS_INIT;
+    struct nc_err err = NC_ERR_INIT;
+
+    (void)state;
+    assert_int_equal(take(&f, NC_IMDS_IDENTITY, body, &err), 0);
+    assert_string_equal(f.instance_id, "i-01234567");
+    assert_true(!f.account_id && !f.image_id && !f.architecture);
+    assert_int_equal(f.unusual.n, 3);
+    assert_string_equal(f.unusual.v[2],
+                        "imds: /latest/dynamic/instance-identity/document: accountId: "
+                        "'\\'012\\'' is not an account id of 12 digits, ignored");
+}
+
 #define FIELD(f) offsetof(struct nc_facts, f)
 
 static const struct {
@@ -397,13 +416,21 @@ static void containerd_versions(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(questions),           cmocka_unit_test(identity),
-        cmocka_unit_test(identity_refused),    cmocka_unit_test(texts),
-        cmocka_unit_test(answer_with_nul),     cmocka_unit_test(answer_too_long),
-        cmocka_unit_test(not_facts),           cmocka_unit_test(purchase_options),
-        cmocka_unit_test(containerd_versions), cmocka_unit_test(host_json),
-        cmocka_unit_test(host_json_lenient),   cmocka_unit_test(host_json_refused),
-        cmocka_unit_test(host_json_too_long),  cmocka_unit_test(versions),
+        cmocka_unit_test(questions),
+        cmocka_unit_test(identity),
+        cmocka_unit_test(identity_refused),
+        cmocka_unit_test(identity_unusual),
+        cmocka_unit_test(texts),
+        cmocka_unit_test(answer_with_nul),
+        cmocka_unit_test(answer_too_long),
+        cmocka_unit_test(not_facts),
+        cmocka_unit_test(purchase_options),
+        cmocka_unit_test(containerd_versions),
+        cmocka_unit_test(host_json),
+        cmocka_unit_test(host_json_lenient),
+        cmocka_unit_test(host_json_refused),
+        cmocka_unit_test(host_json_too_long),
+        cmocka_unit_test(versions),
     };
 
     return run_group(tests, NULL, NULL);
