@@ -197,19 +197,7 @@ static int choose_version(struct nc_planner *s, const struct nc_containerd_user 
 }
 
 static void warn(struct nc_planner *s) {
-    const struct nc_containerd_plan *p = &s->plan.containerd;
-    const struct nc_value *cri = nc_value_path(p->config, "plugins");
-    const struct nc_value *v2 = nc_value_get(cri, "io.containerd.grpc.v1.cri");
-    const struct nc_value *v3 = nc_value_get(cri, "io.containerd.cri.v1.images");
-    const char *sandbox = nc_value_get_string(v2, "sandbox_image");
-
-    if (!sandbox)
-        sandbox = nc_value_get_string(nc_value_get(v3, "pinned_images"), "sandbox");
-    if (!s->facts->has_pause_archive && nc_streq(sandbox, SANDBOX_IMAGE))
-        nc_strv_add(&s->plan.warnings,
-                    "no " NC_PAUSE_ARCHIVE ": pods start only where containerd has the "
-                    "image " SANDBOX_IMAGE ", or " NC_CONTAINERD_FIELD " names another");
-    if (p->needs_migration)
+    if (s->plan.containerd.needs_migration)
         nc_strv_addf(&s->plan.warnings,
                      NC_CONTAINERD_FIELD ": is of version 2: containerd %s converts the file "
                                          "(containerd config migrate); write it for version 3",
