@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "nc/backoff.h"
 #include "nc/ec2.h"
@@ -23,12 +24,18 @@ int nc_gather_credentials(struct nc_imds *imds, struct nc_credentials *c, struct
     return nc_node_token_make(imds, &call, NULL, NULL, err);
 }
 
+/* Those of every AWS SDK, and so of nodeadm; its own environment is a NodeConfig's to give. */
+static const char *const variables[] = {"AWS_ENDPOINT_URL_EC2", "AWS_ENDPOINT_URL"};
+
 char *nc_gather_ec2_endpoint(const struct nc_gather *g) {
     const struct nc_config *c = &g->config;
     nc_auto_free char *host =
         nc_aws_host("ec2", g->facts.region, c->domain ? c->domain : g->facts.domain);
+    const char *named = c->ec2_endpoint;
 
-    return c->ec2_endpoint ? nc_strdup(c->ec2_endpoint) : nc_asprintf("https://%s", host);
+    for (size_t i = 0; !(named && *named) && i < NC_ARRAY_SIZE(variables); i++)
+        named = getenv(variables[i]);
+    return named && *named ? nc_strdup(named) : nc_asprintf("https://%s", host);
 }
 
 static int prepare_ec2(struct nc_gather *g, char **ret_endpoint, struct nc_err *err) {

@@ -334,6 +334,17 @@ class Sizes(WorldTest):
         self.assertEqual(done.code, 0, done.err)
         self.assertEqual(self.max_pods(world), 4 * (15 - 1) + 2, ec2.server.log.snapshot())
 
+    def test_ec2_where_the_environment_has_it(self) -> None:
+        """As every AWS SDK takes it, and nodeadm with it."""
+        for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_EC2"):
+            with self.subTest(name):
+                ec2 = self.enterContext(Ec2(instances.PROFILES["unknown-type"]))
+                world = self.world(profile="unknown-type", config="  aws: {ec2: auto}\n")
+                self.no_max_pods(world)
+                done = world.run("bootstrap", "--skip", "start", **{name: ec2.url})
+                self.assertEqual(done.code, 0, done.err)
+                self.assertEqual(self.max_pods(world), 4 * (15 - 1) + 2, ec2.server.log.snapshot())
+
     def test_unknown_instance_type_with_ec2_denied(self) -> None:
         ec2 = self.enterContext(Ec2(instances.PROFILES["unknown-type"]))
         ec2.denied = True
