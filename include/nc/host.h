@@ -37,8 +37,13 @@ struct nc_apply_call {
     const char *root;
     const struct nc_fileset *files;
     enum nc_file_stage stage; /* the files of the others are not touched */
+    /* NULL, or what this program wrote before: a file that is to be the same as there is left as it
+     * is, whatever it has become. It is not counted again. */
+    const struct nc_fileset *known;
     /* NULL, or called for each file that will change, before the first of them is touched. */
     void (*before_change)(const struct nc_file *file, void *userdata);
+    /* NULL, or called for each that is not as `known` has it; is_kept: and stays so. */
+    void (*found_foreign)(const struct nc_file *file, bool is_kept, void *userdata);
     void *userdata;
 };
 /* Brings one stage of a fileset to disk: every new content is written and synced beside its place
@@ -48,6 +53,9 @@ int nc_apply(const struct nc_apply_call *call, struct nc_apply_result *ret, stru
 /* All stages in their order, where nobody reads one before the next is written; call->stage is not
  * read, and before_change is called for each. */
 int nc_apply_all(const struct nc_apply_call *call, struct nc_apply_result *ret, struct nc_err *err);
+
+/* Adds the paths of those that are not on disk as they were written. */
+void nc_apply_find_changed(const char *root, const struct nc_fileset *written, struct nc_strv *ret);
 
 /* systemd over D-Bus, blocking (one-shot programs). NC_ERR_HOST where there is no system bus or
  * systemd is not there. */
@@ -71,9 +79,13 @@ int nc_units_start(struct nc_units *u, const struct nc_unit_start *s, struct nc_
 int nc_units_outcome(struct nc_units *u, const struct nc_unit_start *s, struct nc_err *err);
 /* systemd reads its unit files and its own configuration again; returns when it has. */
 int nc_units_reload(struct nc_units *u, uint64_t timeout_usec, struct nc_err *err);
+/* Requests that a unit reads its configuration again; what becomes of it is its own. */
+int nc_units_reload_unit(struct nc_units *u, const char *unit, struct nc_err *err);
 /* Whether the unit is starting, or has a job that waits. 0: it has ended, has never run and is not
  * to, or there is no such unit. NC_ERR_HOST where systemd does not say. */
 int nc_units_is_pending(struct nc_units *u, const char *unit, struct nc_err *err);
+/* The same of any unit whose name is like the pattern; those that systemd has loaded. */
+int nc_units_any_is_pending(struct nc_units *u, const char *pattern, struct nc_err *err);
 /* ActiveState, SubState, Result, MainPID, NRestarts and ExecMainStartTimestamp of a unit. Strings
  * are owned. */
 struct nc_unit_state {

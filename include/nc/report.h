@@ -51,6 +51,7 @@ struct nc_report {
     unsigned unsupported; /* fields that the documents set and that are not honoured */
     char *cloud_init_why; /* NULL: not decided yet */
     bool cloud_init_waits;
+    struct nc_strv changed;         /* paths of files that cloud-init's scripts have changed */
     char *waiting_reason, *waiting; /* why the node is not initialized yet */
 };
 
@@ -72,8 +73,9 @@ void nc_report_attempt(struct nc_report *r, enum nc_phase p, uint64_t now_usec);
 void nc_report_retrying(struct nc_report *r, enum nc_phase p, const struct nc_err *e,
                         uint64_t now_usec);
 void nc_report_succeed(struct nc_report *r, enum nc_phase p, uint64_t now_usec);
-/* The phase goes on after another one: until then it has not begun. */
-void nc_report_postpone(struct nc_report *r, enum nc_phase p);
+/* The phase goes on after another one: until then it has not begun, or (keeps_start) has only
+ * waited. */
+void nc_report_postpone(struct nc_report *r, enum nc_phase p, bool keeps_start);
 void nc_report_skip(struct nc_report *r, enum nc_phase p);
 /* The phase and with it the bootstrap failed. */
 void nc_report_fail(struct nc_report *r, enum nc_phase p, const struct nc_err *e,

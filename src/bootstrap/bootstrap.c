@@ -86,19 +86,38 @@ static void add_warnings(struct nc_bootstrap *b, const struct nc_strv *more) {
 
 /* What cloud-init's write_files brings is read once it is there; what may be half written before
  * that counts for nothing. Scripts alone bring nothing before its last stage. */
+static int read_again(struct nc_bootstrap *b, struct nc_err *err) {
+    int r;
+
+    *err = (struct nc_err)NC_ERR_INIT;
+    r = nc_gather_documents(&b->gather, err);
+    nc_cloud_init_decide(b);
+    return r;
+}
+
 static int read_documents(struct nc_bootstrap *b, struct nc_err *err) {
     int r = nc_gather_documents(&b->gather, err);
 
     nc_cloud_init_decide(b);
-    if (!b->cloud_init.waits
-        || (!b->cloud_init.is_forced && !b->gather.documents.may_bring_documents))
+    if (!nc_scripts_are_awaited(b))
         return r;
-    r = nc_cloud_init_wait_network(b, err);
+    if (b->cloud_init.is_forced || b->gather.documents.may_bring_documents)
+        r = nc_cloud_init_wait_network(b, err);
+    else
+        r = 0;
     if (r < 0)
         return r;
-    r = nc_gather_documents(&b->gather, err);
-    nc_cloud_init_decide(b);
-    return r;
+    nc_scripts_note(b);
+    r = read_again(b, err);
+    /* A file that a script is at, maybe: it counts as it is when the script has ended. */
+    if (r >= 0 || err->class != NC_ERR_CONFIG || nc_starts_with(err->msg, "user-data"))
+        return r;
+    nc_phase_waits(b, NC_PHASE_USERDATA, err);
+    r = nc_cloud_init_wait_final(b, err);
+    if (r < 0)
+        return r;
+    b->cloud_init.has_ended = true;
+    return read_again(b, err);
 }
 
 static int step_userdata(struct nc_bootstrap *b, struct nc_err *err) {
@@ -110,8 +129,10 @@ static int step_userdata(struct nc_bootstrap *b, struct nc_err *err) {
     for (size_t i = 0; i < d->n_diags; i++)
         if (!d->diags[i].is_error && !d->diags[i].is_unsupported) { /* those are config's */
             nc_auto_free char *at = nc_mark_text(d, d->diags[i].mark);
-            nc_strv_addf(&b->report.warnings, "%s: %s%s%s", at, d->diags[i].path,
-                         *d->diags[i].path ? ": " : "", d->diags[i].message);
+            nc_auto_free char *warning =
+                nc_asprintf("%s: %s%s%s", at, d->diags[i].path, *d->diags[i].path ? ": " : "",
+                            d->diags[i].message);
+            nc_strv_add_once(&b->report.warnings, warning);
         }
     return r;
 }
@@ -193,6 +214,34 @@ static int step_render(struct nc_bootstrap *b, struct nc_err *err) {
                                  nc_app_timeout(b->app, MIGRATE_TIMEOUT_USEC), err);
 }
 
+/* --- files before cloud-init's scripts */
+
+/* Not where kubelet was started in this boot: what is planned without the NodeClaim would replace
+ * the files that it runs with. */
+static bool are_files_due(const struct nc_bootstrap *b) {
+    return nc_scripts_are_awaited(b) && !nc_is_marked(b);
+}
+
+/* What a script finds does not depend on when the API server answers. Whoever starts kubelet, or
+ * mounts its folder, comes first: these files wait for the local disks. What goes wrong here is for
+ * the step that needs it. */
+static int step_files_first(struct nc_bootstrap *b, struct nc_err *err) {
+    struct nc_fileset *files = &b->gather.files;
+    struct nc_err own = NC_ERR_INIT;
+
+    if (nc_gather_plan(&b->gather, NULL, &own) < 0 || step_render(b, &own) < 0)
+        return 0;
+    for (size_t i = 0; nc_local_disks_are_wanted(b) && i < files->n; i++)
+        if (files->files[i].is_gate || nc_starts_with(files->files[i].path, "/var/lib/kubelet/"))
+            files->files[i].stage = _NC_STAGE_MAX;
+    if (nc_step_host(b, err) < 0
+        || nc_apply_stage(b, files, NC_STAGE_CONTAINERD, &b->applied, err) < 0
+        || nc_apply_stage(b, files, NC_STAGE_KUBELET, &b->applied, err) < 0)
+        return -EIO;
+    nc_applied(b);
+    return 0;
+}
+
 /* --- the table, and what runs it */
 
 static int step_try_plan(struct nc_bootstrap *b, struct nc_err *err) {
@@ -204,6 +253,7 @@ enum {
     SILENT = 1 << 1,  /* asks nobody, waits for nothing: over before anybody could look, so it is
                          published with the next step, or at once where it fails */
     GOES_ON = 1 << 2, /* the phase has another step later */
+    WAITS = 1 << 3,   /* which then has lasted since this one began */
 };
 
 /* In the order in which they run. */
@@ -218,6 +268,7 @@ static const struct step {
     {NC_PHASE_CONFIG, step_config, SILENT, NULL},
     {NC_PHASE_PLAN, step_try_plan, JOINS | GOES_ON | SILENT, nc_host_comes_first},
     {NC_PHASE_APPLY, nc_step_host_first, JOINS | GOES_ON, nc_host_comes_first},
+    {NC_PHASE_APPLY, step_files_first, JOINS | GOES_ON | SILENT, are_files_due},
     {NC_PHASE_PLAN, step_identify, JOINS | GOES_ON, NULL},
     {NC_PHASE_PREFLIGHT, nc_step_preflight, JOINS, NULL},
     {NC_PHASE_PLAN, step_plan, 0, NULL},
@@ -226,6 +277,7 @@ static const struct step {
     {NC_PHASE_DISKS, nc_step_disks, 0, nc_local_disks_are_wanted},
     {NC_PHASE_CONTAINERD, nc_step_containerd, 0, nc_containerd_is_concerned},
     {NC_PHASE_APPLY, nc_step_apply, 0, NULL},
+    {NC_PHASE_START, nc_step_scripts, JOINS | WAITS, nc_scripts_are_awaited},
     {NC_PHASE_START, nc_step_start, JOINS, NULL},
     {NC_PHASE_REGISTER, nc_step_register, JOINS, NULL},
     {NC_PHASE_INITIALIZE, nc_step_initialize, JOINS, NULL},
@@ -244,8 +296,8 @@ static int run_step(struct nc_bootstrap *b, const struct step *step) {
         if (!(step->flags & SILENT))
             nc_publish(b);
         r = step->run(b, &err);
-        if (r >= 0 && (step->flags & GOES_ON))
-            nc_report_postpone(&b->report, p);
+        if (r >= 0 && (step->flags & (GOES_ON | WAITS)))
+            nc_report_postpone(&b->report, p, step->flags & WAITS);
         else if (r >= 0)
             nc_report_succeed(&b->report, p, nc_report_now(b));
         if (r >= 0)
@@ -265,6 +317,15 @@ static int run_step(struct nc_bootstrap *b, const struct step *step) {
     }
 }
 
+/* What the scripts have changed is read, planned and written as all was before; returns the row
+ * before the first of them. */
+static size_t begin_again(struct nc_bootstrap *b) {
+    for (enum nc_phase p = NC_PHASE_USERDATA; p < NC_PHASE_START; p++)
+        nc_report_postpone(&b->report, p, false);
+    nc_gather_forget_host(&b->gather);
+    return 0;
+}
+
 static int run_steps(struct nc_bootstrap *b) {
     const bool files_only = nc_streq(b->app->opts.skip, "start");
     int r = 0;
@@ -277,8 +338,10 @@ static int run_steps(struct nc_bootstrap *b) {
             continue;
         if ((!files_only || !(step->flags & JOINS)) && !starts_nothing)
             r = run_step(b, step);
-        else if (!(step->flags & GOES_ON))
+        else if (!(step->flags & (GOES_ON | WAITS)))
             nc_report_skip(&b->report, step->phase);
+        if (r >= 0 && step->run == nc_step_scripts && b->report.changed.n > 0)
+            i = begin_again(b);
     }
     return r;
 }
@@ -329,6 +392,8 @@ static void bootstrap_done(struct nc_bootstrap *b) {
     nc_connection_done(&b->connection);
     nc_claim_done(&b->claim);
     nc_gather_done(&b->gather);
+    nc_fileset_done(&b->written);
+    nc_strv_done(&b->seen);
     nc_report_done(&b->report);
     free(b->channels.event_name);
     free(b->channels.condition_reason);

@@ -26,6 +26,7 @@ struct nc_kubelet_run {
 struct nc_cloud_init {
     bool waits;     /* its stages come before ours */
     bool is_forced; /* by spec.bootstrap.waitForCloudInit */
+    bool has_ended; /* its final stage was waited for */
 };
 
 /* Our own Node and the watch of it: registration.c's. Times are monotonic. */
@@ -58,8 +59,10 @@ struct nc_bootstrap {
     struct nc_app *app;
     struct nc_gather gather; /* from facts to files: each is const once its step is over */
     struct nc_connection connection;
-    bool is_connected;     /* the API server has answered who we are */
-    struct nc_claim claim; /* as the API server has it; name NULL = not read */
+    bool is_connected;         /* the API server has answered who we are */
+    struct nc_claim claim;     /* as the API server has it; name NULL = not read */
+    struct nc_fileset written; /* by this run, where scripts may touch them; it counts as known */
+    struct nc_strv seen;       /* before the documents were read: scripts.c's */
     struct nc_apply_result applied;
     struct nc_apply_result applied_first; /* by nc_step_host_first */
     unsigned due;                         /* bits of enum nc_due: of this run, due.c's */
@@ -138,6 +141,13 @@ int nc_cloud_init_wait_final(struct nc_bootstrap *b, struct nc_err *err);
  * where the machine is still booting. */
 int nc_units_open(struct nc_bootstrap *b, struct nc_err *err);
 
+/* scripts.c: what cloud-init's scripts leave. The first notes what is there, before it is read; the
+ * step waits for the scripts, and names in report.changed what is another since, our own files too;
+ * then all steps from the documents on run again. */
+void nc_scripts_note(struct nc_bootstrap *b);
+bool nc_scripts_are_awaited(const struct nc_bootstrap *b);
+int nc_step_scripts(struct nc_bootstrap *b, struct nc_err *err);
+
 /* due.c: what must be done over D-Bus because a file has changed.
  *
  * It is written down before the file changes and forgotten once it is done: a run that ended in
@@ -153,6 +163,8 @@ enum nc_due {
 };
 bool nc_is_due(const struct nc_bootstrap *b, enum nc_due d);
 void nc_due_done(struct nc_bootstrap *b, enum nc_due d);
+/* Marks what is due because somebody has changed that file. */
+void nc_due_by_path(struct nc_bootstrap *b, const char *path);
 /* Brings one stage of the files to disk; what is due by that is written down before. Adds to
  * *count. */
 int nc_apply_stage(struct nc_bootstrap *b, const struct nc_fileset *files, enum nc_file_stage stage,
@@ -165,8 +177,12 @@ int nc_apply_stage(struct nc_bootstrap *b, const struct nc_fileset *files, enum 
 int nc_start_unit(struct nc_bootstrap *b, enum nc_phase phase, const struct nc_unit_start *s,
                   struct nc_err *err);
 
-/* Brings kubelet's files to disk, and writes the CNI's marker. */
+/* Brings kubelet's files to disk. */
 int nc_step_apply(struct nc_bootstrap *b, struct nc_err *err);
+/* The files are this run's: what was changed in them is kept as long as they are to be the same. */
+void nc_applied(struct nc_bootstrap *b);
+/* Has this boot come to kubelet's start yet? */
+bool nc_is_marked(const struct nc_bootstrap *b);
 int nc_step_start(struct nc_bootstrap *b, struct nc_err *err);
 /* Is the kubelet that we started alive? 0 = yes or unknown; negative with its last lines quoted. */
 int nc_check_kubelet(struct nc_bootstrap *b, struct nc_err *err);

@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include "log.h"
 #include "nc/file.h"
 #include "nc/str.h"
 
@@ -27,7 +28,13 @@ static const struct {
     {"/etc/systemd/system", NC_DUE_RELOAD}, /* system.conf.d too */
     {"/etc/systemd/system.conf.d/", NC_DUE_CONTAINERD},
     {"/etc/systemd/system.conf.d/", NC_DUE_KUBELET},
-    {UNITS "containerd.service.d/", NC_DUE_CONTAINERD},
+    {"/run/systemd/system/", NC_DUE_RELOAD},
+    {"/usr/lib/systemd/system/", NC_DUE_RELOAD},
+    {UNITS "containerd.service", NC_DUE_CONTAINERD},
+    {"/run/systemd/system/containerd.service", NC_DUE_CONTAINERD},
+    {"/usr/lib/systemd/system/containerd.service", NC_DUE_CONTAINERD},
+    {"/usr/bin/containerd", NC_DUE_CONTAINERD},
+    {"/etc/containerd/", NC_DUE_CONTAINERD},
     {NC_RESOLVER_DROPIN, NC_DUE_RESOLVER},
     {NC_LOCAL_DISKS_FILE, NC_DUE_DISKS},
 };
@@ -41,23 +48,44 @@ static void mark(struct nc_bootstrap *b, enum nc_due d) {
     (void)nc_file_write(path, "", 0, 0644, NULL); /* status.json has the same trouble */
 }
 
+void nc_due_by_path(struct nc_bootstrap *b, const char *path) {
+    for (size_t i = 0; i < NC_ARRAY_SIZE(causes); i++)
+        if (nc_starts_with(path, causes[i].path))
+            mark(b, causes[i].due);
+}
+
+static bool is_there(const struct nc_bootstrap *b, const char *name) {
+    nc_auto_free char *path = nc_app_path(b->app, name);
+
+    return access(path, F_OK) == 0;
+}
+
 static void mark_change(const struct nc_file *file, void *userdata) {
     struct nc_bootstrap *b = userdata;
     nc_auto_free char *kubelet = nc_asprintf(UNITS "%s.d/", b->gather.config.kubelet_unit);
 
-    for (size_t i = 0; i < NC_ARRAY_SIZE(causes); i++)
-        if (nc_starts_with(file->path, causes[i].path))
-            mark(b, causes[i].due);
+    nc_due_by_path(b, file->path);
+    if (b->cloud_init.waits && b->written.n == 0 && is_there(b, file->path))
+        nc_log(NC_LOG_INFO, NULL, "%s is replaced: it had another content", file->path);
     if (file->stage == NC_STAGE_CONTAINERD)
         mark(b, NC_DUE_CONTAINERD);
     if (file->stage == NC_STAGE_KUBELET || nc_starts_with(file->path, kubelet))
         mark(b, NC_DUE_KUBELET);
 }
 
-bool nc_is_due(const struct nc_bootstrap *b, enum nc_due d) {
-    nc_auto_free char *path = nc_app_path(b->app, names[d]);
+/* Somebody has changed a file since this run wrote it. */
+static void note_foreign(const struct nc_file *file, bool is_kept, void *userdata) {
+    struct nc_bootstrap *b = userdata;
+    nc_auto_free char *sentence =
+        nc_asprintf("%s was changed after it was written: %s", file->path,
+                    is_kept ? "kept as it is, until the next bootstrap"
+                            : "replaced, because the documents ask for something else by now");
 
-    return (b->due & (1u << d)) || access(path, F_OK) == 0;
+    nc_strv_add_once(&b->report.warnings, sentence);
+}
+
+bool nc_is_due(const struct nc_bootstrap *b, enum nc_due d) {
+    return (b->due & (1u << d)) || is_there(b, names[d]);
 }
 
 void nc_due_done(struct nc_bootstrap *b, enum nc_due d) {
@@ -72,7 +100,9 @@ int nc_apply_stage(struct nc_bootstrap *b, const struct nc_fileset *files, enum 
     const struct nc_apply_call call = {.root = b->app->opts.root,
                                        .files = files,
                                        .stage = stage,
+                                       .known = &b->written,
                                        .before_change = mark_change,
+                                       .found_foreign = note_foreign,
                                        .userdata = b};
     struct nc_apply_result one = {0};
     const int r = nc_apply(&call, &one, err);

@@ -17,8 +17,10 @@
 #define MAX_IGNORED 16 /* are named */
 #define STRAY_FILE "/etc/nodeclaimd/nodeclaimd.yaml"
 
-/* The second is nodeadm's, for those who build images. */
-static const char *const default_sources[] = {"imds://user-data", "file:///etc/eks/nodeadm.d/",
+/* nodeadm's, for those who build images, and for scripts. It reads hidden files too. */
+#define NODEADM_DIR "/etc/eks/nodeadm.d"
+
+static const char *const default_sources[] = {"imds://user-data", "file://" NODEADM_DIR "/",
                                               "file://" NC_CONF_DIR "/"};
 
 static bool source_is_user_data(const char *source) {
@@ -74,11 +76,21 @@ static int add_document_file(struct nc_gather *g, const char *path, const char *
 }
 
 static bool is_document(const char *name) {
-    return nc_ends_with(name, ".yaml") || nc_ends_with(name, ".yml") || nc_ends_with(name, ".json");
+    static const char *const endings[] = {".yaml", ".yml", ".json"};
+    const char *dot = strrchr(name, '.');
+
+    for (size_t i = 0; dot && i < NC_ARRAY_SIZE(endings); i++)
+        if (strcasecmp(dot, endings[i]) == 0)
+            return true;
+    return false;
 }
 
 static int is_shown(const struct dirent *e) {
     return e->d_name[0] != '.' && (e->d_type != DT_DIR || is_document(e->d_name));
+}
+
+static int is_shown_to_nodeadm(const struct dirent *e) {
+    return is_shown(e) || is_document(e->d_name);
 }
 
 static int by_entry_name(const struct dirent **a, const struct dirent **b) {
@@ -101,7 +113,9 @@ static int add_entry(struct nc_gather *g, const char *path, const char *name, co
 
 static int add_folder(struct nc_gather *g, const char *path, const char *name, struct nc_err *err) {
     struct dirent **entries = NULL;
-    const int n = scandir(path, &entries, is_shown, by_entry_name);
+    const int n =
+        scandir(path, &entries, nc_starts_with(name, NODEADM_DIR) ? is_shown_to_nodeadm : is_shown,
+                by_entry_name);
     int documents = 0, r = 0;
 
     if (n < 0)

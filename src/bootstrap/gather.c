@@ -246,6 +246,16 @@ void nc_gather_tables(struct nc_gather *g) {
     read_table(g, NC_DATADIR "/kubelet-flags.tsv", "flags are not checked", &g->flags);
 }
 
+void nc_gather_forget_host(struct nc_gather *g) {
+    char **const versions[] = {&g->facts.kubelet_version, &g->facts.containerd_version};
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(versions); i++) {
+        free(*versions[i]);
+        *versions[i] = NULL;
+    }
+    nc_buf_done(&g->types);
+}
+
 int nc_gather_host(struct nc_gather *g, struct nc_err *err) {
     const char *version = g->app->opts.kubelet_version;
     const int r = g->folder ? read_recorded_host(g, err) : 0;

@@ -52,6 +52,8 @@ int nc_gather_documents(struct nc_gather *g, struct nc_err *err);
 int nc_gather_config(struct nc_gather *g, struct nc_err *err);
 /* The installed tables of what each kubelet knows. What cannot be read is a warning. */
 void nc_gather_tables(struct nc_gather *g);
+/* The host is probed anew for what is kept otherwise: versions, and the tables on it. */
+void nc_gather_forget_host(struct nc_gather *g);
 /* The host's facts alone. */
 int nc_gather_host(struct nc_gather *g, struct nc_err *err);
 /* What is gathered so far, as the planner's input. */

@@ -16,7 +16,11 @@
 #include "nc/str.h"
 #include "time-limits.h"
 
+#define CNI_MARKER "/run/nodeadm/init"
 #define CHECK_USEC 200000u /* between two checks a unit that is waited for */
+/* Of the image, for each interface: it tries again after 5 s, as long as IMDS cannot be reached. */
+#define INTERFACE_UNITS "udev-net-manager@*.service"
+#define INTERFACES_USEC 6000000u /* no CNI attaches one so soon after kubelet's start */
 
 /* A network interface that udev sees before this file is networkd's, one that comes after it is the
  * CNI's. By now the API server was reached over the primary one. No link is followed: /run is
@@ -34,7 +38,7 @@ static int write_cni_marker(const struct nc_bootstrap *b, struct nc_err *err) {
         file =
             openat(folder, "init", O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
     if (file < 0) {
-        r = nc_file_fail(err, errno, "write the CNI's marker", "/run/nodeadm/init");
+        r = nc_file_fail(err, errno, "write the CNI's marker", CNI_MARKER);
         nc_err_remedy(err, "/run/nodeadm must be a folder of root's, and no link");
     }
     (void)(file >= 0 && close(file));
@@ -43,10 +47,26 @@ static int write_cni_marker(const struct nc_bootstrap *b, struct nc_err *err) {
     return r < 0 ? r : 0;
 }
 
+bool nc_is_marked(const struct nc_bootstrap *b) {
+    nc_auto_free char *path = nc_app_path(b->app, CNI_MARKER);
+
+    return access(path, F_OK) == 0;
+}
+
+void nc_applied(struct nc_bootstrap *b) {
+    nc_fileset_done(&b->written);
+    b->written = b->gather.files;
+    b->gather.files = (struct nc_fileset)NC_FILESET_INIT;
+}
+
 int nc_step_apply(struct nc_bootstrap *b, struct nc_err *err) {
     const int r = nc_apply_stage(b, &b->gather.files, NC_STAGE_KUBELET, &b->applied, err);
 
-    return r < 0 || nc_streq(b->app->opts.skip, "start") ? r : write_cni_marker(b, err);
+    if (r < 0 || nc_streq(b->app->opts.skip, "start"))
+        return r;
+    if (nc_scripts_are_awaited(b))
+        nc_applied(b);
+    return b->kubelet.mode == NC_START_NONE ? write_cni_marker(b, err) : 0;
 }
 
 /* --- a unit */
@@ -153,18 +173,40 @@ static int check_unit(struct nc_bootstrap *b, struct nc_err *err) {
     return r;
 }
 
+/* An interface of the instance whose unit runs after the marker would be the CNI's, for good: the
+ * answer is kept across reboots. An answer that does not come is no reason to mark. */
+static bool has_pending_interfaces(const struct nc_bootstrap *b) {
+    return b->kubelet.units
+           && nc_units_any_is_pending(b->kubelet.units, INTERFACE_UNITS, NULL) != 0;
+}
+
+static int mark_after_interfaces(struct nc_bootstrap *b, struct nc_err *err) {
+    const uint64_t until = nc_mono_usec() + nc_app_left(b->app, INTERFACES_USEC);
+    int r = 0;
+
+    while (r >= 0 && has_pending_interfaces(b) && nc_mono_usec() < until)
+        r = nc_app_pause(b->app, CHECK_USEC);
+    return write_cni_marker(b, err);
+}
+
 int nc_step_start(struct nc_bootstrap *b, struct nc_err *err) {
     const struct nc_log_fields fields = {
         .milestone = NC_MILESTONE_KUBELET_STARTED, .phase = "start", .node = b->report.node};
-    int r = nc_cloud_init_wait_final(b, err);
+    const bool is_process = b->kubelet.mode == NC_START_EXEC;
+    bool is_late;
+    int r = is_process ? 0 : nc_units_open(b, err);
 
+    if (r < 0)
+        return r;
+    is_late = !is_process && !nc_is_marked(b) && has_pending_interfaces(b);
+    r = is_late ? 0 : write_cni_marker(b, err);
     if (r >= 0)
-        r = b->kubelet.mode == NC_START_EXEC ? nc_start_process(b, err) : start_unit(b, err);
+        r = is_process ? nc_start_process(b, err) : start_unit(b, err);
     if (r < 0)
         return r;
     nc_due_done(b, NC_DUE_KUBELET);
     nc_log(NC_LOG_INFO, &fields, "kubelet started");
-    return 0;
+    return is_late ? mark_after_interfaces(b, err) : 0;
 }
 
 int nc_check_kubelet(struct nc_bootstrap *b, struct nc_err *err) {

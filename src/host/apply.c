@@ -24,6 +24,7 @@ enum change { CHANGE_NONE = 0, CHANGE_WRITE, CHANGE_REMOVE };
 
 struct item {
     const struct nc_file *file;
+    const struct nc_file *known; /* as it was written before; NULL = it was not */
     enum change change;
     char *path;
     char *temporary; /* exists while it is not NULL */
@@ -47,16 +48,29 @@ static void items_done(struct item *items, size_t n) {
 
 /* A file that somebody else may write to, by its mode or as its owner, is not what was requested.
  */
-static bool has_our_form(const struct item *item, const struct stat *st) {
-    return S_ISREG(st->st_mode) && (st->st_mode & 07777) == item->file->mode
-           && st->st_uid == geteuid() && (size_t)st->st_size == item->file->n;
+static bool has_form_of(const struct nc_file *file, const struct stat *st) {
+    return S_ISREG(st->st_mode) && (st->st_mode & 07777) == file->mode && st->st_uid == geteuid()
+           && (size_t)st->st_size == file->n;
+}
+
+static bool is_as(const char *path, const struct nc_file *file, const struct stat *st) {
+    nc_cleanup(nc_buf_done_secret) struct nc_buf now = NC_BUF_INIT;
+
+    return !file->absent && has_form_of(file, st)
+           && nc_file_read(path, file->n + 1, &now, NULL) >= 0 && now.len == file->n
+           && memcmp(now.data ? now.data : "", file->data, now.len) == 0;
+}
+
+static bool is_same(const struct nc_file *a, const struct nc_file *b) {
+    return a->absent == b->absent && a->mode == b->mode && a->n == b->n
+           && (a->n == 0 || memcmp(a->data, b->data, a->n) == 0);
 }
 
 /* What is to be done about one file? A link in its place is replaced, a folder in its place is
  * refused. */
-static int compare(struct item *item, struct nc_err *err) {
-    nc_cleanup(nc_buf_done_secret) struct nc_buf now = NC_BUF_INIT;
+static int compare(const struct nc_apply_call *call, struct item *item, struct nc_err *err) {
     struct stat st;
+    bool is_kept;
 
     if (lstat(item->path, &st) < 0) {
         if (errno != ENOENT && errno != ENOTDIR)
@@ -70,12 +84,15 @@ static int compare(struct item *item, struct nc_err *err) {
         item->change = CHANGE_REMOVE;
         return 0;
     }
-    item->change = CHANGE_WRITE;
-    if (!has_our_form(item, &st))
+    item->change = is_as(item->path, item->file, &st) ? CHANGE_NONE : CHANGE_WRITE;
+    if (item->change == CHANGE_NONE || !item->known || item->known->absent
+        || is_as(item->path, item->known, &st))
         return 0;
-    if (nc_file_read(item->path, item->file->n + 1, &now, NULL) >= 0 && now.len == item->file->n
-        && memcmp(now.data ? now.data : "", item->file->data, now.len) == 0)
+    is_kept = is_same(item->known, item->file);
+    if (is_kept)
         item->change = CHANGE_NONE;
+    if (call->found_foreign)
+        call->found_foreign(item->file, is_kept, call->userdata);
     return 0;
 }
 
@@ -175,7 +192,7 @@ static void count(const struct item *items, size_t n, struct nc_apply_result *re
             ret->written++;
         else if (items[i].change == CHANGE_REMOVE)
             ret->removed++;
-        else if (!items[i].file->absent)
+        else if (!items[i].file->absent && !items[i].known)
             ret->unchanged++;
     }
 }
@@ -208,6 +225,13 @@ static int write_changes(struct item *items, size_t n, struct nc_err *err) {
     return r < 0 ? r : commit_all(items, n, true, err);
 }
 
+static const struct nc_file *find_known(const struct nc_fileset *s, const struct nc_file *file) {
+    for (size_t i = 0; s && i < s->n; i++)
+        if (s->files[i].stage == file->stage && nc_streq(s->files[i].path, file->path))
+            return &s->files[i];
+    return NULL;
+}
+
 /* The files of the stage, still sorted by path. */
 static struct item *items_of(const struct nc_apply_call *call, size_t *ret_n) {
     const struct nc_fileset *s = call->files;
@@ -217,6 +241,7 @@ static struct item *items_of(const struct nc_apply_call *call, size_t *ret_n) {
     for (size_t i = 0; i < s->n; i++)
         if (s->files[i].stage == call->stage)
             items[n++] = (struct item){.file = &s->files[i],
+                                       .known = find_known(call->known, &s->files[i]),
                                        .path = nc_path_below(call->root, s->files[i].path),
                                        .fd = -1,
                                        .folder = -1};
@@ -230,7 +255,7 @@ int nc_apply(const struct nc_apply_call *call, struct nc_apply_result *ret, stru
     int r = 0;
 
     for (size_t i = 0; r >= 0 && i < n; i++)
-        r = compare(&items[i], err);
+        r = compare(call, &items[i], err);
     if (r >= 0) {
         struct nc_apply_result found;
         count(items, n, &found);
@@ -243,6 +268,18 @@ int nc_apply(const struct nc_apply_call *call, struct nc_apply_result *ret, stru
     }
     items_done(items, n);
     return r;
+}
+
+void nc_apply_find_changed(const char *root, const struct nc_fileset *written,
+                           struct nc_strv *ret) {
+    for (size_t i = 0; i < written->n; i++) {
+        const struct nc_file *file = &written->files[i];
+        nc_auto_free char *path = nc_path_below(root, file->path);
+        struct stat st;
+        if (lstat(path, &st) < 0 ? !file->absent || (errno != ENOENT && errno != ENOTDIR)
+                                 : !is_as(path, file, &st))
+            nc_strv_add_once(ret, file->path);
+    }
 }
 
 int nc_apply_all(const struct nc_apply_call *call, struct nc_apply_result *ret,

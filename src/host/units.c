@@ -183,6 +183,35 @@ int nc_units_is_pending(struct nc_units *u, const char *unit, struct nc_err *err
     return runs || (!has_run && !nc_streq(job, "/"));
 }
 
+int nc_units_any_is_pending(struct nc_units *u, const char *pattern, struct nc_err *err) {
+    sd_bus_error e = SD_BUS_ERROR_NULL;
+    sd_bus_message *call = NULL, *answer = NULL;
+    const char *active = NULL, *skipped = NULL;
+    uint32_t job = 0;
+    bool is_pending = false;
+    int r = sd_bus_message_new_method_call(u->bus, &call, SYSTEMD, SYSTEMD_PATH, MANAGER,
+                                           "ListUnitsByPatterns");
+
+    if (r >= 0)
+        r = sd_bus_message_append(call, "asas", 0, 1, pattern);
+    if (r >= 0)
+        r = sd_bus_call(u->bus, call, 0, &e, &answer);
+    if (r >= 0)
+        r = sd_bus_message_enter_container(answer, 'a', "(ssssssouso)");
+    while (
+        !is_pending && r >= 0
+        && (r = sd_bus_message_read(answer, "(ssssssouso)", &skipped, &skipped, &skipped, &active,
+                                    &skipped, &skipped, &skipped, &job, &skipped, &skipped))
+               > 0)
+        is_pending = job != 0 || nc_streq(active, "activating");
+    if (r < 0)
+        r = bus_failed(err, r, &e, pattern);
+    sd_bus_message_unref(answer);
+    sd_bus_message_unref(call);
+    sd_bus_error_free(&e);
+    return r < 0 ? r : is_pending;
+}
+
 int nc_units_state(struct nc_units *u, const char *unit, struct nc_unit_state *ret,
                    struct nc_err *err) {
     nc_auto_free char *path = NULL;
@@ -369,6 +398,17 @@ int nc_units_reload(struct nc_units *u, uint64_t timeout_usec, struct nc_err *er
     if (r < 0)
         r = bus_failed(err, r, &e, "systemd: daemon-reload");
     sd_bus_message_unref(call);
+    sd_bus_error_free(&e);
+    return r < 0 ? r : 0;
+}
+
+int nc_units_reload_unit(struct nc_units *u, const char *unit, struct nc_err *err) {
+    sd_bus_error e = SD_BUS_ERROR_NULL;
+    int r = sd_bus_call_method(u->bus, SYSTEMD, SYSTEMD_PATH, MANAGER, "ReloadUnit", &e, NULL, "ss",
+                               unit, "replace");
+
+    if (r < 0)
+        r = bus_failed(err, r, &e, unit);
     sd_bus_error_free(&e);
     return r < 0 ? r : 0;
 }

@@ -56,6 +56,7 @@ void nc_report_done(struct nc_report *r) {
     nc_value_free(r->conditions);
     nc_strv_done(&r->differences);
     nc_strv_done(&r->warnings);
+    nc_strv_done(&r->changed);
     *r = (struct nc_report)NC_REPORT_INIT;
 }
 
@@ -93,8 +94,10 @@ void nc_report_succeed(struct nc_report *r, enum nc_phase p, uint64_t now_usec) 
     r->phases[p].has_error = false;
 }
 
-void nc_report_postpone(struct nc_report *r, enum nc_phase p) {
-    r->phases[p] = (struct nc_phase_entry){0};
+void nc_report_postpone(struct nc_report *r, enum nc_phase p, bool keeps_start) {
+    const uint64_t started_usec = keeps_start ? r->phases[p].started_usec : 0;
+
+    r->phases[p] = (struct nc_phase_entry){.started_usec = started_usec};
 }
 
 void nc_report_skip(struct nc_report *r, enum nc_phase p) {

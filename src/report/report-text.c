@@ -132,6 +132,8 @@ static struct nc_value *cloud_init_tree(const struct nc_report *r) {
     map = nc_value_new(NC_VALUE_MAP);
     nc_value_set_bool(map, "waits", r->cloud_init_waits);
     nc_value_set_string(map, "why", r->cloud_init_why);
+    if (r->changed.n > 0)
+        nc_value_set(map, "changed", strings(&r->changed));
     return map;
 }
 

@@ -127,6 +127,11 @@ static const char *node_of(const struct nc_value *status) {
     return nc_show_text(status, "node", own);
 }
 
+/* What cloud-init's scripts left, for which phases ran again. */
+static void show_changed(struct nc_buf *out, const struct nc_value *status) {
+    add_list_query(out, "changed", nc_show_list(status, "cloudInit.changed"));
+}
+
 static void show_cloud_init(struct nc_buf *out, const struct nc_value *decided) {
     const struct nc_value *waits = nc_value_get(decided, "waits");
 
@@ -159,6 +164,7 @@ void nc_status_text(const struct nc_value *status, struct nc_buf *out) {
                      nc_show_text(nc_value_get(status, "nodeClaim"), "name", "-"));
     }
     show_cloud_init(out, nc_value_get(status, "cloudInit"));
+    show_changed(out, status);
     for (size_t i = 0; i < n_phases; i++)
         show_open_phase(out, status, phases[i]);
     if (reason) {
@@ -248,6 +254,9 @@ static void show_boot(const struct nc_value *status, struct nc_buf *out) {
     (void)nc_buf_putc(out, '=');
     show_usec(out, total);
     (void)nc_buf_puts(out, "  in all\n");
+    if (nc_show_list(status, "cloudInit.changed"))
+        (void)nc_buf_puts(out, "userdata to apply ran again after cloud-init's scripts:\n");
+    show_changed(out, status);
 }
 
 void nc_timeline_text(const struct nc_value *status, uint64_t now_usec, struct nc_buf *out) {

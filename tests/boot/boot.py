@@ -34,6 +34,13 @@ OVERLAY = Path(__file__).resolve().parent / "image" / "root"
 PROFILE = "m5.large"
 BOOT_SEC = 150
 SCRIPT_SEC = 5
+LEFT_BY = "/etc/eks/nodeadm.d/50-script.yaml"
+LEAVES = f"""mkdir -p /etc/eks/nodeadm.d
+cat >{LEFT_BY} <<EOF
+apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+spec: {{kubelet: {{flags: ["--node-labels=example.com/left-by=script"]}}}}
+EOF"""
 WRITTEN = (
     "etc/kubernetes/kubelet/config.json",
     "etc/kubernetes/kubelet/config.json.d/40-nodeclaimd.conf",
@@ -61,7 +68,7 @@ class Scenario:
         False  # lies on the image; otherwise the instance's role signs tokens
     )
     reboot: bool = False  # boots a second time, as the node that it is
-    script: bool = False  # its script takes some seconds
+    script: bool = False  # its script takes some seconds, and leaves a document
     waits: Optional[bool] = False  # kubelet for cloud-final; None: the script itself restarts the bootstrap
     pre_fails: bool = False  # kubelet's ExecStartPre=, once
     grace_usec: int = 150_000_000  # kubelet's at a shutdown
@@ -87,7 +94,7 @@ SCENARIOS = (
     Scenario(
         "script",
         "karpenter-al2023-custom.mime",
-        {"example.com/team": "payments"},
+        {"example.com/team": "payments", "example.com/left-by": "script"},
         karpenter=True,
         script=True,
         waits=True,
@@ -294,7 +301,7 @@ def run_scenario(scenario: Scenario, opts: argparse.Namespace, report: Report) -
     shutil.rmtree(folder, ignore_errors=True)
     document = Document(scenario.user_data)
     if scenario.script:
-        document.with_script(f"sleep {SCRIPT_SEC}")
+        document.with_script(f"sleep {SCRIPT_SEC}\n{LEAVES}")
     with contextlib.ExitStack() as stack:
         plane = ControlPlane(
             folder / "plane",

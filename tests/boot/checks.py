@@ -289,7 +289,16 @@ def check_start(report: Report, boot: Boot, seen: Evidence) -> None:
             f"{kubelet.get('InactiveExitTimestampMonotonic')} {usec(final, 'Exit')}",
         )
         report.figure("kubelet executed -> cloud-final started", (usec(final, "Start") - usec(kubelet, "Start")) / 1000, "ms")
+    if scenario.script:
+        changed = status.get("cloudInit", {}).get("changed")
+        report.check("status.json names what the script left", changed == ["/etc/eks/nodeadm.d/50-script.yaml"], changed)
     if scenario.pre_fails:
+        lines = [line for line in console_lines(boot.machine.console) if line.get("outcome") == "running"]
+        report.check(
+            "the console said why at the first failure",
+            any(line.get("phase") == "start" and "systemd starts it again" in line.get("message", "") for line in lines),
+            lines,
+        )
         said = seen.journal("nodeclaimd-bootstrap.service")
         report.check(
             "a start that failed once was followed, with the line that says why",

@@ -8,6 +8,7 @@ Must not: route between clients.
 
 from __future__ import annotations
 
+import fnmatch
 import re
 import select
 import socket
@@ -241,6 +242,10 @@ class Bus:
             return ("o", [f"{SYSTEMD_PATH}/job/1"]) if call.member != "KillUnit" else ("", [])
         if call.member == "ListUnitsByNames":
             return "a(ssssssouso)", [[self._listed(name) for name in call.body[0]]]
+        if call.member == "ListUnitsByPatterns":
+            patterns = call.body[1]
+            names = [name for name in self.units if any(fnmatch.fnmatchcase(name, one) for one in patterns)]
+            return "a(ssssssouso)", [[self._listed(name) for name in names]]
         if call.member in ("StartUnit", "RestartUnit"):
             return "o", [self._start(sock, call.body[0], call.member == "RestartUnit")]
         raise Failure(f"{BUS}.Error.UnknownMethod", f"Unknown method {call.member}")

@@ -321,8 +321,9 @@ class Host(WorldTest):
         (world.root / "run").mkdir(exist_ok=True)
         (world.root / "run/nodeadm").symlink_to(elsewhere)
         done = world.bootstrap("--timeout", "5s")
-        self.assertFailure(world, done, 6, "apply", "host", "/run/nodeadm")
+        self.assertFailure(world, done, 6, "start", "host", "/run/nodeadm")
         self.assertEqual(os.listdir(elsewhere), [])
+        self.assertEqual(world.effects(), [])
 
     def test_without_systemd(self) -> None:
         """Files of all stages, no call, and what is left to do is said."""

@@ -394,9 +394,80 @@ static void leave_out_mounts(void) {
     (void)remove_root(&state);
 }
 
+struct foreign {
+    unsigned kept, replaced;
+};
+
+static void note_foreign(const struct nc_file *file, bool is_kept, void *userdata) {
+    struct foreign *f = userdata;
+
+    (void)file;
+    if (is_kept)
+        f->kept++;
+    else
+        f->replaced++;
+}
+
+/* Somebody edits what we wrote: it stays where it is to be the same, and is counted once. */
+static void test_what_others_change(void **state) {
+    nc_cleanup(nc_fileset_done) struct nc_fileset before = NC_FILESET_INIT, after = NC_FILESET_INIT;
+    nc_cleanup(nc_strv_done) struct nc_strv changed = NC_STRV_INIT;
+    struct nc_apply_result result = {0};
+    struct foreign found = {0};
+    struct nc_apply_call call = {.root = root,
+                                 .files = &before,
+                                 .known = &before,
+                                 .found_foreign = note_foreign,
+                                 .userdata = &found};
+
+    (void)state;
+    two_files(&before);
+    add(&before, "/etc/c/three", 0644, "third\n");
+    assert_apply(&before, 3, 0, 0);
+    nc_apply_find_changed(root, &before, &changed);
+    assert_int_equal(changed.n, 0);
+    put("/etc/a/one", "edited\n");
+    put("/etc/c/three", "edited\n");
+    nc_apply_find_changed(root, &before, &changed);
+    assert_int_equal(changed.n, 2);
+    assert_string_equal(changed.v[0], "/etc/a/one");
+    assert_int_equal(nc_apply_all(&call, &result, NULL), 0);
+    assert_int_equal(result.written + result.unchanged, 0);
+    assert_int_equal(found.kept, 2);
+    two_files(&after);
+    add(&after, "/etc/c/three", 0644, "another\n");
+    call.files = &after;
+    assert_int_equal(nc_apply_all(&call, &result, NULL), 0);
+    assert_int_equal(result.written, 1);
+    assert_int_equal(found.replaced, 1);
+    assert_file("/etc/a/one", "edited\n");
+    assert_file("/etc/c/three", "another\n");
+}
+
+/* One that is gone is written again, whatever is known of it. */
+static void test_what_others_remove(void **state) {
+    nc_cleanup(nc_fileset_done) struct nc_fileset s = NC_FILESET_INIT;
+    nc_cleanup(nc_strv_done) struct nc_strv changed = NC_STRV_INIT;
+    struct nc_apply_result result = {0};
+    const struct nc_apply_call call = {.root = root, .files = &s, .known = &s};
+    nc_auto_free char *one = nc_path_below(root, "/etc/a/one");
+
+    (void)state;
+    two_files(&s);
+    assert_apply(&s, 2, 0, 0);
+    assert_int_equal(unlink(one), 0);
+    nc_apply_find_changed(root, &s, &changed);
+    assert_int_equal(changed.n, 1);
+    assert_int_equal(nc_apply_all(&call, &result, NULL), 0);
+    assert_int_equal(result.written, 1);
+    assert_file("/etc/a/one", "first\n");
+}
+
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         host_test(test_first_and_second_run),
+        host_test(test_what_others_change),
+        host_test(test_what_others_remove),
         host_test(test_changes),
         host_test(test_stages),
         host_test(test_hook),

@@ -127,7 +127,7 @@ static void test_a_phase_is_postponed(void **state) {
     nc_report_attempt(&r, NC_PHASE_PLAN, T0);
     nc_report_retrying(&r, NC_PHASE_PLAN, &refused, T0 + SECOND);
     nc_report_attempt(&r, NC_PHASE_PLAN, T0 + SECOND);
-    nc_report_postpone(&r, NC_PHASE_PLAN);
+    nc_report_postpone(&r, NC_PHASE_PLAN, false);
     nc_report_attempt(&r, NC_PHASE_PREFLIGHT, T0 + 2 * SECOND);
     assert_int_equal(nc_report_current(&r), NC_PHASE_PREFLIGHT);
     nc_report_succeed(&r, NC_PHASE_PREFLIGHT, T0 + 3 * SECOND);
