@@ -197,12 +197,17 @@ static void draw_span(struct drawing *d, const struct nc_span *s) {
 
 /* --- pods */
 
+static const char *moment_title(enum nc_moment_kind kind) {
+    return kind == NC_MOMENT_FORCE_DELETE ? "last possible moment" : nc_moment_name(kind);
+}
+
 static void describe_time(const struct nc_timeline *t, const char *what, uint64_t usec,
                           struct nc_buf *out) {
     if (usec == 0)
         return;
-    (void)nc_buf_printf(out, "%s%s +", out->len ? ", " : "", what);
+    (void)nc_buf_puts(out, out->len ? ", +" : "+");
     nc_svg_duration(out, nc_timeline_after(t, usec), true);
+    (void)nc_buf_printf(out, " %s", what);
 }
 
 /* Beside its bars where there is room for all of it, else below them. */
@@ -238,7 +243,7 @@ static void draw_pod(struct drawing *d, const struct nc_timeline *t, const struc
     if (ending_usec)
         draw_bar(d, ending, gone, p->force_deleted_usec ? "failed" : "succeeded");
     describe_time(t, p->refusal ? p->refusal : "refused", p->refused_usec, &text);
-    describe_time(t, "kept until", p->kept_until_usec, &text);
+    describe_time(t, moment_title(NC_MOMENT_FORCE_DELETE), p->kept_until_usec, &text);
     describe_time(t, "evicted", p->evicted_usec, &text);
     describe_time(t, "force-deleted", p->force_deleted_usec, &text);
     describe_time(t, "gone", p->gone_usec, &text);
@@ -252,10 +257,6 @@ static void draw_pod(struct drawing *d, const struct nc_timeline *t, const struc
 }
 
 /* --- moments */
-
-static const char *moment_title(enum nc_moment_kind kind) {
-    return kind == NC_MOMENT_FORCE_DELETE ? "last possible moment" : nc_moment_name(kind);
-}
 
 static void describe_moment(const struct nc_moment *m, struct nc_buf *out) {
     (void)nc_buf_puts(out, "+");

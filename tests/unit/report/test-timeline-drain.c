@@ -287,7 +287,7 @@ static void test_svg(void **state) {
     assert_has(text, ">1 min 30 s</text>"); /* the grid */
     assert_has(text, "class=\"grid\"/>\n<path d=\"M850.5 ");
     assert_has(text, ">a/b</text>");
-    assert_has(text, ">kept until +1 min 15 s</text>");
+    assert_has(text, ">+1 min 15 s last possible moment</text>");
     assert_has(text, ">and 11 more pods</text>");
     assert_has(text, ">last possible moment</text>");
     assert_has(text, ">+1 min 45 s, all pods</text>");
@@ -319,10 +319,10 @@ static void test_svg_pods(void **state) {
 
     (void)state;
     assert_has(text, ">a/web</text>");
-    assert_has(text, ">evicted +1 s, gone +3 s</text>");
-    assert_has(text, ">refused by PodDisruptionBudget pdb +1 s, force-deleted +1 min 15 s, "
-                     "gone +1 min 20 s</text>");
-    assert_has(text, ">kept by do-not-disrupt +2 s, kept until +1 min 45 s</text>");
+    assert_has(text, ">+1 s evicted, +3 s gone</text>");
+    assert_has(text, ">+1 s refused by PodDisruptionBudget pdb, +1 min 15 s force-deleted, "
+                     "+1 min 20 s gone</text>");
+    assert_has(text, ">+2 s kept by do-not-disrupt, +1 min 45 s last possible moment</text>");
     assert_has(text, "class=\"kept\"");
     assert_null(strstr(text, "more pods"));
     assert_has(of_programs, tree);
