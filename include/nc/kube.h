@@ -30,7 +30,7 @@ struct nc_kube_options {
     struct nc_http_tls tls; /* strings must live as long as the handle */
     nc_kube_token_fn token; /* NULL: the client certificate is all */
     void *userdata;
-    const char *user_agent; /* "nodeclaimd/0.1.0" */
+    const char *user_agent; /* "nodeclaimd/0.2.0" */
 };
 
 int nc_kube_new(struct nc_http *http, const struct nc_kube_options *o, struct nc_kube **ret,
