@@ -50,11 +50,8 @@ static struct nc_value *pod_tree(const struct nc_pod_row *p) {
 
     nc_value_set_string(v, "pod", p->pod);
     nc_value_set_text(v, "refusal", p->refusal);
-    nc_value_set_time(v, "refused", p->refused_usec);
-    nc_value_set_time(v, "evicted", p->evicted_usec);
-    nc_value_set_time(v, "forceDeleted", p->force_deleted_usec);
-    nc_value_set_time(v, "gone", p->gone_usec);
-    nc_value_set_time(v, "keptUntil", p->kept_until_usec);
+    for (enum nc_pod_time k = 0; k < _NC_POD_TIME_MAX; k++)
+        nc_value_set_time(v, nc_pod_time_name(k), p->times_usec[k]);
     return v;
 }
 

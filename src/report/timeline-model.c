@@ -136,22 +136,32 @@ static const char *reason_of(const char *refusal) {
     return at ? at + 1 : refusal;
 }
 
-static uint64_t usec_of(const struct nc_value *pod, const char *key) {
-    return nc_show_number(pod, key, INT64_MAX);
+const char *nc_pod_time_name(enum nc_pod_time time) {
+    static const char *const names[_NC_POD_TIME_MAX] = {
+        [NC_POD_TIME_REFUSED] = "refused", [NC_POD_TIME_KEPT_UNTIL] = "keptUntil",
+        [NC_POD_TIME_EVICTED] = "evicted", [NC_POD_TIME_FORCE_DELETED] = "forceDeleted",
+        [NC_POD_TIME_GONE] = "gone",
+    };
+
+    return names[time];
+}
+
+static void add_pod(struct nc_timeline *t, const struct nc_value *pod) {
+    struct nc_pod_row *row = &t->pods[t->n_pods++];
+
+    *row = (struct nc_pod_row){.pod = nc_show_text(pod, "pod", "?"),
+                               .refusal = reason_of(nc_show_text(pod, "refusal", NULL))};
+    for (enum nc_pod_time k = 0; k < _NC_POD_TIME_MAX; k++) {
+        nc_auto_free char *key = nc_asprintf("%sUsec", nc_pod_time_name(k));
+        row->times_usec[k] = nc_show_number(pod, key, INT64_MAX);
+    }
 }
 
 static void add_pods(struct nc_timeline *t, const struct nc_value *drain) {
     const struct nc_value *pods = nc_show_list(drain, "podHistory");
 
     for (size_t i = 0; pods && i < nc_show_at_most(pods->n, NC_TIMELINE_MAX); i++)
-        t->pods[t->n_pods++] = (struct nc_pod_row){
-            .pod = nc_show_text(pods->items[i], "pod", "?"),
-            .refusal = reason_of(nc_show_text(pods->items[i], "refusal", NULL)),
-            .refused_usec = usec_of(pods->items[i], "refusedUsec"),
-            .evicted_usec = usec_of(pods->items[i], "evictedUsec"),
-            .force_deleted_usec = usec_of(pods->items[i], "forceDeletedUsec"),
-            .gone_usec = usec_of(pods->items[i], "goneUsec"),
-        };
+        add_pod(t, pods->items[i]);
 }
 
 /* The newest of this name: one before it may be gone. */
@@ -172,11 +182,11 @@ static void add_blocked(struct nc_timeline *t, const struct nc_value *drain) {
     for (size_t i = 0; blocked && i < nc_show_at_most(blocked->n, MAX_BLOCKED); i++) {
         const struct nc_value *one = blocked->items[i];
         struct nc_pod_row *row = row_of(t, nc_show_text(one, "pod", "?"));
-        if (!row || row->gone_usec)
+        if (!row || row->times_usec[NC_POD_TIME_GONE])
             continue;
-        row->kept_until_usec = nc_show_time(one, "forceDeleteAt");
-        if (!row->refused_usec) {
-            row->refused_usec = nc_show_time(one, "since");
+        row->times_usec[NC_POD_TIME_KEPT_UNTIL] = nc_show_time(one, "forceDeleteAt");
+        if (!row->times_usec[NC_POD_TIME_REFUSED]) {
+            row->times_usec[NC_POD_TIME_REFUSED] = nc_show_time(one, "since");
             row->refusal = nc_show_text(one, "message", NULL);
         }
     }

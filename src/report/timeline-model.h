@@ -35,13 +35,22 @@ struct nc_moment {
     uint64_t at_usec, after_usec; /* since the epoch; after the begin of the timeline */
 };
 
-/* What became of a pod, since the epoch; 0: it did not, or that is not known. */
+/* What became of a pod. */
+enum nc_pod_time {
+    NC_POD_TIME_REFUSED = 0,
+    NC_POD_TIME_KEPT_UNTIL, /* its last possible moment, while it is blocked */
+    NC_POD_TIME_EVICTED,
+    NC_POD_TIME_FORCE_DELETED,
+    NC_POD_TIME_GONE,
+    _NC_POD_TIME_MAX
+};
 struct nc_pod_row {
     const char *pod;
-    const char *refusal; /* what blocked its eviction; NULL */
-    uint64_t refused_usec, evicted_usec, force_deleted_usec, gone_usec;
-    uint64_t kept_until_usec; /* its last possible moment, while it is blocked */
+    const char *refusal;                   /* what blocked its eviction; NULL */
+    uint64_t times_usec[_NC_POD_TIME_MAX]; /* since the epoch; 0: it did not, or is not known */
 };
+/* In the tree; what status.json has is called the same, and Usec. */
+const char *nc_pod_time_name(enum nc_pod_time time);
 
 struct nc_timeline {
     struct nc_span spans[NC_TIMELINE_MAX];

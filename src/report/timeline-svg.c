@@ -201,13 +201,23 @@ static const char *moment_title(enum nc_moment_kind kind) {
     return kind == NC_MOMENT_FORCE_DELETE ? "last possible moment" : nc_moment_name(kind);
 }
 
-static void describe_time(const struct nc_timeline *t, const char *what, uint64_t usec,
-                          struct nc_buf *out) {
-    if (usec == 0)
-        return;
-    (void)nc_buf_puts(out, out->len ? ", +" : "+");
-    nc_svg_duration(out, nc_timeline_after(t, usec), true);
-    (void)nc_buf_printf(out, " %s", what);
+static void describe_pod(const struct nc_timeline *t, const struct nc_pod_row *p,
+                         struct nc_buf *out) {
+    const char *const texts[_NC_POD_TIME_MAX] = {
+        [NC_POD_TIME_REFUSED] = p->refusal ? p->refusal : "refused",
+        [NC_POD_TIME_KEPT_UNTIL] = moment_title(NC_MOMENT_FORCE_DELETE),
+        [NC_POD_TIME_EVICTED] = "evicted",
+        [NC_POD_TIME_FORCE_DELETED] = "force-deleted",
+        [NC_POD_TIME_GONE] = "gone",
+    };
+
+    for (enum nc_pod_time k = 0; k < _NC_POD_TIME_MAX; k++) {
+        if (p->times_usec[k] == 0)
+            continue;
+        (void)nc_buf_puts(out, out->len ? ", +" : "+");
+        nc_svg_duration(out, nc_timeline_after(t, p->times_usec[k]), true);
+        (void)nc_buf_printf(out, " %s", texts[k]);
+    }
 }
 
 /* Beside its bars where there is room for all of it, else below them. */
@@ -228,31 +238,24 @@ static void draw_pod_text(struct drawing *d, unsigned x, unsigned end, const str
 /* From its refusal until it may be asked to end, and from then until it is gone. */
 static void draw_pod(struct drawing *d, const struct nc_timeline *t, const struct nc_pod_row *p) {
     const struct box name = {"name", MARGIN, LEFT - MARGIN - GAP, FONT, false};
-    const uint64_t ending_usec = p->evicted_usec ? p->evicted_usec : p->force_deleted_usec;
-    const unsigned now = place(d, t->total_usec);
-    const unsigned refused = place(d, nc_timeline_after(t, p->refused_usec));
-    const unsigned ending = place(d, nc_timeline_after(t, ending_usec));
-    const unsigned gone = p->gone_usec ? place(d, nc_timeline_after(t, p->gone_usec)) : now;
-    const unsigned kept =
-        p->kept_until_usec ? place(d, nc_timeline_after(t, p->kept_until_usec)) : now;
+    const uint64_t *const times = p->times_usec;
+    unsigned at[_NC_POD_TIME_MAX], begin, end;
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     const unsigned above = d->y + (draw_text(d, name, p->pod) - 1) * LINE;
+    const enum nc_pod_time ending =
+        times[NC_POD_TIME_EVICTED] ? NC_POD_TIME_EVICTED : NC_POD_TIME_FORCE_DELETED;
 
-    if (p->refused_usec)
-        draw_bar(d, refused, ending_usec ? ending : kept, "kept");
-    if (ending_usec)
-        draw_bar(d, ending, gone, p->force_deleted_usec ? "failed" : "succeeded");
-    describe_time(t, p->refusal ? p->refusal : "refused", p->refused_usec, &text);
-    describe_time(t, moment_title(NC_MOMENT_FORCE_DELETE), p->kept_until_usec, &text);
-    describe_time(t, "evicted", p->evicted_usec, &text);
-    describe_time(t, "force-deleted", p->force_deleted_usec, &text);
-    describe_time(t, "gone", p->gone_usec, &text);
+    for (enum nc_pod_time k = 0; k < _NC_POD_TIME_MAX; k++)
+        at[k] = place(d, times[k] ? nc_timeline_after(t, times[k]) : t->total_usec);
+    begin = at[times[NC_POD_TIME_REFUSED] ? NC_POD_TIME_REFUSED : ending];
+    end = at[times[ending] ? NC_POD_TIME_GONE : NC_POD_TIME_KEPT_UNTIL];
+    if (times[NC_POD_TIME_REFUSED])
+        draw_bar(d, begin, times[ending] ? at[ending] : end, "kept");
+    if (times[ending])
+        draw_bar(d, at[ending], end, times[NC_POD_TIME_FORCE_DELETED] ? "failed" : "succeeded");
+    describe_pod(t, p, &text);
     if (text.data)
-        draw_pod_text(d,
-                      p->refused_usec ? refused
-                      : ending_usec   ? ending
-                                      : gone,
-                      ending_usec ? gone : kept, &text);
+        draw_pod_text(d, begin, end, &text);
     d->y = (d->y > above ? d->y : above) + ROW;
 }
 
@@ -318,9 +321,11 @@ static void name_entry(struct drawing *d, unsigned *x, const char *name) {
 }
 
 static bool has_pod_bar(const struct nc_pod_row *p, size_t i) {
-    return i == 0   ? p->refused_usec > 0
-           : i == 1 ? p->evicted_usec > 0 && !p->force_deleted_usec
-                    : p->force_deleted_usec > 0;
+    const bool is_forced = p->times_usec[NC_POD_TIME_FORCE_DELETED] > 0;
+
+    return i == 0   ? p->times_usec[NC_POD_TIME_REFUSED] > 0
+           : i == 1 ? p->times_usec[NC_POD_TIME_EVICTED] > 0 && !is_forced
+                    : is_forced;
 }
 
 static void draw_legend(struct drawing *d, const struct nc_timeline *t) {

@@ -312,8 +312,8 @@ static void test_svg_pods(void **state) {
         " 'since': '2024-01-01T00:00:02Z', 'message': 'kept by do-not-disrupt',"
         " 'forceDeleteAt': '2024-01-01T00:01:45Z'}]}}";
     static const char tree[] = "\"pods\":[{\"pod\":\"a/web\",\"refusal\":null,\"refused\":null,"
-                               "\"evicted\":\"2024-01-01T00:00:01Z\",\"forceDeleted\":null,"
-                               "\"gone\":\"2024-01-01T00:00:03Z\",\"keptUntil\":null},";
+                               "\"keptUntil\":null,\"evicted\":\"2024-01-01T00:00:01Z\","
+                               "\"forceDeleted\":null,\"gone\":\"2024-01-01T00:00:03Z\"},";
     nc_auto_free char *text = text_of(json, draw_svg_now);
     nc_auto_free char *of_programs = text_of(json, print_tree);
 
