@@ -78,6 +78,9 @@ class Demo(unittest.TestCase):
                 self.assertRegex(status, message)
                 self.assertRegex(status, f"remedy: .*{remedy}")
                 self.assertRegex(text, r"(?m)^  nodeclaimd: \{.*\"outcome\":\"failed\"")
+                if code != 6:  # that is not tried again
+                    self.assertRegex(text, f"warning: .*, trying again; .*{remedy}")
+                self.assertNotIn("who am I", text)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 import unittest
@@ -221,6 +222,7 @@ class BadImds(DaemonTest):
         world.must(lambda: self.state(world) == "ok", "ok")
         world.imds.server.refuse()
         world.must(lambda: self.state(world) == "failing", "failing")
+        world.must(lambda: re.search(r"spot notices may be missed meanwhile; [a-z]", world.log()), "the remedy in the log")
         world.imds.spot(120)
         world.imds.server.listen()
         world.must(world.is_cordoned, "the cordon")
