@@ -85,8 +85,8 @@ int nc_control_parse_provider_id(const char *text, struct nc_control_instance *r
 /* What is kept of an object, as dotted paths (nc/json-filter.h): the watches request no more.
  * Static, NULL-terminated. `mode` decides: beside Karpenter of Nodes the metadata is enough, unless
  * `rules` need more. */
-const char *const *nc_control_keep(enum nc_control_kind k, enum nc_control_mode mode,
-                                   const struct nc_control_rules *rules);
+const char *nc_control_keep(enum nc_control_kind k, enum nc_control_mode mode,
+                            const struct nc_control_rules *rules);
 
 enum nc_control_event_kind {
     NC_CONTROL_RULES = 0, /* `rules`; the first event */

@@ -57,12 +57,12 @@ enum nc_setting_type {
 };
 
 struct nc_drain_setting {
-    const char *path; /* "spec.drain.margin" */
+    char path[44]; /* "spec.drain.margin" */
     enum nc_setting_type type;
     size_t offset;    /* of its member */
     const char *most; /* of a DURATION, as it is written; NULL = any */
 };
-/* In the order in which `explain` shows them; the last one has no path. */
+/* In the order in which `explain` shows them; the last one has an empty path. */
 extern const struct nc_drain_setting nc_drain_setting_rows[];
 
 #endif

@@ -112,7 +112,7 @@ enum nc_imds_item {
 };
 
 struct nc_imds_question {
-    const char *path; /* "/latest/meta-data/mac" */
+    char path[52]; /* "/latest/meta-data/mac" */
     unsigned round;
     bool required; /* a 404 is an error */
     size_t max;

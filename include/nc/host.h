@@ -180,8 +180,9 @@ int nc_console_write(const char *root, const char *line, struct nc_err *err);
 /* --- target.c: a target of systemd that is started for what it pulls in, on the event loop;
  * nothing waits for it, and what it has started is never stopped. */
 
+extern const char nc_unit_folders[]; /* systemd's, of units: a list of names */
 /* Is a unit installed for this target below root? True also where that cannot be read. Looks for
- * the folders TARGET.wants, TARGET.requires and TARGET.d of systemd's folders of units. */
+ * the folders TARGET.wants, TARGET.requires and TARGET.d of nc_unit_folders. */
 bool nc_target_is_used(const char *root, const char *target);
 
 struct nc_target_call {

@@ -15,16 +15,15 @@
 /* The sysctls that kubelet insists on with protectKernelDefaults (k8s.io/kubernetes
  * pkg/util/sysctl, pkg/kubelet/cm). `is_default`: Linux has this value where nobody sets it. */
 struct nc_kubelet_sysctl {
-    const char *name;
-    const char *value;
+    char name[28];
+    char value[12];
     bool is_default;
 };
 #define NC_KUBELET_SYSCTLS 6
 extern const struct nc_kubelet_sysctl nc_kubelet_sysctls[NC_KUBELET_SYSCTLS];
 
-/* Where nodes search for the program "ecr-credential-provider", NULL-terminated; the first is the
- * EKS AMI's. */
-extern const char *const nc_ecr_folders[];
+/* Where nodes search for the program "ecr-credential-provider"; the first is the EKS AMI's. */
+extern const char nc_ecr_folders[];
 
 /* One check came to this. `problem` has class NC_ERR_NONE where all is well: then its message says
  * what was found. Borrowed, for the time of the call. */

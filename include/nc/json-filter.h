@@ -24,8 +24,8 @@ struct nc_json_filter_options {
     /* Dotted paths below an item; a path keeps everything below it. A key that holds a dot
      * stands in apostrophes ("metadata.annotations.'karpenter.sh/do-not-disrupt'"). Through an
      * array a path goes into each element. What is on the way to a path stays, if only as {} or [];
-     * a string or number there goes. NULL-terminated; NULL: everything. */
-    const char *const *keep;
+     * a string or number there goes. A list of names (nc/str.h); NULL: everything. */
+    const char *keep;
     size_t max_item_bytes;  /* of what is kept; more is NC_ERR_PROTOCOL */
     size_t max_value_bytes; /* of what a path keeps, and of an array on the way to one: null stands
                                for more. 0: no limit of its own */

@@ -71,7 +71,7 @@ int nc_replacement_send(struct nc_kube *k, const struct nc_replacement_call *c,
  * pages, until SYNCED or a failure: then the caller frees it. */
 struct nc_replacement_list {
     const char *namespace, *node;
-    const char *const *keep;
+    const char *keep;
     nc_watch_fn event;
     nc_watch_failed_fn failed;
     void *userdata;

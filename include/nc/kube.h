@@ -109,7 +109,7 @@ struct nc_watch_options {
     const char *path;           /* "/api/v1/nodes" */
     const char *selector;       /* "fieldSelector=metadata.name%3Dx", already encoded */
     bool metadata_only;         /* PartialObjectMetadata */
-    const char *const *keep;    /* dotted paths (nc/json-filter.h): of each object only these are
+    const char *keep;           /* dotted paths (nc/json-filter.h): of each object only these are
                                    read, while it streams in, and what the watch itself needs
                                    (metadata.{namespace, name, uid, resourceVersion}), which need
                                    not be named; copied. NULL = everything */

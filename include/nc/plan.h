@@ -30,6 +30,10 @@ struct nc_origin {
     char *overrode; /* "" or "29 from instance type m5.large; …" */
 };
 
+/* The versions that are known; below the first one kubelet has no drop-in folder. */
+#define NC_KUBELET_FIRST_MINOR 28
+#define NC_KUBELET_LAST_MINOR 37
+
 #define NC_DROPIN_ENV "KUBELET_CONFIG_DROPIN_DIR_ALPHA=on"
 
 struct nc_plan {

@@ -74,7 +74,7 @@ void nc_pod_done(struct nc_pod *p);
  * list may be filtered down to while it streams in. Whoever writes a pod may fill it up to the
  * megabytes that the API server takes; where the value of one path is larger than any that is used
  * in earnest, it counts as unset, and a pod is never too large. */
-extern const char *const nc_pod_paths[];
+extern const char nc_pod_paths[];
 #define NC_POD_MAX_BYTES ((size_t)256 << 10) /* of all that is kept of one pod */
 #define NC_POD_VALUE_MAX_BYTES ((size_t)12 << 10)
 

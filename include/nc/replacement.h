@@ -36,7 +36,7 @@ struct nc_replaced_pod {
 };
 void nc_replaced_pod_done(struct nc_replaced_pod *p);
 /* What is read of a pod (nc/json-filter.h). */
-extern const char *const nc_replacement_keep[];
+extern const char nc_replacement_keep[];
 /* Whether it waits, of a pod in this namespace; its metadata is enough. False, too, where it cannot
  * be read. */
 bool nc_replacement_read_pod(const struct nc_value *pod, const char *namespace,

@@ -11,11 +11,11 @@
 
 /* What an ending leads to, weakest first. */
 enum nc_policy { NC_POLICY_IGNORE = 1, NC_POLICY_REPORT, NC_POLICY_CORDON, NC_POLICY_DRAIN };
-extern const char *const nc_policy_names[];   /* from IGNORE on; ends with NULL */
+extern const char nc_policy_names[];          /* from IGNORE on */
 const char *nc_policy_name(enum nc_policy p); /* NULL where it is none */
 
 enum nc_drain_mode { NC_DRAIN_AUTO = 1, NC_DRAIN_ALWAYS, NC_DRAIN_OBSERVE, NC_DRAIN_OFF };
-extern const char *const nc_drain_mode_names[]; /* from AUTO on; ends with NULL */
+extern const char nc_drain_mode_names[]; /* from AUTO on */
 
 /* How much earlier than the machine ends pods have to be gone, where nobody says otherwise and
  * there are two minutes. */
@@ -75,11 +75,10 @@ enum nc_source {
 };
 
 struct nc_source_info {
-    const char
-        *name; /* in spec.interruption, status.json, drain-status, the metrics' label source */
+    char name[12]; /* in spec.interruption, status.json, drain-status, the metrics' label source */
     enum nc_policy policy; /* where nobody says another */
-    const char *reason;    /* of the condition InterruptionPending, and of the Event */
-    const char *sentence;  /* how messages about it begin */
+    char reason[24];       /* of the condition InterruptionPending, and of the Event */
+    char sentence[48];     /* how messages about it begin */
     bool is_option;        /* spec.interruption has a policy for it */
     bool has_own_policy;   /* the notice states what is requested */
     bool is_relayed;       /* its deadline is EC2's: the controller hands it to Karpenter */

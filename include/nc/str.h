@@ -15,7 +15,17 @@
 bool nc_streq(const char *a, const char *b); /* NULL equals only NULL */
 bool nc_starts_with(const char *s, const char *prefix);
 bool nc_ends_with(const char *s, const char *suffix);
-bool nc_is_one_of(const char *s, const char *const *names); /* NULL-terminated */
+/* A list of names is one text, in which each name ends with a NUL: "a\0b\0". Unlike an array of
+ * pointers it takes no relocation when a program starts. An nc_buf is one to which each name was
+ * added with its NUL. */
+bool nc_is_one_of(const char *s, const char *names);
+/* Which of them, from 0; -1: none. */
+int nc_which_of(const char *s, const char *names);
+const char *nc_name_at(const char *names, unsigned i); /* from 0; NULL behind the last one */
+/* The one behind it: "" is the end. No name is empty. */
+static inline const char *nc_next_name(const char *name) {
+    return name + strlen(name) + 1;
+}
 bool nc_is_text(const char *data, size_t n); /* valid UTF-8, no control characters but \t \n \r */
 
 /* Of UTF-8: editors of Windows begin a file with it, and YAML may begin so. */
@@ -59,8 +69,8 @@ char *nc_printable(const char *s);
 /* Cuts leading and trailing white space in place, returns s. */
 char *nc_trim(char *s);
 
-/* The name in the NULL-terminated list that is nearest to s by edit distance (case-insensitively),
- * or NULL where nothing is nearer than a third of its length. Borrowed from the list. */
-const char *nc_nearest(const char *s, const char *const *names);
+/* The name in the list (NULL: an empty one) that is nearest to s by edit distance, whatever the
+ * case, or NULL where nothing is nearer than a third of its length. Borrowed from the list. */
+const char *nc_nearest(const char *s, const char *names);
 
 #endif

@@ -92,7 +92,6 @@ struct action_reader {
 
 static int read_action_element(void *user, const struct nc_xml *element, struct nc_err *err) {
     struct action_reader *a = user;
-    (void)err;
 
     a->is_found |= nc_streq(element->path, a->path);
     return 0;

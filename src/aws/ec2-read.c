@@ -22,8 +22,8 @@ struct failure {
 
 /* EC2 writes the first, AWS' other services the second, what replaces EC2 the third. */
 static bool is_failure(const struct nc_xml *element, const char *leaf) {
-    static const char *const above[] = {"Response/Errors/Error/", "ErrorResponse/Error/",
-                                        "ErrorResponse/Errors/Error/"};
+    static const char above[][28] = {"Response/Errors/Error/", "ErrorResponse/Error/",
+                                     "ErrorResponse/Errors/Error/"};
 
     for (size_t k = 0; k < NC_ARRAY_SIZE(above); k++)
         if (nc_starts_with(element->path, above[k])
@@ -62,7 +62,7 @@ bool nc_ec2_has_error(const struct nc_http_result *result, const char *code) {
 enum meaning { DENIED = 1, REJECTED, THROTTLED, NOT_YET, WRONG };
 
 static const struct {
-    const char *code;
+    char code[28];
     enum meaning meaning;
 } codes[] = {
     {"UnauthorizedOperation", DENIED},

@@ -15,7 +15,7 @@
 #define CODE_MASK 0xff /* what is above it is EC2's own, and is to be ignored */
 
 static const struct {
-    const char *name;
+    char name[16];
     int64_t code;
 } states[_NC_EC2_STATE_MAX] = {
     [NC_EC2_NO_STATE] = {"unknown", -1},      [NC_EC2_PENDING] = {"pending", 0},
@@ -41,7 +41,7 @@ static void reader_done(struct reader *r) {
 }
 
 static int read_element(void *user, const struct nc_xml *element, struct nc_err *err) {
-    static const char *const paths[N_FIELDS] = {
+    static const char paths[N_FIELDS][88] = {
         [ID] = INSTANCE "/instanceId",
         [NAME] = INSTANCE "/privateDnsName",
         [CODE] = INSTANCE "/instanceState/code",

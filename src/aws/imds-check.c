@@ -14,7 +14,7 @@
 #define ENDPOINT_OPTION "--imds or AWS_EC2_METADATA_SERVICE_ENDPOINT"
 
 static bool is_page(const char *body, size_t n) {
-    static const char *const starts[] = {"<!doctype", "<html", "<?xml"};
+    static const char starts[][12] = {"<!doctype", "<html", "<?xml"};
 
     while (n > 0 && (*body == ' ' || *body == '\t' || *body == '\r' || *body == '\n')) {
         body++;

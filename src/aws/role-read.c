@@ -87,8 +87,8 @@ int nc_role_read_sts(const struct nc_http_result *result, struct nc_credentials 
 }
 
 bool nc_role_is_container_uri(const char *uri) {
-    static const char *const hosts[] = {"127.0.0.1",     "[::1]",          "localhost",
-                                        "169.254.170.2", "169.254.170.23", "[fd00:ec2::23]"};
+    static const char hosts[][16] = {"127.0.0.1",     "[::1]",          "localhost",
+                                     "169.254.170.2", "169.254.170.23", "[fd00:ec2::23]"};
 
     if (!nc_is_visible(uri, strlen(uri)) || strpbrk(uri, "@\\"))
         return false;

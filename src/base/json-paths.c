@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "nc/mem.h"
+#include "nc/str.h"
 #include "nc/value.h"
 
 /* The next key of a path, without its apostrophes; *path moves behind it. Owned. */
@@ -40,13 +41,13 @@ static struct nc_json_path *child_of(struct nc_json_path *node, char *key) {
     return *at;
 }
 
-struct nc_json_path *nc_json_paths_new(const char *const *paths) {
+struct nc_json_path *nc_json_paths_new(const char *paths) {
     struct nc_json_path *root = nc_calloc(1, sizeof(*root));
 
     root->is_complete = paths == NULL;
-    for (; paths && *paths; paths++) {
+    for (; paths && *paths; paths = nc_next_name(paths)) {
         struct nc_json_path *node = root;
-        for (const char *p = *paths; p;)
+        for (const char *p = paths; p;)
             node = child_of(node, next_path_key(&p));
         node->is_complete = true;
     }

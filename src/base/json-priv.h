@@ -63,7 +63,7 @@ struct nc_json_path {
 
 /* NULL-terminated; NULL: everything. Behind a backslash a dot or backslash is a key's own. Owned.
  */
-struct nc_json_path *nc_json_paths_new(const char *const *paths);
+struct nc_json_path *nc_json_paths_new(const char *paths);
 struct nc_json_path *nc_json_paths_free(struct nc_json_path *root);
 const struct nc_json_path *nc_json_path_find(const struct nc_json_path *node, const char *key,
                                              size_t n);

@@ -45,7 +45,7 @@ static void put_name(struct nc_metrics *m, const char *suffix, const char *const
 
 void nc_metric_family(struct nc_metrics *m, const char *family, enum nc_metric_type type,
                       const char *help) {
-    static const char *const types[] = {"gauge", "counter", "histogram"};
+    static const char types[][12] = {"gauge", "counter", "histogram"};
 
     m->family = family;
     (void)nc_buf_printf(m->out, "# HELP %s%s %s\n# TYPE %s%s %s\n", m->prefix, family, help,

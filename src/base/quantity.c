@@ -26,7 +26,7 @@ struct number {
 };
 
 struct suffix {
-    const char *text;
+    char text[4];
     int exponent;
     unsigned bits;
 };
@@ -221,7 +221,7 @@ int nc_quantity_of(const struct nc_value *v, int64_t *ret_milli, int64_t *ret_va
 }
 
 /* Takes out factors of `base`, one suffix of `names` each. */
-static void format_factors(int64_t v, int64_t base, const char *const *names, size_t n,
+static void format_factors(int64_t v, int64_t base, const char (*names)[4], size_t n,
                            char ret[static 32]) {
     size_t i = 0;
 
@@ -233,7 +233,7 @@ static void format_factors(int64_t v, int64_t base, const char *const *names, si
 }
 
 void nc_quantity_format_milli(int64_t milli, char ret[static 32]) {
-    static const char *const names[] = {"m", "", "k", "M", "G", "T", "P"};
+    static const char names[][4] = {"m", "", "k", "M", "G", "T", "P"};
 
     if (milli == 0) /* "0", not "0m" */
         snprintf(ret, 32, "0");
@@ -242,8 +242,8 @@ void nc_quantity_format_milli(int64_t milli, char ret[static 32]) {
 }
 
 void nc_quantity_format_bytes(int64_t bytes, char ret[static 32]) {
-    static const char *const decimal[] = {"", "k", "M", "G", "T", "P", "E"};
-    static const char *const binary[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
+    static const char decimal[][4] = {"", "k", "M", "G", "T", "P", "E"};
+    static const char binary[][4] = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
 
     if (bytes > -1024
         && bytes < 1024) /* apimachinery writes small binary quantities as decimal ones */

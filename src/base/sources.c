@@ -7,8 +7,8 @@
 #include "nc/str.h"
 #include "nc/time.h"
 
-const char *const nc_policy_names[] = {"ignore", "report", "cordon", "drain", NULL};
-const char *const nc_drain_mode_names[] = {"auto", "always", "observe", "off", NULL};
+const char nc_policy_names[] = "ignore\0report\0cordon\0drain\0";
+const char nc_drain_mode_names[] = "auto\0always\0observe\0off\0";
 
 const struct nc_source_info nc_sources[_NC_SOURCE_MAX] = {
 #define OPTION(id, text, by_default, ...)                                                          \
@@ -38,7 +38,8 @@ const struct nc_drain_setting nc_drain_setting_rows[] = {
     {.path = "spec.interruption." code,                                                            \
      .type = NC_SETTING_POLICY,                                                                    \
      .offset = offsetof(struct nc_drain_settings, by_code[NC_MAINTENANCE_##id])},
-    NC_SOURCES(OPTION, FIXED) NC_MAINTENANCE_CODES(CODE) NC_DRAIN_SETTINGS(INTERRUPTION, DRAIN){0}};
+    NC_SOURCES(OPTION, FIXED) NC_MAINTENANCE_CODES(CODE)
+        NC_DRAIN_SETTINGS(INTERRUPTION, DRAIN){.path = ""}};
 #undef CODE
 
 static const struct nc_maintenance_info maintenance[] = {
@@ -63,7 +64,7 @@ enum nc_policy nc_maintenance_policy(const struct nc_drain_settings *s, const ch
 }
 
 const char *nc_policy_name(enum nc_policy p) {
-    return p >= NC_POLICY_IGNORE && p <= NC_POLICY_DRAIN ? nc_policy_names[p - 1] : NULL;
+    return nc_name_at(nc_policy_names, p - NC_POLICY_IGNORE);
 }
 
 #define NOTICE_USEC (120 * NC_SEC_USEC) /* of spot */

@@ -72,11 +72,21 @@ bool nc_ends_with(const char *s, const char *suffix) {
     return n >= tail && strcmp(s + n - tail, suffix) == 0;
 }
 
-bool nc_is_one_of(const char *s, const char *const *names) {
-    for (; *names; names++)
-        if (nc_streq(s, *names))
-            return true;
-    return false;
+int nc_which_of(const char *s, const char *names) {
+    for (int i = 0; s && *names; i++, names = nc_next_name(names))
+        if (strcmp(s, names) == 0)
+            return i;
+    return -1;
+}
+
+const char *nc_name_at(const char *names, unsigned i) {
+    for (; i > 0 && *names; i--)
+        names = nc_next_name(names);
+    return *names ? names : NULL;
+}
+
+bool nc_is_one_of(const char *s, const char *names) {
+    return nc_which_of(s, names) >= 0;
 }
 
 static bool is_control(uint32_t c) {
@@ -261,21 +271,21 @@ static size_t distance(const char *a, size_t na, const char *b, size_t nb) {
     return row[nb];
 }
 
-const char *nc_nearest(const char *s, const char *const *names) {
+const char *nc_nearest(const char *s, const char *names) {
     const size_t n = strlen(s);
     const char *nearest = NULL;
     size_t best = n / 3 + 1; /* not good enough yet */
 
     if (n > NEAREST_MAX_LENGTH)
         return NULL;
-    for (; *names; names++) {
-        const size_t length = strlen(*names);
+    for (; names && *names; names = nc_next_name(names)) {
+        const size_t length = strlen(names);
         if (length > NEAREST_MAX_LENGTH)
             continue;
-        const size_t d = distance(s, n, *names, length);
+        const size_t d = distance(s, n, names, length);
         if (d < best) {
             best = d;
-            nearest = *names;
+            nearest = names;
         }
     }
     return nearest;

@@ -161,7 +161,7 @@ int nc_time_parse_http(const char *s, uint64_t *ret_usec) {
 }
 
 static const struct {
-    const char *name;
+    char name[4];
     uint64_t nsec;
 } duration_units[] = {
     {"ns", 1},

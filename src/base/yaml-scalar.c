@@ -19,7 +19,7 @@
 #include "nc/mem.h"
 
 static const struct name {
-    const char *text;
+    char text[8];
     enum nc_value_type type;
     bool boolean;
 } list[] = {
@@ -44,7 +44,7 @@ static bool is_one_of(const char *text, const char *name) {
 }
 
 static bool is_non_finite(const char *text) {
-    static const char *const names[] = {".nan", ".NaN", ".NAN", ".inf", ".Inf", ".INF"};
+    static const char names[][8] = {".nan", ".NaN", ".NAN", ".inf", ".Inf", ".INF"};
     const bool has_sign = text[0] == '+' || text[0] == '-';
 
     for (size_t i = has_sign ? 3 : 0; i < NC_ARRAY_SIZE(names); i++)

@@ -22,9 +22,8 @@
 #define BUS "the system bus" /* as a thing that is waited for */
 
 /* cloud-init.service was renamed in cloud-init 24.3. */
-static const char *const network_stage[] = {"cloud-init.service", "cloud-init-network.service",
-                                            NULL};
-static const char *const final_stage[] = {FINAL_UNIT, NULL};
+static const char network_stage[] = "cloud-init.service\0cloud-init-network.service\0";
+static const char final_stage[] = FINAL_UNIT "\0";
 
 /* --- whether */
 
@@ -115,24 +114,24 @@ static int overdue(const char *unit, struct nc_err *err) {
 }
 
 /* The first of the units that runs or is about to; NULL where all have ended. */
-static int find_pending(struct nc_bootstrap *b, const char *const *units, const char **ret,
+static int find_pending(struct nc_bootstrap *b, const char *units, const char **ret,
                         struct nc_err *err) {
     *ret = NULL;
-    for (size_t i = 0; units[i] && !*ret; i++) {
-        const int r = nc_units_is_pending(b->kubelet.units, units[i], err);
+    for (const char *unit = units; *unit && !*ret; unit = nc_next_name(unit)) {
+        const int r = nc_units_is_pending(b->kubelet.units, unit, err);
 
         if (r < 0) /* another connection next time */
             b->kubelet.units = nc_units_free(b->kubelet.units);
         if (r < 0)
             return r;
         if (r > 0)
-            *ret = units[i];
+            *ret = unit;
     }
     return 0;
 }
 
 /* Until all have ended. */
-static int wait_for(struct nc_bootstrap *b, const char *const *units, struct nc_err *err) {
+static int wait_for(struct nc_bootstrap *b, const char *units, struct nc_err *err) {
     if (!is_booted(b)) /* without systemd there are no units of cloud-init's */
         return 0;
     for (;;) {

@@ -22,7 +22,7 @@
 #define LOCK_TRIES 20
 #define LOCK_PAUSE_NSEC 2000000
 
-static const char *const of_daemon[] = {"drain", "daemon"};
+static const char of_daemon[][8] = {"drain", "daemon"};
 
 static void close_fd(const int *fd) {
     if (*fd >= 0)

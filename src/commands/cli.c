@@ -66,7 +66,6 @@ static bool is_kubelet_version(const char *value) {
 }
 
 static const char *add_source(const struct nc_flag *f, void *to, const char *value) {
-    (void)f;
     nc_strv_add(to, value);
     return NULL;
 }

@@ -12,7 +12,6 @@
 #include "nc/file.h"
 #include "nc/str.h"
 
-#define NEWEST_KUBELET "v1.37.0"
 #define MAX_BYTES ((size_t)1 << 20)
 #define STDIN "standard input"
 
@@ -214,7 +213,7 @@ static char *kubelet_version(const struct nc_app *app, const struct nc_config *c
         return nc_strdup(app->opts.kubelet_version);
     if (nc_kubelet_version(app->opts.root, c->kubelet_path, &installed, NULL) == 0 && installed)
         return installed;
-    return nc_strdup(NEWEST_KUBELET);
+    return nc_asprintf("v1.%u.0", NC_KUBELET_LAST_MINOR);
 }
 
 /* What only shows when everything is put together: rules between kubelet's fields, names, taints,

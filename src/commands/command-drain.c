@@ -259,19 +259,17 @@ static int judge_hope(const struct following *f, const struct nc_value *drain, s
 
 /* 1: it has ended; 0: not yet. */
 static int judge(const struct following *f, const struct nc_value *status, struct nc_err *err) {
-    static const char *const drained[] = {"drained", NULL};
-    static const char *const cordoned[] = {"cordoned", "drained", NULL};
-    static const char *const released[] = {"idle", NULL};
     const struct nc_value *drain = nc_value_get(status, "drain");
     const struct nc_value *sources = nc_value_get(drain, "sources");
     const char *phase = nc_value_get_string(drain, "phase");
 
     if (!f->id) /* where somebody else wants the node to end, it stays as it is */
-        return nc_is_one_of(phase, released) || (sources && sources->n > 0);
+        return nc_streq(phase, "idle") || (sources && sources->n > 0);
     if (!is_answered(status, f->id))
         return nc_err_set(err, NC_ERR_TRANSIENT, ECANCELED,
                           "the request was withdrawn before the node was drained");
-    if (nc_is_one_of(phase, nc_streq(f->app->opts.mode, "cordon") ? cordoned : drained))
+    if (nc_streq(phase, "drained")
+        || (nc_streq(phase, "cordoned") && nc_streq(f->app->opts.mode, "cordon")))
         return 1;
     return judge_hope(f, drain, err);
 }

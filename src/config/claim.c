@@ -171,7 +171,7 @@ static int read_claim_taints(const struct nc_value *object, const char *path, st
 
 /* Label keys from before Kubernetes 1.17, as Karpenter rewrites them. */
 static const struct {
-    const char *old;
+    char old[44];
     const char *now;
 } aliases[] = {
     {"failure-domain.beta.kubernetes.io/zone", NC_LABEL_ZONE},
@@ -189,8 +189,7 @@ static const char *normalised(const char *key) {
 }
 
 static int read_requirement(const struct nc_value *item, struct nc_claim *c, struct nc_err *err) {
-    static const char *const ops[] = {"In",  "NotIn", "Exists", "DoesNotExist", "Gt", "Lt",
-                                      "Gte", "Lte",   NULL};
+    static const char ops[] = "In\0NotIn\0Exists\0DoesNotExist\0Gt\0Lt\0Gte\0Lte\0";
     const char *key = nc_value_get_string(item, "key");
     const char *op = nc_value_get_string(item, "operator");
     const struct nc_value *values = nc_value_get(item, "values");

@@ -61,16 +61,14 @@ static char *text_at(const struct nc_config *c, const char *path) {
 }
 
 /* 1 + index of the value in names; `otherwise` where there is none. */
-static int pick(const struct nc_config *c, const char *path, const char *const *names,
-                int otherwise) {
+static int pick(const struct nc_config *c, const char *path, const char *names, int otherwise) {
     const struct nc_value *v = at(c, path);
     const char *text =
         v && v->type == NC_VALUE_BOOL && !v->boolean ? "off" : nc_value_string(v); /* YAML's off */
 
-    for (int i = 0; text && names[i]; i++)
-        if (nc_streq(text, names[i]))
-            return i + 1;
-    return otherwise;
+    const int i = nc_which_of(text, names);
+
+    return i >= 0 ? i + 1 : otherwise;
 }
 
 static bool bool_at(const struct nc_config *c, const char *path, bool otherwise) {
@@ -306,7 +304,7 @@ static int apply_drain(const struct nc_documents *d, struct nc_config *c, struct
     int r = 0;
 
     c->drain = nc_config_defaults.drain;
-    for (const struct nc_drain_setting *s = nc_drain_setting_rows; r >= 0 && s->path; s++) {
+    for (const struct nc_drain_setting *s = nc_drain_setting_rows; r >= 0 && *s->path; s++) {
         void *to = (char *)&c->drain + s->offset;
         switch (s->type) {
         case NC_SETTING_POLICY:

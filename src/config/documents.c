@@ -86,9 +86,9 @@ static const struct nc_value *oversized(const struct nc_value *v) {
 }
 
 struct known_kind {
-    const char *kind;
-    const char *group; /* NULL: any */
-    const char *version;
+    char kind[16];
+    char group[16]; /* "": any */
+    char version[12];
     enum nc_document_kind is;
     bool is_beta;
     const struct nc_schema *schema;
@@ -102,21 +102,20 @@ static const struct known_kind known_kinds[] = {
     {"NodeClaim", "karpenter.sh", "v1", NC_DOCUMENT_NODE_CLAIM, false, &nc_schema_node_claim},
     {"NodeClaim", "karpenter.sh", "v1beta1", NC_DOCUMENT_NODE_CLAIM, true,
      &nc_schema_node_claim_beta},
-    {"EC2NodeClass", NULL, "v1", NC_DOCUMENT_NODE_CLASS, false, &nc_schema_node_class},
-    {"EC2NodeClass", NULL, "v1beta1", NC_DOCUMENT_NODE_CLASS, true, &nc_schema_node_class},
-    {"NodeClass", NULL, "v1", NC_DOCUMENT_NODE_CLASS, false, &nc_schema_node_class},
-    {"NodeClass", NULL, "v1beta1", NC_DOCUMENT_NODE_CLASS, true, &nc_schema_node_class},
+    {"EC2NodeClass", "", "v1", NC_DOCUMENT_NODE_CLASS, false, &nc_schema_node_class},
+    {"EC2NodeClass", "", "v1beta1", NC_DOCUMENT_NODE_CLASS, true, &nc_schema_node_class},
+    {"NodeClass", "", "v1", NC_DOCUMENT_NODE_CLASS, false, &nc_schema_node_class},
+    {"NodeClass", "", "v1beta1", NC_DOCUMENT_NODE_CLASS, true, &nc_schema_node_class},
 };
 
-static const char *const kind_names[] = {"NodeConfig",   "AgentConfig", "NodeClaim",
-                                         "EC2NodeClass", "NodeClass",   NULL};
+static const char kind_names[] = "NodeConfig\0AgentConfig\0NodeClaim\0EC2NodeClass\0NodeClass\0";
 
 static bool is_api_version(const struct known_kind *k, const char *api_version) {
     const char *slash = strchr(api_version, '/');
 
     if (!slash || !nc_streq(slash + 1, k->version))
         return false;
-    return !k->group
+    return !*k->group
            || (strlen(k->group) == (size_t)(slash - api_version)
                && nc_starts_with(api_version, k->group));
 }
@@ -129,7 +128,7 @@ static char *versions_of(const char *kind) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(known_kinds); i++)
         if (nc_streq(kind, known_kinds[i].kind))
             (void)nc_buf_printf(&b, "%s%s/%s", b.len ? " or " : "",
-                                known_kinds[i].group ? known_kinds[i].group : "GROUP",
+                                *known_kinds[i].group ? known_kinds[i].group : "GROUP",
                                 known_kinds[i].version);
     return b.len ? nc_buf_steal(&b) : NULL;
 }
@@ -139,8 +138,7 @@ static void unknown_kind(struct nc_documents *d, const struct nc_value *kind,
     nc_auto_free char *name = nc_quote(kind->text, strlen(kind->text));
     nc_auto_free char *version = nc_quote(api_version, strlen(api_version));
     nc_auto_free char *versions = versions_of(kind->text);
-    const char *near =
-        versions || strlen(kind->text) > 64 ? NULL : nc_nearest(kind->text, kind_names);
+    const char *near = versions ? NULL : nc_nearest(kind->text, kind_names);
 
     if (versions)
         nc_diag(d, true, kind->mark, "apiVersion", "%s is not known for %s: use %s", version, name,
@@ -325,12 +323,10 @@ enum nc_cloud_init_wait nc_documents_wait_for_cloud_init(const struct nc_documen
     for (size_t i = 0; i < d->n_docs; i++) {
         const struct nc_value *v =
             nc_value_path(d->docs[i].tree, "spec.bootstrap.waitForCloudInit");
-        const char *text = nc_value_string(v);
+        const int k = nc_which_of(nc_value_string(v), nc_cloud_init_wait_names);
 
-        for (int k = 0; text && nc_cloud_init_wait_names[k]; k++)
-            if (d->docs[i].kind == NC_DOCUMENT_AGENT_CONFIG
-                && nc_streq(text, nc_cloud_init_wait_names[k]))
-                wait = (enum nc_cloud_init_wait)(k + 1);
+        if (d->docs[i].kind == NC_DOCUMENT_AGENT_CONFIG && k >= 0)
+            wait = (enum nc_cloud_init_wait)(k + 1);
     }
     return wait;
 }

@@ -103,7 +103,7 @@ static void read_list(const struct nc_config *c, const char *path, struct nc_str
 }
 
 static void read_storage(const struct nc_documents *d, struct nc_config *c) {
-    static const char *const names[] = {"", "RAID0", "RAID10", "Mount"};
+    static const char names[][8] = {"", "RAID0", "RAID10", "Mount"};
     const struct nc_value *storage = at(c, "spec.instance.localStorage");
     const char *strategy = nc_value_get_string(storage, "strategy");
     nc_cleanup(nc_strv_done) struct nc_strv disabled = NC_STRV_INIT;

@@ -16,20 +16,11 @@
 #include "nc/str.h"
 
 /* k8s.io/kubelet/pkg/apis/well_known_labels.go */
-static const char *const kubelet_labels[] = {
-    NC_LABEL_HOSTNAME,
-    NC_LABEL_ZONE,
-    NC_LABEL_REGION,
-    "failure-domain.beta.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region",
-    "beta.kubernetes.io/instance-type",
-    NC_LABEL_INSTANCE_TYPE,
-    NC_LABEL_OS,
-    NC_LABEL_ARCH,
-    "beta.kubernetes.io/os",
-    "beta.kubernetes.io/arch",
-    NULL,
-};
+static const char kubelet_labels[] = NC_LABEL_HOSTNAME
+    "\0" NC_LABEL_ZONE "\0" NC_LABEL_REGION "\0" NC_LABEL_INSTANCE_TYPE "\0" NC_LABEL_OS
+    "\0" NC_LABEL_ARCH "\0"
+    "failure-domain.beta.kubernetes.io/zone\0failure-domain.beta.kubernetes.io/region\0"
+    "beta.kubernetes.io/instance-type\0beta.kubernetes.io/os\0beta.kubernetes.io/arch\0";
 
 static bool in_domain(const char *name, size_t n, const char *domain) {
     size_t d = strlen(domain);

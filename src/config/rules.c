@@ -15,39 +15,19 @@
 #include "shapes.h"
 
 /* What Karpenter lets stand behind karpenter.k8s.aws/ in a requirement. */
-static const char *const aws_keys[] = {
-    "capacity-reservation-id",
-    "capacity-reservation-interruptible",
-    "capacity-reservation-type",
-    "ec2nodeclass",
-    "instance-accelerator-count",
-    "instance-accelerator-manufacturer",
-    "instance-accelerator-name",
-    "instance-capability-flex",
-    "instance-category",
-    "instance-cpu",
-    "instance-cpu-manufacturer",
-    "instance-cpu-sustained-clock-speed-mhz",
-    "instance-ebs-bandwidth",
-    "instance-encryption-in-transit-supported",
-    "instance-family",
-    "instance-generation",
-    "instance-gpu-count",
-    "instance-gpu-manufacturer",
-    "instance-gpu-memory",
-    "instance-gpu-name",
-    "instance-hypervisor",
-    "instance-local-nvme",
-    "instance-memory",
-    "instance-network-bandwidth",
-    "instance-pods",
-    "instance-size",
-    "instance-tenancy",
-    "nitro-sandbox",
-    "placement-group-id",
-    "placement-group-partition",
-    NULL,
-};
+static const char aws_keys[] =
+    "capacity-reservation-id\0capacity-reservation-interruptible\0"
+    "capacity-reservation-type\0ec2nodeclass\0instance-accelerator-count\0"
+    "instance-accelerator-manufacturer\0instance-accelerator-name\0"
+    "instance-capability-flex\0instance-category\0instance-cpu\0"
+    "instance-cpu-manufacturer\0instance-cpu-sustained-clock-speed-mhz\0"
+    "instance-ebs-bandwidth\0instance-encryption-in-transit-supported\0"
+    "instance-family\0instance-generation\0instance-gpu-count\0"
+    "instance-gpu-manufacturer\0instance-gpu-memory\0instance-gpu-name\0"
+    "instance-hypervisor\0instance-local-nvme\0instance-memory\0"
+    "instance-network-bandwidth\0instance-pods\0instance-size\0"
+    "instance-tenancy\0nitro-sandbox\0placement-group-id\0"
+    "placement-group-partition\0";
 
 /* Is `domain` the domain of the key, or the end of it? */
 static const char *below_domain(const char *key, const char *domain) {
@@ -206,9 +186,8 @@ void nc_rules_node_config(struct nc_documents *d, const struct nc_value *config)
 }
 
 static void check_tags(struct nc_documents *d, const struct nc_value *tags) {
-    static const char *const reserved[] = {"eks:eks-cluster-name", NC_LABEL_NODE_POOL,
-                                           "karpenter.sh/nodeclaim",
-                                           "karpenter.k8s.aws/ec2nodeclass", NULL};
+    static const char reserved[] = "eks:eks-cluster-name\0" NC_LABEL_NODE_POOL "\0"
+                                   "karpenter.sh/nodeclaim\0karpenter.k8s.aws/ec2nodeclass\0";
 
     if (!tags || tags->type != NC_VALUE_MAP)
         return;

@@ -21,8 +21,7 @@
 #define OBJECTS(n, s)                                                                              \
     { .name = (n), .type = NC_FIELD_OBJECTS, .object = &(s) }
 
-static const char *const operators[] = {"In",  "NotIn", "Exists", "DoesNotExist", "Gt", "Lt",
-                                        "Gte", "Lte",   NULL};
+static const char operators[] = "In\0NotIn\0Exists\0DoesNotExist\0Gt\0Lt\0Gte\0Lte\0";
 
 static bool is_group(const char *s) {
     return nc_shape_domain(s);

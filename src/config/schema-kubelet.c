@@ -28,31 +28,24 @@
 #define OBJECTS(n, s) F(n, OBJECTS, .object = &(s))
 #define EVICTION(n, ...) F(n, STRING_MAP, .key = &eviction_signal, __VA_ARGS__)
 
-static const char *const kinds[] = {"KubeletConfiguration", NULL};
-static const char *const api_versions[] = {"kubelet.config.k8s.io/v1beta1", NULL};
-static const char *const effects[] = {"NoSchedule", "PreferNoSchedule", "NoExecute", NULL};
-static const char *const cgroup_drivers[] = {"systemd", "cgroupfs", NULL};
-static const char *const cpu_policies[] = {"none", "static", NULL};
-static const char *const memory_policies[] = {"None", "Static", NULL};
-static const char *const topology_policies[] = {"none", "best-effort", "restricted",
-                                                "single-numa-node", NULL};
-static const char *const topology_scopes[] = {"container", "pod", NULL};
-static const char *const hairpin_modes[] = {"promiscuous-bridge", "hairpin-veth", "none", NULL};
-static const char *const authorization_modes[] = {"AlwaysAllow", "Webhook", NULL};
-static const char *const reserved_resources[] = {"cpu", "memory", "ephemeral-storage", "pid", NULL};
+static const char kinds[] = "KubeletConfiguration\0";
+static const char api_versions[] = "kubelet.config.k8s.io/v1beta1\0";
+static const char effects[] = "NoSchedule\0PreferNoSchedule\0NoExecute\0";
+static const char cgroup_drivers[] = "systemd\0cgroupfs\0";
+static const char cpu_policies[] = "none\0static\0";
+static const char memory_policies[] = "None\0Static\0";
+static const char topology_policies[] = "none\0best-effort\0restricted\0single-numa-node\0";
+static const char topology_scopes[] = "container\0pod\0";
+static const char hairpin_modes[] = "promiscuous-bridge\0hairpin-veth\0none\0";
+static const char authorization_modes[] = "AlwaysAllow\0Webhook\0";
+static const char reserved_resources[] = "cpu\0memory\0ephemeral-storage\0pid\0";
 const struct nc_field nc_reserved_resource = {.allowed = reserved_resources};
 
 /* pkg/kubelet/eviction/api: signals that can be set */
-const char *const nc_eviction_signals[] = {"memory.available",
-                                           "nodefs.available",
-                                           "nodefs.inodesFree",
-                                           "imagefs.available",
-                                           "imagefs.inodesFree",
-                                           "containerfs.available",
-                                           "containerfs.inodesFree",
-                                           "pid.available",
-                                           "allocatableMemory.available",
-                                           NULL};
+const char nc_eviction_signals[] =
+    "memory.available\0nodefs.available\0nodefs.inodesFree\0imagefs.available\0"
+    "imagefs.inodesFree\0containerfs.available\0containerfs.inodesFree\0"
+    "pid.available\0allocatableMemory.available\0";
 static const struct nc_field eviction_signal = {.allowed = nc_eviction_signals};
 
 static const struct nc_field taint_fields[] = {
@@ -95,7 +88,7 @@ static const struct nc_field authorization_fields[] = {
 };
 static const struct nc_schema authorization = NC_SCHEMA("authorization", authorization_fields);
 
-static const char *const swap_behaviors[] = {"NoSwap", "LimitedSwap", "UnlimitedSwap", NULL};
+static const char swap_behaviors[] = "NoSwap\0LimitedSwap\0UnlimitedSwap\0";
 static const struct nc_field swap_fields[] = {ONE_OF("swapBehavior", swap_behaviors)};
 static const struct nc_schema swap = NC_SCHEMA("memorySwap", swap_fields);
 static const struct nc_field crash_loop_fields[] = {
@@ -123,7 +116,7 @@ static const struct nc_field reserved_memory_fields[] = {
     F("numaNode", INT), F("limits", QUANTITY_MAP, .key = &memory_resource)};
 static const struct nc_schema reserved_memory = NC_SCHEMA("reservedMemory", reserved_memory_fields);
 
-static const char *const log_formats[] = {"text", "json", NULL};
+static const char log_formats[] = "text\0json\0";
 static const struct nc_field module_fields[] = {
     {.name = "filePattern", .type = NC_FIELD_STRING, .flags = NC_FIELD_REQUIRED},
     BETWEEN("verbosity", 0, INT32_MAX),
@@ -185,17 +178,14 @@ static bool is_image_pattern(const char *s) {
     return is_name;
 }
 
-static const char *const reservation_policies[] = {"None", "TieredReservation", NULL};
-static const char *const pull_policies[] = {"NeverVerify", "NeverVerifyPreloadedImages",
-                                            "NeverVerifyAllowlistedImages", "AlwaysVerify", NULL};
-static const char *const enforcements[] = {"pods",
-                                           "system-reserved",
-                                           "kube-reserved",
-                                           "system-reserved-compressible",
-                                           "kube-reserved-compressible",
-                                           "none",
-                                           NULL};
-static const char *const container_runtimes[] = {"containerd", NULL};
+static const char reservation_policies[] = "None\0TieredReservation\0";
+static const char pull_policies[] =
+    "NeverVerify\0NeverVerifyPreloadedImages\0NeverVerifyAllowlistedImages\0"
+    "AlwaysVerify\0";
+static const char enforcements[] =
+    "pods\0system-reserved\0kube-reserved\0system-reserved-compressible\0"
+    "kube-reserved-compressible\0none\0";
+static const char container_runtimes[] = "containerd\0";
 static const struct nc_field kubelet_fields[] = {
     ONE_OF("kind", kinds),
     ONE_OF("apiVersion", api_versions),

@@ -70,9 +70,9 @@ static bool is_none(const char *s) {
         CHECKED("certificateAuthority", is_encoded_authority, CA_EXPECTED),                        \
         CHECKED("cidr", nc_shape_cidr, "the service CIDR of the cluster such as 10.100.0.0/16")
 
-static const char *const strategies[] = {"RAID0", "RAID10", "Mount", NULL};
-static const char *const mounts[] = {"Containerd", "PodLogs", "SOCI", NULL};
-static const char *const features[] = {"InstanceIdNodeName", "FastImagePull", NULL};
+static const char strategies[] = "RAID0\0RAID10\0Mount\0";
+static const char mounts[] = "Containerd\0PodLogs\0SOCI\0";
+static const char features[] = "InstanceIdNodeName\0FastImagePull\0";
 static const struct nc_field feature = {.allowed = features};
 
 static const struct nc_field node_cluster_fields[] = {
@@ -168,19 +168,15 @@ const struct nc_schema nc_schema_node_config = NC_SCHEMA("NodeConfig", node_conf
 
 /* AgentConfig */
 
-const char *const nc_auth_mode_names[] = {"eks", "client-certificate", "bootstrap-token",
-                                          "kubeconfig", NULL};
-const char *const nc_naming_names[] = {"private-dns", "resource-name", "instance-id", "hostname",
-                                       NULL};
-const char *const nc_max_pods_mode_names[] = {"eni",        "custom-networking", "prefix",
-                                              "expression", "explicit",          NULL};
-const char *const nc_reservation_names[] = {"karpenter", "actual",   "gke", "aks",
-                                            "auto-mode", "explicit", NULL};
-const char *const nc_kubelet_start_names[] = {"systemd", "exec", "none", NULL};
-const char *const nc_ec2_use_names[] = {"auto", "never", "always", NULL};
-const char *const nc_cloud_init_wait_names[] = {"auto", "always", "never", NULL};
-const char *const nc_unsupported_names[] = {"refuse", "warn", NULL};
-const char *const nc_claim_lookup_names[] = {"auto", "never", NULL};
+const char nc_auth_mode_names[] = "eks\0client-certificate\0bootstrap-token\0kubeconfig\0";
+const char nc_naming_names[] = "private-dns\0resource-name\0instance-id\0hostname\0";
+const char nc_max_pods_mode_names[] = "eni\0custom-networking\0prefix\0expression\0explicit\0";
+const char nc_reservation_names[] = "karpenter\0actual\0gke\0aks\0auto-mode\0explicit\0";
+const char nc_kubelet_start_names[] = "systemd\0exec\0none\0";
+const char nc_ec2_use_names[] = "auto\0never\0always\0";
+const char nc_cloud_init_wait_names[] = "auto\0always\0never\0";
+const char nc_unsupported_names[] = "refuse\0warn\0";
+const char nc_claim_lookup_names[] = "auto\0never\0";
 
 static const struct nc_field auth_fields[] = {
     ONE_OF("mode", nc_auth_mode_names),

@@ -10,9 +10,6 @@
 #include "nc/str.h"
 #include "nc/time.h"
 
-#define MAX_NAMES ((size_t)192)  /* more fields than any schema has */
-#define MAX_NEAREST ((size_t)64) /* nobody mistypes a longer name */
-
 struct walk {
     struct nc_documents *d;
     struct nc_buf path;
@@ -59,22 +56,20 @@ static void wrong(struct walk *w, const struct nc_field *f, const struct nc_valu
 }
 
 /* "a, b or c" */
-static char *alternatives(const char *const *names) {
+static char *alternatives(const char *names) {
     nc_cleanup(nc_buf_done) struct nc_buf b = NC_BUF_INIT;
 
-    for (size_t i = 0; names[i]; i++)
-        (void)nc_buf_printf(&b, "%s%s", i == 0 ? "" : names[i + 1] ? ", " : " or ", names[i]);
+    for (const char *name = names, *next; *name; name = next) {
+        next = nc_next_name(name);
+        (void)nc_buf_printf(&b, "%s%s", name == names ? "" : *next ? ", " : " or ", name);
+    }
     return nc_buf_steal(&b);
-}
-
-static const char *nearest(const char *s, const char *const *names) {
-    return strlen(s) <= MAX_NEAREST ? nc_nearest(s, names) : NULL;
 }
 
 /* The text of one string against what the field allows. */
 static void check_text(struct walk *w, const struct nc_field *f, const struct nc_value *v,
                        const char *text) {
-    const char *const *allowed = nc_field_allowed(f);
+    const char *allowed = nc_field_allowed(f);
     nc_auto_free char *list = NULL;
     nc_auto_free char *wanted = NULL;
 
@@ -83,7 +78,7 @@ static void check_text(struct walk *w, const struct nc_field *f, const struct nc
     if (!text[0] && (f->flags & NC_FIELD_REQUIRED))
         nc_diag(w->d, true, v->mark, path_of(w), "must not be empty");
     else if (allowed && !nc_is_one_of(text, allowed)) {
-        const char *near = nearest(text, allowed);
+        const char *near = nc_nearest(text, allowed);
 
         list = alternatives(allowed);
         wanted = near ? nc_asprintf("%s (did you mean \"%s\"?)", list, near) : nc_strdup(list);
@@ -93,7 +88,7 @@ static void check_text(struct walk *w, const struct nc_field *f, const struct nc
 }
 
 static void check_string(struct walk *w, const struct nc_field *f, const struct nc_value *v) {
-    const char *const *allowed = nc_field_allowed(f);
+    const char *allowed = nc_field_allowed(f);
     char buffer[32];
     const char *text = nc_value_string(v);
 
@@ -193,7 +188,7 @@ static void unknown_gate(struct walk *w, const struct nc_member *m, const char *
 static void check_map_key(struct walk *w, const struct nc_field *f, const struct nc_member *m) {
     nc_auto_free char *list = NULL;
     bool is_error = !(f->flags & NC_FIELD_OPEN_KEYS);
-    const char *const *allowed = NULL;
+    const char *allowed = NULL;
     const char *near = NULL;
 
     if (!f->key)
@@ -206,7 +201,7 @@ static void check_map_key(struct walk *w, const struct nc_field *f, const struct
     if (!allowed || nc_is_one_of(m->key, allowed))
         return;
     list = alternatives(allowed);
-    near = nearest(m->key, allowed);
+    near = nc_nearest(m->key, allowed);
     if (!is_error && m->value->type == NC_VALUE_BOOL && m->value->boolean)
         unknown_gate(w, m, near, list);
     else if (near)
@@ -327,16 +322,15 @@ static const struct nc_field *find(const struct nc_schema *schema, const char *n
 }
 
 static void unknown(struct walk *w, const struct nc_schema *schema, const struct nc_member *m) {
-    const char *names[MAX_NAMES + 1] = {NULL};
+    nc_cleanup(nc_buf_done) struct nc_buf names = NC_BUF_INIT;
     nc_auto_free char *quoted = nc_quote(m->key, strlen(m->key));
     const char *key = is_plain_key(m->key) ? m->key : quoted;
     const char *near = NULL;
-    size_t n = 0;
 
-    for (size_t i = 0; i < schema->n && n < MAX_NAMES; i++)
-        if (is_of(schema, &schema->fields[i]))
-            names[n++] = schema->fields[i].name;
-    near = nearest(m->key, names);
+    for (const struct nc_field *f = schema->fields; f < schema->fields + schema->n; f++)
+        if (is_of(schema, f))
+            (void)nc_buf_add(&names, f->name, strlen(f->name) + 1);
+    near = nc_nearest(m->key, names.data);
     if (near)
         nc_diag(w->d, false, m->mark, path_of(w), "unknown field \"%s\", did you mean \"%s\"?", key,
                 near);

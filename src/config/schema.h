@@ -53,11 +53,11 @@ enum nc_field_flag {
 struct nc_schema;
 
 struct nc_field {
-    const char *name;
-    enum nc_field_type type;
-    unsigned flags;
+    char name[44];
+    enum nc_field_type type : 8;
+    unsigned flags : 24;
     union { /* read by nc_field_allowed and nc_field_takes: where there is .wanted, it is .check */
-        const char *const *allowed;      /* values of STRING, STRINGS; NULL-terminated */
+        const char *allowed;             /* values of STRING, STRINGS: a list of names (nc/str.h) */
         bool (*check)(const char *text); /* STRING, STRINGS, values of STRING_MAP */
     };
     const char *wanted; /* words for check: "an https URL such as …" */
@@ -86,7 +86,7 @@ struct nc_schema {
 static inline bool nc_field_is_checked(const struct nc_field *f) {
     return f->wanted && !(f->flags & (NC_FIELD_IGNORED | NC_FIELD_UNSUPPORTED));
 }
-static inline const char *const *nc_field_allowed(const struct nc_field *f) {
+static inline const char *nc_field_allowed(const struct nc_field *f) {
     return nc_field_is_checked(f) ? NULL : f->allowed;
 }
 /* Is the text one that the field's .check takes, or has it none? */
@@ -104,16 +104,16 @@ bool nc_field_in_range(const struct nc_field *f, int64_t i, int64_t *ret_min, in
 void nc_schema_check(struct nc_documents *d, const struct nc_schema *schema,
                      const struct nc_value *v, const char *path);
 
-/* The names in AgentConfig of the enums of nc/config.h, in their order; each ends with NULL. */
-extern const char *const nc_auth_mode_names[];
-extern const char *const nc_naming_names[];
-extern const char *const nc_max_pods_mode_names[];
-extern const char *const nc_reservation_names[];
-extern const char *const nc_kubelet_start_names[];
-extern const char *const nc_ec2_use_names[];
-extern const char *const nc_cloud_init_wait_names[];
-extern const char *const nc_unsupported_names[];  /* refuse, warn */
-extern const char *const nc_claim_lookup_names[]; /* true, false */
+/* The names in AgentConfig of the enums of nc/config.h, in their order: lists of names. */
+extern const char nc_auth_mode_names[];
+extern const char nc_naming_names[];
+extern const char nc_max_pods_mode_names[];
+extern const char nc_reservation_names[];
+extern const char nc_kubelet_start_names[];
+extern const char nc_ec2_use_names[];
+extern const char nc_cloud_init_wait_names[];
+extern const char nc_unsupported_names[];  /* refuse, warn */
+extern const char nc_claim_lookup_names[]; /* true, false */
 
 /* The tables. */
 extern const struct nc_schema nc_schema_node_config;
@@ -126,7 +126,7 @@ extern const struct nc_schema nc_schema_kubelet;      /* KubeletConfiguration v1
 extern const struct nc_schema nc_schema_kubelet_beta; /* the kubelet block of a v1beta1 NodeClaim */
 extern const struct nc_schema nc_schema_taint;
 extern const struct nc_field nc_reserved_resource; /* a key of a reservation */
-extern const char *const nc_eviction_signals[]; /* the keys of kubelet's eviction maps, and NULL */
+extern const char nc_eviction_signals[];           /* the keys of kubelet's eviction maps */
 
 /* rules.c: what the Kubernetes and Karpenter APIs demand that a table of fields cannot say. */
 

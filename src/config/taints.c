@@ -11,7 +11,7 @@
 #include "shapes.h"
 
 bool nc_taint_is_valid(const struct nc_taint *t, char *why, size_t size) {
-    static const char *const effects[] = {"NoSchedule", "PreferNoSchedule", "NoExecute", NULL};
+    static const char effects[] = "NoSchedule\0PreferNoSchedule\0NoExecute\0";
 
     if (!nc_label_is_valid(t->key, t->value ? t->value : "", why, size))
         return false;

@@ -17,8 +17,7 @@
 #define MAX_NESTING 8U
 #define MIN_BASE64 ((size_t)64) /* shorter text that is no base64 is nobody's broken base64 */
 
-static const char *const our_types[] = {"application/node.eks.aws",
-                                        "application/vnd.nodeclaimd+yaml", NULL};
+static const char our_types[] = "application/node.eks.aws\0application/vnd.nodeclaimd+yaml\0";
 
 void nc_userdata_done(struct nc_userdata *u) {
     for (size_t i = 0; i < u->n; i++) {
@@ -29,13 +28,6 @@ void nc_userdata_done(struct nc_userdata *u) {
     }
     free(u->parts);
     *u = (struct nc_userdata)NC_USERDATA_INIT;
-}
-
-static bool is_our_type(const char *type) {
-    for (size_t i = 0; our_types[i]; i++)
-        if (nc_streq(type, our_types[i]))
-            return true;
-    return false;
 }
 
 static bool is_base64_char(char c) {
@@ -171,7 +163,7 @@ static int walk_part(struct walk *w, const struct nc_mime_header *h, struct nc_t
     if (w->result->n >= NC_USERDATA_MAX_PARTS)
         return nc_err_set(w->err, NC_ERR_CONFIG, E2BIG, "more than %d parts",
                           NC_USERDATA_MAX_PARTS);
-    if (!is_multipart && !is_our_type(type)) {
+    if (!is_multipart && !nc_is_one_of(type, our_types)) {
         push(w, name, type, body);
         return 0;
     }
@@ -302,7 +294,7 @@ static bool has_key(const char *text, const char *key) {
 
 int nc_userdata_part_is_ours(const struct nc_userdata_part *p) {
     if (p->content_type[0])
-        return is_our_type(p->content_type);
+        return nc_is_one_of(p->content_type, our_types);
     if (!nc_is_text(p->data, p->n) || foreign_start(p))
         return 0;
     /* One line of JSON has its keys in any order. */

@@ -50,60 +50,50 @@ const char *nc_control_verb_name(enum nc_control_verb v) {
     return names[v];
 }
 
-#define ANNOTATION(name) "metadata.annotations.'" name "'"
+/* What is kept of each object: lists of names. */
+#define ANNOTATION(name) "metadata.annotations.'" name "'\0"
 #define HEAD_PATHS                                                                                 \
-    "metadata.name", "metadata.uid", "metadata.resourceVersion", "metadata.creationTimestamp",     \
-        "metadata.deletionTimestamp"
-#define POOL_LABEL_PATH "metadata.labels.'" NC_LABEL_NODE_POOL "'"
+    "metadata.name\0metadata.uid\0metadata.resourceVersion\0metadata.creationTimestamp\0"          \
+    "metadata.deletionTimestamp\0"
+#define POOL_LABEL_PATH "metadata.labels.'" NC_LABEL_NODE_POOL "'\0"
 #define STATUS_PATH ANNOTATION(NC_ANNOTATION_STATUS)
 
 #define NODE_PATHS                                                                                 \
-    HEAD_PATHS, STATUS_PATH, ANNOTATION(NC_ANNOTATION_TERMINATION_DEADLINE),                       \
-        "metadata.finalizers", "metadata.ownerReferences"
+    HEAD_PATHS STATUS_PATH "metadata.finalizers\0metadata.ownerReferences\0" ANNOTATION(           \
+        NC_ANNOTATION_TERMINATION_DEADLINE)
 #define NODE_PATHS_STANDALONE                                                                      \
-    HEAD_PATHS, STATUS_PATH, ANNOTATION(NC_ANNOTATION_REQUEST),                                    \
-        ANNOTATION(NC_ANNOTATION_OUR_TAINT), "metadata.ownerReferences", "metadata.labels",        \
-        "metadata.finalizers", "spec.providerID", "spec.taints", "status.allocatable",             \
-        "status.conditions.type", "status.conditions.status"
-#define SINCE_PATH "status.conditions.lastTransitionTime"
+    HEAD_PATHS STATUS_PATH                                                                         \
+        "metadata.ownerReferences\0metadata.labels\0metadata.finalizers\0spec.providerID\0"        \
+        "spec.taints\0status.allocatable\0status.conditions.type\0"                                \
+        "status.conditions.status\0" ANNOTATION(NC_ANNOTATION_REQUEST)                             \
+            ANNOTATION(NC_ANNOTATION_OUR_TAINT)
+#define SINCE_PATH "status.conditions.lastTransitionTime\0"
 #define CLAIM_PATHS                                                                                \
-    HEAD_PATHS, "metadata.finalizers", POOL_LABEL_PATH,                                            \
-        ANNOTATION(NC_ANNOTATION_TERMINATION_TIMESTAMP), ANNOTATION(NC_ANNOTATION_OUR_TIMESTAMP),  \
-        "status.nodeName", "status.providerID", "status.conditions.type",                          \
-        "status.conditions.status", SINCE_PATH
+    HEAD_PATHS POOL_LABEL_PATH "metadata.finalizers\0status.nodeName\0status.providerID\0"         \
+                               "status.conditions.type\0status.conditions.status\0" SINCE_PATH     \
+                               ANNOTATION(NC_ANNOTATION_TERMINATION_TIMESTAMP)                     \
+                                   ANNOTATION(NC_ANNOTATION_OUR_TIMESTAMP)
 
-static const char *const keep_node[] = {NODE_PATHS, POOL_LABEL_PATH, NULL};
-static const char *const keep_node_of_group[] = {NODE_PATHS, POOL_LABEL_PATH, "spec.providerID",
-                                                 NULL};
-static const char *const keep_node_outage[] = {NODE_PATHS,
-                                               POOL_LABEL_PATH,
-                                               "spec.providerID",
-                                               "spec.taints",
-                                               "status.conditions.type",
-                                               "status.conditions.status",
-                                               SINCE_PATH,
-                                               NULL};
-static const char *const keep_node_standalone[] = {NODE_PATHS_STANDALONE, NULL};
-static const char *const keep_node_standalone_outage[] = {NODE_PATHS_STANDALONE, SINCE_PATH, NULL};
-static const char *const keep_claim[] = {CLAIM_PATHS, NULL};
-static const char *const keep_claim_standalone[] = {
-    HEAD_PATHS,          "metadata.finalizers",
-    "metadata.labels",   "metadata.annotations",
-    "spec.expireAfter",  "spec.terminationGracePeriod",
-    "spec.nodeClassRef", "spec.resources.requests",
-    "spec.taints",       "spec.startupTaints",
-    "status.nodeName",   "status.providerID",
-    "status.conditions", NULL};
-static const char *const keep_pool[] = {HEAD_PATHS, ANNOTATION(NC_ANNOTATION_NODE_POOL_HASH),
-                                        ANNOTATION(NC_ANNOTATION_NODE_POOL_HASH_VERSION),
-                                        "spec.disruption", NULL};
-static const char *const keep_class[] = {HEAD_PATHS, ANNOTATION(NC_ANNOTATION_NODE_CLASS_HASH),
-                                         ANNOTATION(NC_ANNOTATION_NODE_CLASS_HASH_VERSION), NULL};
+static const char keep_node[] = NODE_PATHS POOL_LABEL_PATH;
+static const char keep_node_of_group[] = NODE_PATHS POOL_LABEL_PATH "spec.providerID\0";
+static const char keep_node_outage[] = NODE_PATHS POOL_LABEL_PATH
+    "spec.providerID\0spec.taints\0status.conditions.type\0status.conditions.status\0" SINCE_PATH;
+static const char keep_node_standalone[] = NODE_PATHS_STANDALONE;
+static const char keep_node_standalone_outage[] = NODE_PATHS_STANDALONE SINCE_PATH;
+static const char keep_claim[] = CLAIM_PATHS;
+static const char keep_claim_standalone[] = HEAD_PATHS
+    "metadata.finalizers\0metadata.labels\0metadata.annotations\0"
+    "spec.expireAfter\0spec.terminationGracePeriod\0spec.nodeClassRef\0spec.resources.requests\0"
+    "spec.taints\0spec.startupTaints\0status.nodeName\0status.providerID\0status.conditions\0";
+static const char keep_pool[] = HEAD_PATHS ANNOTATION(NC_ANNOTATION_NODE_POOL_HASH)
+    ANNOTATION(NC_ANNOTATION_NODE_POOL_HASH_VERSION) "spec.disruption\0";
+static const char keep_class[] = HEAD_PATHS ANNOTATION(NC_ANNOTATION_NODE_CLASS_HASH)
+    ANNOTATION(NC_ANNOTATION_NODE_CLASS_HASH_VERSION);
 
-const char *const *nc_control_keep(enum nc_control_kind k, enum nc_control_mode mode,
-                                   const struct nc_control_rules *rules) {
-    static const char *const *const nodes[2][2] = {
-        {keep_node, keep_node_outage}, {keep_node_standalone, keep_node_standalone_outage}};
+const char *nc_control_keep(enum nc_control_kind k, enum nc_control_mode mode,
+                            const struct nc_control_rules *rules) {
+    static const char *const nodes[2][2] = {{keep_node, keep_node_outage},
+                                            {keep_node_standalone, keep_node_standalone_outage}};
     const bool is_standalone = mode == NC_CONTROL_STANDALONE;
 
     switch (k) {

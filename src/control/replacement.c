@@ -51,9 +51,9 @@ static bool read_controller(const struct nc_value *metadata, const char *kind,
     return is_name(*ret_name, NAME_MAX_BYTES) && is_name(*ret_uid, UID_MAX_BYTES);
 }
 
-const char *const nc_replacement_keep[] = {
-    "metadata.annotations.'" NC_ANNOTATION_REPLACEMENT_FIRST "'", "metadata.deletionTimestamp",
-    "metadata.ownerReferences", "status.phase", NULL};
+const char nc_replacement_keep[] =
+    "metadata.annotations.'" NC_ANNOTATION_REPLACEMENT_FIRST "'\0"
+    "metadata.deletionTimestamp\0metadata.ownerReferences\0status.phase\0";
 
 bool nc_replacement_read_pod(const struct nc_value *pod, const char *namespace,
                              struct nc_replaced_pod *ret) {

@@ -15,8 +15,7 @@
 #define SELECTOR                                                                                   \
     "fieldSelector=involvedObject.kind%3DNodeClaim%2Creason%3D" NC_EVENT_BOOTSTRAP_FAILED
 
-static const char *const keep[] = {"involvedObject.name", "involvedObject.uid", "message",
-                                   "lastTimestamp", NULL};
+static const char keep[] = "involvedObject.name\0involvedObject.uid\0message\0lastTimestamp\0";
 
 static void end_list(struct nc_controller *c) {
     c->boot_failures = nc_watch_free(c->boot_failures);

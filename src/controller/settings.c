@@ -32,7 +32,6 @@ static const struct nc_command commands[] = {
 /* --- values */
 
 static const char *parse_mode(const struct nc_flag *f, void *to, const char *value) {
-    (void)f;
     *(enum nc_control_mode *)to = nc_streq(value, "auto")        ? NC_CONTROL_MODE_UNKNOWN
                                   : nc_streq(value, "karpenter") ? NC_CONTROL_KARPENTER
                                                                  : NC_CONTROL_STANDALONE;
@@ -40,20 +39,17 @@ static const char *parse_mode(const struct nc_flag *f, void *to, const char *val
 }
 
 static const char *parse_order(const struct nc_flag *f, void *to, const char *value) {
-    (void)f;
     *(enum nc_control_order *)to =
         nc_streq(value, "both") ? NC_CONTROL_BOTH : NC_CONTROL_DELETE_FIRST;
     return NULL;
 }
 
 static const char *parse_rebalance(const struct nc_flag *f, void *to, const char *value) {
-    (void)f;
     *(bool *)to = nc_streq(value, "drain");
     return NULL;
 }
 
 static const char *parse_node_identity(const struct nc_flag *f, void *to, const char *value) {
-    (void)f;
     *(enum nc_control_identity *)to =
         nc_streq(value, "ec2") ? NC_CONTROL_IDENTITY_EC2 : NC_CONTROL_IDENTITY_ADMISSION;
     return NULL;
@@ -98,7 +94,6 @@ static bool is_dns_name(const char *s) {
 }
 
 static const char *parse_endpoint(const struct nc_flag *f, void *to, const char *value) {
-    (void)f;
     *(const char **)to = value;
     return nc_starts_with(value, "https://") || nc_starts_with(value, "http://")
                ? NULL

@@ -75,7 +75,7 @@ static void post_unavailable(struct nc_daemon *d, const char *uid, enum nc_drain
  * else may be requested from it. */
 static void note_route(struct nc_daemon *d, enum nc_drain_verb verb,
                        const struct nc_pod_result *a) {
-    static const char *const verbs[] = {
+    static const char verbs[][8] = {
         [NC_DRAIN_EVICT] = "evict", [NC_DRAIN_MARK] = "mark", [NC_DRAIN_DELETE] = "delete"};
     struct nc_err err = NC_ERR_INIT;
 

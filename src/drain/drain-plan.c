@@ -24,12 +24,12 @@ enum fate {
     FATE_EVICT,
     _FATE_MAX
 };
-static const char *const fate_descriptions[_FATE_MAX] = {
+static const char fate_descriptions[_FATE_MAX][28] = {
     [FATE_LEFT] = "exclude",  [FATE_LEAVING] = "terminating already",   [FATE_SHORTEN] = "shorten",
     [FATE_DELETE] = "delete", [FATE_KEEP] = "keep (do-not-disrupt)",    [FATE_OTHERS] = "not evict",
     [FATE_EVICT] = "evict",   [FATE_WAIT] = "wait for its replacement",
 };
-static const char *const fate_names[_FATE_MAX] = {
+static const char fate_names[_FATE_MAX][8] = {
     [FATE_LEFT] = "leave",    [FATE_LEAVING] = "leaving", [FATE_SHORTEN] = "shorten",
     [FATE_DELETE] = "delete", [FATE_KEEP] = "keep",       [FATE_OTHERS] = "none",
     [FATE_EVICT] = "evict",   [FATE_WAIT] = "wait",
@@ -44,7 +44,7 @@ struct row {
 };
 
 static const char *turn_name(const struct nc_drain_line *line) {
-    static const char *const names[_NC_TIER_MAX] = {
+    static const char names[_NC_TIER_MAX][20] = {
         [NC_TIER_PLAIN] = "plain",       [NC_TIER_PLAIN_DAEMON] = "daemonset",
         [NC_TIER_CRITICAL] = "critical", [NC_TIER_CRITICAL_DAEMON] = "critical-daemonset",
         [NC_TIER_LAST] = "last",

@@ -12,12 +12,12 @@
 #define MARK_AHEAD_USEC NC_SEC_USEC /* so long before its force-delete time a pod is asked */
 
 static const struct {
-    const char *name, *unit;
+    char name[12], unit[32];
 } hooks[_NC_HOOK_MAX] = {
     [NC_HOOK_PRE_DRAIN] = {"preDrain", "nodeclaimd-pre-drain.target"},
     [NC_HOOK_POST_DRAIN] = {"postDrain", "nodeclaimd-post-drain.target"},
 };
-static const char *const state_names[_NC_HOOK_STATE_MAX] = {
+static const char state_names[_NC_HOOK_STATE_MAX][8] = {
     [NC_HOOK_IDLE] = "idle", [NC_HOOK_RUNNING] = "running", [NC_HOOK_NONE] = "none",
     [NC_HOOK_DONE] = "done", [NC_HOOK_FAILED] = "failed",   [NC_HOOK_TIMEOUT] = "timeout",
 };

@@ -199,7 +199,6 @@ void nc_lifecycle_step_pods(struct nc_lifecycle *l, uint64_t *next_usec,
 static bool hangs(const struct nc_drain_line *line, uint64_t now_usec) {
     const enum nc_pod_reason held = nc_drain_held_as(line);
 
-    (void)now_usec;
     return held == NC_POD_REASON_FINALIZER || held == NC_POD_REASON_SILENT;
 }
 

@@ -158,7 +158,7 @@ void nc_lifecycle_emit(enum nc_lifecycle_milestone m, const char *reason, char *
 
 void nc_lifecycle_emit_once(struct nc_lifecycle *l, enum nc_lifecycle_milestone m, char *message,
                             struct nc_lifecycle_actions *out) {
-    static const char *const reasons[_NC_LIFECYCLE_MILESTONE_MAX] = {
+    static const char reasons[_NC_LIFECYCLE_MILESTONE_MAX][24] = {
         [NC_LIFECYCLE_MILESTONE_CORDONED] = "NodeCordoned",
         [NC_LIFECYCLE_MILESTONE_UNCORDONED] = "CordonRefused",
         [NC_LIFECYCLE_MILESTONE_DRAINING] = "DrainStarted",
@@ -238,13 +238,11 @@ char *nc_lifecycle_names(const struct nc_lifecycle *l, nc_lifecycle_pod_fn is_me
 
 /* It is there, and the drain ends without it. */
 static bool stays_behind(const struct nc_drain_line *line, uint64_t now_usec) {
-    (void)now_usec;
     return nc_pod_reason_kind(line->verdict.reason) == NC_REASON_KIND_EXCLUDED
            && nc_pod_reason_is_named(line->verdict.reason);
 }
 
 static bool remains(const struct nc_drain_line *line, uint64_t now_usec) {
-    (void)now_usec;
     return nc_pod_reason_kind(line->verdict.reason) >= NC_REASON_KIND_LEAVING;
 }
 

@@ -128,7 +128,7 @@ void nc_pod_answer_read(const struct nc_pod_response *r, struct nc_pod_answer *r
 }
 
 const char *nc_pod_answer_name(enum nc_pod_answer_kind k) {
-    static const char *const names[_NC_ANSWER_MAX] = {
+    static const char names[_NC_ANSWER_MAX][12] = {
         [NC_ANSWER_ACCEPTED] = "accepted", [NC_ANSWER_GONE] = "gone",
         [NC_ANSWER_BUDGET] = "budget",     [NC_ANSWER_BUDGETS] = "budgets",
         [NC_ANSWER_BUSY] = "busy",         [NC_ANSWER_NAMESPACE] = "namespace",
@@ -136,5 +136,5 @@ const char *nc_pod_answer_name(enum nc_pod_answer_kind k) {
         [NC_ANSWER_UNAVAILABLE] = "away",
     };
 
-    return (unsigned)k < _NC_ANSWER_MAX && names[k] ? names[k] : "unknown";
+    return (unsigned)k < _NC_ANSWER_MAX && *names[k] ? names[k] : "unknown";
 }

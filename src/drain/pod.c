@@ -21,31 +21,19 @@
 #define MIRROR_ANNOTATION "kubernetes.io/config.mirror"
 #define CORDON_TAINT "node.kubernetes.io/unschedulable"
 
-const char *const nc_pod_paths[] = {
-    "metadata.namespace",
-    "metadata.name",
-    "metadata.uid",
-    "metadata.finalizers",
-    "metadata.ownerReferences",
-    "metadata.creationTimestamp",
-    "metadata.deletionTimestamp",
-    "metadata.deletionGracePeriodSeconds",
-    "metadata.annotations.'" NC_ANNOTATION_DO_NOT_DISRUPT "'",
-    "metadata.annotations.'" NC_ANNOTATION_REPLACEMENT_FIRST "'",
-    "metadata.annotations.'" MIRROR_ANNOTATION "'",
-    "metadata.annotations.'" NC_ANNOTATION_DRAIN_ORDER "'",
-    "spec.priorityClassName",
-    "spec.terminationGracePeriodSeconds",
-    "spec.tolerations",
-    "spec.volumes.name",
-    "spec.volumes.persistentVolumeClaim.claimName",
-    "spec.volumes.ephemeral.volumeClaimTemplate.metadata.name", /* that it is there is enough */
-    "status.phase",
-    "status.reason",
-    "status.message",
-    "status.startTime",
-    NULL,
-};
+const char nc_pod_paths[] =
+    "metadata.namespace\0metadata.name\0metadata.uid\0metadata.finalizers\0"
+    "metadata.ownerReferences\0metadata.creationTimestamp\0"
+    "metadata.deletionTimestamp\0metadata.deletionGracePeriodSeconds\0"
+    "metadata.annotations.'" NC_ANNOTATION_DO_NOT_DISRUPT "'\0"
+    "metadata.annotations.'" NC_ANNOTATION_REPLACEMENT_FIRST "'\0"
+    "metadata.annotations.'" MIRROR_ANNOTATION "'\0"
+    "metadata.annotations.'" NC_ANNOTATION_DRAIN_ORDER "'\0"
+    "spec.priorityClassName\0spec.terminationGracePeriodSeconds\0"
+    "spec.tolerations\0spec.volumes.name\0"
+    "spec.volumes.persistentVolumeClaim.claimName\0"
+    "spec.volumes.ephemeral.volumeClaimTemplate.metadata.name\0status.phase\0"
+    "status.reason\0status.message\0status.startTime\0";
 
 void nc_pod_done(struct nc_pod *p) {
     free(p->namespace);

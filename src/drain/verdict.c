@@ -20,7 +20,7 @@
 #define TURN_AHEAD_USEC (MARK_AHEAD_USEC + NC_DRAIN_FIRST_PAUSE_SEC * NC_SEC_USEC)
 
 static const struct {
-    const char *name, *text;
+    char name[20], text[60];
     enum nc_reason_kind kind;
 } reasons[_NC_POD_REASON_MAX] = {
 #define ROW(id, kind, name, text) [NC_POD_REASON_##id] = {name, text, NC_REASON_KIND_##kind},

@@ -4,12 +4,13 @@
  */
 #include "image-tree.h"
 
+#include "nc/host.h"
 #include "nc/str.h"
 
 /* Highest first. /lib is /usr/lib, but on images that have not merged them. */
-static const char *const unit_folders[] = {"/etc/systemd/system", "/run/systemd/system",
-                                           "/usr/local/lib/systemd/system",
-                                           "/usr/lib/systemd/system", "/lib/systemd/system"};
+const char nc_unit_folders[] = "/etc/systemd/system\0/run/systemd/system\0"
+                               "/usr/local/lib/systemd/system\0/usr/lib/systemd/system\0"
+                               "/lib/systemd/system\0";
 
 void nc_image_text_lines(char *text, void (*line)(void *userdata, char *text), void *userdata) {
     nc_cleanup(nc_buf_done) struct nc_buf joined = NC_BUF_INIT;
@@ -65,8 +66,8 @@ static void read_file(struct nc_image_tree *t, const char *path, struct nc_image
 }
 
 static void find_file(struct nc_image_tree *t, const char *unit, struct nc_image_unit *ret) {
-    for (size_t i = 0; i < NC_ARRAY_SIZE(unit_folders); i++) {
-        nc_auto_free char *path = nc_asprintf("%s/%s", unit_folders[i], unit);
+    for (const char *folder = nc_unit_folders; *folder; folder = nc_next_name(folder)) {
+        nc_auto_free char *path = nc_asprintf("%s/%s", folder, unit);
         nc_auto_free char *target = nc_image_tree_link(t, path);
         ret->is_masked = nc_streq(target, "/dev/null") || nc_image_tree_is_empty(t, path);
         if (!ret->is_masked && !nc_image_tree_has(t, path))
@@ -83,10 +84,10 @@ void nc_image_unit_read(struct nc_image_tree *t, const char *unit, struct nc_ima
     if (!ret->path || ret->is_masked)
         return;
     read_file(t, ret->path, ret);
-    for (size_t i = 0; i < NC_ARRAY_SIZE(unit_folders); i++)
-        nc_strv_addf(&folders, "%s/%s.d", unit_folders[i], unit);
-    for (size_t i = 0; i < NC_ARRAY_SIZE(unit_folders); i++) /* of all services */
-        nc_strv_addf(&folders, "%s/service.d", unit_folders[i]);
+    for (const char *folder = nc_unit_folders; *folder; folder = nc_next_name(folder))
+        nc_strv_addf(&folders, "%s/%s.d", folder, unit);
+    for (const char *folder = nc_unit_folders; *folder; folder = nc_next_name(folder))
+        nc_strv_addf(&folders, "%s/service.d", folder); /* of all services */
     nc_image_tree_confs(t, &folders, &dropins);
     for (size_t i = 0; i < dropins.n; i++)
         read_file(t, dropins.v[i], ret);
@@ -137,8 +138,8 @@ bool nc_image_unit_is_enabled(struct nc_image_tree *t, const char *unit) {
     find_file(t, unit, &found);
     is_there = found.path && !found.is_masked;
     nc_image_unit_done(&found);
-    for (size_t i = 0; is_there && i < NC_ARRAY_SIZE(unit_folders); i++)
-        if (is_wanted(t, unit_folders[i], unit))
+    for (const char *folder = nc_unit_folders; is_there && *folder; folder = nc_next_name(folder))
+        if (is_wanted(t, folder, unit))
             return true;
     return false;
 }

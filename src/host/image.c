@@ -28,9 +28,9 @@ const struct nc_kubelet_sysctl nc_kubelet_sysctls[NC_KUBELET_SYSCTLS] = {
     {"kernel.keys.root_maxkeys", "1000000", true},
     {"kernel.keys.root_maxbytes", "25000000", true}};
 
-const char *const nc_ecr_folders[] = {
-    "/etc/eks/image-credential-provider", "/usr/libexec/kubernetes/image-credential-provider",
-    "/usr/libexec/kubernetes/kubelet-plugins/credential-provider/exec", NULL};
+const char nc_ecr_folders[] = "/etc/eks/image-credential-provider\0"
+                              "/usr/libexec/kubernetes/image-credential-provider\0"
+                              "/usr/libexec/kubernetes/kubelet-plugins/credential-provider/exec\0";
 
 /* What one check found, until it has ended. */
 struct problem {
@@ -179,7 +179,7 @@ static void check_nodeadm(struct image *m) {
 }
 
 static void check_units(struct image *m) {
-    static const char *const units[] = {"nodeclaimd-bootstrap.service", "nodeclaimd.service"};
+    static const char units[][32] = {"nodeclaimd-bootstrap.service", "nodeclaimd.service"};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(units); i++) {
         struct nc_image_unit u = NC_IMAGE_UNIT_INIT;
@@ -241,15 +241,15 @@ static void check_disks(struct image *m) {
 
 /* Where the image has made the place for it, it is an accident that it is not there. */
 static void check_ecr(struct image *m) {
-    for (const char *const *folder = nc_ecr_folders; *folder; folder++) {
-        nc_auto_free char *path = nc_asprintf("%s/" ECR_BINARY, *folder);
+    for (const char *folder = nc_ecr_folders; *folder; folder = nc_next_name(folder)) {
+        nc_auto_free char *path = nc_asprintf("%s/" ECR_BINARY, folder);
         if (nc_image_tree_is_program(&m->tree, path))
             return;
     }
-    if (nc_image_tree_has(&m->tree, nc_ecr_folders[0]))
+    if (nc_image_tree_has(&m->tree, nc_ecr_folders))
         failed(m, "image/provision --ecr-credential-provider FILE",
                "%s has no program " ECR_BINARY ": no image is pulled from private repositories",
-               nc_ecr_folders[0]);
+               nc_ecr_folders);
     else
         warning(m,
                 "image/provision --ecr-credential-provider FILE, unless nodes pull from "
@@ -285,8 +285,8 @@ static void read_sysctl(void *userdata, char *text) {
 }
 
 static void read_sysctls(struct nc_image_tree *t, struct sysctls *s) {
-    static const char *const folders[] = {"/etc/sysctl.d", "/run/sysctl.d",
-                                          "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d"};
+    static const char folders[][24] = {"/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d",
+                                       "/usr/lib/sysctl.d"};
     nc_cleanup(nc_strv_done) struct nc_strv all = NC_STRV_INIT, paths = NC_STRV_INIT;
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(folders); i++)
@@ -340,9 +340,9 @@ static void read_fstab(void *userdata, char *text) {
 }
 
 static void check_swap(struct image *m) {
-    static const char *const folders[] = {"/etc/systemd/system", "/usr/lib/systemd/system"};
-    static const char *const zram[] = {"/etc/systemd/zram-generator.conf",
-                                       "/usr/lib/systemd/zram-generator.conf"};
+    static const char folders[][24] = {"/etc/systemd/system", "/usr/lib/systemd/system"};
+    static const char zram[][40] = {"/etc/systemd/zram-generator.conf",
+                                    "/usr/lib/systemd/zram-generator.conf"};
     nc_cleanup(nc_buf_done) struct nc_buf fstab = NC_BUF_INIT;
 
     if (nc_image_tree_read(&m->tree, "/etc/fstab", &fstab))
@@ -373,7 +373,7 @@ static void check_network(struct image *m) {
 }
 
 static const struct check {
-    const char *name;
+    char name[12];
     void (*run)(struct image *m);
     const char *found; /* where it found no problem */
 } checks[] = {

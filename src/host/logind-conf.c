@@ -29,7 +29,7 @@ struct dropin {
 
 /* Units of a time span, as in systemd.time(7). */
 static const struct {
-    const char *name;
+    char name[8];
     uint64_t usec;
 } units[] = {
     {"usec", 1},           {"us", 1},
@@ -155,9 +155,9 @@ bool nc_logind_is_short(const char *root, uint64_t delay_usec, struct nc_err *er
 }
 
 uint64_t nc_logind_configured_delay(const char *root) {
-    static const char *const folders[] = {
-        "/etc/systemd/logind.conf.d", "/run/systemd/logind.conf.d",
-        "/usr/local/lib/systemd/logind.conf.d", "/usr/lib/systemd/logind.conf.d"};
+    static const char folders[][40] = {"/etc/systemd/logind.conf.d", "/run/systemd/logind.conf.d",
+                                       "/usr/local/lib/systemd/logind.conf.d",
+                                       "/usr/lib/systemd/logind.conf.d"};
     nc_auto_free char *main_file = nc_path_below(root, "/etc/systemd/logind.conf");
     struct dropin *all = NULL;
     uint64_t usec = 0;

@@ -124,16 +124,16 @@ static void probe_sysctls(const char *root, struct nc_facts *f) {
 }
 
 static void probe_credential_provider(const char *root, struct nc_facts *f) {
-    nc_auto_free char *first = nc_path_below(root, nc_ecr_folders[0]);
+    nc_auto_free char *first = nc_path_below(root, nc_ecr_folders);
 
     f->has_ecr_credential_provider = f->is_ecr_folder_empty = false;
-    for (const char *const *folder = nc_ecr_folders; *folder; folder++) {
-        nc_auto_free char *path = nc_asprintf("%s/ecr-credential-provider", *folder);
+    for (const char *folder = nc_ecr_folders; *folder; folder = nc_next_name(folder)) {
+        nc_auto_free char *path = nc_asprintf("%s/ecr-credential-provider", folder);
         nc_auto_free char *below = nc_path_below(root, path);
         if (access(below, X_OK) < 0)
             continue;
         free(f->ecr_credential_provider_dir);
-        f->ecr_credential_provider_dir = nc_strdup(*folder);
+        f->ecr_credential_provider_dir = nc_strdup(folder);
         f->has_ecr_credential_provider = true;
         return;
     }

@@ -241,7 +241,7 @@ int nc_kubelet_version(const char *root, const char *kubelet_path, char **ret, s
 }
 
 const char *nc_containerd_binary(const char *root) {
-    static const char *const paths[] = {"/usr/bin/containerd", "/usr/local/bin/containerd"};
+    static const char paths[][28] = {"/usr/bin/containerd", "/usr/local/bin/containerd"};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(paths); i++) {
         nc_auto_free char *below = nc_path_below(root, paths[i]);

@@ -60,15 +60,12 @@ static bool is_empty(const char *path) {
 }
 
 bool nc_target_is_used(const char *root, const char *target) {
-    static const char *const folders[] = {"/etc/systemd/system", "/run/systemd/system",
-                                          "/usr/local/lib/systemd/system",
-                                          "/usr/lib/systemd/system", "/lib/systemd/system"};
-    static const char *const kinds[] = {"wants", "requires", "d"};
+    static const char kinds[][12] = {"wants", "requires", "d"};
 
-    for (size_t i = 0; i < NC_ARRAY_SIZE(folders); i++)
+    for (const char *folder = nc_unit_folders; *folder; folder = nc_next_name(folder))
         for (size_t k = 0; k < NC_ARRAY_SIZE(kinds); k++) {
             nc_auto_free char *path =
-                nc_asprintf("%s%s/%s.%s", root ? root : "", folders[i], target, kinds[k]);
+                nc_asprintf("%s%s/%s.%s", root ? root : "", folder, target, kinds[k]);
             if (!is_empty(path))
                 return true;
         }

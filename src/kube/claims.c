@@ -188,7 +188,7 @@ static int find_in_list(struct search *s, struct nc_claim *ret) {
 
 int nc_claim_find(struct nc_kube *k, const struct nc_claim_search *search, struct nc_claim *ret,
                   struct nc_kube_status *ret_status, struct nc_err *err) {
-    static const char *const versions[] = {"v1", "v1beta1"};
+    static const char versions[][8] = {"v1", "v1beta1"};
     nc_auto_free char *selector = label_selector(search->labels, search->n_labels);
     struct nc_kube_status status = {0};
     struct nc_err failure = NC_ERR_INIT;

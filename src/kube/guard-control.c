@@ -37,27 +37,18 @@ bool nc_guard_matches(const char *pattern, const char *path, size_t n) {
     return path == end;
 }
 
-static bool matches_any(const char *const *patterns, const char *path, size_t n) {
-    for (; *patterns; patterns++)
-        if (nc_guard_matches(*patterns, path, n))
+static bool matches_any(const char *patterns, const char *path, size_t n) {
+    for (const char *p = patterns; *p; p = nc_next_name(p))
+        if (nc_guard_matches(p, path, n))
             return true;
     return false;
 }
 
 static int check_read(const struct nc_kube_call *c, struct nc_err *err) {
-    static const char *const patterns[] = {"/version",
-                                           "/api",
-                                           "/apis",
-                                           "/api/v1",
-                                           "/apis/*",
-                                           "/apis/*/*",
-                                           "/api/v1/nodes",
-                                           "/apis/karpenter.sh/*/nodeclaims",
-                                           "/apis/karpenter.sh/*/nodepools",
-                                           "/apis/*/*/ec2nodeclasses",
-                                           "/apis/*/*/nodeclasses",
-                                           COORDINATION "/namespaces/*/leases/*",
-                                           NULL};
+    static const char patterns[] =
+        "/version\0/api\0/apis\0/api/v1\0/apis/*\0/apis/*/*\0/api/v1/nodes\0"
+        "/apis/karpenter.sh/*/nodeclaims\0/apis/karpenter.sh/*/nodepools\0"
+        "/apis/*/*/ec2nodeclasses\0/apis/*/*/nodeclasses\0" COORDINATION "/namespaces/*/leases/*\0";
     const bool is_events = nc_starts_with(c->path, OF_CLAIMS) && !strstr(c->path, "watch");
 
     if (!is_events && !matches_any(patterns, c->path, strcspn(c->path, "?")))
@@ -68,17 +59,14 @@ static int check_read(const struct nc_kube_call *c, struct nc_err *err) {
 /* What a patch may hold. */
 struct allowed {
     const char *thing;
-    const char *const *metadata;
-    const char *part; /* "spec", "status", or NULL */
-    const char *const *fields;
+    const char *metadata; /* lists of names */
+    const char *part;     /* "spec", "status", or NULL */
+    const char *fields;
 };
 
 /* Lists that belong to several: whoever replaces one must have seen what is in it. */
 static bool is_shared_list(const char *key) {
-    static const char *const keys[] = {"finalizers", "ownerReferences", "taints", "conditions",
-                                       NULL};
-
-    return nc_is_one_of(key, keys);
+    return nc_is_one_of(key, "finalizers\0ownerReferences\0taints\0conditions\0");
 }
 
 static bool is_string_map(const struct nc_value *v) {
@@ -109,7 +97,7 @@ static int check_field(const struct nc_kube_call *c, const struct nc_member *m,
 }
 
 static int check_fields(const struct nc_kube_call *c, const struct nc_value *v, const char *thing,
-                        const char *const *fields, struct nc_err *err) {
+                        const char *fields, struct nc_err *err) {
     int r = v->type == NC_VALUE_MAP ? 0 : nc_guard_refuse(c, err, "what must be a map:", thing);
 
     for (size_t i = 0; r == 0 && i < v->n; i++) {
@@ -141,26 +129,23 @@ static int check_patch(const struct nc_kube_call *c, const struct allowed *a, st
 }
 
 static int check_node(const struct nc_kube_call *c, struct nc_err *err) {
-    static const char *const metadata[] = {
-        "labels", "annotations", "finalizers", "ownerReferences", "resourceVersion", "uid", NULL};
-    static const char *const fields[] = {"taints", NULL};
-    static const struct allowed a = {"a Node", metadata, "spec", fields};
+    static const struct allowed a = {
+        "a Node", "labels\0annotations\0finalizers\0ownerReferences\0resourceVersion\0uid\0",
+        "spec", "taints\0"};
 
     return check_patch(c, &a, err);
 }
 
 static int check_claim(const struct nc_kube_call *c, struct nc_err *err) {
-    static const char *const metadata[] = {"annotations", "finalizers", "resourceVersion", "uid",
-                                           NULL};
-    static const struct allowed a = {"a NodeClaim", metadata, NULL, NULL};
+    static const struct allowed a = {"a NodeClaim",
+                                     "annotations\0finalizers\0resourceVersion\0uid\0", NULL, NULL};
 
     return check_patch(c, &a, err);
 }
 
 static int check_claim_status(const struct nc_kube_call *c, struct nc_err *err) {
-    static const char *const metadata[] = {"resourceVersion", "uid", NULL};
-    static const char *const fields[] = {"conditions", "nodeName", NULL};
-    static const struct allowed a = {"a NodeClaim's status", metadata, "status", fields};
+    static const struct allowed a = {"a NodeClaim's status", "resourceVersion\0uid\0", "status",
+                                     "conditions\0nodeName\0"};
 
     /* On a subresource of a custom resource a uid that is another's is no precondition: the API
      * server (v1.34) drops it and writes. */
@@ -170,12 +155,11 @@ static int check_claim_status(const struct nc_kube_call *c, struct nc_err *err) 
 }
 
 static int check_deletion(const struct nc_kube_call *c, struct nc_err *err) {
-    static const char *const keys[] = {"apiVersion", "kind", "preconditions", NULL};
-    static const char *const preconditions[] = {"uid", "resourceVersion", NULL};
     const struct nc_value *v = nc_value_get(c->body, "preconditions");
     const char *uid = nc_value_get_string(v, "uid");
 
-    if (!nc_guard_has_only(c->body, keys) || !nc_guard_has_only(v, preconditions))
+    if (!nc_guard_has_only(c->body, "apiVersion\0kind\0preconditions\0")
+        || !nc_guard_has_only(v, "uid\0resourceVersion\0"))
         return nc_guard_refuse(c, err, "a deletion has preconditions and nothing else", NULL);
     return uid && *uid
                ? 0
@@ -184,9 +168,9 @@ static int check_deletion(const struct nc_kube_call *c, struct nc_err *err) {
 
 /* "…/namespaces/NS/leases[/NAME]" -> what the path says, as the body must. */
 static int check_lease_name(const struct nc_kube_call *c, struct nc_err *err) {
-    static const char *const others[] = {"karpenter-leader-election", "kube-scheduler",
-                                         "kube-controller-manager", "cloud-controller-manager",
-                                         NULL};
+    static const char others[] =
+        "karpenter-leader-election\0kube-scheduler\0kube-controller-manager\0"
+        "cloud-controller-manager\0";
     const char *namespace = c->path + strlen(COORDINATION "/namespaces/");
     const size_t namespace_n = strcspn(namespace, "/");
     const char *rest = namespace + namespace_n + strlen("/leases");
@@ -204,12 +188,11 @@ static int check_lease_name(const struct nc_kube_call *c, struct nc_err *err) {
 }
 
 static int check_lease(const struct nc_kube_call *c, struct nc_err *err) {
-    static const char *const keys[] = {"apiVersion", "kind", "metadata", "spec", NULL};
-    static const char *const metadata[] = {"name", "namespace", "resourceVersion", "uid", NULL};
     const char *version = nc_value_string(nc_value_path(c->body, "metadata.resourceVersion"));
 
-    if (!nc_guard_has_only(c->body, keys)
-        || !nc_guard_has_only(nc_value_get(c->body, "metadata"), metadata)
+    if (!nc_guard_has_only(c->body, "apiVersion\0kind\0metadata\0spec\0")
+        || !nc_guard_has_only(nc_value_get(c->body, "metadata"),
+                              "name\0namespace\0resourceVersion\0uid\0")
         || !nc_guard_is_text(c->body, "kind", "Lease"))
         return nc_guard_refuse(c, err, "a Lease has a name and a spec and nothing else", NULL);
     if (nc_streq(c->method, "PUT") && !(version && *version))
@@ -224,7 +207,6 @@ static int check_event(const struct nc_kube_call *c, struct nc_err *err) {
 }
 
 int nc_kube_guard_control(const struct nc_kube_call *c, struct nc_err *err) {
-    static const char *const methods[] = {"GET", "POST", "PUT", "PATCH", "DELETE", NULL};
     static const struct {
         const char *method, *pattern;
         int (*check)(const struct nc_kube_call *c, struct nc_err *err);
@@ -239,7 +221,7 @@ int nc_kube_guard_control(const struct nc_kube_call *c, struct nc_err *err) {
         {"POST", EVENTS, check_event},
         {"POST", "/apis/authentication.k8s.io/*/selfsubjectreviews", nc_guard_review},
     };
-    const int r = nc_guard_form(c, methods, err);
+    const int r = nc_guard_form(c, "GET\0POST\0PUT\0PATCH\0DELETE\0", err);
 
     if (r < 0)
         return r;

@@ -14,7 +14,7 @@ bool nc_guard_is_text(const struct nc_value *map, const char *key, const char *t
     return nc_streq(nc_value_get_string(map, key), text);
 }
 
-bool nc_guard_has_only(const struct nc_value *map, const char *const *keys) {
+bool nc_guard_has_only(const struct nc_value *map, const char *keys) {
     if (!map || map->type != NC_VALUE_MAP)
         return false;
     for (size_t i = 0; i < map->n; i++)
@@ -49,7 +49,7 @@ static int check_segments(const struct nc_kube_call *c, struct nc_err *err) {
     return 0;
 }
 
-int nc_guard_form(const struct nc_kube_call *c, const char *const *methods, struct nc_err *err) {
+int nc_guard_form(const struct nc_kube_call *c, const char *methods, struct nc_err *err) {
     if (!c->what || !c->method || !nc_is_one_of(c->method, methods))
         return nc_guard_refuse(c, err, "only GET, POST, PATCH and DELETE are, not", c->method);
     if (nc_streq(c->method, "PATCH") != (c->patch != NC_KUBE_PATCH_NONE))
@@ -62,8 +62,8 @@ int nc_guard_form(const struct nc_kube_call *c, const char *const *methods, stru
 }
 
 int nc_guard_review(const struct nc_kube_call *c, struct nc_err *err) {
-    static const char *const reviews[] = {REVIEWS "v1/selfsubjectreviews",
-                                          REVIEWS "v1beta1/selfsubjectreviews", NULL};
+    static const char reviews[] =
+        REVIEWS "v1/selfsubjectreviews\0" REVIEWS "v1beta1/selfsubjectreviews\0";
 
     return nc_streq(c->method, "POST") && nc_is_one_of(c->path, reviews)
                ? 0

@@ -32,17 +32,15 @@ static int check_options(const struct nc_kube_call *c, const struct nc_value *op
 
 static int check_eviction(const struct nc_kube_call *c, const struct nc_guard_target *t,
                           const char *name, size_t n, struct nc_err *err) {
-    static const char *const keys[] = {"apiVersion", "kind", "metadata", "deleteOptions", NULL};
-    static const char *const metadata_keys[] = {"name", "namespace", NULL};
-    static const char *const option_keys[] = {"gracePeriodSeconds", "preconditions", NULL};
     const struct nc_value *metadata = nc_value_get(c->body, "metadata");
     const struct nc_value *options = nc_value_get(c->body, "deleteOptions");
 
     if (!nc_guard_is_text(c->body, "apiVersion", "policy/v1")
         || !nc_guard_is_text(c->body, "kind", "Eviction"))
         return nc_guard_refuse(c, err, "an eviction must be one of policy/v1", NULL);
-    if (!nc_guard_has_only(c->body, keys) || !nc_guard_has_only(metadata, metadata_keys)
-        || !nc_guard_has_only(options, option_keys))
+    if (!nc_guard_has_only(c->body, "apiVersion\0kind\0metadata\0deleteOptions\0")
+        || !nc_guard_has_only(metadata, "name\0namespace\0")
+        || !nc_guard_has_only(options, "gracePeriodSeconds\0preconditions\0"))
         return nc_guard_refuse(c, err, "a part of an eviction that is not needed", NULL);
     if (!nc_guard_is_same(name, n, nc_value_get_string(metadata, "name"))
         || !nc_guard_is_same(t->namespace, t->namespace_n,
@@ -52,26 +50,21 @@ static int check_eviction(const struct nc_kube_call *c, const struct nc_guard_ta
 }
 
 static int check_deletion(const struct nc_kube_call *c, struct nc_err *err) {
-    static const char *const keys[] = {"apiVersion", "kind", "gracePeriodSeconds", "preconditions",
-                                       NULL};
-
-    if (!nc_guard_has_only(c->body, keys))
+    if (!nc_guard_has_only(c->body, "apiVersion\0kind\0gracePeriodSeconds\0preconditions\0"))
         return nc_guard_refuse(c, err, "a pod is deleted with its uid and grace only", NULL);
     return check_options(c, c->body, err);
 }
 
 static int check_mark(const struct nc_kube_call *c, struct nc_err *err) {
-    static const char *const keys[] = {"metadata", "status", NULL};
-    static const char *const status_keys[] = {"conditions", NULL};
-    static const char *const fields[] = {
-        "type", "status", "reason", "message", "lastTransitionTime", NULL};
+    static const char fields[] = "type\0status\0reason\0message\0lastTransitionTime\0";
     const struct nc_value *status = nc_value_get(c->body, "status");
     const struct nc_value *list = nc_value_get(status, "conditions");
 
     if (c->patch != NC_KUBE_PATCH_STRATEGIC)
         return nc_guard_refuse(c, err, "a pod's status needs a strategic merge patch", NULL);
-    if (!nc_guard_has_only(c->body, keys) || !nc_guard_has_only(status, status_keys) || !list
-        || list->type != NC_VALUE_LIST || list->n != 1 || !nc_guard_has_only(list->items[0], fields)
+    if (!nc_guard_has_only(c->body, "metadata\0status\0")
+        || !nc_guard_has_only(status, "conditions\0") || !list || list->type != NC_VALUE_LIST
+        || list->n != 1 || !nc_guard_has_only(list->items[0], fields)
         || !nc_guard_is_text(list->items[0], "type", "DisruptionTarget"))
         return nc_guard_refuse(c, err,
                                "of a pod's status only the condition DisruptionTarget is "
@@ -116,14 +109,12 @@ static int check_new_event(const struct nc_kube_call *c, const struct nc_guard_t
 
 int nc_guard_event(const struct nc_kube_call *c, const struct nc_guard_target *t, const char *rest,
                    struct nc_err *err) {
-    static const char *const keys[] = {"count", "message", "lastTimestamp", NULL};
-
     if (nc_streq(c->method, "POST") && *rest == '\0')
         return check_new_event(c, t, err);
     if (!nc_streq(c->method, "PATCH") || rest[0] != '/' || !rest[1] || strchr(rest + 1, '/'))
         return nc_guard_refuse(c, err, "an Event is only ever created or patched, never",
                                c->method);
-    return nc_guard_has_only(c->body, keys)
+    return nc_guard_has_only(c->body, "count\0message\0lastTimestamp\0")
                ? 0
                : nc_guard_refuse(c, err, "a part of an Event that is not counted on", NULL);
 }

@@ -42,22 +42,17 @@ static int check_one(const struct nc_kube_call *c, struct nc_err *err) {
 }
 
 static int check_restart(const struct nc_kube_call *c, struct nc_err *err) {
-    static const char *const keys[] = {"metadata", "spec", NULL};
-    static const char *const own[] = {"uid", "resourceVersion", NULL};
-    static const char *const spec[] = {"template", NULL};
-    static const char *const template[] = {"metadata", NULL};
-    static const char *const inner[] = {"annotations", NULL};
-    static const char *const annotations[] = {NC_ANNOTATION_RESTARTED_AT, NULL};
     const struct nc_value *metadata = nc_value_get(c->body, "metadata");
     const struct nc_value *within = nc_value_path(c->body, "spec.template.metadata.annotations");
 
     if (strchr(c->path, '?') || c->patch != NC_KUBE_PATCH_MERGE)
         return nc_guard_refuse(c, err, "a Deployment is restarted by a merge patch", NULL);
-    if (!nc_guard_has_only(c->body, keys) || !nc_guard_has_only(metadata, own)
-        || !nc_guard_has_only(nc_value_path(c->body, "spec"), spec)
-        || !nc_guard_has_only(nc_value_path(c->body, "spec.template"), template)
-        || !nc_guard_has_only(nc_value_path(c->body, "spec.template.metadata"), inner)
-        || !nc_guard_has_only(within, annotations)
+    if (!nc_guard_has_only(c->body, "metadata\0spec\0")
+        || !nc_guard_has_only(metadata, "uid\0resourceVersion\0")
+        || !nc_guard_has_only(nc_value_path(c->body, "spec"), "template\0")
+        || !nc_guard_has_only(nc_value_path(c->body, "spec.template"), "metadata\0")
+        || !nc_guard_has_only(nc_value_path(c->body, "spec.template.metadata"), "annotations\0")
+        || !nc_guard_has_only(within, NC_ANNOTATION_RESTARTED_AT "\0")
         || !is_text(nc_value_get(within, NC_ANNOTATION_RESTARTED_AT)))
         return nc_guard_refuse(c, err, "of a Deployment only when it was restarted is ours", NULL);
     return is_text(nc_value_get(metadata, "uid"))
@@ -84,7 +79,6 @@ static int check_event(const struct nc_kube_call *c, struct nc_err *err) {
 }
 
 static int guard(const struct nc_kube_call *c, struct nc_err *err) {
-    static const char *const methods[] = {"GET", "POST", "PUT", "PATCH", "DELETE", NULL};
     static const struct {
         const char *method, *pattern;
         int (*check)(const struct nc_kube_call *c, struct nc_err *err);
@@ -93,7 +87,7 @@ static int guard(const struct nc_kube_call *c, struct nc_err *err) {
         {"GET", DEPLOYMENTS, check_one}, {"PATCH", DEPLOYMENTS, check_restart},
         {"POST", EVENTS, check_event},
     };
-    const int r = nc_guard_form(c, methods, err);
+    const int r = nc_guard_form(c, "GET\0POST\0PUT\0PATCH\0DELETE\0", err);
 
     if (r < 0)
         return r;

@@ -19,10 +19,10 @@
 #define NAMESPACES "/api/v1/namespaces/"
 #define UNKNOWN "nothing is written there:"
 
-static const char *const own_conditions[] = {"BootstrapComplete", "InterruptionPending", "Drained",
-                                             "InterruptionNoticesUnavailable", NULL};
-static const char *const condition_fields[] = {
-    "type", "status", "reason", "message", "lastHeartbeatTime", "lastTransitionTime", NULL};
+static const char own_conditions[] = "BootstrapComplete\0InterruptionPending\0Drained\0"
+                                     "InterruptionNoticesUnavailable\0";
+static const char condition_fields[] =
+    "type\0status\0reason\0message\0lastHeartbeatTime\0lastTransitionTime\0";
 
 static int check_annotations(const struct nc_kube_call *c, const struct nc_value *v,
                              struct nc_err *err) {
@@ -187,8 +187,7 @@ static int check_read(const struct nc_kube_call *c, size_t n, struct nc_err *err
 }
 
 int nc_kube_guard(const struct nc_kube_call *c, struct nc_err *err) {
-    static const char *const methods[] = {"GET", "POST", "PATCH", "DELETE", NULL};
-    const int r = nc_guard_form(c, methods, err);
+    const int r = nc_guard_form(c, "GET\0POST\0PATCH\0DELETE\0", err);
     const size_t n = r < 0 ? 0 : strcspn(c->path, "?");
 
     if (r < 0)

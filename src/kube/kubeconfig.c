@@ -257,8 +257,8 @@ static int read_certificate(const struct nc_value *user, struct nc_kubeconfig *k
 }
 
 static int read_user(const struct nc_value *user, struct nc_kubeconfig *k, struct nc_err *err) {
-    static const char *const unsupported[] = {"username", "password",  "auth-provider", "as",
-                                              "as-uid",   "as-groups", "as-user-extra"};
+    static const char unsupported[][16] = {"username", "password",  "auth-provider", "as",
+                                           "as-uid",   "as-groups", "as-user-extra"};
     int r = read_certificate(user, k, err);
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(unsupported) && r == 0; i++)

@@ -161,7 +161,7 @@ static void advise(enum nc_http_outcome outcome, struct nc_err *err) {
 static bool is_object(const char *head) {
     static const char space[] = " \t\r\n";
     static const struct {
-        const char *key;
+        char key[16];
         char begins, from, to; /* the value, and what comes then */
     } first[] = {{"\"kind\"", '"', 'A', 'Z'},
                  {"\"apiVersion\"", '"', 'a', 'z'},

@@ -16,9 +16,10 @@
 
 #include "wire.h"
 
-/* Taints that vanish by themselves, and who removes each. An effect of NULL means any. */
+/* Taints that vanish by themselves, and who removes each. */
 static const struct {
-    const char *key, *effect, *remover;
+    char key[48], effect[12];
+    const char *remover;
 } ephemeral[] = {
     {NC_TAINT_UNREGISTERED, "NoExecute",
      "Karpenter removes it when it registers the node: check the NodeClaim's condition Registered"},

@@ -86,7 +86,7 @@ int nc_frames_next(struct nc_frames *f, const char **ret_line, size_t *ret_n) {
 /* -1: no type of an event. */
 static int event_type(const char *type) {
     static const struct {
-        const char *name;
+        char name[12];
         int event;
     } types[] = {{"ADDED", NC_WATCH_ADDED},
                  {"MODIFIED", NC_WATCH_MODIFIED},

@@ -27,8 +27,8 @@ int nc_frames_next(struct nc_frames *f, const char **ret_line, size_t *ret_n);
 
 /* Objects thinned out on their way into the lines. */
 struct nc_watch_thin {
-    bool is_on; /* false: keep was NULL */
-    struct nc_strv of_item, of_event;
+    bool is_on;                               /* false: keep was NULL */
+    struct nc_buf of_item, of_event;          /* lists of paths */
     size_t max_object_bytes, max_value_bytes; /* of what is kept */
     struct nc_frames *to;
     struct nc_json_filter *filter; /* of the request in flight */

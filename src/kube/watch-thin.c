@@ -9,36 +9,38 @@
 #include <string.h>
 
 #include "nc/mem.h"
+#include "nc/str.h"
 
 #include "watch-frame.h"
 
-static const char *const metadata[] = {"metadata.namespace", "metadata.name", "metadata.uid",
-                                       "metadata.resourceVersion"};
+static const char metadata[] = "metadata.namespace\0metadata.name\0metadata.uid\0"
+                               "metadata.resourceVersion\0";
 /* metav1.Status, of an ERROR event: an object of the watched kind has few of these. */
-static const char *const status[] = {"kind", "apiVersion", "code", "reason", "message", "details"};
+static const char status[] = "kind\0apiVersion\0code\0reason\0message\0details\0";
+
+static void add_paths(struct nc_buf *to, const char *prefix, const char *paths) {
+    for (const char *path = paths; *path; path = nc_next_name(path)) {
+        (void)nc_buf_puts(to, prefix);
+        (void)nc_buf_add(to, path, strlen(path) + 1);
+    }
+}
 
 void nc_watch_thin_init(struct nc_watch_thin *t, const struct nc_watch_options *o,
                         struct nc_frames *to) {
-    const char *const *keep = o->keep;
 
     memset(t, 0, sizeof(*t));
-    t->is_on = keep != NULL;
+    t->is_on = o->keep != NULL;
     t->max_object_bytes = to->max_line_bytes;
     t->max_value_bytes = o->max_value_bytes;
     t->to = to;
-    if (!keep)
+    if (!o->keep)
         return;
-    nc_strv_add(&t->of_event, "type");
-    for (size_t i = 0; i < NC_ARRAY_SIZE(status); i++)
-        nc_strv_addf(&t->of_event, "object.%s", status[i]);
-    for (size_t i = 0; i < NC_ARRAY_SIZE(metadata); i++) {
-        nc_strv_add(&t->of_item, metadata[i]);
-        nc_strv_addf(&t->of_event, "object.%s", metadata[i]);
-    }
-    for (; *keep; keep++) {
-        nc_strv_add(&t->of_item, *keep);
-        nc_strv_addf(&t->of_event, "object.%s", *keep);
-    }
+    (void)nc_buf_add(&t->of_event, "type", sizeof("type"));
+    add_paths(&t->of_event, "object.", status);
+    add_paths(&t->of_event, "object.", metadata);
+    add_paths(&t->of_event, "object.", o->keep);
+    add_paths(&t->of_item, "", metadata);
+    add_paths(&t->of_item, "", o->keep);
 }
 
 static int keep_line(void *userdata, const char *data, size_t n) {
@@ -49,8 +51,7 @@ static int keep_line(void *userdata, const char *data, size_t n) {
 }
 
 int nc_watch_thin_begin(struct nc_watch_thin *t, bool is_list, struct nc_err *err) {
-    const struct nc_strv *keep = is_list ? &t->of_item : &t->of_event;
-    const struct nc_json_filter_options o = {.keep = (const char *const *)keep->v,
+    const struct nc_json_filter_options o = {.keep = (is_list ? &t->of_item : &t->of_event)->data,
                                              .max_item_bytes = t->max_object_bytes,
                                              .max_value_bytes = t->max_value_bytes,
                                              .item = keep_line,
@@ -78,6 +79,6 @@ int nc_watch_thin_end_list(struct nc_watch_thin *t, struct nc_value **ret, struc
 
 void nc_watch_thin_done(struct nc_watch_thin *t) {
     t->filter = nc_json_filter_free(t->filter);
-    nc_strv_done(&t->of_item);
-    nc_strv_done(&t->of_event);
+    nc_buf_done(&t->of_item);
+    nc_buf_done(&t->of_event);
 }

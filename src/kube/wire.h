@@ -108,13 +108,13 @@ struct nc_value *nc_event_body(const struct nc_event *e, const char *name);
 int nc_guard_refuse(const struct nc_kube_call *c, struct nc_err *err, const char *what,
                     const char *detail);
 
-/* Method, patch and path of any request; `methods` is NULL-terminated. */
-int nc_guard_form(const struct nc_kube_call *c, const char *const *methods, struct nc_err *err);
+/* Method, patch and path of any request; `methods` is a list of names. */
+int nc_guard_form(const struct nc_kube_call *c, const char *methods, struct nc_err *err);
 /* Does the path match? A '*' stands for one name: what a Kubernetes object may be called needs no
  * escapes, and an escaped slash would be another path. */
 bool nc_guard_matches(const char *pattern, const char *path, size_t n);
 bool nc_guard_is_text(const struct nc_value *map, const char *key, const char *text);
-bool nc_guard_has_only(const struct nc_value *map, const char *const *keys);
+bool nc_guard_has_only(const struct nc_value *map, const char *keys);
 /* Does a piece of a path name the same as the body does? */
 bool nc_guard_is_same(const char *path, size_t n, const char *name);
 int nc_guard_review(const struct nc_kube_call *c, struct nc_err *err);

@@ -12,8 +12,8 @@
 #include "nc/str.h"
 #include "nc/value.h"
 
-static const char *const v3_plugins[] = {"io.containerd.cri.v1.images",
-                                         "io.containerd.cri.v1.runtime"};
+static const char v3_plugins[][32] = {"io.containerd.cri.v1.images",
+                                      "io.containerd.cri.v1.runtime"};
 #define V2_PLUGIN "io.containerd.grpc.v1.cri"
 
 void nc_containerd_user_done(struct nc_containerd_user *u) {

@@ -281,7 +281,7 @@ static const char base_spec[] =
     "\"root\":{\"path\":\"rootfs\"}}";
 
 static void add_capabilities(struct nc_value *spec) {
-    static const char *const sets[] = {"bounding", "effective", "permitted"};
+    static const char sets[][12] = {"bounding", "effective", "permitted"};
     static const char names[][17] = {
         "AUDIT_WRITE",      "CHOWN",   "DAC_OVERRIDE", "FOWNER", "FSETID",  "KILL",   "MKNOD",
         "NET_BIND_SERVICE", "NET_RAW", "SETFCAP",      "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"};
@@ -339,7 +339,7 @@ int nc_plan_image_pulls(struct nc_planner *s) {
 #define PULL "pull_modes/parallel_pull_unpack/"
 
 static struct nc_value *make_soci_config(const struct nc_value *containerd) {
-    static const char *const gzip_args[] = {"-d", "-c"};
+    static const char gzip_args[][4] = {"-d", "-c"};
     const struct nc_value *server = nc_value_get(nc_value_get(containerd, "plugins"), SERVER);
     const char *address =
         nc_value_get_string(server ? server : nc_value_get(containerd, "grpc"), "address");

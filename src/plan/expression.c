@@ -334,7 +334,7 @@ static struct value parse_sum(struct parser *s) {
 
 /* The comparison that stands here, longest first; NULL where there is none. */
 static const char *accept_comparison(struct parser *s) {
-    static const char *const ops[] = {"<=", ">=", "==", "!=", "<", ">"};
+    static const char ops[][4] = {"<=", ">=", "==", "!=", "<", ">"};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(ops); i++)
         if (accept(s, ops[i]))

@@ -106,7 +106,7 @@ enum field_type { NUMBER, BOOL, TEXT };
 
 /* What the host says in one value, in the order in which it is written. */
 static const struct field {
-    const char *key;
+    char key[28];
     size_t at; /* in struct nc_facts: an int64_t or uint64_t, a bool, or an owned string */
     enum field_type type;
     const char *wanted;

@@ -154,7 +154,7 @@ static int set_purchase_option(struct nc_facts *f, const char *body, size_t n, s
 }
 
 struct identity_field {
-    const char *key;
+    char key[20];
     bool required;
     bool (*shape)(const char *);
     const char *wanted;

@@ -29,8 +29,8 @@ struct family {
 
 #include "instance-table.h"
 
-static const char *const arch_names[] = {"", "amd64", "arm64", ""};
-static const char *const hypervisor_names[] = {"", "nitro", "xen", "metal"};
+static const char arch_names[][8] = {"", "amd64", "arm64", ""};
+static const char hypervisor_names[][8] = {"", "nitro", "xen", "metal"};
 
 static int64_t known(unsigned v, unsigned unknown) {
     return v == unknown ? -1 : (int64_t)v;
@@ -90,7 +90,7 @@ static bool parse_column(const char *text, int64_t *ret) {
     return true;
 }
 
-static bool parse_name_column(const char *text, char *ret, size_t size, const char *const *allowed,
+static bool parse_name_column(const char *text, char *ret, size_t size, const char (*allowed)[8],
                               size_t n) {
     if (nc_streq(text, "-"))
         text = "";

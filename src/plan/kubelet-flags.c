@@ -183,16 +183,10 @@ static size_t find_field(const struct nc_schema *schema, const char *flag, size_
 
 /* strconv.ParseBool's words. -1: none of them. */
 static int parse_bool(const char *text) {
-    static const char *const yes[] = {"1", "t", "T", "true", "TRUE", "True"};
-    static const char *const no[] = {"0", "f", "F", "false", "FALSE", "False"};
+    static const char yes[] = "1\0t\0T\0true\0TRUE\0True\0";
+    static const char no[] = "0\0f\0F\0false\0FALSE\0False\0";
 
-    for (size_t i = 0; i < NC_ARRAY_SIZE(yes); i++) {
-        if (nc_streq(text, yes[i]))
-            return 1;
-        if (nc_streq(text, no[i]))
-            return 0;
-    }
-    return -1;
+    return nc_is_one_of(text, yes) ? 1 : nc_is_one_of(text, no) ? 0 : -1;
 }
 
 static struct nc_value *leaf_list(const char *text) {

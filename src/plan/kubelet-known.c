@@ -35,8 +35,8 @@ static unsigned column(const char **p) {
     return (unsigned)n;
 }
 
-/* The row of `name`; with a NULL, each row's name that kubelet 1.minor knows goes to *names. */
-static bool find_row(const char *table, const char *name, unsigned minor, struct nc_strv *names,
+/* The row of `name`; with a NULL, the names that kubelet 1.minor knows go to *names. */
+static bool find_row(const char *table, const char *name, unsigned minor, struct nc_buf *names,
                      struct row *ret) {
     for (const char *line = table; *line; line = *line ? line + 1 : line) {
         const size_t n = strcspn(line, "\t\n");
@@ -50,8 +50,10 @@ static bool find_row(const char *table, const char *name, unsigned minor, struct
             *ret = row;
             return true;
         }
-        if (!name && *line != '#' && row.first <= minor && minor <= row.last)
-            nc_strv_addf(names, "%.*s", (int)n, line);
+        if (!name && *line != '#' && row.first <= minor && minor <= row.last) {
+            (void)nc_buf_add(names, line, n);
+            (void)nc_buf_putc(names, '\0');
+        }
         line += strcspn(line, "\n");
     }
     return false;
@@ -59,14 +61,11 @@ static bool find_row(const char *table, const char *name, unsigned minor, struct
 
 /* " did you mean …?" Owned. */
 static char *suggestion(const char *table, const char *name, unsigned minor, const char *before) {
-    nc_cleanup(nc_strv_done) struct nc_strv names = NC_STRV_INIT;
+    nc_cleanup(nc_buf_done) struct nc_buf names = NC_BUF_INIT;
     const char *near;
 
     find_row(table, NULL, minor, &names, NULL);
-    nc_strv_add(&names, "");
-    free(names.v[names.n - 1]);
-    names.v[--names.n] = NULL; /* as nc_nearest wants its end */
-    near = strlen(name) <= 64 ? nc_nearest(name, (const char *const *)names.v) : NULL;
+    near = nc_nearest(name, names.data);
     return near ? nc_asprintf(", did you mean \"%s%s\"?", before, near) : nc_strdup("");
 }
 

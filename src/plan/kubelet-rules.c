@@ -201,7 +201,7 @@ static int check_combinations(const struct nc_value *kubelet, const struct nc_do
 /* Other values are no value of the field; neither may be missing. */
 static int check_identity(const struct nc_value *kubelet, const struct nc_documents *docs,
                           struct nc_err *err) {
-    static const char *const fields[] = {"kind", "apiVersion"};
+    static const char fields[][12] = {"kind", "apiVersion"};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(fields); i++)
         if (!is_set(kubelet, fields[i]))

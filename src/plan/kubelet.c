@@ -43,7 +43,7 @@ static void add_access(struct nc_value *base, const struct nc_kubelet_input *in)
 /* A gate that a release no longer knows keeps kubelet from starting: last is the one before, 0
  * while none is announced. */
 static const struct {
-    const char *name;
+    char name[32];
     unsigned first, last;
 } gates[] = {
     {"RotateKubeletServerCertificate", 0, 0},

@@ -8,10 +8,6 @@
 #include "nc/plan.h"
 #include "origin.h"
 
-/* The versions that are known; below the first one kubelet has no drop-in folder. */
-#define NC_KUBELET_FIRST_MINOR 28
-#define NC_KUBELET_LAST_MINOR 37
-
 struct nc_kubelet_input {
     const struct nc_config *config;
     unsigned minor;

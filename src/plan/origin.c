@@ -323,8 +323,8 @@ static void add_settings(struct nc_plan *p, const struct nc_documents *docs, con
 }
 
 void nc_origin_host(struct nc_plan *p, const struct nc_documents *docs, const struct nc_config *c) {
-    static const char *const paths[] = {"instance.environment", "instance.network",
-                                        "instance.localStorage"};
+    static const char paths[][24] = {"instance.environment", "instance.network",
+                                     "instance.localStorage"};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(paths); i++) {
         nc_auto_free char *path = nc_asprintf("spec.%s", paths[i]);
@@ -339,7 +339,7 @@ static const char *setting_text(const struct nc_drain_setting *s, const void *va
         return *(const enum nc_policy *)value ? nc_policy_name(*(const enum nc_policy *)value)
                                               : "as maintenance";
     case NC_SETTING_MODE:
-        return nc_drain_mode_names[*(const enum nc_drain_mode *)value - 1];
+        return nc_name_at(nc_drain_mode_names, *(const enum nc_drain_mode *)value - NC_DRAIN_AUTO);
     case NC_SETTING_DURATION:
         nc_duration_format(*(const uint64_t *)value, buf);
         return buf;
@@ -351,7 +351,7 @@ static const char *setting_text(const struct nc_drain_setting *s, const void *va
 
 void nc_explain_policies(struct nc_plan *p, const struct nc_documents *docs,
                          const struct nc_config *c) {
-    for (const struct nc_drain_setting *s = nc_drain_setting_rows; s->path; s++) {
+    for (const struct nc_drain_setting *s = nc_drain_setting_rows; *s->path; s++) {
         const void *otherwise = (const char *)&nc_config_defaults.drain + s->offset;
         const char *field = s->path + strlen("spec.");
         const struct nc_value *v = nc_value_path(c->tree, s->path);

@@ -117,10 +117,10 @@ static const char *policy_name(enum nc_reservation policy) {
 }
 
 static void reserve_reasons(struct nc_planner *s, const struct nc_reserve_input *in) {
-    static const char *const fields[] = {"kubeReserved",         "kubeReserved.cpu",
-                                         "kubeReserved.memory",  "kubeReserved.ephemeral-storage",
-                                         "systemReserved",       "systemReserved.cpu",
-                                         "systemReserved.memory"};
+    static const char fields[][32] = {"kubeReserved",         "kubeReserved.cpu",
+                                      "kubeReserved.memory",  "kubeReserved.ephemeral-storage",
+                                      "systemReserved",       "systemReserved.cpu",
+                                      "systemReserved.memory"};
     int64_t pods = in->policy == NC_RESERVATION_ACTUAL || in->policy == NC_RESERVATION_AKS
                        ? in->final_pods
                        : in->planned_pods;

@@ -148,17 +148,10 @@ static int set_flag_labels(struct nc_planner *s) {
 
 /* Keys that only Karpenter and EKS Auto Mode give to a node. */
 static bool is_karpenter_label(const char *key) {
-    static const char *const keys[] = {NC_LABEL_NODE_POOL,
-                                       NC_LABEL_PROVISIONER,
-                                       NC_LABEL_CAPACITY_TYPE,
-                                       NC_LABEL_DO_NOT_SYNC,
-                                       "karpenter.k8s.aws/ec2nodeclass",
-                                       "eks.amazonaws.com/nodeclass"};
-
-    for (size_t i = 0; i < NC_ARRAY_SIZE(keys); i++)
-        if (nc_streq(key, keys[i]))
-            return true;
-    return false;
+    return nc_is_one_of(key, NC_LABEL_NODE_POOL
+                        "\0" NC_LABEL_PROVISIONER "\0" NC_LABEL_CAPACITY_TYPE
+                        "\0" NC_LABEL_DO_NOT_SYNC "\0"
+                        "karpenter.k8s.aws/ec2nodeclass\0eks.amazonaws.com/nodeclass\0");
 }
 
 static bool has_label(const struct nc_plan *p, const char *key) {

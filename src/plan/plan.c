@@ -118,8 +118,8 @@ static int plan_pods(struct nc_planner *s) {
 
 /* Did the user have a say in what is kept back? */
 static bool reservation_is_users(const struct nc_planner *s) {
-    static const char *const fields[] = {"kubeReserved", "systemReserved", "evictionHard",
-                                         "reservedSystemCPUs"};
+    static const char fields[][20] = {"kubeReserved", "systemReserved", "evictionHard",
+                                      "reservedSystemCPUs"};
     const struct nc_config *c = s->config;
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(fields); i++)
@@ -217,7 +217,7 @@ static void plan_logind(struct nc_planner *s) {
 
 static void add_resources(struct nc_plan *p, const char *prefix, const struct nc_resources *r,
                           const char *from) {
-    static const char *const names[] = {"cpu", "memory", "ephemeral-storage", "pods"};
+    static const char names[][20] = {"cpu", "memory", "ephemeral-storage", "pods"};
     const int64_t values[] = {r->cpu_millicores, r->memory_bytes, r->ephemeral_bytes, r->pods};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(names); i++) {

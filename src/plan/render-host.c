@@ -98,7 +98,7 @@ static void add_resolver(const struct nc_host_config *h, struct nc_fileset *s) {
 
 /* The arguments of setup-local-disks, for the unit that runs it. No path has a blank. */
 static void add_local_disks(const struct nc_host_config *h, struct nc_fileset *s) {
-    static const char *const strategies[] = {
+    static const char strategies[][8] = {
         [NC_STORAGE_RAID0] = "raid0", [NC_STORAGE_RAID10] = "raid10", [NC_STORAGE_MOUNT] = "mount"};
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
 

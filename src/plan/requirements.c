@@ -59,8 +59,8 @@ static void answer_int(int64_t v, struct answer *a) {
 /* Keys below karpenter.k8s.aws/ and eks.amazonaws.com/. */
 static void answer_instance(const char *part, const struct nc_facts *f, const struct nc_plan *p,
                             struct answer *a) {
-    static const char *const of_name[] = {"instance-family", "instance-size", "instance-category",
-                                          "instance-generation", NULL};
+    static const char of_name[] = "instance-family\0instance-size\0instance-category\0"
+                                  "instance-generation\0";
 
     if (f->instance_type && nc_is_one_of(part, of_name))
         answer_type_part(f->instance_type, part, a);

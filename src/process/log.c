@@ -74,7 +74,7 @@ int nc_log_set_format(const char *word) {
 
 int nc_log_set_level(const char *word) {
     static const struct {
-        const char *word;
+        char word[8];
         enum nc_log_level level;
     } words[] = {{"error", NC_LOG_ERROR},
                  {"warning", NC_LOG_WARNING},
@@ -115,7 +115,7 @@ static void add_field(struct nc_buf *entry, const char *name, const char *value)
 
 /* What a program may read beside the message: its names in the journal and in JSON. */
 static const struct {
-    const char *journal, *json;
+    char journal[16], json[16];
     size_t at;
 } texts[] = {
     {"POD_NAMESPACE", "pod-namespace", offsetof(struct nc_log_fields, pod_namespace)},

@@ -62,7 +62,7 @@ void nc_options_usage(const struct nc_option_table *t, FILE *to) {
 
 /* --- what is wrong */
 
-/* "PROGRAM COMMAND: what value", and the name that was perhaps meant, of a NULL-terminated list. */
+/* "PROGRAM COMMAND: what value", and the name that was perhaps meant. */
 static void report_unknown(const char *command, const char *what, const char *value,
                            const char *near) {
     (void)fprintf(stderr, "%s%s%s: %s %s", nc_program(), command ? " " : "", command ? command : "",
@@ -81,27 +81,28 @@ int nc_options_wrong(const char *command, const char *what, const char *value) {
 }
 
 const struct nc_command *nc_options_command(const struct nc_option_table *t, const char *name) {
-    nc_auto_free const char **names = nc_calloc(t->n_commands + 1, sizeof(*names));
+    nc_cleanup(nc_buf_done) struct nc_buf names = NC_BUF_INIT;
 
-    for (size_t i = 0; i < t->n_commands; i++) {
-        if (nc_streq(t->commands[i].name, name))
-            return &t->commands[i];
-        names[i] = t->commands[i].name;
+    for (const struct nc_command *c = t->commands; c < t->commands + t->n_commands; c++) {
+        if (nc_streq(c->name, name))
+            return c;
+        (void)nc_buf_add(&names, c->name, strlen(c->name) + 1);
     }
-    report_unknown(NULL, "unknown command:", name, nc_nearest(name, names));
+    report_unknown(NULL, "unknown command:", name, nc_nearest(name, names.data));
     return NULL;
 }
 
 static void report_unknown_option(const struct nc_command_line *line, const char *arg) {
-    nc_auto_free const char **names = nc_calloc(line->table->n_flags + 1, sizeof(*names));
+    nc_cleanup(nc_buf_done) struct nc_buf names = NC_BUF_INIT;
     nc_auto_free char *name = nc_strndup(arg, strcspn(arg, "="));
-    size_t n = 0;
 
-    for (size_t i = 0; i < line->table->n_flags; i++)
-        if (is_accepted(line->command, &line->table->flags[i]))
-            names[n++] = line->table->flags[i].name;
+    for (size_t i = 0; i < line->table->n_flags; i++) {
+        const struct nc_flag *f = &line->table->flags[i];
+        if (is_accepted(line->command, f))
+            (void)nc_buf_add(&names, f->name, strlen(f->name) + 1);
+    }
     report_unknown(line->command->name, "unknown option:", arg,
-                   nc_starts_with(name, "--") ? nc_nearest(name + 2, names) : NULL);
+                   nc_starts_with(name, "--") ? nc_nearest(name + 2, names.data) : NULL);
 }
 
 /* getopt stays at a word of several letters until its last one. */
@@ -184,8 +185,6 @@ const char *nc_flag_text(const struct nc_flag *f, void *to, const char *value) {
 }
 
 const char *nc_flag_switch(const struct nc_flag *f, void *to, const char *value) {
-    (void)f;
-    (void)value;
     *(bool *)to = true;
     return NULL;
 }
@@ -211,21 +210,16 @@ const char *nc_flag_duration(const struct nc_flag *f, void *to, const char *valu
 }
 
 const char *nc_flag_json(const struct nc_flag *f, void *to, const char *value) {
-    (void)f;
     *(bool *)to = nc_streq(value, "json");
     return NULL;
 }
 
 const char *nc_flag_log_format(const struct nc_flag *f, void *to, const char *value) {
-    (void)f;
-    (void)to;
     (void)nc_log_set_format(value);
     return NULL;
 }
 
 const char *nc_flag_log_level(const struct nc_flag *f, void *to, const char *value) {
-    (void)f;
-    (void)to;
     (void)nc_log_set_level(value);
     return NULL;
 }

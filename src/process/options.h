@@ -12,7 +12,7 @@
 struct nc_app; /* the agent's; nothing is known of it here */
 
 struct nc_command {
-    const char *name;
+    char name[12];
     unsigned accepts;
     int most_arguments;
     const char *arguments; /* " [FIELD]"; NULL: takes none */
@@ -22,7 +22,7 @@ struct nc_command {
 
 /* An option is one row: what it is called, what it may be, and where it goes. */
 struct nc_flag {
-    const char *name;
+    char name[28];
     const char *argument; /* NULL: takes none; "a|b": a or b; with a capital letter: any */
     unsigned accepts;     /* bits of the commands' `accepts`; 0: every command */
     const char *help;     /* NULL: a former name or argument, still accepted */

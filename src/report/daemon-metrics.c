@@ -90,7 +90,8 @@ static void add_pods(struct nc_metrics *m, const struct nc_drain_summary *s) {
 static void add_answers(struct nc_metrics *m, const struct nc_counters *c) {
     static const struct {
         enum nc_drain_verb verb;
-        const char *family, *help;
+        char family[20];
+        const char *help;
     } verbs[] = {
         {NC_DRAIN_EVICT, "evictions_total", "Evictions, by answer of the API server."},
         {NC_DRAIN_MARK, "marks_total",
@@ -137,7 +138,7 @@ static void add_imds(struct nc_metrics *m, const struct nc_counters *c) {
 }
 
 const char *nc_api_state_name(enum nc_api_state s) {
-    static const char *const names[_NC_API_STATE_MAX] = {
+    static const char names[_NC_API_STATE_MAX][16] = {
         [NC_API_CONNECTING] = "connecting",
         [NC_API_CONNECTED] = "connected",
         [NC_API_NO_KUBECONFIG] = "no-kubeconfig",
@@ -152,7 +153,7 @@ const char *nc_api_state_name(enum nc_api_state s) {
 }
 
 static void add_api(struct nc_metrics *m, const struct nc_counters *c) {
-    static const char *const writes[_NC_WRITE_MAX] = {
+    static const char writes[_NC_WRITE_MAX][20] = {
         [NC_WRITE_NONE] = "none",       [NC_WRITE_SIGNAL] = "signal",
         [NC_WRITE_CORDON] = "cordon",   [NC_WRITE_PROGRESS] = "progress",
         [NC_WRITE_DRAINED] = "drained", [NC_WRITE_UNDRAINED] = "undrained",

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 static const struct {
-    const char *name, *prefix;
+    char name[12], prefix[16];
     bool is_optional; /* of no interest where there was nothing to do */
 } phases[_NC_PHASE_MAX] = {
 #define ROW(id, name, is_optional) {name, name ": ", is_optional},
@@ -174,7 +174,7 @@ void nc_report_set_waiting(struct nc_report *r, const char *reason, const char *
 
 /* Without our own: what it was before our last write would stay in the report for ever. */
 static struct nc_value *short_conditions(const struct nc_value *conditions) {
-    static const char *const keys[] = {"type", "status", "reason"};
+    static const char keys[][8] = {"type", "status", "reason"};
     struct nc_value *list = nc_value_new(NC_VALUE_LIST);
 
     for (size_t i = 0; conditions && conditions->type == NC_VALUE_LIST && i < conditions->n; i++) {

@@ -197,7 +197,7 @@ void nc_report_console(const struct nc_report *r, uint64_t now_usec, struct nc_b
 }
 
 /* What goes first where all of it would be too long; the rest is bounded. */
-static const char *const expendable[] = {"differences", "remedy", "message"};
+static const char expendable[][12] = {"differences", "remedy", "message"};
 
 void nc_report_annotation(const struct nc_report *r, struct nc_buf *out) {
     nc_auto_value struct nc_value *map = summary(r, r->started_usec);

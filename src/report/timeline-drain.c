@@ -195,7 +195,7 @@ static void put_patience(struct nc_buf *out, const struct nc_value *drain) {
 
 void nc_drain_pods_text(const struct nc_value *drain, size_t names, struct nc_buf *out) {
     static const struct {
-        const char *path, *words;
+        char path[24], words[28];
     } counts[] = {{"pods.leaving", "leaving"},
                   {"pods.deleted", "force-deleted"},
                   {"pods.kept", "kept by do-not-disrupt"},

@@ -25,7 +25,7 @@ const char *nc_timeline_node(const struct nc_value *status) {
 }
 
 const char *nc_moment_name(enum nc_moment_kind kind) {
-    static const char *const names[_NC_MOMENT_MAX] = {
+    static const char names[_NC_MOMENT_MAX][16] = {
         [NC_MOMENT_NOTICE] = "notice",
         [NC_MOMENT_CORDON] = "cordon",
         [NC_MOMENT_FORCE_DELETE] = "force-delete",

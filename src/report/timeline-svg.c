@@ -111,7 +111,7 @@ static void end_chart(struct drawing *d) {
 /* --- bars */
 
 static const char *class_of(const struct nc_span *s) {
-    static const char *const known[] = {"succeeded", "running", "failed", NULL};
+    static const char known[] = "succeeded\0running\0failed\0";
 
     if (!s->outcome)
         return "phase";
@@ -330,7 +330,7 @@ static bool has_pod_bar(const struct nc_pod_row *p, size_t i) {
 
 static void draw_legend(struct drawing *d, const struct nc_timeline *t) {
     static const struct {
-        const char *class, *name;
+        char class[12], name[20];
     } bars[] = {{"succeeded", "succeeded"},
                 {"running", "in progress"},
                 {"failed", "failed"},
@@ -409,7 +409,7 @@ static void draw_heads(struct drawing *d, const char *title, const char *about, 
 
 /* "2026-11-22 01:00:00 UTC: failed after 12.345 s". */
 static void describe_end(const struct nc_timeline *t, const char *outcome, struct nc_buf *out) {
-    static const char *const final[] = {"succeeded", "failed", "drained", NULL};
+    static const char final[] = "succeeded\0failed\0drained\0";
     char at[32];
 
     if (t->begin_usec) {
@@ -422,7 +422,7 @@ static void describe_end(const struct nc_timeline *t, const char *outcome, struc
 }
 
 static void draw_boot(struct drawing *d, const struct nc_value *status) {
-    static const char *const keys[] = {"id", "type", "az", "lifeCycle"};
+    static const char keys[][12] = {"id", "type", "az", "lifeCycle"};
     nc_cleanup(nc_buf_done) struct nc_buf title = NC_BUF_INIT, about = NC_BUF_INIT,
                                           when = NC_BUF_INIT;
     const char *node = nc_timeline_node(status);

@@ -75,7 +75,7 @@ static void show_resources(struct nc_buf *out, const char *title, const struct n
 }
 
 static void show_instance(struct nc_buf *out, const struct nc_value *instance) {
-    static const char *const keys[] = {"id", "type", "az", "lifeCycle"};
+    static const char keys[][12] = {"id", "type", "az", "lifeCycle"};
 
     nc_show_title(out, "instance");
     for (size_t i = 0; i < NC_ARRAY_SIZE(keys); i++) {

@@ -14,7 +14,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-static const char *const keep[] = {"metadata.name", "'a.b'", "spec.volumes.claim", "status", NULL};
+static const char keep[] = "metadata.name\0'a.b'\0spec.volumes.claim\0status\0";
 
 struct taken {
     uint64_t sum;

@@ -142,7 +142,7 @@ static void judge_leader(struct rules *r, const struct nc_node_write *w, uint64_
         return;
     for (int s = 0; s < _NC_SOURCE_MAX; s++)
         if (rules_policy(r, (enum nc_source)s, now_usec) == r->in_force)
-            snprintf(want, sizeof(want), "\"source\":\"%s\"", nc_source_name((enum nc_source)s));
+            snprintf(want, sizeof(want), "\"source\":\"%.32s\"", nc_source_name((enum nc_source)s));
     if (!strstr(w->drain_status, want))
         rules_break(r, "leader", "not %s but %.120s", want, w->drain_status);
     remaining = strstr(w->drain_status, "\"remaining\":");

@@ -39,7 +39,7 @@ static int take(void *userdata, const char *text, size_t n) {
 
 /* A list's items, then what is left of the list. */
 void differ_thin(const struct differ_field *f, struct nc_buf *out) {
-    static const char *const keep[] = {"a", "b.c", "metadata.name", NULL};
+    static const char keep[] = "a\0b.c\0metadata.name\0";
     const struct nc_json_filter_options o = {
         .keep = keep, .max_item_bytes = 1 << 16, .item = take, .userdata = out};
     struct nc_err err = NC_ERR_INIT;

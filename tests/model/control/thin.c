@@ -4,6 +4,8 @@
  */
 #include "world.h"
 
+#include "nc/str.h"
+
 /* The first key of a path, which apostrophes may enclose; returns what follows it, NULL at the end.
  */
 static const char *first_key(const char *path, char key[static 256]) {
@@ -51,18 +53,17 @@ static void keep_path(struct nc_value *to, const struct nc_value *from, const ch
     }
 }
 
-struct nc_value *thin(const struct nc_value *v, const char *const *keep) {
-    static const char *const always[] = {"metadata.name", "metadata.uid",
-                                         "metadata.resourceVersion", NULL};
+struct nc_value *thin(const struct nc_value *v, const char *keep) {
+    static const char always[] = "metadata.name\0metadata.uid\0metadata.resourceVersion\0";
     struct nc_value *ret = nc_value_new(NC_VALUE_MAP);
 
     if (!keep) {
         nc_value_free(ret);
         return nc_value_copy(v);
     }
-    for (; *keep; keep++)
-        keep_path(ret, v, *keep);
-    for (const char *const *k = always; *k; k++)
-        keep_path(ret, v, *k);
+    for (const char *path = keep; *path; path = nc_next_name(path))
+        keep_path(ret, v, path);
+    for (const char *path = always; *path; path = nc_next_name(path))
+        keep_path(ret, v, path);
     return ret;
 }

@@ -215,6 +215,6 @@ const char *actors_state_of(const struct world *w, const char *provider_id);
 bool actors_has_instance(const struct world *w, const char *provider_id);
 
 /* thin.c: an object as a watch that keeps these paths has it. Owned. */
-struct nc_value *thin(const struct nc_value *v, const char *const *keep);
+struct nc_value *thin(const struct nc_value *v, const char *keep);
 
 #endif

@@ -170,7 +170,9 @@ static void nearest_names(void **state) {
     char long_name[80];
     memset(long_name, 'a', sizeof(long_name) - 1);
     long_name[sizeof(long_name) - 1] = '\0';
-    const char *const names[] = {long_name, "maxPods", "clusterDNS", "kubeReserved", "name", NULL};
+    static const char names[] =
+        "a-name-that-is-longer-than-sixty-four-characters-and-is-therefore-left-alone\0"
+        "maxPods\0clusterDNS\0kubeReserved\0name\0";
     static const char *const rows[][2] = {
         {"maxPod", "maxPods"},
         {"MAXPODS", "maxPods"},
@@ -192,7 +194,8 @@ static void nearest_names(void **state) {
             assert_null(nearest);
     }
     assert_null(nc_nearest(long_name, names));
-    assert_null(nc_nearest("a", (const char *const[]){NULL}));
+    assert_null(nc_nearest("a", ""));
+    assert_null(nc_nearest("a", NULL));
 }
 
 static void base64_decoding(void **state) {

@@ -171,13 +171,13 @@ static void manual_page(void **state) {
     (void)state;
     if (nc_file_read(path, (size_t)1 << 20, &page, &err) < 0)
         fail_msg("%s", err.msg);
-    for (const struct nc_drain_setting *s = nc_drain_setting_rows; s->path; s++) {
+    for (const struct nc_drain_setting *s = nc_drain_setting_rows; *s->path; s++) {
         nc_auto_free char *mode = NULL;
         if (s->type == NC_SETTING_POLICY)
             continue;
         if (s->type == NC_SETTING_MODE) {
             mode = nc_asprintf(" %s. %s (default)", *help,
-                               nc_drain_mode_names[nc_config_defaults.drain.mode - 1]);
+                               nc_name_at(nc_drain_mode_names, nc_config_defaults.drain.mode - 1));
             expect_said(page.data, s->path + strlen("spec."), mode);
         } else {
             expect_default(page.data, s, *help);

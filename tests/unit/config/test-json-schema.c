@@ -32,10 +32,10 @@ static void set_types(struct nc_value *to, const char *first, const char *second
 static struct nc_value *alternatives_of(const struct nc_field *f) {
     struct nc_value *list = nc_value_new(NC_VALUE_LIST);
 
-    const char *const *allowed = nc_field_allowed(f);
+    const char *allowed = nc_field_allowed(f);
 
-    for (size_t i = 0; allowed[i]; i++)
-        nc_value_push(list, nc_value_new_string(allowed[i]));
+    for (const char *name = allowed; *name; name = nc_next_name(name))
+        nc_value_push(list, nc_value_new_string(name));
     if (nc_is_one_of("off", allowed)) /* what YAML makes of the bare word */
         nc_value_push(list, nc_value_new_bool(false));
     if (!(f->flags & (NC_FIELD_REQUIRED | NC_FIELD_MAY_BE_EMPTY)))
@@ -93,8 +93,8 @@ static struct nc_value *map_of(const struct nc_field *f, struct nc_value *values
     if (f->key && nc_field_allowed(f->key) && !(f->flags & NC_FIELD_OPEN_KEYS)) {
         struct nc_value *names = nc_value_new(NC_VALUE_MAP);
         struct nc_value *list = nc_value_new(NC_VALUE_LIST);
-        for (size_t i = 0; f->key->allowed[i]; i++)
-            nc_value_push(list, nc_value_new_string(f->key->allowed[i]));
+        for (const char *name = f->key->allowed; *name; name = nc_next_name(name))
+            nc_value_push(list, nc_value_new_string(name));
         nc_value_set(names, "enum", list);
         nc_value_set(v, "propertyNames", names);
     }

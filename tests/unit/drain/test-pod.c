@@ -8,6 +8,7 @@
 
 #include "nc/mem.h"
 #include "nc/pod.h"
+#include "nc/str.h"
 
 /* A pod object from the insides of its three parts, each with a comma before what is there. */
 static char *object(const char *metadata, const char *spec, const char *status) {
@@ -356,8 +357,8 @@ static void test_paths(void **state) {
         nc_auto_value struct nc_value *cut = nc_value_new(NC_VALUE_MAP);
         struct nc_pod p;
         assert_int_equal(nc_json_parse(text, strlen(text), &whole, NULL), 0);
-        for (size_t k = 0; nc_pod_paths[k]; k++)
-            copy_path(cut, whole, nc_pod_paths[k]);
+        for (const char *path = nc_pod_paths; *path; path = nc_next_name(path))
+            copy_path(cut, whole, path);
         assert_null(nc_value_path(cut, "spec.x"));
         assert_int_equal(nc_pod_read(cut, &p, NULL), 0);
         nc_auto_free char *is = describe(&p);

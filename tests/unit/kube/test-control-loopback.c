@@ -148,7 +148,7 @@ static void on_node(void *userdata, enum nc_watch_event event, const struct nc_v
 /* The second page fails again and again; meanwhile a Node changes and the server forgets what the
  * pages belonged to: the list starts over, each Node is told once, and what has changed is told. */
 static void test_pages(void **state) {
-    static const char *const keep[] = {"metadata.labels", NULL};
+    static const char keep[] = "metadata.labels\0";
     struct pages p = {0};
     const struct nc_watch_options o = {.path = "/api/v1/nodes",
                                        .metadata_only = true,

@@ -55,7 +55,7 @@ static void ask(enum nc_drain_verb verb, const char *name, const char *uid,
 }
 
 static void test_pods(void **state) {
-    static const char *const keep[] = {"metadata.deletionTimestamp", "status.conditions", NULL};
+    static const char keep[] = "metadata.deletionTimestamp\0status.conditions\0";
     struct seen s = {0};
     const struct nc_watch_options o = {.path = "/api/v1/pods",
                                        .selector = "fieldSelector=spec.nodeName%3Dnode-a",

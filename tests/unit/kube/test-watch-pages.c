@@ -24,8 +24,8 @@
     "continue parameter is too old','metadata':{'continue':'inconsistent'}}"
 #define EVENT(type, object) "{'type':'" type "','object':" object "}\n"
 
-static const char *const annotations[] = {"metadata.annotations", NULL};
-static const char *const *keep;
+static const char annotations[] = "metadata.annotations\0";
+static const char *keep;
 
 struct observed {
     struct nc_buf trace;

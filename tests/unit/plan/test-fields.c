@@ -211,7 +211,7 @@ static char *kubelet_value(const struct nc_field *f) {
             return nc_strdup(values[i].text);
     switch (f->type) {
     case NC_FIELD_STRING:
-        return nc_asprintf("%s: '%s'", f->name, nc_field_allowed(f) ? nc_field_allowed(f)[0] : "x");
+        return nc_asprintf("%s: '%s'", f->name, nc_field_allowed(f) ? nc_field_allowed(f) : "x");
     case NC_FIELD_BOOL:
         return nc_asprintf("%s: true", f->name);
     case NC_FIELD_INT:
