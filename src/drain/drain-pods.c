@@ -117,7 +117,8 @@ static void add(struct nc_drain *d, struct record *e) {
     d->n++;
 }
 
-bool nc_drain_is_concern(const struct nc_drain *d, const struct record *e) {
+/* Was there anything to do about it, but for its being stuck? */
+static bool is_concern(const struct nc_drain *d, const struct record *e) {
     const enum nc_pod_reason x = nc_pod_excluded(&e->pod, &d->last_rules, 0);
 
     return x == NC_POD_REASON_NONE || x == NC_POD_REASON_STUCK;
@@ -184,7 +185,7 @@ struct nc_pod_news *nc_drain_drop_news(struct nc_drain *d, size_t *ret_n) {
 void nc_drain_mark_absent(struct nc_drain *d, struct record *e, uint64_t now_usec) {
     if (e->is_gone)
         return;
-    if (nc_drain_is_concern(d, e)) {
+    if (is_concern(d, e)) {
         e->was_eligible = true;
         nc_drain_progress(d, now_usec);
         nc_drain_note_news(d, NC_POD_NEWS_GONE, e,
@@ -245,7 +246,7 @@ static void note_change(struct nc_drain *d, const struct record *e, const struct
     const bool has_ended = old && p->is_terminal && !old->is_terminal;
     const struct record before = {.pod = old ? *old : *p};
 
-    if (!nc_drain_is_concern(d, &before))
+    if (!is_concern(d, &before))
         return;
     if (has_ended || (old && p->deletion_usec && !old->deletion_usec)) {
         nc_drain_progress(d, now_usec);
@@ -420,9 +421,9 @@ void nc_drain_listed(struct nc_drain *d) {
 }
 
 const char *nc_list_gap_name(enum nc_list_gap g) {
-    static const char *const names[] = {[NC_LIST_COMPLETE] = "",
-                                        [NC_LIST_TOO_MANY] = "TooManyPods",
-                                        [NC_LIST_UNREADABLE] = "UnreadablePod"};
+    static const char names[][16] = {[NC_LIST_COMPLETE] = "",
+                                     [NC_LIST_TOO_MANY] = "TooManyPods",
+                                     [NC_LIST_UNREADABLE] = "UnreadablePod"};
 
     return (unsigned)g < NC_ARRAY_SIZE(names) ? names[g] : "";
 }

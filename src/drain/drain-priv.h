@@ -89,8 +89,6 @@ void nc_drain_warn_of_order(struct nc_drain *d, struct record *e);
 void nc_drain_note_deletion(struct nc_drain *d, struct record *e);
 /* Assume that it is deleted. */
 void nc_drain_mark_absent(struct nc_drain *d, struct record *e, uint64_t now_usec);
-/* Was there anything to do about it, but for its being stuck? */
-bool nc_drain_is_concern(const struct nc_drain *d, const struct record *e);
 void nc_drain_progress(struct nc_drain *d, uint64_t usec);
 
 /* What all verdicts of one moment share. */

@@ -149,7 +149,6 @@ static inline uint64_t nc_lifecycle_ec2_time(const struct nc_lifecycle *l, uint6
 }
 struct nc_lifecycle_action *nc_lifecycle_add_action(struct nc_lifecycle_actions *out,
                                                     enum nc_lifecycle_action_kind kind);
-void nc_lifecycle_void_node(struct nc_lifecycle *l, struct nc_lifecycle_actions *out);
 bool nc_lifecycle_has_pods(enum nc_lifecycle_phase p); /* a phase in which the pods are watched */
 /* The pods are watched: to be drained; only for their graces, ahead of the drain (N1). */
 static inline bool nc_lifecycle_has_open_pods(const struct nc_lifecycle *l) {
@@ -164,7 +163,6 @@ static inline bool nc_lifecycle_has_machine(const struct nc_lifecycle *l) {
 }
 
 /* lifecycle-sources.c */
-bool nc_lifecycle_notice_equal(const struct nc_notice *a, const struct nc_notice *b);
 void nc_lifecycle_observe(struct nc_lifecycle *l, const struct nc_notice *n);
 void nc_lifecycle_clear(struct nc_lifecycle *l, enum nc_source s, struct nc_lifecycle_actions *out);
 bool nc_lifecycle_all_observed(const struct nc_lifecycle *l);
@@ -223,7 +221,6 @@ bool nc_lifecycle_get_moment(const struct nc_value *v, const char *key,
                              const struct nc_lifecycle *l, uint64_t *ret);
 
 /* lifecycle-write.c */
-bool nc_lifecycle_keeps_cordon(const struct nc_lifecycle *l); /* a Node that goes stays cordoned */
 bool nc_lifecycle_wants_undo(const struct nc_lifecycle *l);
 void nc_lifecycle_refresh_node(struct nc_lifecycle *l, uint64_t *next_usec,
                                struct nc_lifecycle_actions *out);

@@ -11,7 +11,7 @@
 /* N1: no grace that is longer moves the begin. */
 #define LOOK_AHEAD_USEC (24 * 3600 * NC_SEC_USEC)
 
-bool nc_lifecycle_notice_equal(const struct nc_notice *a, const struct nc_notice *b) {
+static bool is_same_notice(const struct nc_notice *a, const struct nc_notice *b) {
     return a->source == b->source && strcmp(a->id, b->id) == 0 && strcmp(a->action, b->action) == 0
            && strcmp(a->reason, b->reason) == 0 && a->policy == b->policy
            && a->deadline_usec == b->deadline_usec
@@ -54,7 +54,7 @@ void nc_lifecycle_observe(struct nc_lifecycle *l, const struct nc_notice *observ
     const struct nc_notice *n = &with;
 
     s->is_observed = true;
-    if (s->is_active && nc_lifecycle_notice_equal(&s->notice, n))
+    if (s->is_active && is_same_notice(&s->notice, n))
         return;
     if (!is_same_ending) {
         s->noticed_usec = l->now_usec;

@@ -21,19 +21,18 @@ static bool is_ignored(const struct nc_lifecycle *l) {
     return l->in_force.policy < NC_POLICY_REPORT;
 }
 
-/* N9 */
-bool nc_lifecycle_keeps_cordon(const struct nc_lifecycle *l) {
+/* N9: a Node that goes stays cordoned. */
+static bool keeps_cordon(const struct nc_lifecycle *l) {
     return l->node.is_deleting || l->node.has_disrupted_taint;
 }
 
 static bool has_cordon_to_undo(const struct nc_lifecycle *l) {
-    return l->in_force.policy < NC_POLICY_CORDON && !nc_lifecycle_keeps_cordon(l)
-           && l->node.has_cordon_record;
+    return l->in_force.policy < NC_POLICY_CORDON && !keeps_cordon(l) && l->node.has_cordon_record;
 }
 
 /* A cordon alone takes nobody off load balancers. */
 static bool has_label_to_undo(const struct nc_lifecycle *l) {
-    return l->in_force.policy < NC_POLICY_DRAIN && !nc_lifecycle_keeps_cordon(l)
+    return l->in_force.policy < NC_POLICY_DRAIN && !keeps_cordon(l)
            && l->node.is_balancers_label_ours;
 }
 

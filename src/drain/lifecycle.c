@@ -10,7 +10,7 @@
 
 #include "lifecycle-priv.h"
 
-static const char *const phase_names[_NC_LIFECYCLE_PHASE_MAX] = {
+static const char phase_names[_NC_LIFECYCLE_PHASE_MAX][12] = {
     [NC_LIFECYCLE_IDLE] = "idle",         [NC_LIFECYCLE_SIGNALLING] = "signalling",
     [NC_LIFECYCLE_REPORTED] = "reported", [NC_LIFECYCLE_CORDONING] = "cordoning",
     [NC_LIFECYCLE_CORDONED] = "cordoned", [NC_LIFECYCLE_OBSERVING] = "observing",
@@ -36,7 +36,7 @@ struct nc_lifecycle_action *nc_lifecycle_add_action(struct nc_lifecycle_actions 
 }
 
 /* What was written to a Node that is no more was not written to the one of the same name. */
-void nc_lifecycle_void_node(struct nc_lifecycle *l, struct nc_lifecycle_actions *out) {
+static void void_node(struct nc_lifecycle *l, struct nc_lifecycle_actions *out) {
     l->node = (struct nc_node_view){0};
     l->orphaned_usec = l->complete_usec = l->refresh_usec = 0;
     l->is_in_flight_void = l->in_flight != NC_WRITE_NONE;
@@ -78,7 +78,7 @@ static void observe_node(struct nc_lifecycle *l, const struct nc_lifecycle_event
     struct nc_node_view v = *e->node;
 
     if (l->node.uid[0] && strcmp(l->node.uid, v.uid) != 0)
-        nc_lifecycle_void_node(l, out);
+        void_node(l, out);
     if (v.is_complete)
         l->complete_usec = e->now_usec;
     else {
@@ -101,7 +101,7 @@ static void observe_node(struct nc_lifecycle *l, const struct nc_lifecycle_event
 static void lose_node(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,
                       struct nc_lifecycle_actions *out) {
     if (e->is_anothers)
-        nc_lifecycle_void_node(l, out);
+        void_node(l, out);
     else if (l->node.uid[0] && !l->orphaned_usec)
         l->orphaned_usec = e->now_usec;
     l->node.exists = false;
