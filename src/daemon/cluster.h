@@ -127,6 +127,7 @@ struct nc_own_node {
     bool is_refresh_wanted; /* by the lifecycle: not only because something changed */
     char *version;          /* resourceVersion of the last complete object */
     char *watch_version;    /* … and as the watch last had it */
+    char *pool;             /* its NodePool; NULL = none is known */
     char *request;          /* the drain-request annotation as last read; NULL = none */
     char *request_refused;  /* why it is not taken; NULL = it is, or there is none */
     uint64_t refused_usec;  /* monotonic: said last */

@@ -147,10 +147,17 @@ static void status_line(const struct nc_daemon *d, const struct nc_value *drain,
 /* --- when */
 
 static void write_daemon_metrics(struct nc_daemon *d, struct nc_buf *out) {
+    struct nc_metrics m = {.out = out, .prefix = "nodeclaimd_"};
     const struct nc_err *err;
 
     d->counters.api_state = nc_api_session_state(&d->api, &err);
     nc_daemon_metrics(d->life, &d->counters, nc_daemon_now(d), out);
+    nc_metric_family(&m, "node_info", NC_GAUGE,
+                     "Name of the Node and its NodePool, as labels; always 1.");
+    if (d->node_name)
+        nc_metric_count(
+            &m, NC_LABELS("node_name", d->node_name, "nodepool", d->node.pool ? d->node.pool : ""),
+            1);
 }
 
 static void write_counters(struct nc_daemon *d) {

@@ -145,6 +145,8 @@ static void post_node(struct nc_daemon *d, const struct nc_value *metadata) {
     view.is_complete &= nc_streq(d->node.version, nc_value_get_string(metadata, "resourceVersion"));
     nc_daemon_post(d, &e);
     nc_claim_watch_own(d, metadata);
+    set_text(&d->node.pool,
+             nc_value_get_string(nc_value_get(metadata, "labels"), NC_LABEL_NODE_POOL));
     apply_drain_request(d, metadata);
     nc_own_node_report_deletion(d);
 }
@@ -161,6 +163,7 @@ static void forget_node(struct nc_daemon *d) {
     set_text(&d->node.version, NULL);
     set_text(&d->node.watch_version, NULL);
     set_text(&d->node.request_refused, NULL);
+    set_text(&d->node.pool, NULL);
     set_text(&d->node.request, NULL); /* what another Node says is read anew */
 }
 

@@ -1,7 +1,7 @@
 """Prometheus' own programs: node_exporter and Prometheus as processes, promtool over what was scraped.
 
 Knows: the options of these programs, and the format of promtool's tests of rules.
-Gives: `NodeExporter`, `Prometheus`, `Scrape`, `Scene`, `firing`.
+Gives: `NodeExporter`, `Prometheus`, `Scrape`, `Scene`, `firing`, `check_rules`.
 Must not: know which metrics and rules there are.
 """
 
@@ -173,10 +173,15 @@ def firing(folder: Path, scene: Scene, group: str, wanted: set[str]) -> None:
         raise AssertionError(f"{wanted - set(names)} are not in {group}")
     expression = f'max by (alertname) (max_over_time(ALERTS{{alertstate="firing",alertname=~"{"|".join(names)}"}}[{MINUTES}m]))'
     found = [{"labels": f'{{alertname="{name}"}}', "value": 1} for name in sorted(wanted)]
+    check_rules(folder, series(scene), expression, MINUTES, found)
+
+
+def check_rules(folder: Path, given: list[dict[str, str]], expression: str, minutes: int, found: list[dict[str, Any]]) -> None:
+    """promtool: with these series the expression has these samples after so many minutes."""
     test = {
         "interval": f"{EVERY_SEC}s",
-        "input_series": series(scene),
-        "promql_expr_test": [{"expr": expression, "eval_time": f"{MINUTES}m", "exp_samples": found}],
+        "input_series": given,
+        "promql_expr_test": [{"expr": expression, "eval_time": f"{minutes}m", "exp_samples": found}],
     }
     path = folder / "rules-test.json"
     path.write_text(json.dumps({"rule_files": [str(RULES)], "evaluation_interval": f"{EVERY_SEC}s", "tests": [test]}))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import tempfile
 import time
 import unittest
+from pathlib import Path
 
 from controlling import ControlTest, ControlWorld
 from harness import SOURCE
-from monitoring import RULES, NodeExporter, Scene, Scrape, firing, program
+from monitoring import RULES, NodeExporter, Scene, Scrape, check_rules, firing, program
 from pods import stamp
 from running import PATIENCE, REQUEST_KEY, DaemonTest, DaemonWorld
 
@@ -31,7 +33,7 @@ class Rules(unittest.TestCase):
         pages: dict[str, set[str]] = {}
         for rule in rules:
             name = rule.split("\n")[0]
-            found = re.search(r"(?m)^      runbook: (\S+)#(\S+)$", rule)
+            found = re.search(r"(?m)^      runbook_url: https://nodeclaimd[.]io/(\S+)#(\S+)$", rule)
             assert found, name
             page = (SOURCE / found[1]).read_text()
             heads = re.findall(r"(?m)^#+ (.*)$", page)
@@ -41,6 +43,44 @@ class Rules(unittest.TestCase):
                 self.assertRegex(rule, part, name)
         runbooks = set(re.findall(r"(?m)^### (Node[Cc]laim\w+)$", (SOURCE / "docs/runbooks.md").read_text()))
         self.assertEqual(runbooks - {rule.split("\n")[0] for rule in rules}, set(), "runbooks without an alert")
+
+
+class OfClusters(unittest.TestCase):
+    """Several clusters in one Prometheus, and the first day: series as they would be, each for half an hour."""
+
+    LEADS = 'nodeclaim_controller_leads{cluster="%s",job="c",instance="%s"}'
+    BUILD = 'nodeclaim_controller_build_info{cluster="%s",job="c",instance="i"}'
+
+    def fires(self, series: dict[str, str], *wanted: str) -> None:
+        """`wanted`: "NAME CLUSTER"."""
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="nodeclaimd-alerts-")))
+        found = [{"labels": '{alertname="%s",cluster="%s"}' % tuple(one.split()), "value": 1} for one in sorted(wanted)]
+        check_rules(folder, [{"series": name, "values": values} for name, values in series.items()],
+                    'max by (alertname, cluster) (max_over_time(ALERTS{alertstate="firing"}[30m]))', 30, found)
+
+    def test_one_leader_each(self) -> None:
+        self.fires({self.LEADS % ("a", "1"): "1x120", self.LEADS % ("a", "2"): "0x120", self.LEADS % ("b", "1"): "1x120"})
+
+    def test_two_leaders_of_one_of_them(self) -> None:
+        self.fires({self.LEADS % ("a", "1"): "1x120", self.LEADS % ("b", "1"): "1x120", self.LEADS % ("b", "2"): "1x120"},
+                   "NodeclaimControllerLeaders b")
+
+    def test_the_same_addresses(self) -> None:
+        """Of two clusters, in one of which IMDS does not answer."""
+        both = {}
+        for cluster, last in (("a", "0+15x120"), ("b", "0x120")):
+            labels = f'cluster="{cluster}",job="n",instance="10.0.0.1:9100"'
+            both[f'node_textfile_mtime_seconds{{{labels},file="metrics.prom"}}'] = "0+15x120"
+            both[f"nodeclaimd_clock_skew_seconds{{{labels}}}"] = "0x120"
+            both[f'nodeclaimd_imds_last_success_timestamp_seconds{{{labels},source="spot"}}'] = last
+        self.fires(both, "NodeclaimdNoticesUnavailable b")
+
+    def test_the_first_day(self) -> None:
+        """The NetworkPolicy keeps Prometheus out: nodes are there, and the controller was never scraped."""
+        self.fires({'nodeclaimd_start_time_seconds{cluster="a",job="n",instance="1"}': "0x120"})
+
+    def test_not_scraped_any_more(self) -> None:
+        self.fires({self.BUILD % "a": "1x40 stale", self.BUILD % "b": "1x120"}, "NodeclaimControllerNotScraped a")
 
 
 class OfNodes(DaemonTest):

@@ -21,9 +21,9 @@ from promtext import documented_families
 from running import DaemonWorld
 
 DASHBOARD = SOURCE / "deploy/observability/dashboard.json"
-VARIABLES = {"$__rate_interval": "10s", "$__range": "60s"}
-# Exported by node_exporter, and by every program of Prometheus' kind.
-OTHERS = {"node_textfile_mtime_seconds", "process_resident_memory_bytes", "process_cpu_seconds_total"}
+VARIABLES = {"$__rate_interval": "10s", "$__range": "60s", "$cluster": ".*", "$nodepool": ".*", "$node": ".*"}
+# A label; exported by node_exporter, and by every program of Prometheus' kind.
+OTHERS = {"node_name", "node_textfile_mtime_seconds", "process_resident_memory_bytes", "process_cpu_seconds_total"}
 
 
 def panels() -> list[dict[str, Any]]:
@@ -55,6 +55,36 @@ class Layout(unittest.TestCase):
             names = {re.sub(r"_bucket$", "", n) for n in re.findall(r"\b(?:node|nodeclaimd|nodeclaim_controller|process)_\w+", query)}
             self.assertGreater(len(names), 0, title)
             self.assertEqual(names - known - OTHERS, set(), title)
+
+
+    def test_variables(self) -> None:
+        """Clusters, NodePools and nodes are chosen; each selector keeps to the chosen clusters; what is named in a query is a variable."""
+        board = json.loads(DASHBOARD.read_text())
+        variables = {v["name"]: v for v in board["templating"]["list"]}
+        self.assertEqual(list(variables), ["datasource", "cluster", "nodepool", "node"])
+        notes = [(n["name"], n["expr"]) for n in board["annotations"]["list"]]
+        self.assertEqual([name for name, _ in notes], ["Notices", "Drains that failed"])
+        everything = [*queries(), *notes]
+        for title, query in everything:
+            for selector in re.findall(r"\b(?:nodeclaimd|nodeclaim_controller|node_textfile|process)_\w+(\{[^}]*\})?", query):
+                self.assertIn('cluster=~"$cluster"', selector, f"{title}: {query}")
+        self.assertEqual({name for _, query in everything for name in re.findall(r"\$([a-z]\w+)", query)} - set(variables), set())
+
+    def test_clusters_are_not_mixed(self) -> None:
+        """What each replica counts for itself is the most of one cluster, and added up over clusters."""
+        for title, query in queries():
+            if re.search(r"\bmax\b.*nodeclaim_controller_", query) and "without_node" not in query:
+                self.assertRegex(query, r"sum(?: by \(\w+\) )?\(max by \(cluster", title)
+        leaders = [query for title, query in queries() if title == "Leaders"]
+        self.assertEqual(leaders, ['sum by (cluster) (nodeclaim_controller_leads{cluster=~"$cluster"})'])
+
+    def test_a_node_leads_to_itself(self) -> None:
+        board = json.loads(DASHBOARD.read_text())
+        tables = [p for p in panels() if p["type"] == "table"]
+        self.assertEqual(len(tables), 3)
+        for panel in tables:
+            self.assertRegex(panel["targets"][0]["expr"], r"group_left \(node_name, nodepool\)", panel["title"])
+            self.assertIn(f"/d/{board['uid']}?var-node=${{__data.fields.node_name}}&", panel["fieldConfig"]["defaults"]["links"][0]["url"])
 
 
 class Shown(ControlTest):
@@ -105,8 +135,9 @@ class Shown(ControlTest):
         node.must(lambda: "DrainFailed" in node.events(), "the end", 40)
 
     def relay(self, control: Any) -> None:
-        """One write is slow, one fails until it is scraped; then both nodes are relayed, and end, one of them in failure."""
+        """One claim has no Node. One write is slow, one fails until it is scraped; then both nodes are relayed, and end, one of them in failure."""
         control.must(lambda: control.metric("leads") == 1, "the Lease")
+        control.claim("c-new")
         control.api.server.fault("delay", path="nodeclaims/c-n1", method="PATCH", delay_sec=2.5, count=1)
         fails = control.api.server.fault("status", path="nodeclaims/c-n2", status=503)
         control.say("n1", phase="Evicting")
