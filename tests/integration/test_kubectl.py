@@ -1,0 +1,188 @@
+"""The plugin kubectl-nodeclaim, with a real kubectl against the fake API server."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+from pathlib import Path
+from typing import Any, Callable
+
+import harness
+from controlling import KARPENTER, QUIET, REQUEST_KEY, STATUS_KEY, provider_id
+from harness import PATIENCE, SOURCE
+from monitoring import program
+
+from apiserver import ADMIN_TOKEN, ApiServer
+from pods import stamp
+
+PLUGIN = SOURCE / "kubectl/kubectl-nodeclaim"
+NOT_FOUND = {"type": "Registered", "status": "Unknown", "reason": "NodeNotFound", "message": "Node not registered with cluster"}
+
+
+def condition(kind: str, status: str, reason: str, message: str = "") -> dict[str, str]:
+    return {"type": kind, "status": status, "reason": reason, "message": message}
+
+
+class Plugin(unittest.TestCase):
+    def setUp(self) -> None:
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="nodeclaimd-kubectl-")))
+        self.api = ApiServer(harness.SHARED, behave=QUIET)
+        self.api.server.start()
+        self.addCleanup(self.api.server.stop)
+        config = {"apiVersion": "v1", "kind": "Config", "current-context": "k",
+                  "clusters": [{"name": "k", "cluster": {"server": self.api.url, "certificate-authority": str(self.api.ca.cert)}}],
+                  "contexts": [{"name": "k", "context": {"cluster": "k", "user": "k"}}],
+                  "users": [{"name": "k", "user": {"token": ADMIN_TOKEN}}]}  # fmt: skip
+        (self.folder / "config").write_text(json.dumps(config))
+        for name, target in (("kubectl", program("kubectl", "KUBECTL")), ("kubectl-nodeclaim", PLUGIN), ("kubectl_complete-nodeclaim", PLUGIN)):
+            (self.folder / name).symlink_to(target)
+
+    def run_plugin(self, *args: str, name: str = "kubectl-nodeclaim") -> tuple[int, str, str]:
+        env = {"PATH": f"{self.folder}:{os.environ['PATH']}", "HOME": str(self.folder), "KUBECONFIG": str(self.folder / "config")}
+        done = subprocess.run([self.folder / name, *args], capture_output=True, text=True, env=env, timeout=60 * PATIENCE)
+        return done.returncode, done.stdout, done.stderr
+
+    def says(self, *args: str) -> str:
+        code, out, err = self.run_plugin(*args)
+        self.assertEqual(code, 0, f"{args}: {out}{err}")
+        return out
+
+    def refuses(self, code: int, says: str, *args: str) -> None:
+        got, out, err = self.run_plugin(*args)
+        self.assertEqual((got, says in err), (code, True), f"{args}: {got} {out}{err}")
+
+    def node(self, name: str, *conditions: dict[str, str], claim: str = "", **annotations: str) -> None:
+        owners = [{"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "name": claim, "uid": "u"}] if claim else []
+        labels = {"karpenter.sh/nodepool": "default"} if claim else {}
+        meta = {"name": name, "labels": labels, "annotations": annotations, "ownerReferences": owners}
+        self.api.put("nodes", {"metadata": meta, "spec": {}, "status": {"conditions": list(conditions)}})
+
+    def claim(self, name: str, node: str = "", *conditions: dict[str, str], instance: str = "i-1") -> None:
+        status: dict[str, Any] = {"conditions": list(conditions)}
+        if instance:
+            status.update(providerID=provider_id(instance))
+        if node:
+            status["nodeName"] = node
+        meta = {"name": name, "labels": {"karpenter.sh/nodepool": "default"}, "finalizers": [KARPENTER]}
+        self.api.put("nodeclaims", {"metadata": meta, "spec": {}, "status": status})
+
+    def event(self, kind: str, name: str, reason: str, message: str, count: int = 1) -> None:
+        about = {"kind": kind, "name": name, "uid": name}
+        self.api.put("events", {"metadata": {"generateName": name}, "involvedObject": about, "reason": reason, "message": message,
+                                "type": "Warning", "count": count, "lastTimestamp": stamp(time.time())}, "default")  # fmt: skip
+
+    def change(self, name: str, edit: Callable[[dict[str, Any]], None]) -> None:
+        def go() -> None:
+            node = self.api.store.get(self.api.resource("nodes"), name)
+            edit(node)
+            self.api.store.replace(self.api.resource("nodes"), node)
+
+        self.api.on_loop(go)
+
+    def request(self, name: str) -> str:
+        return self.api.on_loop(lambda: self.api.store.get(self.api.resource("nodes"), name))["metadata"]["annotations"].get(REQUEST_KEY, "")
+
+    def test_status(self) -> None:
+        self.node("n1", condition("Ready", "True", "KubeletReady"), condition("BootstrapComplete", "True", "Initialized"), claim="c1")
+        self.node("n2", condition("Ready", "False", "KubeletNotReady"), condition("BootstrapComplete", "False", "NodeNotReady"),
+                  condition("InterruptionPending", "True", "SpotInterruption"), condition("Drained", "False", "Draining", "2 pods\x1b[2J left"), claim="c2")
+        self.node("plain")
+        self.claim("c1", "n1")
+        self.claim("c-late", "")
+        self.claim("c-launching", "", instance="")
+        rows = [line.split() for line in self.says("status").splitlines()]
+        self.assertEqual(rows[:4], [["NODE", "NODEPOOL", "READY", "BOOTSTRAP", "INTERRUPTION", "DRAIN"], ["n1", "default", "True", "complete", "-", "-"],
+                                    ["n2", "default", "False", "NodeNotReady", "SpotInterruption", "Draining:", "2", "pods[2J", "left"],
+                                    ["plain", "-", "-", "-", "-", "-"]])
+        self.assertEqual([[row[0], row[-1]] for row in rows[6:]], [["c-late", provider_id("i-1")], ["c-launching", "-"]])
+        self.assertEqual(len(self.says("status", "n2").splitlines()), 2)
+        self.refuses(1, "no such Node: n9", "status", "n9")
+
+    def test_without_karpenter(self) -> None:
+        self.api.karpenter_version = ""
+        self.node("n1")
+        self.assertEqual(len(self.says("status").splitlines()), 2)
+        self.assertEqual(self.says("why", "n1"), "")
+
+    def test_no_answer(self) -> None:
+        """What could not be read is not taken for absent."""
+        self.api.server.refuse()
+        for args in (("status",), ("why", "n1"), ("drain", "n1"), ("drain", "--cancel", "n1")):
+            code, out, err = self.run_plugin(*args)
+            self.assertEqual((code, out, "there is" in err), (1, "", False), args)
+            self.assertIn("refused", err)
+
+    def test_why_there_is_no_node(self) -> None:
+        self.claim("c1", "", condition("Launched", "True", "Launched"), NOT_FOUND)
+        self.event("NodeClaim", "c1", "BootstrapFailed", "preflight: certificate signed by unknown authority", count=3)
+        self.event("NodeClaim", "another", "BootstrapFailed", "not of this one")
+        text = self.says("why", "c1")
+        for part in ("Registered=Unknown NodeNotFound: Node not registered with cluster", "Warning BootstrapFailed x3: preflight: certificate signed",
+                     "aws ec2 get-console-output --latest --output text --instance-id " + provider_id("i-1").rpartition("/")[2]):
+            self.assertIn(part, text)
+        self.assertNotIn("not of this one", text)
+        self.claim("c2", "", instance="")
+        self.assertIn("no instance for it yet", self.says("why", "c2"))
+        self.refuses(1, "neither a NodeClaim nor a Node c9", "why", "c9")
+
+    def test_why_a_node_stays(self) -> None:
+        self.node("n1", condition("Drained", "False", "Draining", "1 pod is blocked"), claim="c1", **{STATUS_KEY: '{"phase":"Evicting"}', "other": "x"})
+        self.claim("c1", "n1", condition("Registered", "True", "Registered"))
+        self.event("Node", "n1", "EvictionBlocked", "shop/db-0: budget db")
+        for name in ("n1", "c1"):
+            text = self.says("why", name)
+            for part in ("Conditions of NodeClaim c1", "Drained=False Draining: 1 pod is blocked", STATUS_KEY + ': {"phase":"Evicting"}', "EvictionBlocked: shop/db-0: budget db"):
+                self.assertIn(part, text)
+            self.assertNotIn("other: x", text)
+
+    def test_drain(self) -> None:
+        self.node("n1")
+        self.says("drain", "n1", "--reason", "bad disk")
+        asked = json.loads(self.request("n1"))
+        self.assertRegex(asked.pop("id"), r"^kubectl-\d+$")
+        self.assertEqual(asked, {"mode": "graceful", "reason": "bad disk"})
+        self.refuses(1, "nothing was changed", "drain", "n1")
+        self.says("drain", "--cancel", "n1")
+        self.assertEqual(self.request("n1"), "")
+        self.refuses(1, "has no drain request", "drain", "--cancel", "n1")
+        begin = time.time()
+        self.says("drain", "--deadline=10m", "n1")
+        asked = json.loads(self.request("n1"))
+        self.assertEqual(asked["mode"], "deadline")
+        self.assertIn(asked["deadline"], [stamp(begin + 600 + late) for late in range(60)])
+        self.change("n1", lambda n: n["metadata"]["annotations"].update({REQUEST_KEY: '{"id":"claim-u","mode":"graceful"}'}))
+        self.refuses(1, "another one's", "drain", "--cancel", "n1")
+        self.refuses(1, "nothing was changed", "drain", "n9")
+
+    def test_waits(self) -> None:
+        self.node("n1", condition("Drained", "False", "Draining"))
+        timer = threading.Timer(1, lambda: self.change("n1", lambda n: n["status"].update(conditions=[condition("Drained", "True", "Drained")])))
+        timer.start()
+        self.assertIn("condition met", self.says("drain", "n1", "--mode", "cordon", "--wait", "--timeout", "30s"))
+        timer.join()
+
+    def test_command_line(self) -> None:
+        for says, args in (("a command is missing", ()), ("no command 'walk'", ("walk",)), ("takes the name", ("drain",)), ("no option --force", ("drain", "n1", "--force")),
+                           ("not a time", ("drain", "n1", "--deadline", "soon")), ("without its unit", ("drain", "n1", "--deadline=60")), ("needs a value", ("drain", "n1", "--reason")),
+                           ("no option --mode", ("drain", "n1", "--mode", "all")), ("no deadline", ("drain", "n1", "--mode=cordon", "--deadline=1m")),
+                           ("a reason has", ("drain", "n1", "--reason", 'a"b')), ("not the name", ("why", "-o"))):  # fmt: skip
+            self.refuses(2, says, *args)
+        self.assertIn("status [NODE]", self.says("--help"))
+        self.node("n1")
+        self.assertIn("n1", self.says("status", "--context=k"))
+        self.refuses(1, "nowhere", "status", "--context=nowhere")
+
+    def test_completion(self) -> None:
+        self.node("n1")
+        for args, words in ((("",), ["status", "why", "drain", ":4"]), (("why", ""), ["n1", ":4"])):
+            code, out, _ = self.run_plugin(*args, name="kubectl_complete-nodeclaim")
+            self.assertEqual((code, out.split()), (0, words))
+
+
+if __name__ == "__main__":
+    unittest.main()
