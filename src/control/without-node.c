@@ -22,6 +22,7 @@ static const char *const causes[] = {[CAUSE_UNKNOWN] = "unknown",
 /* The last one of a claim. */
 struct control_boot_failure {
     uint64_t at_usec;
+    size_t cause;
     char message[];
 };
 
@@ -39,6 +40,15 @@ void nc_control_check_boot_failure(struct control_claim *claim) {
         nc_control_drop_boot_failure(claim);
 }
 
+static size_t read_cause(const char *message) {
+    const size_t n = strcspn(message, ":");
+
+    for (size_t i = CAUSE_PHASE; i < NC_ARRAY_SIZE(causes); i++)
+        if (strlen(causes[i]) == n && strncmp(causes[i], message, n) == 0)
+            return i;
+    return CAUSE_UNKNOWN;
+}
+
 void nc_control_apply_boot_failure(struct nc_control *c, const struct nc_control_event *e) {
     struct control_claim *claim = nc_control_claim(c, e->name);
     struct control_boot_failure *f = NULL;
@@ -51,20 +61,15 @@ void nc_control_apply_boot_failure(struct nc_control *c, const struct nc_control
     f = nc_calloc(1, sizeof(*f) + n + 1);
     f->at_usec = e->at_usec;
     memcpy(f->message, e->message, n);
+    f->cause = read_cause(f->message);
     nc_control_drop_boot_failure(claim);
     claim->boot_failure = f;
 }
 
 static size_t cause_of(const struct control_claim *claim) {
-    const char *message = claim->boot_failure ? claim->boot_failure->message : "";
-    const size_t n = strcspn(message, ":");
-
     if (!nc_control_provider_of(claim))
         return CAUSE_LAUNCH;
-    for (size_t i = CAUSE_PHASE; i < NC_ARRAY_SIZE(causes); i++)
-        if (strlen(causes[i]) == n && strncmp(causes[i], message, n) == 0)
-            return i;
-    return CAUSE_UNKNOWN;
+    return claim->boot_failure ? claim->boot_failure->cause : CAUSE_UNKNOWN;
 }
 
 /* ---- all of them: this walks every claim */
@@ -99,7 +104,7 @@ static int by_group(const void *a, const void *b) {
     return r ? r : by_age(a, b);
 }
 
-/* Owned; NULL where there is none. */
+/* Owned; NULL where there is none. order NULL: none. */
 static const struct control_claim **sorted(const struct nc_control *c, order_fn order,
                                            size_t *ret_n) {
     const struct control_table *t = &c->names[NC_CONTROL_CLAIM];
@@ -113,7 +118,7 @@ static const struct control_claim **sorted(const struct nc_control *c, order_fn 
             if (is_without_node(claim))
                 *nc_append(&v, &n) = claim;
         }
-    if (n > 1)
+    if (n > 1 && order)
         qsort(v, n, sizeof(*v), order);
     *ret_n = n;
     return v;
@@ -131,7 +136,7 @@ bool nc_control_awaits_causes(const struct nc_control *c, uint64_t now_usec) {
 
 size_t nc_control_count_without_node(const struct nc_control *c) {
     size_t n = 0;
-    nc_auto_free const struct control_claim **v = sorted(c, by_age, &n);
+    nc_auto_free const struct control_claim **v = sorted(c, NULL, &n);
 
     return v ? n : 0;
 }
