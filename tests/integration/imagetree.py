@@ -1,4 +1,5 @@
-"""Root file systems of node images, as far as files go: the EKS AL2023 AMI and a bare Debian 12, written from what is known of both.
+"""Root file systems of node images, as far as files go: the EKS AL2023 AMI, Ubuntu's EKS image and a bare Debian 12, written from what is
+known of them.
 
 Programs in them are scripts that know their version. A stand-in for chroot runs them, and the host's tools on the files of the tree,
 without privileges.
@@ -65,6 +66,18 @@ def debian(root: Path) -> None:
     write(root, "/usr/lib/systemd/system/containerd.service", "[Service]\nExecStart=/usr/bin/containerd\n[Install]\nWantedBy=multi-user.target\n")
     write(root, "/usr/lib/sysctl.d/50-default.conf", "-net.ipv4.conf.all.rp_filter = 2\nkernel.panic = 0\n")
     enable(root, "containerd.service")
+
+
+def ubuntu_eks(root: Path) -> None:
+    """Ubuntu's EKS image as it runs: kubelet and the credential provider are in snaps, and no kubelet is in PATH."""
+    debian(root)
+    write(root, "/etc/os-release", 'ID=ubuntu\nID_LIKE=debian\nVERSION_CODENAME=noble\n')
+    (root / "usr/bin/kubelet").unlink()
+    for snap, program in (("kubelet-eks", "kubelet"), ("ecr-credential-provider", "ecr-credential-provider")):
+        write(root, f"/snap/{snap}/101/bin/{program}", f"#!/bin/sh\necho '{VERSION['kubelet']}'\n", 0o755)
+        (root / f"snap/{snap}/current").symlink_to("101")
+    write(root, "/etc/systemd/system/snap.kubelet-eks.daemon.service", "[Service]\nExecStart=/usr/bin/snap run kubelet-eks.daemon\n[Install]\nWantedBy=multi-user.target\n")
+    enable(root, "snap.kubelet-eks.daemon.service")
 
 
 ONESHOT = "[Unit]\nDescription={0}\n[Service]\nType=oneshot\nExecStart=/usr/bin/{1}\n[Install]\nWantedBy=multi-user.target\n"

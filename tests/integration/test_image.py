@@ -111,6 +111,16 @@ class Provision(unittest.TestCase):
         self.assertIn("ManageForeignRoutes=no", self.text("etc/systemd/networkd.conf.d/80-nodeclaimd.conf"))
         self.assertIn("NODECLAIMD_OWNER=cni", self.text("etc/systemd/network/05-nodeclaimd-cni.network"))
 
+    def test_ubuntu_s_eks_image_runs_one_kubelet(self) -> None:
+        imagetree.ubuntu_eks(self.root)
+        said = self.provision("--install", str(self.install))
+        for line in ("installed /usr/bin/kubelet", "installed /etc/eks/image-credential-provider/ecr-credential-provider", "disabled snap.kubelet-eks.daemon.service",
+                     "wrote /etc/systemd/system/kubelet.service"):
+            self.assertIn(f"provision: {line}\n", said)
+        self.assertFalse((self.root / "etc/systemd/system/multi-user.target.wants/snap.kubelet-eks.daemon.service").is_symlink())
+        self.assertEqual((self.root / "etc/eks/kubelet-version.txt").read_text(), imagetree.VERSION["kubelet"] + "\n")
+        self.assertRegex(self.provision("--install", str(self.install)), NOTHING)
+
     def test_a_new_kubelet_is_a_new_version_file(self) -> None:
         imagetree.debian(self.root)
         self.twice()
@@ -266,6 +276,21 @@ class Recipes(unittest.TestCase):
                 self.assertTrue(all(isinstance(c, str) for c in step["inputs"]["commands"]), "a command with a colon is a map")
         self.provision_of(steps[1]["inputs"]["commands"])
         self.assertIn("preflight --image /", steps[2]["inputs"]["commands"][0])
+
+    def test_variables_of_other_images(self) -> None:
+        """Files for `packer build -var-file`: variables that the template has, an instance of the architecture that the name says."""
+        declared = re.findall(r'(?m)^variable "([a-z_]+)" {$', (TOP / "image/packer/node.pkr.hcl").read_text())
+        files = sorted((TOP / "image/packer").glob("*.pkrvars.hcl"))
+        self.assertEqual({f.name.split(".")[0] for f in files}, {"eks-arm64", "ubuntu-eks", "ubuntu-eks-arm64"})
+        for file in files:
+            have = dict(re.findall(r'(?m)^(\w+) *= "([^"]+)"$', file.read_text()))
+            self.assertEqual(set(have), {"instance_type", "ssh_username", "name"}, file.name)
+            self.assertLessEqual(set(have), set(declared))
+            self.assertEqual(bool(re.match(r"[a-z]+\d+g[a-z]*\.", have["instance_type"])), "arm64" in file.name)
+            self.assertEqual(have["ssh_username"] == "ubuntu", "ubuntu" in file.name)
+            parameter = re.findall(r"--name (\S+)", file.read_text())[0]
+            self.assertEqual("/arm64/" in parameter, "arm64" in file.name)
+            self.assertEqual("/canonical/ubuntu/eks/" in parameter, "ubuntu" in file.name)
 
     def test_template(self) -> None:
         """Each variable is declared and used; blocks close; the script seals before the snapshot."""
