@@ -86,6 +86,8 @@ class Relay(ControlTest):
         sooner = world.say("n1", deadline=100, id="spot-2") or 0
         world.must(lambda: world.timestamp("c-n1") == sooner - 13, "the earlier stamp, by what is left then")
         world.say("n1", deadline=900, id="spot-3")
+        key = "nodeclaimd.io/termination-deadline"  # the claim ends earlier than the node says now
+        world.must(lambda: key in world.get("nodes", "n1")["metadata"]["annotations"], "the claim's end on the Node")
         self.assertQuiet(world, 1)
         self.assertEqual((world.timestamp("c-n1"), len(world.accepted("delete"))), (sooner - 13, 1))
 
