@@ -6,7 +6,7 @@
  * on there. Time comes with the event (microseconds since the epoch on our own clock). Nothing here
  * reads a clock, a socket or a file.
  *
- * The rules: docs/drain-rules.md, "Controller" (C1 to C20).
+ * The rules: docs/drain-rules.md, "Controller" (C1 to C24).
  */
 #ifndef NC_CONTROL_H
 #define NC_CONTROL_H
@@ -62,7 +62,8 @@ struct nc_control_rules {
     uint64_t ceiling_usec;   /* standalone: an end without a time, and no agent answers; 0 = none */
     uint64_t zone_turn_usec; /* standalone: one zone at a time, so long at most; 0 = all at once */
     bool out_of_service;     /* Nodes whose instance is gone get the taint */
-    uint64_t seed;           /* of pauses */
+    bool no_taint_after_reboot; /* the taint of a node that is not fit is not put back */
+    uint64_t seed;              /* of pauses */
 };
 extern const struct nc_control_rules nc_control_defaults;
 
@@ -153,6 +154,7 @@ enum nc_control_verb {
     NC_CONTROL_RECORD_HEARTBEAT,   /* RecordLifecycleActionHeartbeat: `group` */
     NC_CONTROL_COMPLETE_ACTION,    /* CompleteLifecycleAction: `group` */
     NC_CONTROL_INSTANCE_STATE,     /* EC2 DescribeInstances: `provider_id`, of a Node */
+    NC_CONTROL_GET_NODE,           /* GET nodes/NAME; the complete object comes with the answer */
     NC_CONTROL_EMIT_EVENT,         /* an Event on the object, and a line of the log */
     NC_CONTROL_REPLACE_PODS,       /* pods of the Node wait, since `since_usec`: see to them */
     _NC_CONTROL_VERB_MAX
@@ -223,6 +225,8 @@ struct nc_control_counts {
     uint64_t drained, failed; /* drains that were seen to end as Drained, as Failed */
     size_t relaying;          /* claims with a drain status that has not reached them in full */
     size_t draining;          /* Nodes that say Cordoned, Evicting, Forcing or VolumeWait */
+    size_t unfit;             /* Nodes that state that they are not fit to take pods */
+    size_t unfit_overdue;     /* Nodes that keep the taint for that beyond its timeout */
     size_t waiting;           /* objects whose write waits for the concurrency limit */
     size_t in_flight;         /* writes without an answer */
     size_t without_node;      /* claims for which no Node is registered */

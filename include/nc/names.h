@@ -51,6 +51,11 @@
 #define NC_ANNOTATION_OUR_TIMESTAMP "nodeclaimd.io/stamped" /* our own termination timestamp */
 /* A Node's copy of the time of its NodeClaim. */
 #define NC_ANNOTATION_TERMINATION_DEADLINE NC_OURS "termination-deadline"
+#define NC_ANNOTATION_FIT NC_OURS "fit" /* what the agent states; with NC_CONDITION_FIT */
+#define NC_CONDITION_FIT NC_OURS "Fit"
+#define NC_ANNOTATION_FIT_BOOT                                                                     \
+    NC_OURS "fit-boot" /* the boot for which NC_TAINT_UNFIT was removed */
+#define NC_TAINT_UNFIT NC_OURS "unfit"
 #define NC_FINALIZER NC_OURS "termination"
 
 /* The phases of a bootstrap, in their order: a row is its identifier, its name, and whether it is

@@ -2,6 +2,7 @@
  * What came of a write: when it is tried again, what is waited for, who is told. Rules C5, C8.
  */
 #include "control-priv.h"
+#include "fit.h"
 #include "lifecycle-action.h"
 #include "nc/backoff.h"
 #include "nc/str.h"
@@ -56,12 +57,16 @@ static void apply_answer(struct nc_control *c, const struct control_pending *f,
 
     if (f->verb == NC_CONTROL_DESCRIBE_INSTANCE && e->answer == NC_CONTROL_DONE)
         nc_control_set_dns_name(nc_control_as_claim(o), e->name);
-    if (f->verb != NC_CONTROL_INSTANCE_STATE && e->answer == NC_CONTROL_DONE)
+    if (f->verb == NC_CONTROL_GET_NODE && e->answer == NC_CONTROL_DONE)
+        o->write.attempts = 0;
+    else if (f->verb != NC_CONTROL_INSTANCE_STATE && e->answer == NC_CONTROL_DONE)
         accepted(o, e);
     else if (f->verb != NC_CONTROL_INSTANCE_STATE)
         failed(c, o, e);
     if (f->outage)
         nc_control_outage_answered(c, nc_control_as_node(o), f->outage, e);
+    else if (f->is_fit)
+        nc_control_fit_answered(c, nc_control_as_node(o), f->verb, e);
     else if (f->is_relay)
         nc_control_relay_answered(c, nc_control_as_claim(o), f->verb, e->answer, e->now_usec);
     else if (c->standalone)

@@ -3,6 +3,7 @@
  * walk all objects: they are for who asks, not for the step.
  */
 #include "control-priv.h"
+#include "fit.h"
 #include "lifecycle-action.h"
 #include "nc/str.h"
 #include "out-of-service.h"
@@ -60,14 +61,17 @@ static size_t count_relaying(const struct nc_control *c, uint64_t now_usec) {
     return n;
 }
 
-static size_t count_draining(const struct nc_control *c) {
+static void count_nodes(const struct nc_control *c, struct nc_control_counts *ret) {
     const struct control_table *t = &c->names[NC_CONTROL_NODE];
-    size_t n = 0;
 
     for (size_t i = 0; i < t->room; i++)
-        for (struct control_link *l = t->slots[i]; l; l = l->next)
-            n += is_draining(object_of(l));
-    return n;
+        for (struct control_link *l = t->slots[i]; l; l = l->next) {
+            const struct control_node *node = object_of(l);
+            const struct control_fit *f = node->deletion_usec ? NULL : node->fit;
+            ret->draining += is_draining(node);
+            ret->unfit += f && !f->is_fit && !f->is_invalid;
+            ret->unfit_overdue += f && f->is_overdue;
+        }
 }
 
 void nc_control_count(const struct nc_control *c, uint64_t now_usec,
@@ -78,7 +82,7 @@ void nc_control_count(const struct nc_control *c, uint64_t now_usec,
     ret->objects[NC_CONTROL_POOL] = c->n_pools_there;
     ret->objects[NC_CONTROL_CLASS] = c->n_classes_there;
     ret->relaying = count_relaying(c, now_usec);
-    ret->draining = count_draining(c);
+    count_nodes(c, ret);
     ret->waiting = c->relays.n + c->others.n + c->ends.n + c->states.n;
     ret->in_flight = c->n_in_flight;
     ret->without_node = nc_control_count_without_node(c);

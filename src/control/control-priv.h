@@ -1,6 +1,6 @@
 /*
  * The controller's step, inside: what its files share. Rules: docs/drain-rules.md, C1 to
- * C20.
+ * C24.
  *
  * Objects are kept small: a name, a few times, flags. What only a life without Karpenter needs
  * hangs on `more` of a Node and a NodeClaim, and is there only where mode == STANDALONE; lists that
@@ -200,6 +200,7 @@ struct control_node {
     struct control_node_more *more;
     struct control_lifecycle *lifecycle; /* NULL = nothing to do with a group */
     struct control_outage *outage;       /* NULL = nothing is known of one */
+    struct control_fit *fit;             /* NULL = it does not state whether it is fit */
     uint64_t outage_answered_usec;       /* EC2 was requested its instance's state then */
     bool was_unknown_reported, was_mismatch_reported; /* of its instance */
     bool was_unread_reported;
@@ -362,6 +363,7 @@ struct nc_control {
         struct control_object *object; /* NULL: is gone */
         enum nc_control_verb verb;
         bool is_relay;
+        bool is_fit;    /* about whether a node is fit to take pods */
         uint8_t outage; /* enum control_outage_step */
     } * in_flight;
     size_t n_in_flight, n_relays_in_flight, in_flight_room;
@@ -564,6 +566,7 @@ bool nc_control_may_complete(const struct nc_control *c); /* lifecycle actions *
 bool nc_control_may_relay(const struct nc_control *c);    /* the relay */
 bool nc_control_may_manage(const struct nc_control *c);   /* everything else */
 bool nc_control_may_taint(const struct nc_control *c);    /* out of service */
+bool nc_control_may_fit(const struct nc_control *c);      /* not fit to take pods */
 
 /* write.c */
 /* More than so long is not trusted of a Retry-After, nor of a pause. */

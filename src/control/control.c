@@ -43,6 +43,7 @@ const char *nc_control_verb_name(enum nc_control_verb v) {
         [NC_CONTROL_RECORD_HEARTBEAT] = "record-heartbeat",
         [NC_CONTROL_COMPLETE_ACTION] = "complete-action",
         [NC_CONTROL_INSTANCE_STATE] = "instance-state",
+        [NC_CONTROL_GET_NODE] = "get-node",
         [NC_CONTROL_EMIT_EVENT] = "event",
         [NC_CONTROL_REPLACE_PODS] = "replace-pods",
     };
@@ -56,13 +57,16 @@ const char *nc_control_verb_name(enum nc_control_verb v) {
     "metadata.name\0metadata.uid\0metadata.resourceVersion\0metadata.creationTimestamp\0"          \
     "metadata.deletionTimestamp\0"
 #define POOL_LABEL_PATH "metadata.labels.'" NC_LABEL_NODE_POOL "'\0"
-#define STATUS_PATH ANNOTATION(NC_ANNOTATION_STATUS)
+/* What a node states, and what is recorded of that. */
+#define STATED_PATHS                                                                               \
+    ANNOTATION(NC_ANNOTATION_STATUS)                                                               \
+    ANNOTATION(NC_ANNOTATION_FIT) ANNOTATION(NC_ANNOTATION_FIT_BOOT)
 
 #define NODE_PATHS                                                                                 \
-    HEAD_PATHS STATUS_PATH "metadata.finalizers\0metadata.ownerReferences\0" ANNOTATION(           \
+    HEAD_PATHS STATED_PATHS "metadata.finalizers\0metadata.ownerReferences\0" ANNOTATION(          \
         NC_ANNOTATION_TERMINATION_DEADLINE)
 #define NODE_PATHS_STANDALONE                                                                      \
-    HEAD_PATHS STATUS_PATH                                                                         \
+    HEAD_PATHS STATED_PATHS                                                                        \
         "metadata.ownerReferences\0metadata.labels\0metadata.finalizers\0spec.providerID\0"        \
         "spec.taints\0status.allocatable\0status.conditions.type\0"                                \
         "status.conditions.status\0" ANNOTATION(NC_ANNOTATION_REQUEST)                             \

@@ -3,7 +3,7 @@
  * are. Rules C21 to C24.
  *
  * The statement, an annotation, is a hint: it tells when the complete Node is worth reading. What
- * is believed is the agent's condition in it, for the boot that kubelet reports. The write that
+ * is trusted is the agent's condition in it, for the boot that kubelet reports. The write that
  * follows has the resourceVersion of what was read, so that it holds at the moment at which it is
  * made. A node that lies opens or closes itself.
  */
@@ -62,8 +62,8 @@ static int read_statement(const struct nc_value *object, struct control_fit *f) 
         || nc_control_parse_time(nc_control_at(v, "until", NULL), &f->until_usec) < 0)
         return -EBADMSG;
     f->is_fit = fit->boolean;
-    f->is_settled = record && nc_streq(record, boot_of(v));
-    f->is_other_boot = record && !f->is_settled;
+    f->is_opened = record && nc_streq(record, boot_of(v));
+    f->is_other_boot = record && !f->is_opened;
     return 0;
 }
 
@@ -118,7 +118,7 @@ void nc_control_fit_set(struct control_node *node, struct control_fit *f) {
         if (f->stated == old->stated)
             f->until_usec = old->until_usec; /* it may have been seen to be over */
     }
-    if (f && f->is_settled)
+    if (f && f->is_opened)
         rest(f);
     nc_control_fit_free(old);
     node->fit = f;
@@ -160,7 +160,7 @@ static uint64_t read_at(const struct nc_control *c, const struct control_fit *f,
                         uint64_t now_usec) {
     const bool is_news =
         f->stated != f->checked
-        && (f->is_fit ? !f->is_settled : f->is_other_boot && !c->rules.no_taint_after_reboot);
+        && (f->is_fit ? !f->is_opened : f->is_other_boot && !c->rules.no_taint_after_reboot);
     uint64_t when_usec = UINT64_MAX;
 
     if (f->is_invalid)
@@ -169,7 +169,7 @@ static uint64_t read_at(const struct nc_control *c, const struct control_fit *f,
         return now_usec;
     if (is_news || f->again_usec)
         when_usec = again(f, now_usec);
-    if (f->until_usec && !f->is_settled)
+    if (f->until_usec && !f->is_opened)
         nc_control_sooner(&when_usec,
                           f->until_usec > again(f, now_usec) ? f->until_usec : again(f, now_usec));
     return when_usec;
@@ -278,7 +278,7 @@ static void apply_node(struct nc_control *c, struct control_node *node,
     nc_auto_value struct nc_value *stated = NULL;
     bool opens = false, closes = false;
 
-    /* What is believed is of one moment: the statement as it is in this object. */
+    /* What is trusted is of one moment: the statement as it is in this object. */
     if (!version || read_statement(object, &seen) < 0
         || parse(nc_value_string(annotation(object, NC_ANNOTATION_FIT)), &stated) < 0
         || nc_control_parse_taints(nc_control_at(object, "spec.taints", NULL), true, &taints) < 0

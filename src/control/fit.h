@@ -13,7 +13,7 @@ struct control_fit {
     bool is_invalid;     /* it cannot be read, and states nothing */
     bool is_fit;         /* it states that */
     bool is_other_boot;  /* … of another boot than that for which we removed the taint */
-    bool is_settled;     /* … of the boot for which we removed it */
+    bool is_opened;      /* … of the boot for which we removed it */
     uint64_t until_usec; /* when its time is over; 0 = never */
     /* Of fit.c, and not touched by the reader: */
     uint32_t checked;    /* the statement with which the complete Node was read last; 0 = none */

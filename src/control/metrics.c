@@ -59,6 +59,11 @@ void nc_control_metrics(const struct nc_control *c, uint64_t now_usec, struct nc
     nc_metric_count(&m, NC_LABELS("phase", nc_control_phase_name(CONTROL_PHASE_DRAINED)),
                     n.drained);
     nc_metric_count(&m, NC_LABELS("phase", nc_control_phase_name(CONTROL_PHASE_FAILED)), n.failed);
+    nc_metric_one(&m, "unfit_nodes", NC_GAUGE,
+                  "Nodes that report that they are not fit to take pods.", n.unfit);
+    nc_metric_one(&m, "unfit_overdue_nodes", NC_GAUGE,
+                  "Nodes that keep the taint nodeclaimd.io/unfit beyond its timeout.",
+                  n.unfit_overdue);
     nc_metric_one(&m, "waiting", NC_GAUGE, "Objects whose write is queued.", n.waiting);
     nc_metric_one(&m, "in_flight", NC_GAUGE, "Writes that are not yet answered.", n.in_flight);
     add_writes(&m, &n);

@@ -53,6 +53,11 @@ bool nc_control_may_taint(const struct nc_control *c) {
            && (c->is_relay_synced[NC_CONTROL_CLAIM] || c->has_no_claims);
 }
 
+/* A node's own taint: whose NodeClaim it has does not count. */
+bool nc_control_may_fit(const struct nc_control *c) {
+    return c->leads && c->is_relay_synced[NC_CONTROL_NODE];
+}
+
 bool nc_control_may_manage(const struct nc_control *c) {
     return nc_control_may_relay(c) && c->mode == NC_CONTROL_STANDALONE && !nc_control_doubts(c)
            && c->is_synced[NC_CONTROL_NODE] && c->is_synced[NC_CONTROL_CLAIM]

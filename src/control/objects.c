@@ -2,6 +2,7 @@
  * Objects come and go: what they own, and what must be unlinked from them.
  */
 #include "control-priv.h"
+#include "fit.h"
 #include "lifecycle-action.h"
 #include "nc/str.h"
 #include "out-of-service.h"
@@ -183,6 +184,7 @@ static void done_node(struct nc_control *c, struct control_node *n) {
     n->left = nc_control_left_free(n->left);
     n->lifecycle = nc_control_lifecycle_free(n->lifecycle);
     n->outage = nc_control_outage_free(n->outage);
+    n->fit = nc_control_fit_free(n->fit);
     free(n->owner_uid);
     free(n->pool);
 }

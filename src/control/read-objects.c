@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 
+#include "fit.h"
 #include "lifecycle-action.h"
 #include "nc/names.h"
 #include "nc/str.h"
@@ -144,6 +145,7 @@ static void read_node(struct nc_control *c, struct control_node *node,
     node->created_usec = h->created_usec;
     node->deletion_usec = h->deletion_usec;
     apply_outage(c, node, object);
+    nc_control_fit_set(node, nc_control_fit_from(c, object));
     set_text(&node->owner_uid, owner_of(object));
     node->mirrored_usec =
         nc_control_mirrored(nc_value_string(nc_control_at(object, "metadata.annotations",

@@ -6,6 +6,7 @@
  * wanted at that moment, not what was wanted when it began to wait.
  */
 #include "control-priv.h"
+#include "fit.h"
 #include "lifecycle-action.h"
 #include "nc/mem.h"
 #include "nc/names.h"
@@ -19,7 +20,7 @@
 
 /* What an object wants now. */
 struct want {
-    bool is_wanted, is_relay;
+    bool is_wanted, is_relay, is_fit;
     struct control_relay relay;
     enum control_outage_step outage;
     struct nc_control_action action; /* of the standalone half, or about an outage */
@@ -106,8 +107,9 @@ static void want_lifecycle(const struct nc_control *c, const struct control_obje
     nc_control_sooner(&w->next_usec, next_usec);
 }
 
-static void want_for_outage(struct nc_control *c, struct control_object *o, uint64_t now_usec,
-                            struct want *w) {
+/* What is wanted of a Node in every mode. */
+static void want_of_node(struct nc_control *c, struct control_object *o, uint64_t now_usec,
+                         struct want *w) {
     uint64_t next_usec = UINT64_MAX;
 
     if (is_paused(o, now_usec) || is_awaiting_watch(o, now_usec)) {
@@ -115,8 +117,14 @@ static void want_for_outage(struct nc_control *c, struct control_object *o, uint
                           is_paused(o, now_usec) ? o->write.pause_usec : o->write.watch_wait_usec);
         return;
     }
-    w->outage = nc_control_outage(c, nc_control_as_node(o), now_usec, &w->action, &next_usec);
+    if (nc_control_may_taint(c))
+        w->outage = nc_control_outage(c, nc_control_as_node(o), now_usec, &w->action, &next_usec);
+    nc_control_sooner(&w->next_usec, next_usec);
     w->is_wanted = w->outage != CONTROL_OUTAGE_NONE;
+    if (w->is_wanted || !nc_control_may_fit(c))
+        return;
+    w->is_fit = nc_control_fit(c, nc_control_as_node(o), now_usec, &w->action, &next_usec);
+    w->is_wanted = w->is_fit;
     nc_control_sooner(&w->next_usec, next_usec);
 }
 
@@ -126,8 +134,8 @@ static struct want want(struct nc_control *c, struct control_object *o, uint64_t
 
     if (o->write.id || !c->leads)
         return w;
-    if (o->kind == NC_CONTROL_NODE && nc_control_may_taint(c))
-        want_for_outage(c, o, now_usec, &w);
+    if (o->kind == NC_CONTROL_NODE)
+        want_of_node(c, o, now_usec, &w);
     if (w.is_wanted)
         return w;
     if (may_relay && is_awaiting_watch(o, now_usec))
@@ -211,8 +219,12 @@ static void start_write(struct nc_control *c, struct control_object *o, enum nc_
         c->in_flight = nc_realloc_array(c->in_flight, c->in_flight_room, sizeof(*c->in_flight));
     }
     c->last_id++;
-    c->in_flight[c->n_in_flight++] = (struct control_pending){
-        .id = c->last_id, .object = o, .verb = verb, .is_relay = is_relay, .outage = w->outage};
+    c->in_flight[c->n_in_flight++] = (struct control_pending){.id = c->last_id,
+                                                              .object = o,
+                                                              .verb = verb,
+                                                              .is_relay = is_relay,
+                                                              .is_fit = w->is_fit,
+                                                              .outage = w->outage};
     c->n_relays_in_flight += is_relay;
     c->n_ends_in_flight += nc_control_is_for_ec2(verb);
     c->n_states_in_flight += verb == NC_CONTROL_INSTANCE_STATE;
@@ -370,6 +382,7 @@ static void reconcile_object(struct nc_control *c, struct control_object *o, uin
         nc_control_report_lifecycle(c, nc_control_as_node(o), &w.next_usec);
         request_replacements(c, nc_control_as_node(o), now_usec, &w);
         nc_control_outage_report(c, nc_control_as_node(o));
+        nc_control_fit_report(c, nc_control_as_node(o));
     }
     wake_later(c, o, w.next_usec, now_usec);
     action_done(&w.action);

@@ -49,6 +49,12 @@ static const char *parse_rebalance(const struct nc_flag *f, void *to, const char
     return NULL;
 }
 
+static const char *parse_after_reboot(const struct nc_flag *f, void *to, const char *value) {
+    (void)f;
+    *(bool *)to = nc_streq(value, "leave");
+    return NULL;
+}
+
 static const char *parse_node_identity(const struct nc_flag *f, void *to, const char *value) {
     *(enum nc_control_identity *)to =
         nc_streq(value, "ec2") ? NC_CONTROL_IDENTITY_EC2 : NC_CONTROL_IDENTITY_ADMISSION;
@@ -201,6 +207,9 @@ static const struct nc_flag flags[] = {
      "sets the taint node.kubernetes.io/out-of-service where EC2 reports that the instance of an "
      "unreachable node is terminated",
      SWITCH(rules.out_of_service)},
+    {"after-reboot", "taint|leave", ACCEPTS_RUN,
+     "is the taint nodeclaimd.io/unfit put back, until the node is fit once more? taint",
+     INTO(bool, rules.no_taint_after_reboot, parse_after_reboot)},
     {"region", "REGION", ACCEPTS_RUN,
      "of EC2; default $AWS_REGION, else that of the instance's zone",
      CHECKED(region, is_label, "a region such as us-west-2")},

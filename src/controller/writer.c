@@ -220,6 +220,7 @@ static void carry_out(struct nc_controller *c, struct nc_control_action *a) {
     case NC_CONTROL_STATUS_CLAIM:
     case NC_CONTROL_PATCH_NODE:
     case NC_CONTROL_DELETE_NODE:
+    case NC_CONTROL_GET_NODE:
         nc_log(NC_LOG_DEBUG, NULL, "%s %s", nc_control_verb_name(a->verb), a->name);
         send_call(c, a);
         return;

@@ -3,9 +3,9 @@
  *
  * The body comes complete from the step; here it gets a method, a path and a content type. Of what
  * the server gives back only the version matters (the watch tells the rest), so only the object's
- * metadata is requested. A success that brings no object is none: somebody else has answered.
- * Asking once more does no harm, a uid or a version goes with it. guard-control.c holds each to its
- * rules.
+ * metadata is requested, but where a Node is to be read. A success that brings no object is none:
+ * somebody else has answered. Asking once more does no harm, a uid or a version goes with it.
+ * guard-control.c holds each to its rules.
  */
 #include <errno.h>
 #include <string.h>
@@ -99,6 +99,7 @@ static const struct {
     [NC_CONTROL_STATUS_CLAIM] = {"patch claim's status", "PATCH", false, "/status"},
     [NC_CONTROL_PATCH_NODE] = {"patch node", "PATCH", true, ""},
     [NC_CONTROL_DELETE_NODE] = {"delete node", "DELETE", true, ""},
+    [NC_CONTROL_GET_NODE] = {"get node", "GET", true, ""},
 };
 
 /* Fills the call; *ret_path owns its path. */
@@ -117,7 +118,7 @@ static int build_action(const struct nc_control_action *a, const char *claims_pa
                           call->what);
     call->patch = nc_streq(call->method, "PATCH") ? NC_KUBE_PATCH_MERGE : NC_KUBE_PATCH_NONE;
     call->body = a->body;
-    call->accept = METADATA;
+    call->accept = a->verb == NC_CONTROL_GET_NODE ? NULL : METADATA;
     *ret_path = nc_asprintf("%s/%s%s", collection, name, requests[a->verb].subresource);
     call->path = *ret_path;
     return 0;

@@ -46,7 +46,7 @@ static bool matches_any(const char *patterns, const char *path, size_t n) {
 
 static int check_read(const struct nc_kube_call *c, struct nc_err *err) {
     static const char patterns[] =
-        "/version\0/api\0/apis\0/api/v1\0/apis/*\0/apis/*/*\0/api/v1/nodes\0"
+        "/version\0/api\0/apis\0/api/v1\0/apis/*\0/apis/*/*\0/api/v1/nodes\0/api/v1/nodes/*\0"
         "/apis/karpenter.sh/*/nodeclaims\0/apis/karpenter.sh/*/nodepools\0"
         "/apis/*/*/ec2nodeclasses\0/apis/*/*/nodeclasses\0" COORDINATION "/namespaces/*/leases/*\0";
     const bool is_events = nc_starts_with(c->path, OF_CLAIMS) && !strstr(c->path, "watch");

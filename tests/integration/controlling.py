@@ -38,7 +38,7 @@ STATUS_KEY, REQUEST_KEY = "nodeclaimd.io/drain-status", "nodeclaimd.io/drain-req
 TIME_KEY = "karpenter.sh/nodeclaim-termination-timestamp"
 KARPENTER, OURS = "karpenter.sh/termination", "nodeclaimd.io/termination"
 HANDOVER = {"finalizers", "uid", "resourceVersion"}  # all that is written beside Karpenter but for the relay
-NODE_NOTES = {"nodeclaimd.io/termination-deadline"}  # what it writes on Nodes beside Karpenter, too
+NODE_NOTES = {"nodeclaimd.io/termination-deadline", "nodeclaimd.io/fit-boot"}  # what it writes on Nodes beside Karpenter, too
 DISRUPTED, UNREGISTERED = "karpenter.sh/disrupted", "karpenter.sh/unregistered"
 LEASE = "nodeclaim-controller"
 # Short enough for a test, and with client-go's proportions.

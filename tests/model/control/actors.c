@@ -85,6 +85,7 @@ static void join(struct world *w, unsigned i) {
         annotate(w, node, DO_NOT_DISRUPT, "true");
     if (node && !w->is_standalone)
         register_by_karpenter(w, m, node);
+    gate_join(w, i, node);
     world_post(w, world_between(w, SEC, 20 * SEC), THING_READY, i, 0, NULL);
     world_post(w, SEC, m->is_hostile ? THING_HOSTILE : THING_AGENT, i, 0, NULL);
 }

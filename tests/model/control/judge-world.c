@@ -34,9 +34,9 @@ static bool is_one_of(const char *key, const char *const *keys) {
 
 static void judge_taints(struct world *w, const struct object *o, const struct nc_value *was) {
     static const char *const may_close[] = {"karpenter.sh/unregistered", "karpenter.sh/disrupted",
-                                            NC_TAINT_OUT_OF_SERVICE, NULL};
+                                            NC_TAINT_OUT_OF_SERVICE, NC_TAINT_UNFIT, NULL};
     static const char *const may_come[] = {"karpenter.sh/disrupted", "startup",
-                                           NC_TAINT_OUT_OF_SERVICE, NULL};
+                                           NC_TAINT_OUT_OF_SERVICE, NC_TAINT_UNFIT, NULL};
     const struct nc_value *before = nc_value_path(was, "spec.taints"),
                           *after = nc_value_path(o->v, "spec.taints");
 
@@ -94,6 +94,7 @@ void judge_patched(struct world *w, const struct object *o, const struct nc_valu
     if (o->kind == NC_CONTROL_NODE) {
         judge_taints(w, o, was);
         judge_mirrored(w, o, was);
+        judge_gated(w, o, was);
         if (!nc_streq(text_at(was, "spec.providerID"), text_at(o->v, "spec.providerID")))
             judge_break(w, "spec", "%s: providerID is changed", o->name);
         return;
@@ -202,6 +203,7 @@ void judge_heartbeat(struct world *w) {
             probe_relay(w, i, bound);
             probe_mirror(w, i, bound);
         }
+    judge_probe_gate(w);
     if (w->is_quiet && w->now_usec + 300 * SEC < w->end_usec)
         w->judge->quiet_writes = w->judge->writes;
 }

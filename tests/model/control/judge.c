@@ -118,6 +118,10 @@ static void take_lead(struct view *v, bool leads) {
 
 /* --- answers */
 
+static bool is_read(enum nc_control_verb verb) {
+    return verb == NC_CONTROL_INSTANCE_STATE || verb == NC_CONTROL_GET_NODE;
+}
+
 static bool is_of_ec2(enum nc_control_verb verb) {
     return verb == NC_CONTROL_END_INSTANCE || verb == NC_CONTROL_DESCRIBE_INSTANCE
            || verb == NC_CONTROL_INSTANCE_STATE;
@@ -151,7 +155,7 @@ static void take_answer(struct world *w, struct view *v, const struct nc_control
         v->in_flight[i] = v->in_flight[--v->n_in_flight];
         s->flight_id = 0;
         s->is_delete_sent = false;
-        if (f.verb == NC_CONTROL_INSTANCE_STATE) /* no write: it says nothing about the next one */
+        if (is_read(f.verb)) /* no write: it says nothing about the next one */
             return;
         if (e->answer == NC_CONTROL_DONE)
             handle_done(w, s, &f);
@@ -204,13 +208,14 @@ void judge_event(struct world *w, unsigned p, const struct nc_control_event *e) 
 
 static void judge_when(struct world *w, const struct view *v, const struct nc_control_action *a,
                        bool is_outage) {
+    const bool is_gate = judge_is_gate(a);
     size_t others = 0;
 
     if (!v->leads)
         judge_break(w, "leads", "%s %s while not leading", nc_control_verb_name(a->verb), a->name);
-    if (!v->is_relay_synced[0] || !v->is_relay_synced[1])
+    if (!v->is_relay_synced[0] || (!v->is_relay_synced[1] && !is_gate))
         judge_break(w, "synced", "%s %s before both lists", nc_control_verb_name(a->verb), a->name);
-    if (!a->is_relay && !is_outage && v->mode == NC_CONTROL_STANDALONE
+    if (!a->is_relay && !is_outage && !is_gate && v->mode == NC_CONTROL_STANDALONE
         && (!v->is_synced[NC_CONTROL_NODE] || !v->is_synced[NC_CONTROL_CLAIM]
             || !v->is_synced[NC_CONTROL_POOL]))
         judge_break(w, "synced", "%s %s before all lists", nc_control_verb_name(a->verb), a->name);
@@ -244,7 +249,7 @@ static void judge_turn(struct world *w, struct shown *s, const struct nc_control
     if (s->flight_id)
         judge_break(w, "one-at-a-time", "%s %s: another write of it is under way",
                     nc_control_verb_name(a->verb), a->name);
-    if (a->verb == NC_CONTROL_INSTANCE_STATE) {
+    if (is_read(a->verb)) {
         share_of(w, s);
         return;
     }
@@ -271,7 +276,7 @@ static void judge_body(struct world *w, const struct shown *s, const struct nc_c
 
     if (!nc_streq(a->uid, s->uid))
         judge_break(w, "uid", "%s %s: for another one", nc_control_verb_name(a->verb), a->name);
-    if (is_of_ec2(a->verb))
+    if (is_of_ec2(a->verb) || is_read(a->verb))
         return;
     if (!nc_streq(text_at(a->body, is_delete ? "preconditions.uid" : "metadata.uid"), s->uid))
         judge_break(w, "uid", "%s %s: without its uid", nc_control_verb_name(a->verb), a->name);
@@ -291,7 +296,7 @@ void judge_action(struct world *w, unsigned p, const struct nc_control_action *a
             judge_break(w, "leads", "an Event while not leading");
         return;
     }
-    w->judge->writes += a->verb != NC_CONTROL_INSTANCE_STATE;
+    w->judge->writes += !is_read(a->verb);
     judge_when(w, v, a, is_outage);
     if (!s) {
         judge_break(w, "target", "%s %s: there is none", nc_control_verb_name(a->verb), a->name);
@@ -305,7 +310,7 @@ void judge_action(struct world *w, unsigned p, const struct nc_control_action *a
         judge_relay(w, v, s, a);
     else if (is_outage)
         judge_outage(w, v, s, a);
-    else
+    else if (!judge_is_gate(a)) /* what it changes is judged on the server */
         judge_standalone(w, v, s, a);
     if (v->n_in_flight < MAX_IN_FLIGHT)
         v->in_flight[v->n_in_flight++] =

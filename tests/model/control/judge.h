@@ -103,6 +103,11 @@ void judge_mirror(struct world *w, struct view *v, const struct shown *node,
 void judge_mirrored(struct world *w, const struct object *node, const struct nc_value *was);
 bool judge_lacks_mirror(const struct world *w, const struct object *claim,
                         const struct object *node);
+/* gate.c: is it about the taint of a node that is not fit; what a write has changed of that, and
+ * what must have happened by now. */
+bool judge_is_gate(const struct nc_control_action *a);
+void judge_gated(struct world *w, const struct object *node, const struct nc_value *was);
+void judge_probe_gate(struct world *w);
 /* judge-outage.c: is it about a Node out of service; what may be done about one. */
 bool judge_has_outage(const struct nc_value *node);
 bool judge_is_outage(const struct shown *s, const struct nc_control_action *a);

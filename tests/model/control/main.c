@@ -14,7 +14,7 @@
 #include "sabotage.h"
 #include "world.h"
 
-#define SABOTAGED_WORLDS 100u
+#define SABOTAGED_WORLDS 400u
 
 struct options {
     uint64_t seed, worlds;
@@ -35,6 +35,8 @@ static void happen(struct world *w, struct due *due) {
         world_post(w, w->is_quiet ? 10 * SEC : SEC, THING_HEARTBEAT, 0, 0, NULL);
         return;
     }
+    if (due->kind == THING_GATE)
+        gate_happen(w, due);
     process_happen(w, due);
     actors_happen(w, due);
 }

@@ -335,6 +335,16 @@ static void ask_ec2(struct world *w, struct request *r) {
         r->name = NULL;
 }
 
+static void read_node(struct world *w, struct request *r) {
+    const struct object *node = server_find(w, NC_CONTROL_NODE, r->action.name);
+
+    if (r->action.verb != NC_CONTROL_GET_NODE || !node)
+        return;
+    r->object = nc_value_copy(node->v);
+    if (w->sabotage == SABOTAGE_OPENS_ANYTHING)
+        gate_embellish(r->object);
+}
+
 static void arrive(struct world *w, const struct due *due) {
     struct request *r = due->data;
     uint64_t in_usec = world_between(w, MSEC, 40 * MSEC);
@@ -349,6 +359,7 @@ static void arrive(struct world *w, const struct due *due) {
     } else {
         r->answer = server_serve(w, &r->action);
         ask_ec2(w, r);
+        read_node(w, r);
     }
     if (r->is_lost) {
         r->answer = NC_CONTROL_UNAVAILABLE;
@@ -363,14 +374,17 @@ static void answer(struct world *w, const struct due *due) {
     world_log(w, "%u: #%llu %s %s: %d", r->proc, (unsigned long long)r->action.id,
               nc_control_verb_name(r->action.verb), r->action.name, (int)r->answer);
     if (w->procs[r->proc].life == r->life)
-        process_post(w, r->proc,
-                     &(struct nc_control_event){.kind = NC_CONTROL_ANSWER,
-                                                .id = r->action.id,
-                                                .answer = r->answer,
-                                                .name = r->name,
-                                                .instance_state = r->state,
-                                                .retry_after_usec = r->retry_after_usec});
+        process_post(
+            w, r->proc,
+            &(struct nc_control_event){.kind = NC_CONTROL_ANSWER,
+                                       .id = r->action.id,
+                                       .answer = r->answer,
+                                       .name = r->name,
+                                       .instance_state = r->state,
+                                       .object = r->answer == NC_CONTROL_DONE ? r->object : NULL,
+                                       .retry_after_usec = r->retry_after_usec});
     action_done(&r->action);
+    nc_value_free(r->object);
     free(r);
 }
 

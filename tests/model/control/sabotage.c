@@ -54,6 +54,8 @@ static const char *const rules[_SABOTAGE_MAX] = {
     [SABOTAGE_TAINTS_NOTHING] = "out-of-service-set",
     [SABOTAGE_MIRRORS_LATER] = "mirror",
     [SABOTAGE_MIRRORS_NOTHING] = "mirrored",
+    [SABOTAGE_OPENS_ANYTHING] = "gate",
+    [SABOTAGE_OPENS_NOTHING] = "gate-open",
 };
 
 const char *sabotage_rule(enum sabotage s) {
@@ -258,6 +260,8 @@ static bool is_swallowed(struct world *w, const struct nc_control_action *a) {
         return nc_value_path(a->body, "status.nodeName");
     case SABOTAGE_TAINTS_NOTHING:
         return judge_has_outage(a->body);
+    case SABOTAGE_OPENS_NOTHING:
+        return judge_is_gate(a) && a->verb == NC_CONTROL_PATCH_NODE;
     case SABOTAGE_MIRRORS_NOTHING:
         return judge_is_mirror(a);
     case SABOTAGE_HEEDS_NODES:

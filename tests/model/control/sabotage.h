@@ -50,6 +50,8 @@ enum sabotage {
     SABOTAGE_TAINTS_NOTHING,
     SABOTAGE_MIRRORS_LATER,
     SABOTAGE_MIRRORS_NOTHING,
+    SABOTAGE_OPENS_ANYTHING,
+    SABOTAGE_OPENS_NOTHING,
     _SABOTAGE_MAX
 };
 const char *sabotage_rule(enum sabotage s); /* the rule that it breaks */

@@ -207,6 +207,8 @@ enum nc_control_answer server_serve(struct world *w, const struct nc_control_act
         return actors_state_of(w, a->provider_id) ? NC_CONTROL_DONE : NC_CONTROL_MISSING;
     if (!o)
         return NC_CONTROL_MISSING;
+    if (a->verb == NC_CONTROL_GET_NODE)
+        return NC_CONTROL_DONE;
     switch (a->verb) {
     case NC_CONTROL_SET_TIMESTAMP:
     case NC_CONTROL_PATCH_CLAIM:
@@ -223,6 +225,7 @@ enum nc_control_answer server_serve(struct world *w, const struct nc_control_act
     case NC_CONTROL_RECORD_HEARTBEAT:
     case NC_CONTROL_COMPLETE_ACTION:
     case NC_CONTROL_INSTANCE_STATE:
+    case NC_CONTROL_GET_NODE:
     case NC_CONTROL_EMIT_EVENT:
     case NC_CONTROL_REPLACE_PODS:
     case _NC_CONTROL_VERB_MAX:

@@ -101,8 +101,10 @@ void world_free_due(struct due *d) {
     struct request *r = d->data;
     struct listed *l = d->data;
 
-    if (d->kind == THING_ARRIVES || d->kind == THING_ANSWERED)
+    if (d->kind == THING_ARRIVES || d->kind == THING_ANSWERED) {
         action_done(&r->action);
+        nc_value_free(r->object);
+    }
     for (size_t i = 0; d->kind == THING_LISTED && i < l->n; i++)
         nc_value_free(l->items[i]);
     free(d->data);

@@ -51,6 +51,7 @@ enum thing {
     THING_NOTICE,    /* a = machine, b = what is announced */
     THING_HOSTILE,   /* a = machine: it says anything */
     THING_SILENT,    /* a = machine: its Node not Ready for a while, and it runs */
+    THING_GATE,      /* a = machine, b = step: its boots, and whether it is fit */
     THING_OVER,      /* a = machine: it is down, its Node not Ready */
     THING_KARPENTER, /* a = object: Karpenter ends a claim that is being deleted */
     THING_PERSON,    /* somebody meddles */
@@ -87,6 +88,8 @@ struct machine {
     bool is_there, has_joined, is_over, is_hostile, is_mute; /* mute: no agent ever speaks */
     unsigned claim;                                          /* object */
     char node[32], provider[48];
+    unsigned boot;         /* that it is in, from 1; 0 = it has no gate */
+    uint64_t shut_usec;    /* since when it is fit, and its taint is there */
     uint64_t over_usec;    /* since when is_over */
     uint64_t spot_usec;    /* deadline of what is announced; 0 = nothing is */
     uint64_t noticed_usec; /* the notice of that */
@@ -107,6 +110,7 @@ struct request {
     enum nc_control_answer answer;
     uint64_t retry_after_usec;
     const char *name, *state; /* of INSTANCE_STATE: what EC2 has answered */
+    struct nc_value *object;  /* of GET_NODE: as it was then */
     bool is_lost;             /* its answer does not come; or it does not even arrive */
     bool is_dropped;
 };
@@ -203,6 +207,12 @@ void process_pretend(struct world *w, unsigned p, const struct nc_control_action
 void process_free(struct world *w, unsigned p);
 struct nc_control_action action_copy(const struct nc_control_action *a);
 void action_done(struct nc_control_action *a);
+
+/* gate.c: a Node that has joined may be gated. */
+void gate_join(struct world *w, unsigned i, struct object *node);
+void gate_happen(struct world *w, const struct due *due);
+/* Of a saboteur: whatever the Node states is borne out. */
+void gate_embellish(struct nc_value *node);
 
 /* actors.c */
 void actors_happen(struct world *w, const struct due *due);

@@ -70,6 +70,7 @@ static void render(struct world *w, const struct nc_control_action *a) {
     case NC_CONTROL_RECORD_HEARTBEAT:
     case NC_CONTROL_COMPLETE_ACTION:
     case NC_CONTROL_INSTANCE_STATE:
+    case NC_CONTROL_GET_NODE:
     case _NC_CONTROL_VERB_MAX:
         (void)nc_buf_printf(b, "%s\n", a->name);
         break;

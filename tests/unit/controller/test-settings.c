@@ -131,6 +131,9 @@ static void test_all_options(void **state) {
     assert_int_equal(s.rules.zone_turn_usec, 60ull * 1000000);
     assert_int_equal(read_line("--out-of-service-taint --region us-west-2", &s, &code), 0);
     assert_true(s.rules.out_of_service);
+    assert_false(s.rules.no_taint_after_reboot);
+    assert_int_equal(read_line("--after-reboot leave", &s, &code), 0);
+    assert_true(s.rules.no_taint_after_reboot);
     assert_int_equal(read_line("--version", &s, &code), 0);
     assert_string_equal(s.command, "version");
 }

@@ -29,7 +29,7 @@ static const struct {
 } rules[] = {
     /* Read by name. */
     {"GET", "/api/v1/nodes?limit=500", NULL, 0, NULL},
-    {"GET", NODE, NULL, 0, NO_BUSINESS},
+    {"GET", NODE, NULL, 0, NULL},
     {"GET", "/apis/karpenter.sh/v1/nodeclaims?watch=true&resourceVersion=5", NULL, 0, NULL},
     {"GET", "/apis/karpenter.sh/v1beta1/nodepools", NULL, 0, NULL},
     {"GET", CLAIM, NULL, 0, NO_BUSINESS},
