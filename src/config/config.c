@@ -208,13 +208,13 @@ static int apply_cluster(const struct nc_documents *d, struct nc_config *c, stru
         c->ca_pem = nc_buf_steal(&pem);
     }
     if (c->auth == NC_AUTH_EKS && !c->cluster_name)
-        return missing(d, "spec.cluster.name", "the token for EKS is made out to it", err);
+        return missing(d, "spec.cluster.name", "the token for EKS names it", err);
     if (c->auth != NC_AUTH_KUBECONFIG && !c->endpoint)
         return missing(d, "spec.cluster.apiServerEndpoint",
                        "kubelet must know where the API server is", err);
     if (c->auth != NC_AUTH_KUBECONFIG && !c->ca_pem)
-        return missing(d, "spec.cluster.certificateAuthority", "kubelet must know whom to trust",
-                       err);
+        return missing(d, "spec.cluster.certificateAuthority",
+                       "kubelet trusts the API server by it", err);
     if (!c->cidr && !has_cluster_dns(c))
         return missing(d, "spec.cluster.cidr",
                        "without it, and without kubelet.config.clusterDNS, pods have no DNS", err);
