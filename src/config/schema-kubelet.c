@@ -22,6 +22,7 @@
 #define LASTING(n, f, low, high, what)                                                             \
     DURATION(n, f, .min = (low), .max = (high), .wanted = "a duration " what)
 #define NAMED NC_FIELD_NAMED_FLAG
+#define OTHER(name) .flags = NC_FIELD_OTHER_FLAG, .flag = (name)
 #define ONE_OF(n, list, ...) F(n, STRING, .allowed = (list), __VA_ARGS__)
 #define BETWEEN(n, low, high, ...) F(n, INT, .min = (low), .max = (high), __VA_ARGS__)
 #define OBJECT(n, s) F(n, OBJECT, .object = &(s))
@@ -66,24 +67,26 @@ const struct nc_schema nc_schema_taint = NC_SCHEMA("a taint", taint_fields);
 static const struct nc_field x509_fields[] = {F("clientCAFile", STRING, .flags = NAMED)};
 static const struct nc_schema x509 = NC_SCHEMA("authentication.x509", x509_fields);
 static const struct nc_field webhook_fields[] = {
-    F("enabled", BOOL, .flag = "authentication-token-webhook"),
-    DURATION("cacheTTL", 0, .flag = "authentication-token-webhook-cache-ttl"),
+    F("enabled", BOOL, OTHER("authentication-token-webhook")),
+    DURATION("cacheTTL", NC_FIELD_OTHER_FLAG, .flag = "authentication-token-webhook-cache-ttl"),
 };
 static const struct nc_schema webhook = NC_SCHEMA("authentication.webhook", webhook_fields);
-static const struct nc_field anonymous_fields[] = {F("enabled", BOOL, .flag = "anonymous-auth")};
+static const struct nc_field anonymous_fields[] = {F("enabled", BOOL, OTHER("anonymous-auth"))};
 static const struct nc_schema anonymous = NC_SCHEMA("authentication.anonymous", anonymous_fields);
 static const struct nc_field authentication_fields[] = {
     OBJECT("x509", x509), OBJECT("webhook", webhook), OBJECT("anonymous", anonymous)};
 static const struct nc_schema authentication = NC_SCHEMA("authentication", authentication_fields);
 
 static const struct nc_field authorization_webhook_fields[] = {
-    DURATION("cacheAuthorizedTTL", 0, .flag = "authorization-webhook-cache-authorized-ttl"),
-    DURATION("cacheUnauthorizedTTL", 0, .flag = "authorization-webhook-cache-unauthorized-ttl"),
+    DURATION("cacheAuthorizedTTL", NC_FIELD_OTHER_FLAG,
+             .flag = "authorization-webhook-cache-authorized-ttl"),
+    DURATION("cacheUnauthorizedTTL", NC_FIELD_OTHER_FLAG,
+             .flag = "authorization-webhook-cache-unauthorized-ttl"),
 };
 static const struct nc_schema authorization_webhook =
     NC_SCHEMA("authorization.webhook", authorization_webhook_fields);
 static const struct nc_field authorization_fields[] = {
-    ONE_OF("mode", authorization_modes, .flag = "authorization-mode"),
+    ONE_OF("mode", authorization_modes, OTHER("authorization-mode")),
     OBJECT("webhook", authorization_webhook),
 };
 static const struct nc_schema authorization = NC_SCHEMA("authorization", authorization_fields);
@@ -190,7 +193,7 @@ static const struct nc_field kubelet_fields[] = {
     ONE_OF("kind", kinds),
     ONE_OF("apiVersion", api_versions),
     F("enableServer", BOOL, .flags = NAMED),
-    F("staticPodPath", STRING, .flag = "pod-manifest-path"),
+    F("staticPodPath", STRING, OTHER("pod-manifest-path")),
     F("podLogsDir", STRING, .check = is_clean_path,
       .wanted = "an absolute path without //, . or .."),
     DURATION("syncFrequency", NAMED),
@@ -207,16 +210,16 @@ static const struct nc_field kubelet_fields[] = {
     F("tlsCurvePreferences", INTS),
     F("tlsMinVersion", STRING, .flags = NAMED),
     F("rotateCertificates", BOOL, .flags = NAMED),
-    F("serverTLSBootstrap", BOOL, .flag = "rotate-server-certificates"),
+    F("serverTLSBootstrap", BOOL, OTHER("rotate-server-certificates")),
     OBJECT("authentication", authentication),
     OBJECT("authorization", authorization),
-    BETWEEN("registryPullQPS", 0, INT32_MAX, .flag = "registry-qps"),
+    BETWEEN("registryPullQPS", 0, INT32_MAX, OTHER("registry-qps")),
     BETWEEN("registryBurst", 0, INT32_MAX, .flags = NAMED),
     ONE_OF("imagePullCredentialsVerificationPolicy", pull_policies),
     F("preloadedImagesVerificationAllowlist", STRINGS, .check = is_image_pattern,
       .flags = NC_FIELD_MAY_BE_EMPTY,
       .wanted = "an image without tag, such as registry.example.com/name"),
-    BETWEEN("eventRecordQPS", 0, INT32_MAX, .flag = "event-qps"),
+    BETWEEN("eventRecordQPS", 0, INT32_MAX, OTHER("event-qps")),
     BETWEEN("eventBurst", 0, INT32_MAX, .flags = NAMED),
     F("enableDebuggingHandlers", BOOL, .flags = NAMED),
     F("enableContentionProfiling", BOOL),
@@ -230,12 +233,12 @@ static const struct nc_field kubelet_fields[] = {
     DURATION("nodeStatusUpdateFrequency", NAMED),
     DURATION("nodeStatusReportFrequency", 0),
     BETWEEN("nodeLeaseDurationSeconds", 1, INT32_MAX),
-    DURATION("imageMinimumGCAge", 0, .flag = "minimum-image-ttl-duration"),
+    DURATION("imageMinimumGCAge", NC_FIELD_OTHER_FLAG, .flag = "minimum-image-ttl-duration"),
     DURATION("imageMaximumGCAge", 0),
     BETWEEN("imageGCHighThresholdPercent", 0, 100, .flag = "image-gc-high-threshold",
-            .flags = NC_FIELD_V1BETA1),
+            .flags = NC_FIELD_V1BETA1 | NC_FIELD_OTHER_FLAG),
     BETWEEN("imageGCLowThresholdPercent", 0, 100, .flag = "image-gc-low-threshold",
-            .flags = NC_FIELD_V1BETA1),
+            .flags = NC_FIELD_V1BETA1 | NC_FIELD_OTHER_FLAG),
     DURATION("volumeStatsAggPeriod", NAMED),
     F("kubeletCgroups", STRING, .flags = NAMED),
     F("systemCgroups", STRING, .flags = NAMED),
@@ -255,7 +258,7 @@ static const struct nc_field kubelet_fields[] = {
     ONE_OF("hairpinMode", hairpin_modes, .flags = NAMED),
     BETWEEN("maxPods", 0, INT32_MAX, .flags = NAMED | NC_FIELD_V1BETA1),
     F("podCIDR", STRING, .flags = NAMED),
-    BETWEEN("podPidsLimit", INT64_MIN, INT64_MAX, .flag = "pod-max-pids"),
+    BETWEEN("podPidsLimit", INT64_MIN, INT64_MAX, OTHER("pod-max-pids")),
     F("resolvConf", STRING, .flags = NAMED),
     F("runOnce", BOOL),
     F("cpuCFSQuota", BOOL, .flags = NAMED | NC_FIELD_V1BETA1),
@@ -263,7 +266,7 @@ static const struct nc_field kubelet_fields[] = {
     BETWEEN("nodeStatusMaxImages", -1, INT32_MAX, .flags = NAMED),
     BETWEEN("maxOpenFiles", 0, INT64_MAX, .flags = NAMED),
     F("contentType", STRING),
-    BETWEEN("kubeAPIQPS", 0, INT32_MAX, .flag = "kube-api-qps"),
+    BETWEEN("kubeAPIQPS", 0, INT32_MAX, OTHER("kube-api-qps")),
     BETWEEN("kubeAPIBurst", 0, INT32_MAX, .flags = NAMED),
     F("serializeImagePulls", BOOL, .flags = NAMED),
     BETWEEN("maxParallelImagePulls", 1, INT32_MAX),
@@ -277,7 +280,7 @@ static const struct nc_field kubelet_fields[] = {
     BETWEEN("podsPerCore", 0, INT32_MAX, .flags = NAMED | NC_FIELD_V1BETA1),
     F("enableControllerAttachDetach", BOOL, .flags = NAMED),
     F("protectKernelDefaults", BOOL, .flags = NAMED),
-    F("makeIPTablesUtilChains", BOOL, .flag = "make-iptables-util-chains"),
+    F("makeIPTablesUtilChains", BOOL, OTHER("make-iptables-util-chains")),
     BETWEEN("iptablesMasqueradeBit", 0, 31),
     BETWEEN("iptablesDropBit", 0, 31),
     F("featureGates", BOOL_MAP, .flags = NAMED),
@@ -293,7 +296,7 @@ static const struct nc_field kubelet_fields[] = {
       .flags = NAMED | NC_FIELD_V1BETA1),
     F("kubeReserved", QUANTITY_MAP, .key = &nc_reserved_resource,
       .flags = NAMED | NC_FIELD_V1BETA1),
-    F("reservedSystemCPUs", STRING, .flag = "reserved-cpus"),
+    F("reservedSystemCPUs", STRING, OTHER("reserved-cpus")),
     F("showHiddenMetricsForVersion", STRING),
     F("systemReservedCgroup", STRING, .flags = NAMED),
     F("kubeReservedCgroup", STRING, .flags = NAMED),

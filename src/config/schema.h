@@ -48,6 +48,7 @@ enum nc_field_flag {
     NC_FIELD_NAMED_FLAG = 1 << 9,   /* kubelet's: a flag sets it that is called as the field is:
                                        "max-pods" for maxPods */
     NC_FIELD_ONE_PAIR = 1 << 10, /* kubelet's: the flag is one pair, whose value may have commas */
+    NC_FIELD_OTHER_FLAG = 1 << 11, /* kubelet's: .flag sets it, and there is no .wanted */
 };
 
 struct nc_schema;
@@ -56,22 +57,22 @@ struct nc_field {
     char name[44];
     enum nc_field_type type : 8;
     unsigned flags : 24;
-    union { /* read by nc_field_allowed and nc_field_takes: where there is .wanted, it is .check */
+    union { /* the first two are read by nc_field_allowed and nc_field_takes: where there is
+               .wanted, it is .check */
         const char *allowed;             /* values of STRING, STRINGS: a list of names (nc/str.h) */
         bool (*check)(const char *text); /* STRING, STRINGS, values of STRING_MAP */
+        const struct nc_field *value;    /* MAP: what each of its values is; NULL = anything */
+        int64_t min;                     /* of .max */
     };
-    const char *wanted; /* words for check: "an https URL such as …" */
-    const char *flag;   /* of kubelet, that sets it, where it has another name */
     union {
-        struct { /* INT; both 0: 32 bits, as most of kubelet's. DURATION: microseconds; both 0: any
-                  */
-            int64_t min, max;
-        };
-        const struct nc_schema *object;   /* OBJECT, OBJECTS */
-        struct {                          /* MAP, *_MAP */
-            const struct nc_field *key;   /* .allowed or .check of each key; NULL = any */
-            const struct nc_field *value; /* MAP: what each of its values is; NULL = anything */
-        };
+        const char *wanted; /* words for check: "an https URL such as …" */
+        const char *flag;   /* of kubelet, that sets it, where it has another name */
+    };
+    union {
+        const struct nc_schema *object; /* OBJECT, OBJECTS */
+        const struct nc_field *key;     /* MAP, *_MAP: .allowed or .check of each key; NULL = any */
+        int64_t max; /* INT; both 0: 32 bits, as most of kubelet's. DURATION: microseconds; both 0:
+                        any */
     };
 };
 
@@ -84,7 +85,8 @@ struct nc_schema {
 };
 
 static inline bool nc_field_is_checked(const struct nc_field *f) {
-    return f->wanted && !(f->flags & (NC_FIELD_IGNORED | NC_FIELD_UNSUPPORTED));
+    return f->wanted
+           && !(f->flags & (NC_FIELD_IGNORED | NC_FIELD_UNSUPPORTED | NC_FIELD_OTHER_FLAG));
 }
 static inline const char *nc_field_allowed(const struct nc_field *f) {
     return nc_field_is_checked(f) ? NULL : f->allowed;

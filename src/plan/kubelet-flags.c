@@ -139,8 +139,10 @@ const struct nc_flag *nc_flags_find(const struct nc_flags *f, const char *name) 
 static const char *flag_of(const struct nc_field *f, char buf[static NC_FLAG_NAME_MAX]) {
     size_t n = 0;
 
-    if (!(f->flags & NC_FIELD_NAMED_FLAG))
+    if (f->flags & NC_FIELD_OTHER_FLAG)
         return f->flag;
+    if (!(f->flags & NC_FIELD_NAMED_FLAG))
+        return NULL;
     for (const char *p = f->name; *p && n < NC_FLAG_NAME_MAX - 2; p++) {
         /* kubeAPIQPS would be one word: it has its flag's name in its row */
         if (isupper((unsigned char)*p)
