@@ -159,8 +159,7 @@ int nc_cli(int argc, char **argv) {
 
     if (app.opts.imds && !*app.opts.imds)
         app.opts.imds = NULL;
-    if (argc < 2 || nc_streq(argv[1], "--help") || nc_streq(argv[1], "-h")
-        || nc_streq(argv[1], "help")) {
+    if (argc < 2 || nc_is_one_of(argv[1], "--help\0-h\0help\0")) {
         nc_options_usage(&table, argc < 2 ? stderr : stdout);
         return argc < 2 ? NC_EXIT_USAGE : 0;
     }

@@ -55,7 +55,7 @@ static int read_provider_id(const struct nc_value *object, struct control_outage
 }
 
 static int truth_of(const char *status, uint8_t *ret) {
-    if (!nc_streq(status, "True") && !nc_streq(status, "False") && !nc_streq(status, "Unknown"))
+    if (!nc_is_one_of(status, "True\0False\0Unknown\0"))
         return -EBADMSG;
     *ret = nc_streq(status, "True")    ? CONTROL_TRUE
            : nc_streq(status, "False") ? CONTROL_FALSE

@@ -308,7 +308,7 @@ static void set_defaults(struct nc_settings *s) {
 }
 
 static bool is_help(const char *name) {
-    return nc_streq(name, "--help") || nc_streq(name, "-h") || nc_streq(name, "help");
+    return nc_is_one_of(name, "--help\0-h\0help\0");
 }
 
 int nc_settings_read(int argc, char **argv, const struct nc_standalone *standalone,

@@ -321,7 +321,7 @@ static int read_request_mode(const struct nc_value *document, struct nc_notice *
     const struct nc_value *deadline = nc_value_get(document, "deadline");
     const char *mode = nc_value_string(v);
 
-    if (!nc_streq(mode, "cordon") && !nc_streq(mode, "graceful") && !nc_streq(mode, "deadline"))
+    if (!nc_is_one_of(mode, "cordon\0graceful\0deadline\0"))
         return refuse(err, "mode", v, "cordon, graceful or deadline");
     n->policy = nc_streq(mode, "cordon") ? NC_POLICY_CORDON : NC_POLICY_DRAIN;
     if (!nc_streq(mode, "deadline"))

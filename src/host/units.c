@@ -307,8 +307,7 @@ static bool was_skipped(struct nc_units *u, const char *path) {
  * starts it again: what becomes of it is for whoever checks it next. One of which systemd could not
  * even prepare the process (a file of its environment is missing) will not do better next time. */
 static int judge_unit(const struct nc_units *u, const struct nc_unit_state *s, bool until_active) {
-    if (nc_streq(s->active, "active") || nc_streq(s->active, "reloading")
-        || nc_streq(s->active, "refreshing"))
+    if (nc_is_one_of(s->active, "active\0reloading\0refreshing\0"))
         return 0;
     if (nc_streq(s->active, "failed"))
         return -EIO;

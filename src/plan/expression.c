@@ -168,8 +168,7 @@ static struct value parse_call(struct parser *s, const char *name) {
 }
 
 static bool is_function(const char *name) {
-    return nc_streq(name, "min") || nc_streq(name, "max") || nc_streq(name, "int")
-           || nc_streq(name, "double");
+    return nc_is_one_of(name, "min\0max\0int\0double\0");
 }
 
 static struct value parse_name(struct parser *s) {

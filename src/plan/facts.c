@@ -161,8 +161,7 @@ struct identity_field {
 };
 
 static bool is_architecture(const char *s) {
-    return nc_streq(s, "x86_64") || nc_streq(s, "arm64") || nc_streq(s, "i386")
-           || nc_streq(s, "x86_64_mac") || nc_streq(s, "arm64_mac");
+    return nc_is_one_of(s, "x86_64\0arm64\0i386\0x86_64_mac\0arm64_mac\0");
 }
 
 enum { ID, TYPE, REGION, ZONE, IMAGE, ARCHITECTURE, ACCOUNT, IDENTITY_MAX };
