@@ -1,81 +1,24 @@
 /*
  * The table of EC2 instance types.
  *
- * It ships as data (data/instance-types.tsv); the build turns it into fixed-width records, and a
- * lookup is one binary search among the families and a short walk among the sizes: nothing is
- * parsed when the program starts. A file on the AMI in the same form as the TSV comes first, row by
- * row: it can add a type or correct one.
+ * It ships as data (data/instance-types.tsv), and the build puts the same rows into the program,
+ * compressed: a bootstrap asks for one or two of them. A file on the AMI in the same form comes
+ * first, row by row: it can add a type or correct one.
  */
 #include "planner.h"
 
 #include <string.h>
 
+#include "nc/encode.h"
 #include "nc/mem.h"
 #include "nc/str.h"
 
-struct shape {
-    uint32_t memory_mib; /* 0 = not known, as in vcpus, enis and ipv4_per_eni */
-    uint16_t vcpus;
-    uint8_t enis;
-    uint8_t ipv4_per_eni;
-    uint8_t branch_enis; /* 255 = not known */
-    uint8_t kind;        /* arch + 4 * hypervisor, indices into the names below */
-} __attribute__((packed));
-
-struct family {
-    char name[14];  /* with its dot: "m5." */
-    uint16_t first; /* index into type_sizes and type_shapes; the next family's is the end */
-};
-
+static const unsigned char built_in[] = {
 #include "instance-table.h"
+};
 
 static const char arch_names[][8] = {"", "amd64", "arm64", ""};
 static const char hypervisor_names[][8] = {"", "nitro", "xen", "metal"};
-
-static int64_t known(unsigned v, unsigned unknown) {
-    return v == unknown ? -1 : (int64_t)v;
-}
-
-static const struct family *find_family(const char *name, size_t n) {
-    size_t low = 0, high = NC_ARRAY_SIZE(families) - 1;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int c = strncmp(name, families[middle].name, n);
-        if (c == 0 && families[middle].name[n] == '\0')
-            return &families[middle];
-        if (c > 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return NULL;
-}
-
-static bool find_built_in(const char *name, struct nc_instance_type *ret) {
-    const char *dot = strchr(name, '.');
-    const struct family *f = dot ? find_family(name, (size_t)(dot - name) + 1) : NULL;
-
-    if (!f || strlen(name) >= sizeof(ret->name))
-        return false;
-    for (size_t i = f->first; i < f[1].first; i++) {
-        const struct shape *r = &shapes[type_shapes[i]];
-        if (strcmp(sizes[type_sizes[i]], dot + 1) != 0)
-            continue;
-        *ret = (struct nc_instance_type){
-            .vcpus = known(r->vcpus, 0),
-            .memory_mib = known(r->memory_mib, 0),
-            .enis = known(r->enis, 0),
-            .ipv4_per_eni = known(r->ipv4_per_eni, 0),
-            .branch_enis = known(r->branch_enis, 255),
-        };
-        strcpy(ret->name, name);
-        strcpy(ret->arch, arch_names[r->kind & 3]);
-        strcpy(ret->hypervisor, hypervisor_names[r->kind >> 2 & 3]);
-        return true;
-    }
-    return false;
-}
 
 /* One field of a row, "-" or "" = -1. */
 static bool parse_column(const char *text, int64_t *ret) {
@@ -141,6 +84,13 @@ enum nc_type_row nc_instance_type_row(const char *types, size_t n_types, const c
         p += length + 1;
     }
     return NC_TYPE_ROW_NONE;
+}
+
+static bool find_built_in(const char *name, struct nc_instance_type *ret) {
+    nc_cleanup(nc_buf_done) struct nc_buf types = NC_BUF_INIT;
+
+    return nc_gunzip((const char *)built_in, sizeof(built_in), &types, NULL) == 0
+           && nc_instance_type_row(types.data, types.len, name, ret) == NC_TYPE_ROW_FOUND;
 }
 
 bool nc_instance_type_find(const char *types, size_t n_types, const char *name,
