@@ -57,6 +57,7 @@ struct nc_facts {
                              kept */
     char *domain;         /* services/domain: "amazonaws.com" */
     char *partition;      /* services/partition: "aws" */
+    char *target_state;   /* "InService", NC_WARMED "Stopped", …: of an Auto Scaling group */
     enum nc_purchase_option purchase_option;
     char *role; /* iam/security-credentials/: the role's name */
     /* EC2, only where asked. */
@@ -88,6 +89,9 @@ struct nc_facts {
     struct nc_strv environment_services; /* whose environment an earlier bootstrap wrote */
 };
 
+/* Begins the target state of an instance that is in a warm pool, or goes there. */
+#define NC_WARMED "Warmed:"
+
 #define NC_FACTS_INIT                                                                              \
     { 0 }
 void nc_facts_done(struct nc_facts *f);
@@ -104,6 +108,7 @@ enum nc_imds_item {
     NC_IMDS_PURCHASE_OPTION,
     NC_IMDS_DOMAIN,
     NC_IMDS_PARTITION,
+    NC_IMDS_TARGET_STATE,
     NC_IMDS_USER_DATA,
     NC_IMDS_ROLE,
     NC_IMDS_IPV6S,       /* round 2, %s = mac */
@@ -112,7 +117,7 @@ enum nc_imds_item {
 };
 
 struct nc_imds_question {
-    char path[52]; /* "/latest/meta-data/mac" */
+    char path[56]; /* "/latest/meta-data/mac" */
     unsigned round;
     bool required; /* a 404 is an error */
     size_t max;

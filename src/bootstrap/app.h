@@ -17,6 +17,8 @@
 #define NC_RUN_DIR "/run/nodeclaimd"
 #define NC_STATUS_FILE NC_RUN_DIR "/status.json"
 #define NC_METRICS_FILE NC_RUN_DIR "/metrics.prom"
+/* There while this machine is prepared, and kubelet waits to be taken into service. */
+#define NC_WARM_POOL_FILE NC_RUN_DIR "/warm-pool"
 #define NC_KUBECONFIG "/var/lib/kubelet/kubeconfig"
 #define NC_BOOTSTRAP_KUBECONFIG "/etc/kubernetes/kubelet/bootstrap-kubeconfig"
 #define NC_CONF_DIR "/etc/nodeclaimd/conf.d"

@@ -70,12 +70,26 @@ static void prefer_telling(const struct nc_bootstrap *b, enum nc_phase p, struct
 
 /* --- the steps from facts to files */
 
+/* Where kubelet was started in this boot the machine comes out of service, and is drained. */
+static void note_warm_pool(struct nc_bootstrap *b) {
+    nc_auto_free char *path = nc_app_path(b->app, NC_WARM_POOL_FILE);
+    const char *state = b->gather.facts.target_state;
+
+    b->is_warming = state && nc_starts_with(state, NC_WARMED) && !nc_is_marked(b);
+    if (!b->is_warming)
+        (void)unlink(path);
+    else
+        (void)nc_file_write(path, "", 0, 0644, NULL); /* status.json has the same trouble */
+}
+
 static int step_imds(struct nc_bootstrap *b, struct nc_err *err) {
     const int r = nc_gather_imds(&b->gather, err);
 
     if (r < 0)
         return r;
     nc_report_set_facts(&b->report, &b->gather.facts);
+    if (!nc_streq(b->app->opts.skip, "start"))
+        note_warm_pool(b);
     return 0;
 }
 
@@ -333,7 +347,8 @@ static int run_steps(struct nc_bootstrap *b) {
     for (size_t i = 0; r >= 0 && i < NC_ARRAY_SIZE(steps); i++) {
         const struct step *step = &steps[i];
         const bool starts_nothing =
-            step->phase == NC_PHASE_START && b->kubelet.mode == NC_START_NONE;
+            (step->phase == NC_PHASE_START && b->kubelet.mode == NC_START_NONE)
+            || (step->phase >= NC_PHASE_START && b->is_warming);
         if (step->is_needed && !step->is_needed(b))
             continue;
         if ((!files_only || !(step->flags & JOINS)) && !starts_nothing)
@@ -370,11 +385,23 @@ static void log_end(struct nc_bootstrap *b, int r) {
                b->applied.unchanged, b->applied.removed);
 }
 
+static void report_warm_pool(struct nc_bootstrap *b) {
+    nc_auto_free char *text =
+        nc_asprintf("target state %s of the Auto Scaling group: all is prepared, kubelet starts "
+                    "when the instance is taken into service",
+                    b->gather.facts.target_state);
+
+    nc_report_set_waiting(&b->report, "WarmPool", text);
+    nc_log(NC_LOG_INFO, NULL, "%s", text);
+}
+
 static int finish_bootstrap(struct nc_bootstrap *b, int r) {
     const enum nc_phase p = nc_report_current(&b->report);
 
     if (r >= 0)
         nc_report_finish(&b->report, nc_report_now(b));
+    if (r >= 0 && b->is_warming)
+        report_warm_pool(b);
     nc_publish(b);
     nc_publish_console(b);
     log_end(b, r);

@@ -59,6 +59,7 @@ struct nc_bootstrap {
     struct nc_app *app;
     struct nc_gather gather; /* from facts to files: each is const once its step is over */
     struct nc_connection connection;
+    bool is_warming;           /* for a warm pool: all is prepared, and kubelet is not started */
     bool is_connected;         /* the API server has answered who we are */
     struct nc_claim claim;     /* as the API server has it; name NULL = not read */
     struct nc_fileset written; /* by this run, where scripts may touch them; it counts as known */

@@ -66,7 +66,7 @@ int nc_step_apply(struct nc_bootstrap *b, struct nc_err *err) {
         return r;
     if (nc_scripts_are_awaited(b))
         nc_applied(b);
-    return b->kubelet.mode == NC_START_NONE ? write_cni_marker(b, err) : 0;
+    return b->kubelet.mode == NC_START_NONE && !b->is_warming ? write_cni_marker(b, err) : 0;
 }
 
 /* --- a unit */

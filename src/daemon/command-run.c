@@ -184,6 +184,7 @@ static void daemon_done(struct nc_daemon *d) {
     nc_requests_close(d);
     nc_shutdown_close(d);
     nc_hook_runner_close(d);
+    d->warm_pool.start = nc_target_free(d->warm_pool.start);
     d->poller = nc_notice_poller_free(d->poller);
     nc_imds_free(d->imds);
     if (d->lock_fd >= 0)

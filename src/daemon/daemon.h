@@ -103,6 +103,10 @@ struct nc_daemon {
     struct nc_shutdown shutdown;
     struct nc_requests requests;
     struct nc_hook_runner hooks;
+    struct nc_warm_pool {
+        struct nc_target *start; /* of the bootstrap, since this instance is in service */
+        bool is_over;            /* and has ended */
+    } warm_pool;
 
     struct nc_series series[NC_SERIES]; /* Events that are reported again and again */
     struct nc_value *history;     /* [{phase, at}] of this life, at most 64; daemon.c fills it */
@@ -161,6 +165,11 @@ void nc_daemon_arm(struct nc_daemon *d);  /* the timer, by the clocks as they ar
 /* daemon-status.c: status.json's `drain` and `daemon`, metrics.prom, STATUS=. Called after each
  * turn of the loop; writes on change, at most ten times a second. */
 void nc_daemon_publish(struct nc_daemon *d);
+
+/* warm-pool.c. Is this notice of a machine that is prepared for a warm pool and runs no pod? Every
+ * answer that states a target state: once it is InService such a machine joins. */
+bool nc_warm_pool_holds(const struct nc_daemon *d, const struct nc_notice *n);
+void nc_warm_pool_answer(struct nc_daemon *d, const struct nc_buf *body);
 
 /* watchdog.c. WATCHDOG=1 at a third of WatchdogSec, for as long as nothing is stuck. Returns
  * what sd-event does. */

@@ -152,7 +152,9 @@ static void apply_poll_body(struct poll *p, const struct nc_buf *body) {
                                                             .rules = &d->rules.drain},
                                  &notice, &err);
 
-    if (r == 0) {
+    if (r >= 0 && p->source == NC_SOURCE_AUTOSCALING)
+        nc_warm_pool_answer(d, body);
+    if (r == 0 || (r > 0 && nc_warm_pool_holds(d, &notice))) {
         apply_poll_absence(p);
         return;
     }

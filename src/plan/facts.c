@@ -26,6 +26,8 @@ const struct nc_imds_question nc_imds_questions[_NC_IMDS_ITEM_MAX] = {
     [NC_IMDS_PURCHASE_OPTION] = {"/latest/meta-data/instance-life-cycle", 1, false, 64},
     [NC_IMDS_DOMAIN] = {"/latest/meta-data/services/domain", 1, false, 256},
     [NC_IMDS_PARTITION] = {"/latest/meta-data/services/partition", 1, false, 64},
+    [NC_IMDS_TARGET_STATE] = {"/latest/meta-data/autoscaling/target-lifecycle-state", 1, false,
+                              256},
     [NC_IMDS_USER_DATA] = {"/latest/user-data", 1, false, 2 * NC_USERDATA_MAX_RAW},
     [NC_IMDS_ROLE] = {"/latest/meta-data/iam/security-credentials/", 1, false, 256},
     [NC_IMDS_IPV6S] = {"/latest/meta-data/network/interfaces/macs/%s/ipv6s", 2, false, 4096},
@@ -48,6 +50,7 @@ void nc_facts_done(struct nc_facts *f) {
                      f->local_hostname,
                      f->domain,
                      f->partition,
+                     f->target_state,
                      f->role,
                      f->private_dns_name,
                      f->kubelet_version,
@@ -110,6 +113,10 @@ static bool is_purchase_option(const char *s) {
     return nc_shape_token(s, 48);
 }
 
+static bool is_target_state(const char *s) {
+    return nc_is_made_of(s, NC_ALNUM ":", 48);
+}
+
 /* Answers of one line. */
 static const struct {
     bool (*shape)(const char *);
@@ -123,6 +130,7 @@ static const struct {
     [NC_IMDS_PURCHASE_OPTION] = {is_purchase_option, "an instance life cycle"},
     [NC_IMDS_DOMAIN] = {nc_shape_domain, "a domain such as amazonaws.com"},
     [NC_IMDS_PARTITION] = {is_partition, "a partition such as aws"},
+    [NC_IMDS_TARGET_STATE] = {is_target_state, "a state such as InService"},
     [NC_IMDS_ROLE] = {nc_shape_role_name, "the name of an IAM role", true},
     [NC_IMDS_IPV6S] = {nc_shape_ipv6, "a list of IPv6 addresses", true},
 };
@@ -150,6 +158,15 @@ static int set_purchase_option(struct nc_facts *f, const char *body, size_t n, s
     for (int l = NC_PURCHASE_ON_DEMAND; l <= NC_PURCHASE_CAPACITY_BLOCK; l++)
         if (nc_streq(text, nc_purchase_option_name((enum nc_purchase_option)l)))
             f->purchase_option = (enum nc_purchase_option)l;
+    return 0;
+}
+
+/* A node can do without. */
+static int set_target_state(struct nc_facts *f, const char *body, size_t n) {
+    struct nc_err err = NC_ERR_INIT;
+
+    if (set_fact(NC_IMDS_TARGET_STATE, body, n, &f->target_state, &err) < 0)
+        nc_strv_add_once(&f->unusual, err.msg);
     return 0;
 }
 
@@ -260,6 +277,8 @@ int nc_facts_parse_imds(struct nc_facts *f, enum nc_imds_item item, const char *
         return set_fact(item, body, n, &f->domain, err);
     case NC_IMDS_PARTITION:
         return set_fact(item, body, n, &f->partition, err);
+    case NC_IMDS_TARGET_STATE:
+        return set_target_state(f, body, n);
     case NC_IMDS_ROLE:
         return set_fact(item, body, n, &f->role, err);
     case NC_IMDS_IPV6S:

@@ -150,6 +150,7 @@ static const struct {
     {NC_IMDS_DOMAIN, "amazonaws.com/x", FIELD(domain), NULL},
     {NC_IMDS_PARTITION, "aws-us-gov", FIELD(partition), "aws-us-gov"},
     {NC_IMDS_PARTITION, "AWS", FIELD(partition), NULL},
+    {NC_IMDS_TARGET_STATE, "Warmed:Stopped\n", FIELD(target_state), "Warmed:Stopped"},
     {NC_IMDS_ROLE, "node-role\nother\n", FIELD(role), "node-role"},
     {NC_IMDS_ROLE, "node/role", FIELD(role), NULL},
     {NC_IMDS_IPV6S, "fd00:ec2::1\nfd00:ec2::2", FIELD(ipv6), "fd00:ec2::1"},
