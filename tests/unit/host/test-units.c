@@ -185,11 +185,16 @@ static void test_pending(void **state) {
         assert_int_equal(nc_units_is_pending(u, rows[i].unit, &err), rows[i].pending);
     assert_start(u, "good.service", 0, "", "");
     assert_int_equal(nc_units_is_pending(u, "good.service", &err), 0);
+    assert_int_equal(nc_units_any_is_pending(u, "q*.service", &err), 0);
     assert_int_equal(start(u, "queued.service", 1000, &err), -ETIMEDOUT);
     assert_int_equal(nc_units_is_pending(u, "queued.service", &err), 1); /* inactive, with a job */
+    assert_int_equal(nc_units_any_is_pending(u, "q*.service", &err), 1);
+    assert_int_equal(nc_units_any_is_pending(u, "nobody@*.service", &err), 0);
     (void)start(u, "env.service", PATIENCE_USEC, &err);
     assert_int_equal(nc_units_is_pending(u, "env.service", &err), 1); /* activating */
+    assert_int_equal(nc_units_any_is_pending(u, "e*.service", &err), 1);
     stop_bus(&b);
+    assert_true(nc_units_any_is_pending(u, "q*.service", &err) < 0);
     assert_true(nc_units_is_pending(u, "good.service", &err) < 0); /* not taken for absent */
     assert_int_equal(err.class, NC_ERR_HOST);
     nc_units_free(u);
