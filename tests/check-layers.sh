@@ -21,10 +21,10 @@ verdict() {
 # "owns": the headers of include/nc that are a room's. "room": what it may include beside its own folder: other rooms, a header of
 # another room's folder, libraries. "pure" is the C library without clock, descriptor or environment; "system" is all of it.
 rules='
-owns base backoff clock drain-settings encode err file json-filter marks mem names prometheus quantity sources str time value
+owns base backoff clock drain-settings encode err file fit-settings json-filter marks mem names prometheus quantity sources str time value
 owns config config userdata
 owns plan containerd facts fileset plan
-owns drain drain drain-report hint hooks lifecycle notice pod
+owns drain drain drain-report fit hint hooks lifecycle notice pod
 owns report report daemon-metrics
 owns control control lease replacement
 owns standalone standalone budget

@@ -15,6 +15,7 @@
 
 #include "nc/drain-settings.h"
 #include "nc/err.h"
+#include "nc/fit-settings.h"
 #include "nc/mem.h"
 #include "nc/str.h"
 #include "nc/value.h"
@@ -260,6 +261,7 @@ struct nc_config {
     uint64_t shutdown_usec, shutdown_critical_usec;
 
     struct nc_drain_settings drain; /* spec.interruption, spec.drain */
+    struct nc_fit_settings fit;     /* spec.fit */
     bool report_console, report_events, report_node;
     enum nc_ec2_use ec2;
     char *ec2_endpoint, *sts_endpoint, *domain; /* overrides, NULL = from facts */
@@ -280,6 +282,7 @@ extern const struct nc_config nc_config_defaults;
 #define NC_CONFIG_INIT                                                                             \
     { 0 }
 void nc_config_done(struct nc_config *c);
+void nc_fit_settings_done(struct nc_fit_settings *f);
 
 /* Merges and types the documents. NC_ERR_CONFIG with "SOURCE:LINE:COLUMN: path: message" where a
  * document had an error, where two documents name two clusters, where nothing of ours was found,

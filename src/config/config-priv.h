@@ -60,6 +60,7 @@ bool nc_shape_mount_path(const char *s);
 
 /* Fills c->host from c->tree, but for the texts of containerd.config, which merging has collected.
  * What has no effect goes to c->warnings. */
+void nc_fit_config_fill(struct nc_config *c); /* spec.fit */
 void nc_host_config_fill(const struct nc_documents *d, struct nc_config *c);
 
 /* Frees all of it. */

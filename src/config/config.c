@@ -46,6 +46,7 @@ void nc_config_done(struct nc_config *c) {
     nc_strv_done(&c->kubelet_flags);
     free(c->kubelet_flag_marks);
     nc_claim_done(&c->claim);
+    nc_fit_settings_done(&c->fit);
     nc_host_config_done(&c->host);
     nc_strv_done(&c->unsupported);
     nc_strv_done(&c->warnings);
@@ -328,6 +329,7 @@ static int apply_drain(const struct nc_documents *d, struct nc_config *c, struct
 }
 
 static void apply_surroundings(struct nc_config *c) {
+    nc_fit_config_fill(c);
     c->report_console = bool_at(c, "spec.report.console", nc_config_defaults.report_console);
     c->report_events = bool_at(c, "spec.report.events", nc_config_defaults.report_events);
     c->report_node = bool_at(c, "spec.report.node", nc_config_defaults.report_node);

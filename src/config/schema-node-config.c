@@ -9,6 +9,7 @@
 #include "config-priv.h"
 #include "nc/encode.h"
 #include "nc/mem.h"
+#include "nc/names.h"
 #include "nc/str.h"
 #include "shapes.h"
 
@@ -55,6 +56,21 @@ static bool is_flag(const char *s) {
 /* `self` asked every node for the right to delete NodeClaims. */
 static bool is_none(const char *s) {
     return nc_streq(s, "none");
+}
+
+/* "NAMESPACE/NAME", or all of them. */
+static bool is_daemon_set(const char *s) {
+    const char *slash = strchr(s, '/');
+
+    return nc_streq(s, NC_FIT_ALL)
+           || (slash && nc_is_dns_subdomain(s, (size_t)(slash - s))
+               && nc_is_dns_subdomain(slash + 1, strlen(slash + 1)));
+}
+
+/* Ours would wait for themselves. */
+static bool is_others_condition(const char *s) {
+    return nc_shape_qualified_name(s) && !nc_starts_with(s, NC_OURS)
+           && !nc_streq(s, "BootstrapComplete");
 }
 
 #define PATH_EXPECTED "an absolute path"
@@ -256,6 +272,18 @@ static const struct nc_schema interruption =
     NC_SCHEMA("AgentConfig's spec.interruption", interruption_fields);
 static const struct nc_field drain_fields[] = {NC_DRAIN_SETTINGS(FIXED, SETTING)};
 static const struct nc_schema drain = NC_SCHEMA("AgentConfig's spec.drain", drain_fields);
+#define NAMES(n, f, names, more)                                                                   \
+    { .name = (n), .type = NC_FIELD_STRINGS, .flags = (more), .check = (f), .wanted = (names) }
+static const struct nc_field fit_fields[] = {
+    NAMES("daemonSets", is_daemon_set, "all, or NAMESPACE/NAME such as kube-system/aws-node",
+          NC_FIELD_LONE),
+    NAMES("csiDrivers", nc_shape_domain, "the name of a CSI driver such as ebs.csi.aws.com", 0),
+    NAMES("resources", nc_shape_qualified_name, "a resource such as nvidia.com/gpu", 0),
+    NAMES("conditions", is_others_condition, "the type of a Node's condition that others set", 0),
+    F("timeout", DURATION),
+    ONE_OF("onTimeout", nc_fit_timeout_names),
+};
+static const struct nc_schema fit = NC_SCHEMA("AgentConfig's spec.fit", fit_fields);
 static const struct nc_field report_fields[] = {F("console", BOOL), F("events", BOOL),
                                                 F("node", BOOL)};
 static const struct nc_schema report = NC_SCHEMA("AgentConfig's spec.report", report_fields);
@@ -288,6 +316,7 @@ static const struct nc_field agent_spec_fields[] = {
     OBJECT("shutdown", shutdown_schema),
     OBJECT("interruption", interruption),
     OBJECT("drain", drain),
+    OBJECT("fit", fit),
     CHECKED("signal", is_none,
             "none, or left out: nodeclaim-controller relays a node's deadline to Karpenter "
             "(deploy/README.md)"),

@@ -157,6 +157,10 @@ static void check_object(struct walk *w, const struct nc_schema *schema, const s
 
 static void check_items(struct walk *w, const struct nc_field *f, const struct nc_value *v,
                         const char *wanted) {
+    if ((f->flags & NC_FIELD_LONE) && nc_value_string(v)) {
+        check_string(w, f, v);
+        return;
+    }
     if (v->type != NC_VALUE_LIST) {
         wrong(w, f, v, wanted);
         return;

@@ -49,6 +49,7 @@ enum nc_field_flag {
                                        "max-pods" for maxPods */
     NC_FIELD_ONE_PAIR = 1 << 10, /* kubelet's: the flag is one pair, whose value may have commas */
     NC_FIELD_OTHER_FLAG = 1 << 11, /* kubelet's: .flag sets it, and there is no .wanted */
+    NC_FIELD_LONE = 1 << 12,       /* STRINGS: a text alone is as good as a list of it */
 };
 
 struct nc_schema;
@@ -116,6 +117,7 @@ extern const char nc_ec2_use_names[];
 extern const char nc_cloud_init_wait_names[];
 extern const char nc_unsupported_names[];  /* refuse, warn */
 extern const char nc_claim_lookup_names[]; /* true, false */
+extern const char nc_fit_timeout_names[];
 
 /* The tables. */
 extern const struct nc_schema nc_schema_node_config;

@@ -361,4 +361,5 @@ void nc_explain_policies(struct nc_plan *p, const struct nc_documents *docs,
         else
             nc_origin_add(p, field, setting_text(s, otherwise, buf), "built-in default", "");
     }
+    add_settings(p, docs, "fit", nc_value_path(c->tree, "spec.fit"));
 }

@@ -528,6 +528,38 @@ static void dns_instead_of_cidr(void **state) {
     }
 }
 
+static void fit(void **state) {
+    (void)state;
+    {
+        BUILT(c, GOOD);
+        assert_false(c.fit.is_set);
+    }
+    {
+        BUILT(c, GOOD, AGENT("fit: {daemonSets: all}"));
+        assert_true(c.fit.is_set);
+        assert_int_equal(c.fit.wanted[NC_FIT_DAEMON_SETS].n, 1);
+        assert_string_equal(c.fit.wanted[NC_FIT_DAEMON_SETS].v[0], NC_FIT_ALL);
+        assert_int_equal(c.fit.timeout_usec, NC_FIT_TIMEOUT_USEC);
+        assert_false(c.fit.holds);
+    }
+    {
+        BUILT(c, GOOD,
+              AGENT("fit: {daemonSets: [kube-system/a, kube-system/a, b/c.d], csiDrivers: "
+                    "[ebs.csi.aws.com], resources: [nvidia.com/gpu], conditions: [NetworkReady], "
+                    "timeout: 0s, onTimeout: hold}"));
+        assert_int_equal(c.fit.wanted[NC_FIT_DAEMON_SETS].n, 2);
+        assert_string_equal(c.fit.wanted[NC_FIT_CSI_DRIVERS].v[0], "ebs.csi.aws.com");
+        assert_string_equal(c.fit.wanted[NC_FIT_RESOURCES].v[0], "nvidia.com/gpu");
+        assert_string_equal(c.fit.wanted[NC_FIT_CONDITIONS].v[0], "NetworkReady");
+        assert_int_equal(c.fit.timeout_usec, 0);
+        assert_true(c.fit.holds);
+    }
+    {
+        BUILT(c, GOOD, AGENT("fit: {timeout: 1m}")); /* for kubelet's first report alone */
+        assert_true(c.fit.is_set);
+    }
+}
+
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(defaults),
                                        cmocka_unit_test(bare_off),
@@ -544,6 +576,7 @@ TEST_GROUP() {
                                        cmocka_unit_test(host_fields),
                                        cmocka_unit_test(no_host_fields),
                                        cmocka_unit_test(storage_without_strategy),
+                                       cmocka_unit_test(fit),
                                        cmocka_unit_test(dns_instead_of_cidr)};
 
     return run_group(tests, NULL, NULL);

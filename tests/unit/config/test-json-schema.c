@@ -143,7 +143,10 @@ static struct nc_value *value_of(const struct nc_field *f) {
     case NC_FIELD_QUANTITY:
         return types_of("string", "number", "null");
     case NC_FIELD_STRINGS:
-        return list_of(string_of(f, false));
+        v = list_of(string_of(f, false));
+        if (f->flags & NC_FIELD_LONE)
+            nc_value_push(nc_value_get(v, "type"), nc_value_new_string("string"));
+        return v;
     case NC_FIELD_INTS:
         return list_of(int_of(f, false));
     case NC_FIELD_STRING_MAP:

@@ -309,6 +309,20 @@ static const struct row agent_config_rows[] = {
      "d:3:29: error: spec.interruption.spot: must be ignore, report, cordon or drain, not the "
      "string 'evict'\n"},
     {"a bare off is the word, where that is one", "spec: {drain: {mode: off}}", ""},
+    {"a gate's names",
+     "spec: {fit: {daemonSets: [aws-node], csiDrivers: [a b], conditions: [nodeclaimd.io/Fit, "
+     "BootstrapComplete], onTimeout: shut}}",
+     "d:3:27: error: spec.fit.daemonSets[0]: must be all, or NAMESPACE/NAME such as "
+     "kube-system/aws-node, not the string 'aws-node'\n"
+     "d:3:51: error: spec.fit.csiDrivers[0]: must be the name of a CSI driver such as "
+     "ebs.csi.aws.com, not the string 'a b'\n"
+     "d:3:70: error: spec.fit.conditions[0]: must be the type of a Node's condition that others "
+     "set, not the string 'nodeclaimd.io/Fit'\n"
+     "d:3:89: error: spec.fit.conditions[1]: must be the type of a Node's condition that others "
+     "set, not the string 'BootstrapComplete'\n"
+     "d:3:120: error: spec.fit.onTimeout: must be open or hold, not the string 'shut'\n"},
+    {"one text is no list elsewhere", "spec: {fit: {daemonSets: all, resources: a}}",
+     "d:3:42: error: spec.fit.resources: must be a list of strings, not the string 'a'\n"},
     {"but no word else", "spec: {drain: {mode: on}, interruption: {spot: off}}",
      "d:3:22: error: spec.drain.mode: must be auto, always, observe or off, not true\n"
      "d:3:48: error: spec.interruption.spot: must be ignore, report, cordon or drain, not "
