@@ -54,7 +54,7 @@ void nc_fit_forget_pods(struct nc_fit_seen *s);
 void nc_fit_seen_done(struct nc_fit_seen *s);
 
 /* The members of a pod that nc_fit_see_pod reads. */
-extern const char *const nc_fit_pod_paths[];
+extern const char nc_fit_pod_paths[];
 
 /* This boot, as objects are dated: by the wall clock of this machine. */
 struct nc_fit_boot {

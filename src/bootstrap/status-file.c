@@ -22,7 +22,7 @@
 #define LOCK_TRIES 20
 #define LOCK_PAUSE_NSEC 2000000
 
-static const char of_daemon[][8] = {"drain", "daemon"};
+static const char of_daemon[][8] = {"drain", "daemon", "fit"};
 
 static void close_fd(const int *fd) {
     if (*fd >= 0)
@@ -95,7 +95,7 @@ static struct nc_value *read_status(const char *path) {
     return tree;
 }
 
-/* `drain` and `daemon` from one tree, the rest from the other. Both are consumed. */
+/* What is the daemon's from one tree, the rest from the other. Both are consumed. */
 static struct nc_value *unite(enum nc_status_writer writer, struct nc_value *own,
                               struct nc_value *there) {
     const bool is_daemon = writer == NC_STATUS_DAEMON;

@@ -10,11 +10,13 @@
 
 #include "connect.h"
 #include "nc/daemon-metrics.h"
+#include "nc/fit.h"
 #include "nc/kube-drain.h"
 #include "nc/lifecycle.h"
 
 struct nc_daemon;
 struct nc_watch;
+struct nc_target;
 
 /* api-session.c. The connection to the API server for as long as the node lives, as a step machine:
  * a kubeconfig that may appear later, the first token, who we are, then watches; credentials that
@@ -162,6 +164,42 @@ void nc_imds_condition_note_metadata(struct nc_daemon *d, const struct nc_value 
 /* Writes it where it has changed; after each poll. */
 void nc_imds_condition_check(struct nc_daemon *d);
 void nc_imds_condition_close(struct nc_daemon *d);
+
+/* fit-gate.c. The startup gate of this boot (spec.fit): condition nodeclaimd.io/Fit and the
+ * annotation beside it. Without spec.fit nothing is done. */
+struct nc_fit_gate {
+    struct nc_watch *watch; /* of pods, while it is shut */
+    struct nc_kube_req *csi, *write;
+    sd_event_source *timer;
+    struct nc_target *target; /* of systemd, once it has opened */
+    struct nc_fit_seen seen;
+    struct nc_value *status; /* as status.json shows it; NULL = there is no gate */
+    char *annotation;        /* as it stands on the Node */
+    char *writing;           /* that of the write in flight */
+    int condition;           /* as it was read last: 1 True, 0 not, -1 not known */
+    bool is_writing_fit;     /* what was written last, or is */
+    bool is_open;            /* for the rest of this boot */
+    enum nc_fit_reason opened_as;
+    bool is_pooled; /* the Node has a NodePool's label: Karpenter registers it */
+    bool was_told, was_late_told, was_drain_told;
+    uint64_t since_usec, opened_usec; /* EC2's clock; 0 = not yet */
+    uint64_t pace_usec, failed_usec;  /* monotonic: no write before */
+    uint64_t csi_after_usec;          /* likewise no read of the CSINode */
+    unsigned csi_reads;               /* since a pod changed */
+};
+
+/* After whatever it depends on has changed. */
+void nc_fit_gate_check(struct nc_daemon *d);
+/* What the complete Node, and then what its metadata say. */
+void nc_fit_gate_note_node(struct nc_daemon *d, const struct nc_value *node);
+void nc_fit_gate_note_metadata(struct nc_daemon *d, const struct nc_value *metadata);
+void nc_fit_gate_forget_node(struct nc_daemon *d);
+/* Is the complete Node to be read where it changes? */
+bool nc_fit_gate_wants_node(const struct nc_daemon *d);
+void nc_fit_gate_close(struct nc_daemon *d); /* the connection goes */
+void nc_fit_gate_done(struct nc_daemon *d);
+struct nc_value *nc_fit_gate_save(const struct nc_fit_gate *g); /* NULL = nothing */
+void nc_fit_gate_load(struct nc_fit_gate *g, const struct nc_value *v);
 
 /* pods.c. The pods of our Node: watched while the lifecycle wants them, one request in flight for
  * each, the volumes of those that stay, and what a shutdown left behind. */

@@ -179,6 +179,7 @@ static void daemon_done(struct nc_daemon *d) {
     nc_api_session_close(d);
     nc_own_node_done(d);
     nc_claim_watch_done(d);
+    nc_fit_gate_done(d);
     nc_daemon_announce_done(d);
     nc_pod_events_done(d);
     nc_requests_close(d);
@@ -203,7 +204,7 @@ static void daemon_done(struct nc_daemon *d) {
 
 int nc_command_run(struct nc_app *app) {
     nc_cleanup(daemon_done) struct nc_daemon d = {
-        .app = app, .steps.timer_usec = UINT64_MAX, .lock_fd = -1};
+        .app = app, .steps.timer_usec = UINT64_MAX, .fit.condition = -1, .lock_fd = -1};
     struct nc_err err = NC_ERR_INIT;
     int r;
 

@@ -53,6 +53,9 @@ void nc_daemon_gathered(struct nc_daemon *d, const struct nc_err *err) {
 
     note_gathered(d, err);
     nc_daemon_post(d, &e);
+    nc_fit_gate_check(d);
+    if (nc_fit_gate_wants_node(d)) /* what is wanted of it may be news */
+        nc_own_node_refresh(d);
     nc_claim_watch_open(d);
     if (d->is_reloading) {
         d->is_reloading = false;
@@ -81,6 +84,7 @@ void nc_daemon_connected(struct nc_daemon *d) {
     if (d->pods.wants_watch)
         nc_pod_evictor_open(d);
     nc_pod_events_send(d);
+    nc_fit_gate_check(d);
     if (!d->node.is_foreign)
         nc_pod_evictor_clean_up(d);
     nc_log(NC_LOG_INFO, &(struct nc_log_fields){.node = d->node_name}, "node %s is watched at %s",
@@ -90,6 +94,7 @@ void nc_daemon_connected(struct nc_daemon *d) {
 void nc_daemon_disconnected(struct nc_daemon *d) {
     nc_own_node_close(d);
     nc_imds_condition_close(d);
+    nc_fit_gate_close(d);
     nc_pod_evictor_close(d);
     nc_pod_events_pause(d);
 }

@@ -93,6 +93,8 @@ static struct nc_value *status_tree(const struct nc_daemon *d) {
                  d->pod_history ? nc_value_copy(d->pod_history) : nc_value_new(NC_VALUE_LIST));
     nc_value_set(map, "drain", drain);
     nc_value_set(map, "daemon", daemon_tree(d));
+    if (d->fit.status)
+        nc_value_set(map, "fit", nc_value_copy(d->fit.status));
     return map;
 }
 

@@ -97,6 +97,7 @@ struct nc_daemon {
     struct nc_own_node node;
     struct nc_claim_watch claim;
     struct nc_imds_condition condition;
+    struct nc_fit_gate fit;
     struct nc_pod_evictor pods;
     struct nc_pod_events pod_events;
     struct nc_notice_poller *poller; /* NULL until facts were requested once */

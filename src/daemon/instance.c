@@ -39,11 +39,13 @@ static void keep_config(struct nc_daemon *d, struct nc_config *c) {
         .auth = c->auth,
         .kubeconfig = nc_steal(&c->kubeconfig),
         .drain = c->drain,
+        .fit = c->fit,
         .report_console = c->report_console,
         .report_events = c->report_events,
         .report_node = c->report_node,
         .claim_lookup = c->claim_lookup,
     };
+    c->fit = (struct nc_fit_settings){0};
     d->gather.has_config = true;
 }
 

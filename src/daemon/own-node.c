@@ -142,6 +142,7 @@ static void post_node(struct nc_daemon *d, const struct nc_value *metadata) {
     struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_NODE, .node = &view};
 
     nc_imds_condition_note_metadata(d, metadata);
+    nc_fit_gate_note_metadata(d, metadata);
     view.is_complete &= nc_streq(d->node.version, nc_value_get_string(metadata, "resourceVersion"));
     nc_daemon_post(d, &e);
     nc_claim_watch_own(d, metadata);
@@ -158,6 +159,7 @@ static void post_gone(struct nc_daemon *d, bool is_anothers) {
 }
 
 static void forget_node(struct nc_daemon *d) {
+    nc_fit_gate_forget_node(d);
     d->node.view = (struct nc_node_view){0};
     d->node.is_known = d->node.is_foreign = d->node.is_doubted = false;
     set_text(&d->node.version, NULL);
@@ -232,6 +234,7 @@ static void apply_node(struct nc_daemon *d, const struct nc_value *node) {
     d->node.is_known = true;
     d->node.is_foreign = false;
     nc_imds_condition_note_node(d, node);
+    nc_fit_gate_note_node(d, node);
     nc_pod_evictor_clean_up(d);
     post_node(d, metadata);
 }
@@ -264,7 +267,7 @@ static void apply_metadata(struct nc_daemon *d, const struct nc_value *object) {
     if (d->node.is_known)
         post_node(d, metadata);
     if (nc_streq(d->node.watch_version, d->node.version)
-        || !(nc_daemon_is_busy(d) || !d->node.is_known))
+        || !(nc_daemon_is_busy(d) || !d->node.is_known || nc_fit_gate_wants_node(d)))
         return;
     schedule_refresh(d, d->node.write ? REFRESH_AFTER_WRITE_USEC : 0);
 }

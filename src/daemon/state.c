@@ -77,6 +77,8 @@ int nc_daemon_state_load(struct nc_daemon *d, struct nc_err *err) {
         set_aside(path, wrong);
         return 0;
     }
+    if (is_same_boot(d, state))
+        nc_fit_gate_load(&d->fit, nc_value_get(state, "fit"));
     d->state.saved = nc_buf_steal(&text);
     d->state.has_request = true; /* not known: the first write is synced */
     /* Who was stopped before the clean-up was done has left it to us. */
@@ -85,7 +87,7 @@ int nc_daemon_state_load(struct nc_daemon *d, struct nc_err *err) {
 
 static struct nc_value *state_of(const struct nc_daemon *d) {
     struct nc_value *state = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *hooks = nc_hook_runner_save(&d->hooks);
+    struct nc_value *hooks = nc_hook_runner_save(&d->hooks), *fit = nc_fit_gate_save(&d->fit);
 
     nc_value_set_int(state, "schema", SCHEMA);
     if (d->boot_id)
@@ -97,6 +99,8 @@ static struct nc_value *state_of(const struct nc_daemon *d) {
     nc_value_set(state, "life", nc_lifecycle_save(d->life));
     if (hooks)
         nc_value_set(state, "hooks", hooks);
+    if (fit)
+        nc_value_set(state, "fit", fit);
     return state;
 }
 

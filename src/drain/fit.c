@@ -22,17 +22,10 @@ static const struct {
     [NC_FIT_CONDITIONS] = {"ConditionsNotTrue", "conditions"},
 };
 
-const char *const nc_fit_pod_paths[] = {
-    "metadata.namespace",
-    "metadata.name",
-    "metadata.uid",
-    "metadata.ownerReferences",
-    "metadata.deletionTimestamp",
-    "status.conditions.type",
-    "status.conditions.status",
-    "status.conditions.lastTransitionTime",
-    NULL,
-};
+const char nc_fit_pod_paths[] =
+    "metadata.namespace\0metadata.name\0metadata.uid\0metadata.ownerReferences\0"
+    "metadata.deletionTimestamp\0status.conditions.type\0status.conditions.status\0"
+    "status.conditions.lastTransitionTime\0";
 
 const char *nc_fit_reason_name(enum nc_fit_reason r) {
     switch (r) {

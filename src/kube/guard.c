@@ -20,7 +20,7 @@
 #define UNKNOWN "nothing is written there:"
 
 static const char own_conditions[] = "BootstrapComplete\0InterruptionPending\0Drained\0"
-                                     "InterruptionNoticesUnavailable\0";
+                                     "InterruptionNoticesUnavailable\0" NC_CONDITION_FIT "\0";
 static const char condition_fields[] =
     "type\0status\0reason\0message\0lastHeartbeatTime\0lastTransitionTime\0";
 

@@ -259,6 +259,23 @@ static int set_flag_taints(struct nc_planner *s) {
     return 0;
 }
 
+/* The gate's own taint, where nobody has brought it: of a claim that would be its NodePool. */
+static int set_unfit_taint(struct nc_planner *s) {
+    const struct nc_taint unfit = {(char *)NC_TAINT_UNFIT, (char *)"", (char *)"NoSchedule", {0}};
+
+    for (size_t i = 0; i < s->plan.n_taints; i++)
+        if (nc_streq(s->plan.taints[i].key, unfit.key)
+            && nc_streq(s->plan.taints[i].effect, unfit.effect))
+            return 0;
+    if (!s->plan.belongs_to_claim)
+        return set_taints(s, &unfit, 1, "spec.fit");
+    nc_strv_add(&s->plan.warnings,
+                "spec.fit: the NodeClaim has no startup taint " NC_TAINT_UNFIT
+                ":NoSchedule, so pods may start before the node is fit; add it to startupTaints of "
+                "the NodePool");
+    return 0;
+}
+
 int nc_plan_taints(struct nc_planner *s) {
     const struct nc_config *c = s->config;
     struct nc_taint unregistered = {
@@ -273,6 +290,8 @@ int nc_plan_taints(struct nc_planner *s) {
         r = set_user_taints(s);
     if (r == 0)
         r = set_flag_taints(s);
+    if (r == 0 && c->fit.is_set)
+        r = set_unfit_taint(s);
     if (r < 0 || !s->plan.belongs_to_claim)
         return r;
     for (size_t i = 0; i < s->plan.n_origins; i++)

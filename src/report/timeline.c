@@ -144,6 +144,21 @@ static void show_cloud_init(struct nc_buf *out, const struct nc_value *decided) 
     (void)nc_buf_putc(out, '\n');
 }
 
+/* The startup gate; nothing where there is none. */
+static void show_fit(struct nc_buf *out, const struct nc_value *fit) {
+    const char *opened = nc_show_text(fit, "opened", NULL);
+
+    if (!fit || fit->type != NC_VALUE_MAP)
+        return;
+    nc_show_title(out, "fit");
+    nc_show_marked(out, opened ? NC_MARK_GOOD : NC_MARK_NOTICE, nc_show_text(fit, "reason", "?"));
+    (void)nc_buf_puts(out, opened ? ": the gate opened at " : ": ");
+    nc_show_put(out, opened ? opened : nc_show_text(fit, "message", "?"));
+    (void)nc_buf_puts(out, opened ? ", shut since " : "; the gate is shut since ");
+    nc_show_put(out, nc_show_text(fit, "since", "-"));
+    (void)nc_buf_putc(out, '\n');
+}
+
 void nc_status_text(const struct nc_value *status, struct nc_buf *out) {
     const struct nc_value *phases[NC_SHOW_MAX_PHASES];
     const size_t n_phases = nc_show_phases(status, phases);
@@ -178,6 +193,7 @@ void nc_status_text(const struct nc_value *status, struct nc_buf *out) {
     show_resources(out, "allocatable", nc_value_path(status, "allocatable.actual"));
     add_list_query(out, "difference", nc_show_list(status, "allocatable.differences"));
     add_list_query(out, "warning", nc_show_list(status, "warnings"));
+    show_fit(out, nc_value_get(status, "fit"));
     nc_drain_status_text(status, out);
 }
 
@@ -263,6 +279,7 @@ void nc_timeline_text(const struct nc_value *status, uint64_t now_usec, struct n
     const size_t before = out->len;
 
     show_boot(status, out);
+    show_fit(out, nc_value_get(status, "fit"));
     nc_drain_timeline_text(status, now_usec, out);
     if (out->len == before)
         (void)nc_buf_puts(out, "no phases are known\n");

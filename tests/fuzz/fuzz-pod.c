@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "nc/drain.h"
+#include "nc/fit.h"
 #include "nc/str.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
@@ -58,6 +59,27 @@ static void check_answer(const char *text, size_t n) {
         abort();
 }
 
+/* The same object as a pod, a Node and a CSINode of the startup gate: one that is fit lacks
+ * nothing, and one whose kubelet has not reported this boot is never fit. */
+static void check_fit(const struct nc_value *object) {
+    char name[] = "a", *names[] = {name, NULL};
+    struct nc_fit_settings settings = {.is_set = true};
+    const struct nc_fit_boot boot = {.id = "b", .began_usec = 1};
+    struct nc_fit_seen seen = {.has_pods = true};
+    struct nc_fit_verdict v;
+
+    for (size_t i = 0; i < _NC_FIT_KIND_MAX; i++)
+        settings.wanted[i] = (struct nc_strv){names, 1};
+    nc_fit_see_pod(&seen, object, &boot, 1);
+    nc_fit_see_node(&seen, &settings, object, &boot);
+    nc_fit_see_csi(&seen, object);
+    nc_fit_judge(&settings, &seen, &(struct nc_fit_moment){.since_usec = 1, .now_usec = 2}, &v);
+    if (!v.message || (v.is_fit && (v.missing.n > 0 || !seen.is_reported)))
+        abort();
+    nc_fit_verdict_done(&v);
+    nc_fit_seen_done(&seen);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     nc_auto_free char *text = nc_strndup((const char *)data, n);
     nc_auto_value struct nc_value *object = NULL;
@@ -66,6 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     check_answer(text, n);
     if (nc_json_parse((const char *)data, n, &object, NULL) < 0)
         return 0;
+    check_fit(object);
     if (nc_pod_read(object, &pod, NULL) >= 0)
         check_pod(&pod);
     else if (pod.uid)

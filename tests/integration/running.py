@@ -30,6 +30,7 @@ from wire import Request
 
 NODES = next(r for r in RESOURCES if r.plural == "nodes")
 NOTICES = "InterruptionNoticesUnavailable"
+FIT, FIT_KEY = "nodeclaimd.io/Fit", "nodeclaimd.io/fit"
 KUBECONFIG = "var/lib/kubelet/kubeconfig"
 STATE = "var/lib/nodeclaimd/state.json"
 LABEL = "node.kubernetes.io/exclude-from-external-load-balancers"
@@ -94,6 +95,8 @@ def patch_kind(path: str, body: dict[str, Any]) -> str:
             return "signal"
         if NOTICES in kinds:
             return "notices"
+        if FIT in kinds:
+            return "fit"
         return "undrained" if set(kinds) == {"Drained"} else "calm"
     if body.get("spec", {}).get("unschedulable") is True:
         return "cordon"
@@ -441,12 +444,12 @@ class DaemonTest(WorldTest):
     def own_keys_only(self, body: dict[str, Any], where: str) -> None:
         meta = body.get("metadata", {})
         self.assertLessEqual(set(meta), {"annotations", "labels"}, where)
-        self.assertLessEqual(set(meta.get("annotations", {})), {STATUS_KEY, CORDON_KEY}, where)
+        self.assertLessEqual(set(meta.get("annotations", {})), {STATUS_KEY, CORDON_KEY, FIT_KEY}, where)
         self.assertLessEqual(set(meta.get("labels", {})), {LABEL}, where)
         self.assertLessEqual(set(body.get("spec", {})), {"unschedulable"}, where)
         self.assertLessEqual(set(body.get("status", {})), {"conditions"}, where)
         kinds = {c["type"] for c in body.get("status", {}).get("conditions", [])}
-        self.assertLessEqual(kinds, {"InterruptionPending", NOTICES, "Drained"}, where)
+        self.assertLessEqual(kinds, {"InterruptionPending", NOTICES, "Drained", FIT}, where)
 
     def assertOrder(self, world: DaemonWorld, *kinds: str) -> None:
         """The first of each kind was answered before the first of the next one was sent."""

@@ -28,7 +28,7 @@ static struct {
     void (*written)(void *userdata, const struct nc_node_written *w);
     bool is_active[_NC_SOURCE_MAX];
     struct nc_notice notices[_NC_SOURCE_MAX];
-    bool is_busy;
+    bool is_busy, wants_node;
     uint64_t now_usec;
 } script;
 
@@ -173,6 +173,25 @@ void nc_api_session_well(struct nc_daemon *d) {
 
 void nc_api_session_on_well(void *daemon) {
     (void)daemon;
+}
+
+void nc_fit_gate_note_node(struct nc_daemon *d, const struct nc_value *node) {
+    (void)d;
+    (void)node;
+}
+
+void nc_fit_gate_note_metadata(struct nc_daemon *d, const struct nc_value *metadata) {
+    (void)d;
+    (void)metadata;
+}
+
+void nc_fit_gate_forget_node(struct nc_daemon *d) {
+    (void)d;
+}
+
+bool nc_fit_gate_wants_node(const struct nc_daemon *d) {
+    (void)d;
+    return script.wants_node;
 }
 
 void nc_imds_condition_note_metadata(struct nc_daemon *d, const struct nc_value *metadata) {

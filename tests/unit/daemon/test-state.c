@@ -147,6 +147,24 @@ static void test_a_clean_up_is_not_over_before_its_end(void **state) {
     assert_int_equal(load(w), 1);
 }
 
+/* A gate that has opened is open for its boot alone. */
+static void test_gate_is_of_its_boot(void **state) {
+    struct world *w = *state;
+
+    w->d.fit = (struct nc_fit_gate){.is_open = true, .since_usec = NOW, .opened_usec = NOW};
+    nc_daemon_state_save(&w->d);
+    died(w);
+    born(w, "boot-1");
+    assert_int_equal(load(w), 1);
+    assert_true(w->d.fit.is_open);
+    assert_int_equal(w->d.fit.since_usec, NOW);
+    died(w);
+    born(w, "boot-2");
+    assert_int_equal(load(w), 0);
+    assert_false(w->d.fit.is_open);
+    assert_int_equal(w->d.fit.since_usec, 0);
+}
+
 static void test_none_is_no_failure(void **state) {
     struct world *w = *state;
 
@@ -223,6 +241,7 @@ TEST_GROUP() {
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_a_clean_up_is_not_over_before_its_end, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(test_gate_is_of_its_boot, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_none_is_no_failure, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_broken_ones_are_put_aside, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_too_large_is_put_aside, set_up, tear_down),

@@ -157,6 +157,10 @@ static const struct {
     {"PATCH", "/api/v1/nodes/a/status",
      "{'status':{'conditions':[{'type':'InterruptionNoticesUnavailable','status':'True'}]}}",
      NC_KUBE_PATCH_STRATEGIC, NULL},
+    {"PATCH", "/api/v1/nodes/a/status",
+     "{'metadata':{'annotations':{'nodeclaimd.io/fit':'{}'}},"
+     "'status':{'conditions':[{'type':'nodeclaimd.io/Fit','status':'True'}]}}",
+     NC_KUBE_PATCH_STRATEGIC, NULL},
     {"PATCH", "/api/v1/nodes/a/status", "{'metadata':{'annotations':{'a/b':'c'}}}",
      NC_KUBE_PATCH_STRATEGIC, "annotation that is not ours"},
     {"PATCH", "/api/v1/nodes/a", "{'spec':{'unschedulable':null}}", NC_KUBE_PATCH_MERGE, NULL},

@@ -493,6 +493,41 @@ static void test_belongs(void **state) {
     }
 }
 
+/* The gate's taint: registered by the node unless a NodePool should have brought it. */
+static void test_unfit_taint(void **state) {
+    static const struct {
+        const char *kubelet;
+        bool has_gate, is_tainted, is_warned;
+    } rows[] = {
+        {"", false, false, false},
+        {"", true, true, false},
+        {"    flags: ['--register-with-taints=nodeclaimd.io/unfit:NoSchedule']\n", true, true,
+         false},
+        {"    flags: ['--node-labels=karpenter.sh/nodepool=x']\n", true, false, true},
+        {"    flags: ['--node-labels=karpenter.sh/nodepool=x', "
+         "'--register-with-taints=nodeclaimd.io/unfit:NoSchedule']\n",
+         true, true, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct fixture *x = fixture_new();
+        nc_auto_free char *text = node_config(rows[i].kubelet);
+        unsigned n = 0;
+        fixture_document(x, text);
+        if (rows[i].has_gate)
+            fixture_document(x, "apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec:\n"
+                                "  fit: {daemonSets: all}\n");
+        fixture_plan(x);
+        for (size_t k = 0; k < x->plan.n_taints; k++)
+            n += nc_streq(x->plan.taints[k].key, "nodeclaimd.io/unfit")
+                 && nc_streq(x->plan.taints[k].effect, "NoSchedule");
+        if (n != rows[i].is_tainted || warns(&x->plan, "spec.fit: ") != rows[i].is_warned)
+            fail_msg("row %zu: %u", i, n);
+        fixture_free(x);
+    }
+}
+
 static void test_names(void **state) {
     static const struct {
         const char *agent, *local_hostname, *private_dns, *region, *want; /* NULL: refused */
@@ -944,18 +979,31 @@ static void test_missing_facts(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nodeadm_golden),  cmocka_unit_test(test_versions),
-        cmocka_unit_test(test_version_refused), cmocka_unit_test(test_m5_large),
-        cmocka_unit_test(test_auto_mode),       cmocka_unit_test(test_local_disks),
-        cmocka_unit_test(test_kubelet_block),   cmocka_unit_test(test_flags),
-        cmocka_unit_test(test_our_flags),       cmocka_unit_test(test_no_credential_provider),
-        cmocka_unit_test(test_claim),           cmocka_unit_test(test_belongs),
-        cmocka_unit_test(test_names),           cmocka_unit_test(test_claim_that_was_read),
-        cmocka_unit_test(test_expects_claim),   cmocka_unit_test(test_needs),
-        cmocka_unit_test(test_unknown_type),    cmocka_unit_test(test_unknown_type_of_karpenter),
-        cmocka_unit_test(test_network),         cmocka_unit_test(test_other_clusters),
-        cmocka_unit_test(test_user_map),        cmocka_unit_test(test_missing_facts),
-        cmocka_unit_test(test_small_host),      cmocka_unit_test(test_history),
+        cmocka_unit_test(test_nodeadm_golden),
+        cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_version_refused),
+        cmocka_unit_test(test_m5_large),
+        cmocka_unit_test(test_auto_mode),
+        cmocka_unit_test(test_local_disks),
+        cmocka_unit_test(test_kubelet_block),
+        cmocka_unit_test(test_flags),
+        cmocka_unit_test(test_our_flags),
+        cmocka_unit_test(test_no_credential_provider),
+        cmocka_unit_test(test_claim),
+        cmocka_unit_test(test_belongs),
+        cmocka_unit_test(test_unfit_taint),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_claim_that_was_read),
+        cmocka_unit_test(test_expects_claim),
+        cmocka_unit_test(test_needs),
+        cmocka_unit_test(test_unknown_type),
+        cmocka_unit_test(test_unknown_type_of_karpenter),
+        cmocka_unit_test(test_network),
+        cmocka_unit_test(test_other_clusters),
+        cmocka_unit_test(test_user_map),
+        cmocka_unit_test(test_missing_facts),
+        cmocka_unit_test(test_small_host),
+        cmocka_unit_test(test_history),
         cmocka_unit_test(test_overrides),
     };
 

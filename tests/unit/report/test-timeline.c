@@ -92,6 +92,23 @@ static void test_marks(void **state) {
                         "succeeded" NC_MARK_END "\n=  0.00 ms  in all\n");
 }
 
+/* The startup gate, in both. */
+static void test_fit(void **state) {
+    static const char open[] = "{\"daemon\":{},\"fit\":{\"fit\":true,\"reason\":\"NothingMissing\","
+                               "\"since\":\"A\",\"opened\":"
+                               "\"B\"}}",
+                      shut[] =
+                          "{\"daemon\":{},\"fit\":{\"reason\":\"DaemonSetsNotReady\",\"message\":"
+                          "\"waiting for x\",\"since\":\"A\",\"opened\":null}}";
+
+    (void)state;
+    assert_text(open, print_timeline,
+                "fit          NothingMissing: the gate opened at B, shut since A\n");
+    assert_text(shut, print_timeline,
+                "fit          DaemonSetsNotReady: waiting for x; the gate is shut since A\n");
+    assert_text("{\"fit\":7}", print_timeline, "no phases are known\n");
+}
+
 static void test_timeline(void **state) {
     (void)state;
     assert_text(running, print_timeline,
@@ -229,6 +246,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_status),
         cmocka_unit_test(test_failed),
         cmocka_unit_test(test_timeline),
+        cmocka_unit_test(test_fit),
         cmocka_unit_test(test_marks),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_nothing_is_known),
