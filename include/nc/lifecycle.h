@@ -40,6 +40,19 @@ enum nc_lifecycle_phase {
 };
 const char *nc_lifecycle_phase_name(enum nc_lifecycle_phase p); /* "idle", "signalling", … */
 
+/* Conditions of a Node that Kubernetes names since 1.37 (KEP-5683), for whoever has to do with its
+ * life: written in the same requests as our own, and never by a request of their own. Beside them
+ * `Drained`, which is ours and theirs. Bits: 1 << enum. */
+enum nc_known_condition {
+    NC_KNOWN_DRAIN_IN_PROGRESS = 0,
+    NC_KNOWN_MAINTENANCE_PLANNED,     /* a scheduled event that lies ahead */
+    NC_KNOWN_MAINTENANCE_IN_PROGRESS, /* its time has come */
+    NC_KNOWN_SHUTDOWN_IN_PROGRESS,
+    _NC_KNOWN_CONDITION_MAX
+};
+/* Each message of ours begins so: what others have set is left alone. */
+#define NC_KNOWN_CONDITION_OURS "nodeclaimd: "
+
 /* What is known of our own Node. */
 struct nc_node_view {
     bool exists;
@@ -54,9 +67,10 @@ struct nc_node_view {
     /* --- */
     bool is_unschedulable;
     bool has_disrupted_taint;
-    bool is_pending_true; /* condition InterruptionPending is True */
-    bool is_drained_true; /* condition Drained is True */
-    size_t n_volumes;     /* volumesAttached, without those of pods that stay */
+    bool is_pending_true;            /* condition InterruptionPending is True */
+    bool is_drained_true;            /* condition Drained is True */
+    unsigned known_true, known_ours; /* of enum nc_known_condition: True; and by us */
+    size_t n_volumes;                /* volumesAttached, without those of pods that stay */
 };
 
 struct nc_lifecycle_rules {
@@ -95,6 +109,8 @@ struct nc_node_write {
     int unschedulable;             /* -1 untouched, 0, 1 */
     int balancers_label;           /* -1 untouched, 0 removed, 1 ours */
     struct nc_condition pending, drained;
+    unsigned known_set, known_true; /* which are written, and of those which are True */
+    const char *known_reason[_NC_KNOWN_CONDITION_MAX];
 };
 void nc_node_write_done(struct nc_node_write *w);
 

@@ -243,6 +243,63 @@ static void fill_cleared_conditions(const struct nc_lifecycle *l, struct nc_node
         fill_condition(&w->drained, false, "NodeReleased", nc_strdup("Node uncordoned"));
 }
 
+/* --- the conditions that Kubernetes names */
+
+static unsigned known_conditions(const struct nc_lifecycle *l, enum nc_node_write_kind kind) {
+    const struct nc_lifecycle_source *m = &l->sources[NC_SOURCE_MAINTENANCE];
+    unsigned bits = 0;
+
+    if (kind == NC_WRITE_CLEAR_CONDITIONS)
+        return 0;
+    if (kind != NC_WRITE_DRAINED && l->in_force.policy == NC_POLICY_DRAIN)
+        bits |= 1u << NC_KNOWN_DRAIN_IN_PROGRESS;
+    if (m->is_active && m->policy >= NC_POLICY_REPORT)
+        bits |= 1u << (nc_lifecycle_own_time(l, m->notice.deadline_usec) > l->now_usec
+                           ? NC_KNOWN_MAINTENANCE_PLANNED
+                           : NC_KNOWN_MAINTENANCE_IN_PROGRESS);
+    if (l->sources[NC_SOURCE_SHUTDOWN].is_active)
+        bits |= 1u << NC_KNOWN_SHUTDOWN_IN_PROGRESS;
+    return bits;
+}
+
+/* The KEP's own reasons where one fits; for what EC2 alone ends there is none but ours. */
+static const char *reason_of_drain(const struct nc_lifecycle *l) {
+    switch ((enum nc_source)l->in_force.leading) {
+    case NC_SOURCE_SHUTDOWN:
+        return "NodeShutdown";
+    case NC_SOURCE_MAINTENANCE:
+        return "MaintenanceWindow";
+    case NC_SOURCE_DELETION:
+    case NC_SOURCE_REQUEST:
+    case NC_SOURCE_OPERATOR:
+        return "AdminRequested";
+    case NC_SOURCE_REBALANCE:
+    case NC_SOURCE_AUTOSCALING:
+    case NC_SOURCE_SPOT:
+    case _NC_SOURCE_MAX:
+        break;
+    }
+    return nc_source_reason((enum nc_source)l->in_force.leading);
+}
+
+/* Where another has set one it stays his. */
+static void fill_known_conditions(const struct nc_lifecycle *l, enum nc_node_write_kind kind,
+                                  struct nc_node_write *w) {
+    const unsigned wanted = known_conditions(l, kind);
+    const struct nc_node_view *n = &l->node;
+    const bool is_cleared = kind == NC_WRITE_CLEAR_CONDITIONS;
+
+    w->known_set = (wanted & ~n->known_true) | (n->known_ours & ~wanted);
+    w->known_true = wanted & w->known_set;
+    for (size_t i = 0; i < _NC_KNOWN_CONDITION_MAX; i++)
+        w->known_reason[i] = is_cleared                           ? "InterruptionWithdrawn"
+                             : i == NC_KNOWN_SHUTDOWN_IN_PROGRESS ? "NodeShutdown"
+                                                                  : "MaintenanceWindow";
+    if (!is_cleared)
+        w->known_reason[NC_KNOWN_DRAIN_IN_PROGRESS] =
+            wanted & 1u << NC_KNOWN_DRAIN_IN_PROGRESS ? reason_of_drain(l) : "DrainCompleted";
+}
+
 static void fill(struct nc_lifecycle *l, enum nc_node_write_kind kind, struct nc_node_write *w) {
     *w = (struct nc_node_write){.kind = kind, .unschedulable = -1, .balancers_label = -1};
     if (kind == NC_WRITE_SIGNAL)
@@ -259,6 +316,8 @@ static void fill(struct nc_lifecycle *l, enum nc_node_write_kind kind, struct nc
         fill_release(l, w);
     if (kind == NC_WRITE_CLEAR_CONDITIONS)
         fill_cleared_conditions(l, w);
+    if (w->pending.is_set || w->drained.is_set)
+        fill_known_conditions(l, kind, w);
     w->sets_status = kind != NC_WRITE_CLEAR_CONDITIONS;
     if (w->sets_status && !is_ignored(l))
         w->drain_status = nc_lifecycle_status_text(l, kind, true);
@@ -338,6 +397,8 @@ static void apply(struct nc_lifecycle *l, const struct nc_node_write *w) {
         n->is_pending_true = w->pending.is_true;
     if (w->drained.is_set)
         n->is_drained_true = w->drained.is_true;
+    n->known_true = (n->known_true & ~w->known_set) | w->known_true;
+    n->known_ours = (n->known_ours & ~w->known_set) | w->known_true;
 }
 
 static void finish_cordon(struct nc_lifecycle *l) {

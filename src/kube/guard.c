@@ -85,7 +85,8 @@ static int check_condition(const struct nc_kube_call *c, const struct nc_value *
                            struct nc_err *err) {
     const char *type = nc_value_get_string(v, "type");
 
-    if (!type || !nc_is_one_of(type, own_conditions))
+    if (!type
+        || !(nc_is_one_of(type, own_conditions) || nc_is_one_of(type, nc_known_condition_names)))
         return nc_guard_refuse(c, err,
                                "a Node's condition that is not ours:", type ? type : "(no type)");
     for (size_t i = 0; i < v->n; i++)

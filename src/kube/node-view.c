@@ -53,6 +53,22 @@ static bool is_true(const struct nc_value *node, const char *condition) {
     return nc_streq(nc_value_get_string(nc_node_condition(node, condition), "status"), "True");
 }
 
+const char nc_known_condition_names[] =
+    "DrainInProgress\0MaintenancePlanned\0MaintenanceInProgress\0GracefulNodeShutdownInProgress\0";
+
+static void apply_known_conditions(struct nc_node_view *v, const struct nc_value *node) {
+    v->known_true = v->known_ours = 0;
+    for (unsigned i = 0; i < _NC_KNOWN_CONDITION_MAX; i++) {
+        const struct nc_value *c = nc_node_condition(node, nc_name_at(nc_known_condition_names, i));
+        const char *message = nc_value_get_string(c, "message");
+        if (!nc_streq(nc_value_get_string(c, "status"), "True"))
+            continue;
+        v->known_true |= 1u << i;
+        if (message && nc_starts_with(message, NC_KNOWN_CONDITION_OURS))
+            v->known_ours |= 1u << i;
+    }
+}
+
 static size_t count_volumes(const struct nc_value *node, const struct nc_strv *stay) {
     const struct nc_value *list = nc_value_path(node, "status.volumesAttached");
     size_t count = 0;
@@ -75,6 +91,7 @@ static void apply_view_rest(struct nc_node_view *v, const struct nc_value *node,
     v->has_disrupted_taint = nc_node_has_taint(node, NC_TAINT_DISRUPTED, "NoSchedule");
     v->is_pending_true = is_true(node, "InterruptionPending");
     v->is_drained_true = is_true(node, "Drained");
+    apply_known_conditions(v, node);
     v->n_volumes = count_volumes(node, stay);
 }
 

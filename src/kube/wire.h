@@ -131,4 +131,7 @@ int nc_guard_pod(const struct nc_kube_call *c, const struct nc_guard_target *t, 
 int nc_guard_event(const struct nc_kube_call *c, const struct nc_guard_target *t, const char *rest,
                    struct nc_err *err);
 
+/* node-view.c. By enum nc_known_condition: a list of names. */
+extern const char nc_known_condition_names[];
+
 #endif

@@ -31,6 +31,7 @@ from wire import Request
 NODES = next(r for r in RESOURCES if r.plural == "nodes")
 NOTICES = "InterruptionNoticesUnavailable"
 FIT, FIT_KEY = "nodeclaimd.io/Fit", "nodeclaimd.io/fit"
+KNOWN = {"DrainInProgress", "MaintenancePlanned", "MaintenanceInProgress", "GracefulNodeShutdownInProgress"}  # KEP-5683
 KUBECONFIG = "var/lib/kubelet/kubeconfig"
 STATE = "var/lib/nodeclaimd/state.json"
 LABEL = "node.kubernetes.io/exclude-from-external-load-balancers"
@@ -97,7 +98,7 @@ def patch_kind(path: str, body: dict[str, Any]) -> str:
             return "notices"
         if FIT in kinds:
             return "fit"
-        return "undrained" if set(kinds) == {"Drained"} else "calm"
+        return "undrained" if set(kinds) - KNOWN == {"Drained"} else "calm"
     if body.get("spec", {}).get("unschedulable") is True:
         return "cordon"
     if (
@@ -449,7 +450,7 @@ class DaemonTest(WorldTest):
         self.assertLessEqual(set(body.get("spec", {})), {"unschedulable"}, where)
         self.assertLessEqual(set(body.get("status", {})), {"conditions"}, where)
         kinds = {c["type"] for c in body.get("status", {}).get("conditions", [])}
-        self.assertLessEqual(kinds, {"InterruptionPending", NOTICES, "Drained", FIT}, where)
+        self.assertLessEqual(kinds, {"InterruptionPending", NOTICES, "Drained", FIT} | KNOWN, where)
 
     def assertOrder(self, world: DaemonWorld, *kinds: str) -> None:
         """The first of each kind was answered before the first of the next one was sent."""

@@ -128,6 +128,7 @@ static void show_node(struct life_world *w, bool is_complete) {
     if (!is_complete) {
         v.is_unschedulable = v.has_disrupted_taint = v.is_pending_true = v.is_drained_true = false;
         v.n_volumes = 0;
+        v.known_true = v.known_ours = 0;
     }
     life_step(w, &e);
 }
@@ -232,6 +233,8 @@ static void apply_write(struct life_world *w) {
         v->is_pending_true = n->pending.is_true;
     if (n->drained.is_set)
         v->is_drained_true = n->drained.is_true;
+    v->known_true = (v->known_true & ~n->known_set) | n->known_true;
+    v->known_ours = (v->known_ours & ~n->known_set) | n->known_true;
 }
 
 static void end_write(struct life_world *w, enum nc_write_outcome outcome, uint64_t after_usec) {

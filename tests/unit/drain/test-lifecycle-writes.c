@@ -341,6 +341,79 @@ static void test_release_gets_lost_and_noticed_again(void **state) {
     LIFE_STORY(story);
 }
 
+#define BIT(name) (1u << NC_KNOWN_##name)
+
+/* The last write is of these conditions of Kubernetes', and says True of those. */
+static void expect_known(const struct life_world *w, unsigned set, unsigned is_true) {
+    assert_int_equal(w->write.w.known_set, set);
+    assert_int_equal(w->write.w.known_true, is_true);
+}
+
+static void test_known_conditions_of_a_drain(void **state) {
+    struct life_world w;
+
+    (void)state;
+    life_world_init(&w);
+    (void)life_do(&w, 0, "begin");
+    (void)life_do(&w, 1000, "notice request drain");
+    expect_known(&w, BIT(DRAIN_IN_PROGRESS), BIT(DRAIN_IN_PROGRESS));
+    assert_string_equal(w.write.w.known_reason[NC_KNOWN_DRAIN_IN_PROGRESS], "AdminRequested");
+    (void)life_do(&w, 1010, "ok");
+    expect_known(&w, 0, 0); /* the cordon is no write of conditions */
+    (void)life_do(&w, 1020, "ok");
+    (void)life_do(&w, 1030, "synced");
+    (void)life_do(&w, 7000, "tick");
+    (void)life_do(&w, 7010, "node");
+    assert_string_equal(life_do(&w, 7020, "ok"), "WRITE drained[Drained drained] @drained");
+    expect_known(&w, BIT(DRAIN_IN_PROGRESS), 0);
+    assert_string_equal(w.write.w.known_reason[NC_KNOWN_DRAIN_IN_PROGRESS], "DrainCompleted");
+    life_world_done(&w);
+}
+
+static void test_known_conditions_of_a_shutdown(void **state) {
+    const unsigned both = BIT(DRAIN_IN_PROGRESS) | BIT(SHUTDOWN_IN_PROGRESS);
+    struct life_world w;
+
+    (void)state;
+    life_world_init(&w);
+    (void)life_do(&w, 0, "begin");
+    (void)life_do(&w, 1000, "notice shutdown +120");
+    expect_known(&w, both, both);
+    assert_string_equal(w.write.w.known_reason[NC_KNOWN_DRAIN_IN_PROGRESS], "NodeShutdown");
+    assert_string_equal(w.write.w.known_reason[NC_KNOWN_SHUTDOWN_IN_PROGRESS], "NodeShutdown");
+    (void)life_do(&w, 1010, "ok");
+    (void)life_do(&w, 1020, "ok");
+    (void)life_do(&w, 60000, "reboot"); /* the next boot takes back what this one has said */
+    (void)life_do(&w, 60010, "begin");
+    for (unsigned ms = 60020; ms < 70000 && w.write.w.kind != NC_WRITE_CLEAR_CONDITIONS;
+         ms += 500) {
+        (void)life_do(&w, ms, "node");
+        (void)life_do(&w, ms + 10, w.write.is_in_flight ? "ok" : "tick");
+    }
+    assert_int_equal(w.write.w.kind, NC_WRITE_CLEAR_CONDITIONS);
+    expect_known(&w, both, 0);
+    life_world_done(&w);
+}
+
+/* What lies ahead is planned; what another has set stays his. */
+static void test_known_conditions_of_a_maintenance(void **state) {
+    struct life_world w;
+
+    (void)state;
+    life_world_init(&w);
+    (void)life_do(&w, 0, "begin");
+    (void)life_do(&w, 1000, "notice maintenance +7200 begin+6300");
+    expect_known(&w, BIT(MAINTENANCE_PLANNED), BIT(MAINTENANCE_PLANNED));
+    assert_string_equal(w.write.w.known_reason[NC_KNOWN_MAINTENANCE_PLANNED], "MaintenanceWindow");
+    life_world_done(&w);
+    life_world_init(&w);
+    w.server.known_true = BIT(MAINTENANCE_IN_PROGRESS);
+    (void)life_do(&w, 0, "begin");
+    (void)life_do(&w, 1000, "notice maintenance");
+    expect_known(&w, BIT(DRAIN_IN_PROGRESS), BIT(DRAIN_IN_PROGRESS));
+    life_world_done(&w);
+}
+
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_signal_fails_without_deadline),
@@ -358,6 +431,9 @@ TEST_GROUP() {
         cmocka_unit_test(test_disrupted_taint_is_checked),
         cmocka_unit_test(test_cleared_twice),
         cmocka_unit_test(test_another_ending_of_the_same_source),
+        cmocka_unit_test(test_known_conditions_of_a_drain),
+        cmocka_unit_test(test_known_conditions_of_a_shutdown),
+        cmocka_unit_test(test_known_conditions_of_a_maintenance),
         cmocka_unit_test(test_patience_begins_anew),
         cmocka_unit_test(test_release_gets_lost_and_noticed_again),
     };

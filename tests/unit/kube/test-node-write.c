@@ -39,7 +39,10 @@ static void test_view(void **state) {
          "{'metadata':{'uid':'u1','labels':{'" LABEL "':'karpenter'}},'spec':{'unschedulable':true,"
          "'taints':[{'key':'karpenter.sh/disrupted','effect':'NoSchedule'}]},'status':{"
          "'conditions':[{'type':'InterruptionPending','status':'True'},{'type':'Drained','status':"
-         "'True'}],'volumesAttached':[{'name':'kubernetes.io/csi/ebs.csi.aws.com^vol-1'},{'name':"
+         "'True'},{'type':'DrainInProgress','status':'True','message':'nodeclaimd: x'},{'type':"
+         "'MaintenancePlanned','status':'True','message':'mine'},{'type':'MaintenanceInProgress',"
+         "'status':'False','message':'nodeclaimd: "
+         "x'}],'volumesAttached':[{'name':'kubernetes.io/csi/ebs.csi.aws.com^vol-1'},{'name':"
          "'kubernetes.io/csi/ebs.csi.aws.com^vol-2'},{'devicePath':'x'},5]}}",
          &stay);
     assert_true(v.exists && v.is_complete && !v.is_deleting);
@@ -48,6 +51,9 @@ static void test_view(void **state) {
     assert_true(v.has_balancers_label && !v.is_balancers_label_ours);
     assert_true(v.is_unschedulable && v.has_disrupted_taint);
     assert_true(v.is_pending_true && v.is_drained_true);
+    assert_int_equal(v.known_true,
+                     1u << NC_KNOWN_DRAIN_IN_PROGRESS | 1u << NC_KNOWN_MAINTENANCE_PLANNED);
+    assert_int_equal(v.known_ours, 1u << NC_KNOWN_DRAIN_IN_PROGRESS);
     assert_int_equal(v.n_volumes, 1);
     /* Metadata again: the lower half stays as it was last seen. */
     take(&v, "{'metadata':{'uid':'u1'}}", NULL);
@@ -109,10 +115,18 @@ static const struct {
       .drain_status = (char[]){"{\"id\":1}"},
       .unschedulable = -1,
       .balancers_label = -1,
+      .known_set = 1u << NC_KNOWN_DRAIN_IN_PROGRESS | 1u << NC_KNOWN_MAINTENANCE_PLANNED,
+      .known_true = 1u << NC_KNOWN_DRAIN_IN_PROGRESS,
+      .known_reason = {"AdminRequested", "MaintenanceWindow"},
       .pending = {true, true, "SpotInterruption", (char[]){"soon"}}},
      "status",
      "{'metadata':{'annotations':{'nodeclaimd.io/drain-status':'{\\'id\\':1}'}},'status':{"
-     "'conditions':[" CONDITION("InterruptionPending", "True", "SpotInterruption", "soon") "]}}"},
+     "'conditions':[" CONDITION(
+         "InterruptionPending", "True", "SpotInterruption",
+         "soon") "," CONDITION("DrainInProgress", "True", "AdminRequested",
+                               "nodeclaimd: soon") "," CONDITION("MaintenancePlanned", "False",
+                                                                 "MaintenanceWindow",
+                                                                 "nodeclaimd: soon") "]}}"},
     {{.kind = NC_WRITE_CORDON,
       .sets_status = true,
       .sets_cordon = true,
