@@ -3,8 +3,9 @@
  * gate that it has locked, keeps it from starting.
  *
  * The tables are data/kubelet-gates.tsv and data/kubelet-flags.tsv, lines of a name, its first and
- * its last minor ("-": it is in the newest), and of a gate the minors since which it is on and
- * locked. Nothing is refused for a kubelet that is newer than the tables.
+ * its last minor ("-": it is in the newest), and of a gate the minors since which it is on, locked,
+ * beta and stable, and the gates that it needs ("NAME:MINOR,"), each from a minor on. Nothing is
+ * refused for a kubelet that is newer than the tables.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,10 +15,6 @@
 #include "planner.h"
 
 #define NEVER 255
-
-struct row {
-    unsigned first, last, on, locked;
-};
 
 /* "27", or NEVER for "-" and where there is no such column. */
 static unsigned column(const char **p) {
@@ -35,28 +32,45 @@ static unsigned column(const char **p) {
     return (unsigned)n;
 }
 
-/* The row of `name`; with a NULL, the names that kubelet 1.minor knows go to *names. */
-static bool find_row(const char *table, const char *name, unsigned minor, struct nc_buf *names,
-                     struct row *ret) {
+static struct nc_known read_row(const char *p) {
+    struct nc_known row;
+
+    row.first = column(&p);
+    row.last = column(&p);
+    row.text = p + (*p == '\t');
+    row.on = column(&p);
+    row.locked = column(&p);
+    row.beta = column(&p);
+    row.stable = column(&p);
+    row.needs = p + (*p == '\t');
+    return row;
+}
+
+bool nc_known_row(const char *table, const char *name, struct nc_known *ret) {
+    const size_t length = strlen(name);
+
     for (const char *line = table; *line; line = *line ? line + 1 : line) {
         const size_t n = strcspn(line, "\t\n");
-        const char *p = line + n;
-        struct row row;
-        row.first = column(&p);
-        row.last = column(&p);
-        row.on = column(&p);
-        row.locked = column(&p);
-        if (name && strlen(name) == n && memcmp(line, name, n) == 0) {
-            *ret = row;
+        if (length == n && memcmp(line, name, n) == 0) {
+            *ret = read_row(line + n);
             return true;
-        }
-        if (!name && *line != '#' && row.first <= minor && minor <= row.last) {
-            (void)nc_buf_add(names, line, n);
-            (void)nc_buf_putc(names, '\0');
         }
         line += strcspn(line, "\n");
     }
     return false;
+}
+
+/* The names that kubelet 1.minor knows, each with its end. */
+static void list_names(const char *table, unsigned minor, struct nc_buf *ret) {
+    for (const char *line = table; *line; line = *line ? line + 1 : line) {
+        const size_t n = strcspn(line, "\t\n");
+        const struct nc_known row = read_row(line + n);
+        if (*line != '#' && row.first <= minor && minor <= row.last) {
+            (void)nc_buf_add(ret, line, n);
+            (void)nc_buf_putc(ret, '\0');
+        }
+        line += strcspn(line, "\n");
+    }
 }
 
 /* " did you mean …?" Owned. */
@@ -64,7 +78,7 @@ static char *suggestion(const char *table, const char *name, unsigned minor, con
     nc_cleanup(nc_buf_done) struct nc_buf names = NC_BUF_INIT;
     const char *near;
 
-    find_row(table, NULL, minor, &names, NULL);
+    list_names(table, minor, &names);
     near = nc_nearest(name, names.data);
     return near ? nc_asprintf(", did you mean \"%s%s\"?", before, near) : nc_strdup("");
 }
@@ -89,9 +103,9 @@ static int refuse(struct nc_planner *s, struct nc_mark mark, const char *path, c
 static char *refusal(const char *table, const char *name, unsigned minor, int on,
                      const char *before) {
     const char *what = on < 0 ? "flag" : "feature gate";
-    struct row row;
+    struct nc_known row;
 
-    if (!find_row(table, name, minor, NULL, &row)) {
+    if (!nc_known_row(table, name, &row)) {
         nc_auto_free char *near = suggestion(table, name, minor, before);
         return nc_asprintf("unknown %s%s", what, near);
     }
@@ -125,6 +139,61 @@ static int check_one(struct nc_planner *s, const char *table, const char *name, 
     return 0;
 }
 
+/* As kubelet counts: AllAlpha and AllBeta set those that are not named themselves. */
+static bool is_on(const struct nc_known *row, const struct nc_value *gates, const char *name,
+                  unsigned minor) {
+    const struct nc_value *own = nc_value_get(gates, name);
+    const struct nc_value *all = nc_value_get(gates, minor >= row->beta ? "AllBeta" : "AllAlpha");
+
+    if (own && own->type == NC_VALUE_BOOL)
+        return own->boolean;
+    return all && all->type == NC_VALUE_BOOL && minor < row->stable ? all->boolean
+                                                                    : minor >= row->on;
+}
+
+/* The first gate that `row` needs and that is off; NULL: there is none. Owned. */
+static char *missing_need(const struct nc_planner *s, const struct nc_known *row,
+                          const struct nc_value *gates) {
+    const unsigned minor = s->plan.kubelet_minor;
+    size_t n;
+
+    for (const char *p = row->needs; (n = strcspn(p, ":\n")) > 0 && p[n] == ':'; p++) {
+        nc_auto_free char *name = nc_strndup(p, n);
+        char *end;
+        struct nc_known other;
+        const unsigned long since = strtoul(p + n + 1, &end, 10);
+        if (minor >= since && nc_known_row(s->in->gates, name, &other)
+            && !is_on(&other, gates, name, minor))
+            return nc_steal(&name);
+        p = end;
+        if (*p != ',')
+            break;
+    }
+    return NULL;
+}
+
+static int check_needs(struct nc_planner *s, const struct nc_value *gates) {
+    const unsigned minor = s->plan.kubelet_minor;
+
+    for (const char *line = s->in->gates; *line; line += strcspn(line, "\n"), line += *line != 0) {
+        const size_t n = strcspn(line, "\t\n");
+        nc_auto_free char *name = nc_strndup(line, n);
+        const struct nc_known row = read_row(line + n);
+        nc_auto_free char *need = *line != '#' && row.first <= minor && minor <= row.last
+                                          && is_on(&row, gates, name, minor)
+                                      ? missing_need(s, &row, gates)
+                                      : NULL;
+        if (need) {
+            const struct nc_value *own = nc_value_get(gates, name);
+            nc_auto_free char *path = nc_asprintf("kubelet.featureGates.%s", name);
+            nc_auto_free char *why =
+                nc_asprintf("needs the feature gate %s, which is off in kubelet 1.%u", need, minor);
+            return refuse(s, own ? own->mark : gates->mark, path, why);
+        }
+    }
+    return 0;
+}
+
 int nc_plan_known(struct nc_planner *s) {
     const struct nc_value *gates = nc_value_get(s->plan.kubelet_effective, "featureGates");
     bool is_unknown = !s->in->gates && nc_value_get(s->user, "featureGates");
@@ -133,6 +202,8 @@ int nc_plan_known(struct nc_planner *s) {
     for (size_t i = 0; s->in->gates && gates && i < gates->n && r == 0; i++)
         r = check_one(s, s->in->gates, gates->members[i].key, gates->members[i].value->boolean,
                       gates->members[i].value->mark);
+    if (r == 0 && s->in->gates && gates)
+        r = check_needs(s, gates);
     for (size_t i = 0; i < s->flags.n && r == 0; i++) {
         const struct nc_flag *f = &s->flags.v[i];
         if (s->in->flags && f->name)

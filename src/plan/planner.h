@@ -45,6 +45,12 @@ void nc_plan_flags(struct nc_planner *s);
 
 /* kubelet-known.c: does this kubelet know each gate and flag of the configuration? */
 int nc_plan_known(struct nc_planner *s);
+/* A row of a table of names by version. */
+struct nc_known {
+    unsigned first, last, on, locked, beta, stable;
+    const char *text, *needs; /* behind `last`, and behind `stable`, up to the line's end */
+};
+bool nc_known_row(const char *table, const char *name, struct nc_known *ret);
 
 /* containerd.c. */
 /* Who pulls images: kubelet and containerd are told. */

@@ -231,6 +231,16 @@ static void test_known(void **state) {
         {"v1.34.4", "{config: {featureGates: {NodeSwap: false}}}",
          "is true since Kubernetes 1.34 and cannot be changed"},
         {"v1.34.4", "{config: {featureGates: {NodeSwap: true}}}", NULL},
+        {"v1.34.4", "{config: {featureGates: {Part: true, Whole: false}}}", NULL},
+        {"v1.35.4", "{config: {featureGates: {Part: true, Whole: false}}}",
+         "featureGates.Part: needs the feature gate Whole, which is off in kubelet 1.35"},
+        {"v1.35.4", "{config: {featureGates: {Part: true}}}", NULL},
+        {"v1.36.0", "{config: {featureGates: {Whole: false}}}", "featureGates.Part: needs"},
+        {"v1.36.0", "{config: {featureGates: {AllBeta: false}}}", NULL},
+        {"v1.36.0", "{config: {featureGates: {AllBeta: false, Part: true}}}",
+         "featureGates.Part: needs the feature gate Whole, which is off in kubelet 1.36"},
+        {"v1.35.4", "{config: {featureGates: {AllAlpha: true, Whole: false}}}",
+         "featureGates.Part: needs"},
         {"v1.38.0", "{config: {featureGates: {NewGate: true}}, flags: ['--new-flag']}", NULL},
     };
 
@@ -241,7 +251,10 @@ static void test_known(void **state) {
         nc_auto_free char *cluster_text = node_config("");
         nc_auto_free char *text =
             nc_asprintf("%s  kubelet: %s\n", cluster_text, rows[i / 2].kubelet);
-        x->gates = "# gate\tfirst\tlast\ton\tlocked\nCSIMigration\t18\t26\t18\t25\n"
+        x->gates = "# gate\tfirst\tlast\ton\tlocked\tbeta\tstable\tneeds\n"
+                   "AllAlpha\t18\t-\t-\t-\t18\t18\nAllBeta\t18\t-\t-\t-\t18\t18\n"
+                   "Part\t34\t-\t36\t-\t36\t-\tWhole:35\n"
+                   "Whole\t33\t-\t34\t-\t34\t-\nCSIMigration\t18\t26\t18\t25\n"
                    "DefaultPodSysctls\t37\t-\t-\t-\nDynamicResourceAllocation\t26\t-\t34\t35\n"
                    "MemoryQoS\t22\t-\t37\t-\nMutableCSINodeAllocatableCount\t33\t-\t35\t36\n"
                    "NodeSwap\t22\t-\t30\t34\nRotateKubeletServerCertificate\t18\t-\t18\t-\n";
