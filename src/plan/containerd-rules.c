@@ -60,8 +60,11 @@ static int check_runtimes(struct nc_planner *s, const struct cri *c) {
     const struct nc_value *containerd = nc_value_get(c->runtime, "containerd"),
                           *runtimes = nc_value_get(containerd, "runtimes"),
                           *name = nc_value_get(containerd, "default_runtime_name");
+    const char *text = nc_value_string(name);
 
-    if (!nc_value_get(runtimes, name && name->type == NC_VALUE_STRING ? name->text : ""))
+    /* 2.x lays the runtimes of the file over its own one, 1.x has those of the file alone. */
+    if (!nc_value_get(runtimes, text ? text : "")
+        && (s->plan.containerd.major < 2 || !nc_streq(text, "runc")))
         return nc_containerd_refuse(s, name->mark,
                                     "default_runtime_name is none of containerd.runtimes");
     for (size_t i = 0; i < runtimes->n; i++) {
@@ -84,6 +87,8 @@ static int check_durations(struct nc_planner *s, const struct cri *c) {
     const struct nc_value *const rows[] = {
         nc_value_get(c->images, "image_pull_progress_timeout"),
         nc_value_get(c->runtime, "drain_exec_sync_io_timeout"),
+        nc_value_get(c->runtime, "stats_collect_period"),
+        nc_value_get(c->runtime, "stats_retention_period"),
         nc_value_get(c->server, "stream_idle_timeout"),
     };
     uint64_t usec;
@@ -107,23 +112,25 @@ static int check_disabled(struct nc_planner *s, const struct nc_value *config) {
     return 0;
 }
 
-/* From version 3 on the plugin of version 2 has but its server's settings, and from version 4 on
- * the servers are plugins: anything else there is ignored. */
+/* From version 3 on the plugin of version 2 has but its server's settings, and in version 4 the
+ * servers are plugins. What is older than a containerd's newest version is converted, all else
+ * there is ignored. */
 static int check_moved(struct nc_planner *s, const struct nc_containerd_user *u) {
     static const char *const servers[] = {"disable_tcp_service",  "stream_server_address",
                                           "stream_server_port",   "stream_idle_timeout",
                                           "enable_tls_streaming", "x509_key_pair_streaming"};
     static const char *const moved[] = {"grpc", "ttrpc", "metrics"};
     const struct nc_value *cri = nc_value_get(nc_value_get(u->tree, "plugins"), CRI);
+    const bool is_newest = u->version >= (s->plan.containerd.minor >= 3 ? 4 : 3);
 
-    for (size_t i = 0; u->version >= 3 && cri && cri->type == NC_VALUE_MAP && i < cri->n; i++) {
+    for (size_t i = 0; is_newest && cri && cri->type == NC_VALUE_MAP && i < cri->n; i++) {
         size_t k = 0;
         while (k < NC_ARRAY_SIZE(servers) && !nc_streq(servers[k], cri->members[i].key))
             k++;
         if (k == NC_ARRAY_SIZE(servers))
             return nc_containerd_refuse(
                 s, cri->members[i].value->mark,
-                "this is of version 2, and the text of version 3: use " IMAGES " and " RUNTIME
+                "this is of version 2, and the text of a newer one: use " IMAGES " and " RUNTIME
                 ", or version = 2");
     }
     for (size_t i = 0; u->version >= 4 && i < NC_ARRAY_SIZE(moved); i++) {
