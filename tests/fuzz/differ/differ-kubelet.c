@@ -1,16 +1,16 @@
 /*
- * What kubelet would be started with, for its own verdict on it: the files that `render` writes for
- * it and its command line.
+ * What kubelet and containerd would be started with, for their own verdicts on it: the files that
+ * `render` writes for them, and kubelet's command line.
  */
 #include "differ.h"
 #include "nc/fileset.h"
 #include "nc/plan.h"
 #include "nc/str.h"
 
-static void set_facts(struct nc_facts *f, const char *kubelet_version) {
+static void set_facts(struct nc_facts *f, const char *kubelet_version, const char *containerd) {
     f->instance_type = nc_strdup("m5.large");
     f->kubelet_version = nc_strdup(kubelet_version);
-    f->containerd_version = nc_strdup("2.1.4");
+    f->containerd_version = nc_strdup(containerd);
     f->instance_id = nc_strdup("i-0123456789abcdef0");
     f->region = nc_strdup("us-west-2");
     f->az = nc_strdup("us-west-2a");
@@ -33,36 +33,71 @@ static void put_file(struct nc_buf *out, const struct nc_fileset *files, const c
     (void)nc_buf_putc(out, '-');
 }
 
-static void put_arguments(struct nc_buf *out, const struct nc_strv *flags) {
-    for (size_t i = 0; i < flags->n; i++) {
+static void put_texts(struct nc_buf *out, const struct nc_strv *texts) {
+    for (size_t i = 0; i < texts->n; i++) {
         (void)nc_buf_putc(out, ' ');
-        differ_put_hex(out, flags->v[i], strlen(flags->v[i]));
+        differ_put_hex(out, texts->v[i], strlen(texts->v[i]));
     }
 }
 
-void differ_kubelet(const struct differ_field *f, struct nc_buf *out) {
-    nc_cleanup(nc_facts_done) struct nc_facts facts = NC_FACTS_INIT;
+struct made {
+    struct nc_facts facts;
+    struct nc_plan plan;
+    struct nc_fileset files;
+};
+
+static void made_done(struct made *m) {
+    nc_fileset_done(&m->files);
+    nc_plan_done(&m->plan);
+    nc_facts_done(&m->facts);
+}
+
+/* False: refused, and said. */
+static bool make(struct made *m, const struct differ_field *document, struct nc_plan_input in,
+                 struct nc_buf *out) {
     nc_cleanup(nc_documents_done) struct nc_documents docs = NC_DOCUMENTS_INIT;
     nc_cleanup(nc_config_done) struct nc_config config = NC_CONFIG_INIT;
-    nc_cleanup(nc_plan_done) struct nc_plan plan = NC_PLAN_INIT;
-    nc_cleanup(nc_fileset_done) struct nc_fileset files = NC_FILESET_INIT;
-    const struct nc_plan_input in = {
-        .facts = &facts, .config = &config, .docs = &docs, .gates = f[2].text, .flags = f[3].text};
     const struct nc_render_input render = {
-        .facts = &facts, .config = &config, .plan = &plan, .program = "/usr/sbin/nodeclaimd"};
+        .facts = &m->facts, .config = &config, .plan = &m->plan, .program = "/usr/sbin/nodeclaimd"};
     struct nc_err err = NC_ERR_INIT;
 
-    set_facts(&facts, f[0].text);
-    if (nc_documents_add_userdata(&docs, "user data", f[1].text, f[1].n, &err) < 0
-        || nc_config_build(&docs, &config, &err) < 0 || nc_plan_make(&in, &plan, &err) < 0
-        || nc_render(&render, &files, &err) < 0) {
+    in.facts = &m->facts;
+    in.config = &config;
+    in.docs = &docs;
+    if (nc_documents_add_userdata(&docs, "user data", document->text, document->n, &err) < 0
+        || nc_config_build(&docs, &config, &err) < 0 || nc_plan_make(&in, &m->plan, &err) < 0
+        || nc_render(&render, &m->files, &err) < 0) {
         differ_refuse(out, &err);
-        return;
+        return false;
     }
     (void)nc_buf_puts(out, "is ");
-    put_file(out, &files, "/etc/kubernetes/kubelet/config.json");
+    return true;
+}
+
+void differ_kubelet(const struct differ_field *f, struct nc_buf *out) {
+    nc_cleanup(made_done) struct made m = {NC_FACTS_INIT, NC_PLAN_INIT, NC_FILESET_INIT};
+
+    set_facts(&m.facts, f[0].text, "2.1.4");
+    if (!make(&m, &f[1], (struct nc_plan_input){.gates = f[2].text, .flags = f[3].text}, out))
+        return;
+    put_file(out, &m.files, "/etc/kubernetes/kubelet/config.json");
     (void)nc_buf_putc(out, ' ');
-    put_file(out, &files, "/etc/kubernetes/kubelet/config.json.d/40-nodeclaimd.conf");
-    put_arguments(out, &plan.flags);
-    put_arguments(out, &plan.user_flags);
+    put_file(out, &m.files, "/etc/kubernetes/kubelet/config.json.d/40-nodeclaimd.conf");
+    put_texts(out, &m.plan.flags);
+    put_texts(out, &m.plan.user_flags);
+}
+
+/* The version of containerd, a document, "nvidia" where the host has one; gives the warnings, too.
+ */
+void differ_containerd(const struct differ_field *f, struct nc_buf *out) {
+    nc_cleanup(made_done) struct made m = {NC_FACTS_INIT, NC_PLAN_INIT, NC_FILESET_INIT};
+
+    set_facts(&m.facts, "v1.34.4", f[0].text);
+    m.facts.cpus = 8;
+    m.facts.has_pause_archive = m.facts.has_soci_snapshotter = true;
+    m.facts.has_nvidia_runtime = f[2].n > 0;
+    if (!make(&m, &f[1], (struct nc_plan_input){.docs = NULL}, out))
+        return;
+    put_file(out, &m.files, "/etc/containerd/config.toml");
+    put_texts(out, &m.plan.warnings);
 }

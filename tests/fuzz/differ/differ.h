@@ -43,6 +43,7 @@ differ_reader differ_mime;         /* user data */
 differ_reader differ_presign;      /* see differ-sigv4.c */
 differ_reader differ_headers;
 differ_reader differ_kubelet; /* its version, user data, tables of gates and flags */
+differ_reader differ_containerd;
 
 void differ_put_hex(struct nc_buf *out, const char *data, size_t n);
 void differ_refuse(struct nc_buf *out, const struct nc_err *err);

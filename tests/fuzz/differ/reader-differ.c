@@ -34,6 +34,7 @@ static const struct {
     {"presign", differ_presign, 12},
     {"headers", differ_headers, 12},
     {"kubelet", differ_kubelet, 4},
+    {"containerd", differ_containerd, 3},
 };
 
 void differ_put_hex(struct nc_buf *out, const char *data, size_t n) {

@@ -1,6 +1,6 @@
 // Kubelet's own loader, flags and validation as the judge of what `render` writes for it: nothing that we accept may be refused by
 // kubelet. `../../run` builds reader-differ and names it in CONFORMANCE_READERS. The Kubernetes version is that of the module file with
-// which the test is built: `go test ./judge`, or `go test -modfile=../newest/go.mod ./judge`.
+// which the test is built: ../../run makes one for each minor.
 //
 // CONFORMANCE_MAPS is how many maps are made (5000), CONFORMANCE_SEED where the random numbers begin (1): the same seed gives the same
 // maps.

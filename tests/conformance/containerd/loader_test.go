@@ -1,0 +1,59 @@
+package judge
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pelletier/go-toml/v2"
+
+	_ "github.com/containerd/containerd/v2/cmd/containerd/builtins"
+	"github.com/containerd/containerd/v2/cmd/containerd/command"
+	"github.com/containerd/containerd/v2/cmd/containerd/server/config"
+	criconfig "github.com/containerd/containerd/v2/internal/cri/config"
+	"github.com/containerd/containerd/v2/version"
+	"github.com/containerd/plugin"
+	"github.com/containerd/plugin/registry"
+)
+
+const newest = version.ConfigVersion
+
+var (
+	app     any = command.App()
+	marshal     = toml.Marshal
+	parse       = toml.Unmarshal
+	// As init functions have registered them: a load decodes into their configurations.
+	registrations = registry.Graph(func(*plugin.Registration) bool { return false })
+)
+
+// reset registers all plugins anew, with the configurations that are given back by URI.
+func reset() map[string]any {
+	configs := map[string]any{}
+	registry.Reset()
+	for _, r := range registrations {
+		r.Config = copied(r.Config)
+		configs[r.URI()] = r.Config
+		registry.Register(&r)
+	}
+	return configs
+}
+
+// validate is what the CRI plugin's three parts do with their configurations before anything else.
+func validate(ctx context.Context, configs map[string]any) error {
+	if _, err := criconfig.ValidateRuntimeConfig(ctx, configs["io.containerd.cri.v1.runtime"].(*criconfig.RuntimeConfig)); err != nil {
+		return fmt.Errorf("invalid plugin config: %w", err)
+	}
+	if _, err := criconfig.ValidateImageConfig(ctx, configs["io.containerd.cri.v1.images"].(*criconfig.ImageConfig)); err != nil {
+		return fmt.Errorf("invalid cri image config: %w", err)
+	}
+	if _, err := criconfig.ValidateServerConfig(ctx, configs["io.containerd.grpc.v1.cri"].(*criconfig.ServerConfig)); err != nil {
+		return fmt.Errorf("invalid cri server config: %w", err)
+	}
+	return nil
+}
+
+// transfers tells how images are pulled: for one folder is config_path then taken.
+func transfers(ctx context.Context, configs map[string]any) (bool, string) {
+	return transferService(ctx, configs["io.containerd.cri.v1.images"].(*criconfig.ImageConfig))
+}
+
+func serverConfig() any { return &config.Config{} }
