@@ -15,6 +15,8 @@
 #define NC_DRAIN_SETTINGS(INTERRUPTION, DRAIN)                                                     \
     INTERRUPTION(DURATION, autoscaling_deadline_usec, "autoscalingDeadline", 0,                    \
                  "How long after its target state became Terminated the instance is taken to end") \
+    INTERRUPTION(POLICY, karpenter_reboot, "karpenterReboot", NC_POLICY_REPORT,                    \
+                 "The most that a shutdown leads to by which Karpenter reboots the node")          \
     DRAIN(MODE, mode, "mode", NC_DRAIN_AUTO, "Who evicts the pods")                                \
     DRAIN(DURATION, margin_usec, "margin", NC_MARGIN_USEC,                                         \
           "How long before the deadline every pod must be gone, where two minutes are left")       \
@@ -34,6 +36,7 @@
           "How long a pod with the annotation nodeclaimd.io/replacement-first waits for its "      \
           "replacement before it is evicted, since the drain began to evict")
 
+#define NC_SETTING_OF_POLICY enum nc_policy
 #define NC_SETTING_OF_MODE enum nc_drain_mode
 #define NC_SETTING_OF_DURATION uint64_t
 #define NC_SETTING_OF_BOOL bool

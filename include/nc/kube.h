@@ -223,8 +223,8 @@ bool nc_node_is_being_deleted(const struct nc_value *node);
 const char *nc_node_label(const struct nc_value *node, const char *key);
 
 /* Why is a Karpenter node not initialized yet, in Karpenter's own words? *ret_reason is one of
- * NodeNotReady, StartupTaintsExist, KnownEphemeralTaintsExist, ResourceNotRegistered, or "" where
- * nothing is left to wait for; the sentence names the taint or resource, and states where
+ * NodeNotReady, Rebooting, StartupTaintsExist, KnownEphemeralTaintsExist, ResourceNotRegistered, or
+ * "" where nothing is left to wait for; the sentence names the taint or resource, and states where
  * kube-controller-manager is what is waited for. NC_TAINT_BOOTSTRAP is never waited for. claim may
  * be NULL. */
 void nc_node_waiting_for(const struct nc_value *node, const struct nc_claim *claim,

@@ -66,7 +66,7 @@ struct nc_node_view {
     bool has_balancers_label, is_balancers_label_ours;
     /* --- */
     bool is_unschedulable;
-    bool has_disrupted_taint;
+    bool has_disrupted_taint, has_rebooting_taint;
     bool is_pending_true;            /* condition InterruptionPending is True */
     bool is_drained_true;            /* condition Drained is True */
     unsigned known_true, known_ours; /* of enum nc_known_condition: True; and by us */

@@ -31,6 +31,7 @@
 #define NC_TAINT_UNREGISTERED "karpenter.sh/unregistered"
 #define NC_TAINT_OUT_OF_SERVICE "node.kubernetes.io/out-of-service"
 #define NC_TAINT_DISRUPTED "karpenter.sh/disrupted"
+#define NC_TAINT_REBOOTING "karpenter.sh/rebooting"
 #define NC_ANNOTATION_DO_NOT_DISRUPT "karpenter.sh/do-not-disrupt" /* of pods and Nodes */
 #define NC_ANNOTATION_NODE_POOL_HASH "karpenter.sh/nodepool-hash"
 #define NC_ANNOTATION_NODE_POOL_HASH_VERSION "karpenter.sh/nodepool-hash-version"

@@ -263,6 +263,7 @@ static const struct nc_schema shutdown_schema =
 static const struct nc_field interruption_fields[] = {
 #define OPTION(id, name, ...) ONE_OF(name, nc_policy_names),
 #define FIXED(...)
+#define FIELD_POLICY(n) ONE_OF(n, nc_policy_names),
 #define FIELD_MODE(n) ONE_OF(n, nc_drain_mode_names),
 #define FIELD_DURATION(n) F(n, DURATION),
 #define FIELD_BOOL(n) F(n, BOOL),

@@ -111,6 +111,8 @@ static enum nc_policy policy_of(const struct nc_lifecycle *l, enum nc_source sou
 
     if (!s->is_active || p < NC_POLICY_IGNORE)
         return NC_POLICY_IGNORE;
+    if (source == NC_SOURCE_SHUTDOWN && l->node.has_rebooting_taint)
+        p = at_most(p, l->rules.drain.karpenter_reboot);
     if (l->rules.drain.mode == NC_DRAIN_OFF || s->is_late)
         p = at_most(p, NC_POLICY_REPORT);
     if (l->rules.drain.mode == NC_DRAIN_OBSERVE)

@@ -85,6 +85,7 @@ static void observe_node(struct nc_lifecycle *l, const struct nc_lifecycle_event
         v.is_complete = l->node.is_complete;
         v.is_unschedulable = l->node.is_unschedulable;
         v.has_disrupted_taint = l->node.has_disrupted_taint;
+        v.has_rebooting_taint = l->node.has_rebooting_taint;
         v.is_pending_true = l->node.is_pending_true;
         v.is_drained_true = l->node.is_drained_true;
         v.n_volumes = l->node.n_volumes;

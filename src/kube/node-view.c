@@ -89,6 +89,7 @@ static void apply_view_rest(struct nc_node_view *v, const struct nc_value *node,
     v->is_unschedulable =
         unschedulable && unschedulable->type == NC_VALUE_BOOL && unschedulable->boolean;
     v->has_disrupted_taint = nc_node_has_taint(node, NC_TAINT_DISRUPTED, "NoSchedule");
+    v->has_rebooting_taint = nc_node_has_taint(node, NC_TAINT_REBOOTING, "NoSchedule");
     v->is_pending_true = is_true(node, "InterruptionPending");
     v->is_drained_true = is_true(node, "Drained");
     apply_known_conditions(v, node);

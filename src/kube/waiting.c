@@ -124,6 +124,11 @@ void nc_node_waiting_for(const struct nc_value *node, const struct nc_claim *cla
     const char *reason = "NodeNotReady";
     char *sentence = wait_for_ready(node);
 
+    if (!sentence && nc_node_has_taint(node, NC_TAINT_REBOOTING, NULL)) {
+        reason = "Rebooting";
+        sentence = nc_strdup("Karpenter reboots the node: it removes the taint " NC_TAINT_REBOOTING
+                             " once kubelet has reported the new boot");
+    }
     if (!sentence) {
         reason = "StartupTaintsExist";
         sentence = wait_for_startup_taints(node, claim);

@@ -115,7 +115,9 @@ static void expect_default(const char *page, const struct nc_drain_setting *s, c
         fail_msg("nodeclaimd.yaml.5 does not say of %s:%s", head, begin);
     at += strlen(begin);
     text = nc_strndup(at, strcspn(at, ",.: "));
-    if (s->type == NC_SETTING_BOOL)
+    if (s->type == NC_SETTING_POLICY)
+        assert_string_equal(text, nc_policy_name(*(const enum nc_policy *)otherwise));
+    else if (s->type == NC_SETTING_BOOL)
         assert_string_equal(text, *(const bool *)otherwise ? "true" : "false");
     else
         assert_true(nc_duration_parse(text, &usec) == 0 && usec == *(const uint64_t *)otherwise);
@@ -173,7 +175,8 @@ static void manual_page(void **state) {
         fail_msg("%s", err.msg);
     for (const struct nc_drain_setting *s = nc_drain_setting_rows; *s->path; s++) {
         nc_auto_free char *mode = NULL;
-        if (s->type == NC_SETTING_POLICY)
+        if (s->type == NC_SETTING_POLICY
+            && s->offset != offsetof(struct nc_drain_settings, karpenter_reboot))
             continue;
         if (s->type == NC_SETTING_MODE) {
             mode = nc_asprintf(" %s. %s (default)", *help,
@@ -207,7 +210,7 @@ static void everything(void **state) {
                 "k.service, path: /k}, shutdown: {gracePeriod: 1m, gracePeriodCriticalPods: 10s}, "
                 "interruption: {spot: cordon, "
                 "rebalance: drain, maintenance: ignore, autoscaling: report, "
-                "autoscalingDeadline: 30m, shutdown: ignore}, "
+                "autoscalingDeadline: 30m, karpenterReboot: drain, shutdown: ignore}, "
                 "drain: {mode: 'off', margin: 5s, "
                 "linger: 2s, hookTimeout: 3s, podEvents: false, toleratingLast: true, "
                 "replacementTimeout: 0s}, signal: "
@@ -245,6 +248,7 @@ static void everything(void **state) {
     assert_int_equal(c.drain.policy[NC_SOURCE_MAINTENANCE], NC_POLICY_IGNORE);
     assert_int_equal(c.drain.policy[NC_SOURCE_AUTOSCALING], NC_POLICY_REPORT);
     assert_int_equal(c.drain.autoscaling_deadline_usec, 1800000000);
+    assert_int_equal(c.drain.karpenter_reboot, NC_POLICY_DRAIN);
     assert_int_equal(c.drain.policy[NC_SOURCE_SHUTDOWN], NC_POLICY_IGNORE);
     assert_int_equal(c.drain.mode, NC_DRAIN_OFF);
     assert_int_equal(c.drain.margin_usec, 5000000);

@@ -8,8 +8,11 @@
 
 void life_world_init(struct life_world *w) {
     *w = (struct life_world){.now_usec = LIFE_EPOCH_USEC};
-    w->rules = (struct nc_lifecycle_rules){
-        .drain = {.mode = NC_DRAIN_AUTO, .margin_usec = 15000000}, .max_in_flight = 100, .seed = 7};
+    w->rules = (struct nc_lifecycle_rules){.drain = {.mode = NC_DRAIN_AUTO,
+                                                     .margin_usec = 15000000,
+                                                     .karpenter_reboot = NC_POLICY_REPORT},
+                                           .max_in_flight = 100,
+                                           .seed = 7};
     for (size_t s = 0; s < _NC_SOURCE_MAX; s++)
         w->rules.drain.policy[s] = s == NC_SOURCE_REBALANCE ? NC_POLICY_REPORT : NC_POLICY_DRAIN;
     (void)snprintf(w->server.uid, sizeof(w->server.uid), "u1");
@@ -92,8 +95,8 @@ static void set_flag(struct nc_node_view *v, const char *word) {
         {"deleting", &v->is_deleting},      {"cordoned", &v->is_unschedulable},
         {"record", &v->has_cordon_record},  {"status", &v->has_status},
         {"label", &v->has_balancers_label}, {"label-ours", &v->is_balancers_label_ours},
-        {"taint", &v->has_disrupted_taint}, {"pending", &v->is_pending_true},
-        {"drained", &v->is_drained_true},
+        {"taint", &v->has_disrupted_taint}, {"rebooting", &v->has_rebooting_taint},
+        {"pending", &v->is_pending_true},   {"drained", &v->is_drained_true},
     };
 
     if (nc_starts_with(name, "uid="))

@@ -59,6 +59,28 @@ static void test_shutdown_by_policy_report(void **state) {
     LIFE_STORY(story);
 }
 
+/* What Karpenter has not evicted rides its reboot. A spot notice is another matter. */
+static void test_shutdown_by_karpenters_reboot(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {500, "node rebooting", "@idle"},
+        {1000, "notice shutdown +60",
+         "SAY NodeShutdown; WRITE signal[Detected pending] @signalling"},
+        {4000, "tick", "LET GO @signalling"},
+    };
+    static const struct life_row late[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice shutdown +60",
+         "SAY NodeShutdown; WRITE signal[Detected pending] @signalling"},
+        {1010, "node rebooting", "@signalling"}, /* with the answer of that write */
+        {1020, "ok", "LET GO @reported"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+    LIFE_STORY(late);
+}
+
 static void test_shutdown_by_policy_cordon(void **state) {
     static const struct life_row story[] = {
         {0, "rules shutdown=cordon", "@idle"},
@@ -777,6 +799,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_shutdown_waits_for_the_drain),
         cmocka_unit_test(test_shutdown_goes_on_when_time_is_over),
         cmocka_unit_test(test_shutdown_by_policy_report),
+        cmocka_unit_test(test_shutdown_by_karpenters_reboot),
         cmocka_unit_test(test_shutdown_by_policy_cordon),
         cmocka_unit_test(test_shutdown_by_policy_ignore),
         cmocka_unit_test(test_shutdown_without_a_node),

@@ -134,6 +134,10 @@ static const struct {
      "'message':'network not\\nready'}]}}",
      "NodeNotReady",
      {"'KubeletNotReady': 'network not\\nready'"}},
+    {"{'spec':{'taints':[{'key':'agent/boot','value':'v','effect':'NoSchedule'},"
+     "{'key':'karpenter.sh/rebooting','effect':'NoSchedule'}]},'status':{" READY "}}",
+     "Rebooting",
+     {"Karpenter reboots the node", "karpenter.sh/rebooting"}},
     {"{'spec':{'taints':[{'key':'node.kubernetes.io/"
      "not-ready','effect':'NoSchedule'},{'key':'agent/"
      "boot','value':'v','effect':'NoSchedule'}]},'status':{" READY "}}",
