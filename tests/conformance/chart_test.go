@@ -316,7 +316,7 @@ func TestChartRefusesValues(t *testing.T) {
 		{"podDisruptionBudget.maxUnavailable=some", "/podDisruptionBudget/maxUnavailable"},
 		{"topologySpreadConstraints[0].key=zone", "'key' not allowed"},
 		{"nameOverride=Upper", "'Upper' does not match pattern"},
-		{"additionalLabels.app\\.kubernetes\\.io/name=x", "/additionalLabels"},
+		{"additionalLabels.app\\.kubernetes\\.io/name=x", "/additionalLabels/app.kubernetes.io~1name"},
 		{"replica=3", "'replica' not allowed"},
 		{"image.repo=x", "'repo' not allowed"},
 		{"replicas=two", "got string, want integer"},
