@@ -130,8 +130,9 @@ int nc_documents_add_userdata(struct nc_documents *d, const char *source, const 
 size_t nc_documents_errors(const struct nc_documents *d); /* count of error diags */
 /* The first error as an nc_err: "SOURCE:LINE:COLUMN: path: message". */
 int nc_documents_first_error(const struct nc_documents *d, struct nc_err *err);
-/* One line a diag, "SOURCE:LINE:COLUMN: error|warning: path: message\n". */
-void nc_documents_print(const struct nc_documents *d, struct nc_buf *out);
+/* One line a diag, "SOURCE:LINE:COLUMN: error|warning: path: message\n"; without the errors where
+ * those are told otherwise. */
+void nc_documents_print(const struct nc_documents *d, bool with_errors, struct nc_buf *out);
 
 struct nc_label {
     char *key;

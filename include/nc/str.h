@@ -52,6 +52,8 @@ struct nc_text {
 };
 /* All of a string. */
 struct nc_text nc_text(const char *s);
+/* What comes behind a byte order mark, where there is one. */
+struct nc_text nc_skip_mark(struct nc_text text);
 
 /* Decimal digits only. Return 0, -EINVAL, or -ERANGE; *ret is written only on success. */
 int nc_parse_u64(const char *s, uint64_t *ret);

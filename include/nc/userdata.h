@@ -7,6 +7,7 @@
 
 #include "nc/err.h"
 #include "nc/mem.h"
+#include "nc/str.h"
 
 #define NC_USERDATA_MAX_RAW ((size_t)16 << 10) /* EC2's own limit */
 #define NC_USERDATA_MAX_INFLATED ((size_t)1 << 20)
@@ -24,14 +25,19 @@ struct nc_userdata_part {
 struct nc_userdata {
     struct nc_userdata_part *parts;
     size_t n;
+    struct nc_lost_part {
+        unsigned line;
+        char *message; /* what stands there, and why nobody reads it */
+    } * lost;
+    size_t n_lost;
 };
 
 #define NC_USERDATA_INIT                                                                           \
     { 0 }
 void nc_userdata_done(struct nc_userdata *u);
 
-/* All parts, ours and cloud-init's. NC_ERR_CONFIG: too large, cut in half, broken header, bad
- * base64 or gzip. */
+/* All parts, ours and cloud-init's, and what neither reads. NC_ERR_CONFIG: too large, cut in half,
+ * broken header, bad base64 or gzip. */
 int nc_userdata_decode(const char *data, size_t n, struct nc_userdata *ret, struct nc_err *err);
 
 /* Does a part of this type belong to us: application/node.eks.aws, application/vnd.nodeclaimd+yaml,

@@ -15,6 +15,7 @@
 
 #include "nc/err.h"
 #include "nc/mem.h"
+#include "nc/str.h"
 
 enum nc_value_type {
     NC_VALUE_NULL = 0,
@@ -125,13 +126,12 @@ void nc_json_write_string(struct nc_buf *out, const char *text);
  * in sigs.k8s.io/yaml (true/false, null, ints, floats; yes/no/on/off are kept as Go's decoder reads
  * them: booleans), and so do aliases and merge keys (<<): each alias becomes a copy, whose mark is
  * that of the alias, within the limits above and of a MiB of text in all copies. Marks carry
- * `source`. Empty documents are left out. */
+ * `source`, and lines count from the text's own. Empty documents are left out. */
 struct nc_values {
     struct nc_value **v; /* owned, each */
     size_t n;
 };
-int nc_yaml_parse(const char *data, size_t n, unsigned source, struct nc_values *ret,
-                  struct nc_err *err);
+int nc_yaml_parse(struct nc_text text, unsigned source, struct nc_values *ret, struct nc_err *err);
 void nc_values_done(struct nc_values *v);
 
 /* --- TOML 1.0, into and out of the tree: what containerd is configured with.

@@ -138,6 +138,14 @@ struct nc_text nc_text(const char *s) {
     return (struct nc_text){.data = s, .n = strlen(s), .line = 1};
 }
 
+struct nc_text nc_skip_mark(struct nc_text text) {
+    const size_t n = strlen(NC_BYTE_ORDER_MARK);
+
+    if (text.n < n || memcmp(text.data, NC_BYTE_ORDER_MARK, n) != 0)
+        return text;
+    return (struct nc_text){.data = text.data + n, .n = text.n - n, .line = text.line};
+}
+
 int nc_parse_u64(const char *s, uint64_t *ret) {
     uint64_t v = 0;
 

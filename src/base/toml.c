@@ -379,10 +379,8 @@ static int check_text(struct reader *r) {
 }
 
 int nc_toml_parse(const char *text, size_t n, struct nc_value **ret, struct nc_err *err) {
-    const size_t mark = strlen(NC_BYTE_ORDER_MARK);
-    const bool has_mark = n >= mark && memcmp(text, NC_BYTE_ORDER_MARK, mark) == 0;
-    struct reader r = {
-        .text = {.data = has_mark ? text + mark : text, .n = has_mark ? n - mark : n}, .err = err};
+    const struct nc_text all = nc_skip_mark((struct nc_text){.data = text, .n = n});
+    struct reader r = {.text = {.data = all.data, .n = all.n}, .err = err};
     nc_auto_value struct nc_value *root = new_value(NC_VALUE_MAP, HEADER, (struct nc_mark){0});
 
     if (n > NC_TOML_MAX_BYTES)

@@ -17,6 +17,7 @@
 
 struct reader {
     yaml_parser_t parser;
+    struct nc_text text; /* without a byte order mark */
     unsigned source;
     size_t nodes;
     struct nc_value *open[NC_VALUE_MAX_DEPTH]; /* containers around the place being read, outermost
@@ -30,8 +31,9 @@ struct reader {
 };
 
 static struct nc_mark mark_of(const struct reader *r, const yaml_mark_t *m) {
-    return (struct nc_mark){
-        .source = r->source, .line = (unsigned)m->line + 1, .column = (unsigned)m->column + 1};
+    return (struct nc_mark){.source = r->source,
+                            .line = (unsigned)m->line + (r->text.line > 0 ? r->text.line : 1),
+                            .column = (unsigned)m->column + 1};
 }
 
 static int fail(struct reader *r, struct nc_mark mark, const char *what) {
@@ -39,12 +41,57 @@ static int fail(struct reader *r, struct nc_mark mark, const char *what) {
                       mark.column, what);
 }
 
-static int fail_parser(struct reader *r) {
+/* Does nothing but blanks stand before the place, in its line? */
+static bool begins_line(const struct reader *r, const yaml_mark_t *m) {
+    const char *line = r->text.data, *end = line + r->text.n;
+
+    for (size_t i = 0; i < m->line; i++) {
+        line = memchr(line, '\n', (size_t)(end - line));
+        if (!line++)
+            return false;
+    }
+    for (size_t i = 0; i < m->column; i++)
+        if (line + i >= end || !strchr(" -", line[i]))
+            return false;
+    return true;
+}
+
+/* libyaml's words that say nothing of what to mend. */
+static const char *in_words(const struct reader *r) {
     const yaml_parser_t *p = &r->parser;
     const char *problem = p->problem ? p->problem : "not YAML";
+    const bool is_block = p->context && strstr(p->context, "block");
 
-    if (p->error != YAML_READER_ERROR)
-        return fail(r, mark_of(r, &p->problem_mark), problem);
+    if (p->error == YAML_SCANNER_ERROR
+        && (strstr(problem, " tab ") || strstr(problem, "cannot start any token")))
+        return *p->buffer.pointer == '\t' ? "a tab, where YAML is indented with spaces only"
+                                          : "a value cannot begin with this character, put it in "
+                                            "quotes";
+    if (nc_streq(problem, "mapping values are not allowed in this context"))
+        return "this ':' makes a key where none can stand: indent the line as the one before, or "
+               "put a value that holds ': ' in quotes";
+    if (is_block && nc_starts_with(problem, "did not find expected "))
+        return begins_line(r, &p->problem_mark)
+                   ? "the indentation of this line does not fit"
+                   : "this stands behind a value that is complete: put all of it in quotes";
+    return problem;
+}
+
+/* Where the block, the list or the quoted text began that libyaml could not finish. */
+static int fail_parser(struct reader *r) {
+    const yaml_parser_t *p = &r->parser;
+    const char *problem = in_words(r);
+    nc_auto_free char *all = NULL;
+
+    if (p->error != YAML_READER_ERROR) {
+        const struct nc_mark mark = mark_of(r, &p->problem_mark),
+                             began = mark_of(r, &p->context_mark);
+
+        if (p->context && (began.line != mark.line || began.column != mark.column))
+            all = nc_asprintf("%s (%s that begins at line %u, column %u)", problem, p->context,
+                              began.line, began.column);
+        return fail(r, mark, all ? all : problem);
+    }
     const struct nc_mark mark = mark_of(r, &p->mark);
     return nc_err_set(r->err, NC_ERR_CONFIG, EINVAL, "line %u, column %u: %s (byte %zu)", mark.line,
                       mark.column, problem, p->problem_offset);
@@ -253,21 +300,16 @@ static int read_stream(struct reader *r) {
     return 0;
 }
 
-int nc_yaml_parse(const char *data, size_t n, unsigned source, struct nc_values *ret,
-                  struct nc_err *err) {
-    const size_t mark = strlen(NC_BYTE_ORDER_MARK);
-    struct reader r = {.source = source, .err = err};
-
+int nc_yaml_parse(struct nc_text text, unsigned source, struct nc_values *ret, struct nc_err *err) {
     /* libyaml would count a byte order mark as a column: the line behind it, and no other, would be
      * indented by one. */
-    if (n >= mark && memcmp(data, NC_BYTE_ORDER_MARK, mark) == 0) {
-        data += mark;
-        n -= mark;
-    }
+    struct reader r = {.text = nc_skip_mark(text), .source = source, .err = err};
+
     if (!yaml_parser_initialize(&r.parser))
         return nc_err_set(err, NC_ERR_HOST, ENOMEM, "YAML: out of memory");
     yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&r.parser, (const unsigned char *)(n ? data : ""), n);
+    yaml_parser_set_input_string(&r.parser, (const unsigned char *)(r.text.n ? r.text.data : ""),
+                                 r.text.n);
     const int bad = read_stream(&r);
     yaml_parser_delete(&r.parser);
     nc_yaml_anchors_done(&r.anchors);

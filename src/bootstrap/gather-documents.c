@@ -45,11 +45,14 @@ bool nc_gather_wants_user_data(const struct nc_app *app) {
 /* User data that somebody saved: `Content-Type:` or `MIME-Version:` at its head, gzip, or base64 of
  * one of them; a script or a cloud-config. */
 static bool looks_like_user_data(const struct nc_buf *text) {
-    return nc_is_gzip(text->data, text->len) || strncasecmp(text->data, "MIME-Version:", 13) == 0
-           || strncasecmp(text->data, "Content-Type:", 13) == 0
-           || strncmp(text->data, "TUlNRS", 6) == 0 /* MIME- */
-           || strncmp(text->data, "H4sI", 4) == 0 || strncmp(text->data, "#!", 2) == 0
-           || strncmp(text->data, "#cloud-", 7) == 0;
+    const char *start = nc_skip_mark((struct nc_text){.data = text->data, .n = text->len}).data;
+
+    return nc_is_gzip(text->data, text->len) || strncasecmp(start, "MIME-Version:", 13) == 0
+           || strncasecmp(start, "Content-Type:", 13) == 0
+           || nc_starts_with(start, "TUlNRS")   /* MIME- */
+           || nc_starts_with(start, "VFVsTlJT") /* the same once more */
+           || nc_starts_with(start, "H4sI") || nc_starts_with(start, "#!")
+           || nc_starts_with(start, "#cloud-");
 }
 
 int nc_gather_add_text(struct nc_gather *g, const char *name, const struct nc_buf *text,

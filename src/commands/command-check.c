@@ -110,7 +110,7 @@ static int add_cloud_config(struct nc_gather *g, const char *source, const struc
                             struct nc_err *err) {
     nc_cleanup(nc_values_done) struct nc_values trees = {0};
     size_t found = 0;
-    int r = nc_yaml_parse(data->data, data->len, 0, &trees, err);
+    int r = nc_yaml_parse((struct nc_text){.data = data->data, .n = data->len}, 0, &trees, err);
 
     if (r < 0) {
         nc_err_wrap(err, "%s: cloud-config", source);
@@ -178,7 +178,7 @@ static void print_text(const struct nc_gather *g) {
     nc_cleanup(nc_strv_done) struct nc_strv more = more_unsupported(g),
                                             warnings = plan_warnings(&g->plan);
 
-    nc_documents_print(&g->documents, &text);
+    nc_documents_print(&g->documents, true, &text);
     (void)fputs(text.data ? text.data : "", stdout);
     print_notes(&g->ignored);
     print_notes(&more);

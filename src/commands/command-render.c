@@ -30,7 +30,7 @@ static void print_warnings(const struct nc_gather *g) {
 
     struct nc_err err = NC_ERR_INIT;
 
-    nc_documents_print(&g->documents, &text);
+    nc_documents_print(&g->documents, false, &text);
     if (g->has_config && nc_config_check_authority(&g->documents, &g->config, &err) < 0)
         (void)fprintf(stderr, "warning: %s\n", err.msg);
     if (text.len > 0)
@@ -83,6 +83,28 @@ int nc_command_render(struct nc_app *app) {
         (void)printf("%s: %u files written, %u unchanged, %u removed\n", app->opts.out,
                      result.written, result.unchanged, result.removed);
     return 0;
+}
+
+/* The names that a field answers to (see is_asked): itself, the objects that it is in, the ends of
+ * its path. */
+static void add_names(struct nc_buf *names, const char *field) {
+    (void)nc_buf_add(names, field, strlen(field) + 1);
+    for (const char *dot = strchr(field, '.'); dot; dot = strchr(dot + 1, '.')) {
+        (void)nc_buf_add(names, dot + 1, strlen(dot));
+        (void)nc_buf_add(names, field, (size_t)(dot - field));
+        (void)nc_buf_putc(names, '\0');
+    }
+}
+
+static void suggest(const struct nc_plan *p, const char *asked) {
+    nc_cleanup(nc_buf_done) struct nc_buf names = NC_BUF_INIT;
+    const char *near;
+
+    for (size_t i = 0; i < p->n_origins; i++)
+        add_names(&names, p->origins[i].field);
+    near = nc_nearest(asked, names.data);
+    (void)fprintf(stderr, "nodeclaimd explain: no final value is named %s%s%s%s\n", asked,
+                  near ? ", did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
 /* The field itself, what is below it, or the end of its path. */
@@ -143,7 +165,6 @@ int nc_command_explain(struct nc_app *app) {
     print_warnings(&g);
     if ((app->opts.json ? explain_json(app, &g.plan) : explain_text(app, &g.plan)) > 0)
         return 0;
-    (void)fprintf(stderr, "nodeclaimd explain: no final value is named %s\n",
-                  app->opts.n_args > 0 ? app->opts.args[0] : "anything");
+    suggest(&g.plan, app->opts.n_args > 0 ? app->opts.args[0] : "anything");
     return nc_err_exit_code(NC_ERR_CONFIG);
 }

@@ -108,11 +108,13 @@ int nc_documents_first_error(const struct nc_documents *d, struct nc_err *err) {
     return 0;
 }
 
-void nc_documents_print(const struct nc_documents *d, struct nc_buf *out) {
+void nc_documents_print(const struct nc_documents *d, bool with_errors, struct nc_buf *out) {
     for (size_t i = 0; i < d->n_diags; i++) {
         const struct nc_diagnostic *diag = &d->diags[i];
         nc_auto_free char *place = nc_mark_location(d, diag->mark);
 
+        if (diag->is_error && !with_errors)
+            continue;
         (void)nc_buf_printf(out, "%s: %s: %s%s%s\n", place, diag->is_error ? "error" : "warning",
                             diag->path, diag->path[0] ? ": " : "", diag->message);
     }

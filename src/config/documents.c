@@ -47,25 +47,6 @@ static unsigned add_source(struct nc_documents *d, const char *name) {
     return (unsigned)(d->n_sources - 1);
 }
 
-static void shift_mark(struct nc_mark *m, unsigned by) {
-    if (m->line > 0)
-        m->line += by;
-}
-
-/* Moves every mark down to where the part stands in the document. Depth is bounded by the parser.
- */
-static void shift_marks(struct nc_value *v, unsigned by) {
-    shift_mark(&v->mark, by);
-    if (v->type == NC_VALUE_MAP)
-        for (size_t i = 0; i < v->n; i++) {
-            shift_mark(&v->members[i].mark, by);
-            shift_marks(v->members[i].value, by);
-        }
-    if (v->type == NC_VALUE_LIST)
-        for (size_t i = 0; i < v->n; i++)
-            shift_marks(v->items[i], by);
-}
-
 /* The first map or list below v that is too large to work on. */
 static const struct nc_value *oversized(const struct nc_value *v) {
     const struct nc_value *found = NULL;
@@ -180,9 +161,8 @@ static const struct known_kind *identify(struct nc_documents *d, const struct nc
     return NULL;
 }
 
-/* "line L, column C: message" of a parser as a diagnostic, with the line as the document has it. */
-static void diagnose(struct nc_documents *d, unsigned source, unsigned shift,
-                     const struct nc_err *e) {
+/* "line L, column C: message" of a parser as a diagnostic. */
+static void diagnose(struct nc_documents *d, unsigned source, const struct nc_err *e) {
     struct nc_mark mark = {.source = source};
     const char *message = e->msg;
     int used = 0;
@@ -190,7 +170,6 @@ static void diagnose(struct nc_documents *d, unsigned source, unsigned shift,
     if (sscanf(message, "line %9u, column %9u: %n", &mark.line, &mark.column, &used) == 2
         && used > 0) {
         message += used;
-        shift_mark(&mark, shift);
     } else {
         mark.line = mark.column = 0;
     }
@@ -204,7 +183,7 @@ static void check_claim(struct nc_documents *d, const struct nc_value *tree) {
     struct nc_err e = NC_ERR_INIT;
 
     if (nc_claim_parse(tree, &claim, &e) < 0)
-        diagnose(d, tree->mark.source, 0, &e);
+        diagnose(d, tree->mark.source, &e);
     else if (claim.kubelet && !nc_value_path(tree, "spec.kubelet"))
         nc_schema_check(d, &nc_schema_kubelet_beta, claim.kubelet, "metadata.annotations");
 }
@@ -227,13 +206,12 @@ static void check(struct nc_documents *d, const struct known_kind *kind,
         nc_rules_taints(d, taints, NULL, "spec.node.taints", "");
 }
 
-static int adopt(struct nc_documents *d, unsigned source, struct nc_value **tree, unsigned shift,
+static int adopt(struct nc_documents *d, unsigned source, struct nc_value **tree,
                  struct nc_err *err) {
     const struct known_kind *kind = NULL;
     const struct nc_value *large = NULL;
     struct nc_document *doc = NULL;
 
-    shift_marks(*tree, shift);
     large = oversized(*tree);
     if (large) {
         nc_diag(d, true, large->mark, "", "%zu entries in one %s, at most %zu are accepted",
@@ -260,7 +238,6 @@ int nc_documents_add(struct nc_documents *d, const char *source, struct nc_text 
                      struct nc_err *err) {
     struct nc_err parse_error = NC_ERR_INIT;
     nc_cleanup(nc_values_done) struct nc_values trees = {0};
-    const unsigned shift = text.line > 0 ? text.line - 1 : 0;
     unsigned index = 0;
     int r = 0;
 
@@ -271,15 +248,40 @@ int nc_documents_add(struct nc_documents *d, const char *source, struct nc_text 
         return nc_err_set(err, NC_ERR_CONFIG, EFBIG, "%s: %zu bytes, at most %zu are read", source,
                           text.n, MAX_BYTES);
     index = add_source(d, source);
-    if (nc_yaml_parse(text.data, text.n, index, &trees, &parse_error) < 0) {
-        diagnose(d, index, shift, &parse_error);
+    if (nc_yaml_parse(text, index, &trees, &parse_error) < 0) {
+        diagnose(d, index, &parse_error);
         return 0;
     }
     if (trees.n == 0)
         nc_strv_addf(&d->found, "%s without any document", source);
     for (size_t i = 0; r >= 0 && i < trees.n; i++)
-        r = adopt(d, index, &trees.v[i], shift, err);
+        r = adopt(d, index, &trees.v[i], err);
     return r;
+}
+
+static void note_lost(struct nc_documents *d, const char *source, const struct nc_userdata *u) {
+    const unsigned index = add_source(d, source);
+
+    for (size_t i = 0; i < u->n_lost; i++)
+        nc_diag(d, false, (struct nc_mark){.source = index, .line = u->lost[i].line, .column = 1},
+                "", "%s", u->lost[i].message);
+}
+
+/* Karpenter takes user data that is no MIME for a NodeConfig where it is a YAML map. */
+static bool is_mistaken(struct nc_documents *d, const char *name,
+                        const struct nc_userdata_part *p) {
+    nc_auto_free char *what = nc_userdata_describe(p);
+    struct nc_mark mark = {.line = p->line, .column = 1};
+
+    if (!p->content_type[0] || !nc_starts_with(p->data, "#cloud-config")
+        || strstr(p->data, "apiVersion"))
+        return false;
+    mark.source = add_source(d, name);
+    nc_diag(d, true, mark, "",
+            "%s is no document: Karpenter makes one of user data that is a YAML map and no MIME; "
+            "write a MIME part of type text/cloud-config into spec.userData of the EC2NodeClass",
+            what);
+    return true;
 }
 
 int nc_documents_add_userdata(struct nc_documents *d, const char *source, const char *data,
@@ -296,6 +298,8 @@ int nc_documents_add_userdata(struct nc_documents *d, const char *source, const 
     }
     if (u.n == 0)
         nc_strv_addf(&d->found, "%s is empty", source);
+    if (u.n_lost > 0)
+        note_lost(d, source, &u);
     for (size_t i = 0; i < u.n; i++) {
         const struct nc_userdata_part *p = &u.parts[i];
         nc_auto_free char *name = nc_asprintf("%s%s%s", source, p->name[0] ? " " : "", p->name);
@@ -309,6 +313,8 @@ int nc_documents_add_userdata(struct nc_documents *d, const char *source, const 
             d->may_bring_documents |= p->n > 0 && !nc_userdata_part_is_script(p);
             continue;
         }
+        if (is_mistaken(d, name, p))
+            continue;
         r = nc_documents_add(d, name, (struct nc_text){.data = p->data, .n = p->n, .line = p->line},
                              err);
         if (r < 0)

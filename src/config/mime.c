@@ -285,6 +285,26 @@ int nc_mime_next(struct nc_mime_cursor *c, struct nc_text *ret, struct nc_err *e
     return 1;
 }
 
+bool nc_mime_next_lost(struct nc_mime_cursor *c, struct nc_text *ret) {
+    const struct nc_mime_cursor before = *c;
+    const struct nc_mime_cursor *from = NULL;
+    enum delimiter d = NOT_ONE;
+    size_t end = 0;
+
+    if (is_blank(c->text.data + c->at, c->text.n - c->at))
+        return false;
+    do
+        d = skip_to_delimiter(c, &end);
+    while (d == CLOSING);
+    if (d == NOT_ONE && !before.is_inside)
+        return false;
+    from = d == NOT_ONE ? &before : c;
+    *ret = (struct nc_text){
+        .data = from->text.data + from->at, .n = from->text.n - from->at, .line = from->text.line};
+    c->is_inside = false;
+    return true;
+}
+
 /* RFC 2045 6.7: "=XX", a soft line break "=\n"; white space before a line end is no data. A line
  * end stays as it is written. */
 static int quoted_printable(const char *data, size_t n, struct nc_buf *out) {

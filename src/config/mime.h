@@ -56,6 +56,10 @@ struct nc_mime_cursor {
  * part. A last delimiter without its closing dashes ends the list if nothing follows it, as in Go.
  */
 int nc_mime_next(struct nc_mime_cursor *c, struct nc_text *ret, struct nc_err *err);
+/* What stands behind the closing delimiter, where nobody reads: true for each part that begins
+ * there, *ret is the rest of the text from its header on; and once where there is no part, but
+ * text. Call it after nc_mime_next has returned 0. */
+bool nc_mime_next_lost(struct nc_mime_cursor *c, struct nc_text *ret);
 
 /* "", 7bit, 8bit, binary: copied; base64, quoted-printable: decoded. -ENOTSUP: another encoding;
  * -EINVAL: broken; -EFBIG: beyond the buffer's cap. */

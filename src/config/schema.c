@@ -325,12 +325,35 @@ static const struct nc_field *find(const struct nc_schema *schema, const char *n
     return NULL;
 }
 
+/* The one object of the schema that has a field of this name; NULL where none or several have. */
+static const struct nc_field *object_with(const struct nc_schema *schema, const char *name) {
+    const struct nc_field *found = NULL;
+
+    for (size_t i = 0; i < schema->n; i++) {
+        const struct nc_field *f = &schema->fields[i];
+
+        if (f->type != NC_FIELD_OBJECT || !is_of(schema, f) || !find(f->object, name))
+            continue;
+        if (found)
+            return NULL;
+        found = f;
+    }
+    return found;
+}
+
 static void unknown(struct walk *w, const struct nc_schema *schema, const struct nc_member *m) {
     nc_cleanup(nc_buf_done) struct nc_buf names = NC_BUF_INIT;
+    const struct nc_field *object = object_with(schema, m->key);
     nc_auto_free char *quoted = nc_quote(m->key, strlen(m->key));
     const char *key = is_plain_key(m->key) ? m->key : quoted;
     const char *near = NULL;
 
+    if (object) {
+        nc_diag(w->d, false, m->mark, path_of(w),
+                "unknown field \"%s\": %s has it within \"%s\", indent it below that", key,
+                schema->name, object->name);
+        return;
+    }
     for (const struct nc_field *f = schema->fields; f < schema->fields + schema->n; f++)
         if (is_of(schema, f))
             (void)nc_buf_add(&names, f->name, strlen(f->name) + 1);

@@ -1,9 +1,10 @@
 /*
  * User data: peels base64 and gzip off, takes MIME apart, and transfers every part.
  *
- * The order is nodeadm's: base64 of everything if it decodes, gzip by its magic, then MIME or
- * plain; the same again for each part that is ours. All sizes are capped before anything is
- * allocated: 16 KiB as EC2 delivers it, 1 MiB for everything that comes out, together.
+ * The order is nodeadm's, but that base64 and gzip may be in one another: base64 of everything if
+ * it decodes, gzip by its magic, then MIME or plain; the same again for each part that is ours. All
+ * sizes are capped before anything is allocated: 16 KiB as EC2 delivers it, 1 MiB for everything
+ * that comes out, together.
  */
 #include "nc/userdata.h"
 
@@ -26,7 +27,10 @@ void nc_userdata_done(struct nc_userdata *u) {
         explicit_bzero(u->parts[i].data, u->parts[i].n);
         free(u->parts[i].data);
     }
+    for (size_t i = 0; i < u->n_lost; i++)
+        free(u->lost[i].message);
     free(u->parts);
+    free(u->lost);
     *u = (struct nc_userdata)NC_USERDATA_INIT;
 }
 
@@ -69,27 +73,40 @@ struct walk {
     struct nc_err *err;
 };
 
-/* base64, then gzip, as far as they are there: the text stays, or becomes one of the buffers, of
- * line 1. */
-static int peel(struct walk *w, struct nc_text *text, struct nc_buf *decoded,
-                struct nc_buf *inflated) {
-    int r = 0;
+/* Takes one layer off: 1, and the text is what was in it, of line 1, in `room`. 0: there is none.
+ */
+static int peel_one(struct walk *w, struct nc_text *text, struct nc_buf *room) {
+    nc_cleanup(nc_buf_done_secret) struct nc_buf out = NC_BUF_INIT_MAX(text->n + 1);
+    int r = peel_base64(text->data, text->n, &out, w->err);
 
-    decoded->max = text->n + 1;
-    r = peel_base64(text->data, text->n, decoded, w->err);
-    if (r < 0)
+    if (r == 0 && nc_is_gzip(text->data, text->n)) {
+        out.max = w->budget > 0 ? w->budget : 1;
+        if (nc_gunzip(text->data, text->n, &out, w->err) < 0)
+            return -EBADMSG;
+        w->budget -= out.len;
+        r = 1;
+    }
+    if (r <= 0)
         return r;
-    if (r > 0)
-        *text = (struct nc_text){.data = decoded->data, .n = decoded->len, .line = 1};
-    if (!nc_is_gzip(text->data, text->n))
-        return 0;
-    inflated->max = w->budget > 0 ? w->budget : 1;
-    if (nc_gunzip(text->data, text->n, inflated, w->err) < 0)
-        return -EBADMSG;
-    w->budget -= inflated->len;
-    *text = (struct nc_text){
-        .data = inflated->data ? inflated->data : "", .n = inflated->len, .line = 1};
-    return 0;
+    nc_buf_done_secret(room);
+    *room = out;
+    out = (struct nc_buf)NC_BUF_INIT;
+    *text = (struct nc_text){.data = room->data ? room->data : "", .n = room->len, .line = 1};
+    return 1;
+}
+
+/* base64, gzip and a byte order mark, as far as they are there. */
+static int peel(struct walk *w, struct nc_text *text, struct nc_buf *room) {
+    int r = 1;
+
+    for (unsigned depth = 0; r > 0; depth++) {
+        if (depth > MAX_NESTING)
+            return nc_err_set(w->err, NC_ERR_CONFIG, E2BIG,
+                              "base64 or gzip within one another more than %u deep", MAX_NESTING);
+        *text = nc_skip_mark(*text);
+        r = peel_one(w, text, room);
+    }
+    return r;
 }
 
 static void push(struct walk *w, const char *name, const char *type, struct nc_text text) {
@@ -107,6 +124,23 @@ static void push(struct walk *w, const char *name, const char *type, struct nc_t
 
 static int walk_part(struct walk *w, const struct nc_mime_header *h, struct nc_text body,
                      const char *label, unsigned depth);
+
+/* What two closing lines leave behind the first: neither we nor cloud-init read it. */
+static void note_lost(struct walk *w, struct nc_mime_cursor *cursor) {
+    struct nc_text rest = {0};
+
+    while (w->result->n_lost < NC_USERDATA_MAX_PARTS && nc_mime_next_lost(cursor, &rest)) {
+        nc_cleanup(nc_mime_header_done) struct nc_mime_header h = NC_MIME_HEADER_INIT;
+        nc_auto_free char *quoted = nc_quote(cursor->boundary, strlen(cursor->boundary));
+        const bool is_typed = nc_mime_header_parse(rest, false, &h, NULL) == 0 && h.type[0];
+        struct nc_lost_part *lost = nc_append(&w->result->lost, &w->result->n_lost);
+
+        lost->line = rest.line;
+        lost->message =
+            nc_asprintf("%s%s is lost: the closing line of boundary %s stands before it",
+                        is_typed ? "a part of type " : "text", is_typed ? h.type : "", quoted);
+    }
+}
 
 /* Every part of a multipart body. `label` is "" for the outermost one, "2" for what is inside of
  * its part 2. */
@@ -134,6 +168,8 @@ static int walk_multipart(struct walk *w, const char *boundary, struct nc_text b
             return r;
         }
     }
+    if (r == 0)
+        note_lost(w, &cursor);
     return r;
 }
 
@@ -153,8 +189,7 @@ static int walk_part(struct walk *w, const struct nc_mime_header *h, struct nc_t
                      const char *label, unsigned depth) {
     nc_cleanup(nc_buf_done_secret) struct nc_buf plain =
         NC_BUF_INIT_MAX(body.n + 1); /* no transfer encoding expands */
-    nc_cleanup(nc_buf_done_secret) struct nc_buf decoded = NC_BUF_INIT;
-    nc_cleanup(nc_buf_done_secret) struct nc_buf inflated = NC_BUF_INIT;
+    nc_cleanup(nc_buf_done_secret) struct nc_buf peeled = NC_BUF_INIT;
     const char *type = h->type[0] ? h->type : "text/plain";
     bool is_multipart = nc_starts_with(type, "multipart/");
     nc_auto_free char *name = nc_asprintf("part %s (%s)", label, type);
@@ -181,7 +216,7 @@ static int walk_part(struct walk *w, const struct nc_mime_header *h, struct nc_t
         body.line = 1;
     body.data = plain.data ? plain.data : "";
     body.n = plain.len;
-    r = peel(w, &body, &decoded, &inflated);
+    r = peel(w, &body, &peeled);
     if (r < 0)
         return r;
     push(w, name, type, body);
@@ -199,11 +234,10 @@ static struct nc_text skip_empty_lines(struct nc_text t) {
 }
 
 static int decode(struct walk *w, const char *data, size_t n) {
-    nc_cleanup(nc_buf_done_secret) struct nc_buf decoded = NC_BUF_INIT;
-    nc_cleanup(nc_buf_done_secret) struct nc_buf inflated = NC_BUF_INIT;
+    nc_cleanup(nc_buf_done_secret) struct nc_buf peeled = NC_BUF_INIT;
     nc_cleanup(nc_mime_header_done) struct nc_mime_header h = NC_MIME_HEADER_INIT;
     struct nc_text all = {.data = data, .n = n, .line = 1}, text;
-    int r = peel(w, &all, &decoded, &inflated);
+    int r = peel(w, &all, &peeled);
 
     if (r < 0)
         return r;

@@ -307,7 +307,7 @@ static int read_root(const struct nc_value *root, struct nc_kubeconfig *k, struc
 int nc_kubeconfig_parse(const char *data, size_t n, struct nc_kubeconfig *ret, struct nc_err *err) {
     struct nc_kubeconfig k = NC_KUBECONFIG_INIT;
     struct nc_values documents = {0};
-    int r = nc_yaml_parse(data, n, 0, &documents, err);
+    int r = nc_yaml_parse((struct nc_text){.data = data, .n = n}, 0, &documents, err);
 
     if (r < 0)
         return r;

@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         if (first.len != second.len
             || (first.len > 0 && memcmp(first.data, second.data, first.len) != 0))
             abort();
-        nc_documents_print(&d, &printed);
+        nc_documents_print(&d, true, &printed);
         if (printed.data)
             check_text(printed.data);
     }

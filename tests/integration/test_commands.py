@@ -192,7 +192,8 @@ class Check(WorldTest):
             done = self.w.run("check", str(path))
             self.assertEqual(done.code, 0, (path, done.out, done.err))
             said = "is a script: cloud-init runs it" if path.suffix == ".sh" else "would accept"
-            verdict = [line for line in (done.out + done.err).splitlines() if not line.startswith("note: gates and flags are not checked")]
+            lines = (done.out + done.err).splitlines()
+            verdict = [line for line in lines if not line.startswith("note: ")]
             self.assertEqual(len(verdict), 1)
             self.assertIn(said, verdict[0])
         text = (SOURCE / "userdata/cloud-config.yaml").read_text()
@@ -294,12 +295,30 @@ class Explain(WorldTest):
         self.assertEqual(world.bootstrap("--skip", "start").code, 0)
         self.assertIn("20-more.conf is ignored", world.run("status").out)
 
+    def test_error_is_printed_once(self) -> None:
+        world = self.world()
+        bad = world.folder / "bad.yaml"
+        bad.write_text(world.node_config(kubelet="  kubelet: {config: {maxPods: many, colour: 1}}\n"))
+        for command in (("render", "--out", str(world.folder / "out")), ("explain",)):
+            done = world.run(*command, "--source", bad.as_uri())
+            self.assertEqual(done.code, 3)
+            self.assertEqual(done.err.count("maxPods: must be an integer"), 1, done.err)
+        done = world.run("render", "--out", str(world.folder / "out"), "--source", bad.as_uri())
+        self.assertIn('unknown field "colour"', done.err)
+
     def test_unknown_field(self) -> None:
         world = self.world()
         for args in (("Pods",), ("",), ("nonsense",), ("-o", "json", "nonsense")):
             done = world.run("explain", *args)
             self.assertEqual(done.code, 3, (args, done.out))
             self.assertIn("no final value", done.err)
+        for mistyped, meant in {
+            "kubelet.maxPodz": "kubelet.maxPods",
+            "maxPodz": "maxPods",
+            "kubelet.evictionHrad": "kubelet.evictionHard",
+            "evictionHard.memory.avail": "evictionHard.memory.available",
+        }.items():
+            self.assertIn(f"did you mean {meant}?", world.run("explain", mistyped).err)
 
     def test_what_a_document_overrode(self) -> None:
         world = self.world()

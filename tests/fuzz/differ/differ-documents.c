@@ -69,7 +69,7 @@ void differ_yaml(const struct differ_field *f, struct nc_buf *out) {
     struct nc_err err = NC_ERR_INIT;
     struct nc_values documents = {0};
 
-    if (nc_yaml_parse(f->text, f->n, 0, &documents, &err) < 0) {
+    if (nc_yaml_parse((struct nc_text){.data = f->text, .n = f->n}, 0, &documents, &err) < 0) {
         differ_refuse(out, &err);
         return;
     }

@@ -198,7 +198,7 @@ static void yaml_of_json_is_json(void **state) {
         struct nc_values as_yaml = {0};
         struct nc_err err = NC_ERR_INIT;
         check(nc_json_parse(text, strlen(text), &as_json, &err) == 0, "%s: %s", text, err.msg);
-        check(nc_yaml_parse(text, strlen(text), 0, &as_yaml, &err) == 0, "%s: %s", text, err.msg);
+        check(nc_yaml_parse(nc_text(text), 0, &as_yaml, &err) == 0, "%s: %s", text, err.msg);
         check(as_yaml.n == 1 && nc_value_equal(as_json, as_yaml.v[0]), "%s", text);
         nc_values_done(&as_yaml);
     }
@@ -222,7 +222,7 @@ static void noise_never_hurts(void **state) {
               i);
         nc_value_free(v);
         err = (struct nc_err)NC_ERR_INIT;
-        if (nc_yaml_parse(b.data, b.len, 0, &documents, &err) == 0)
+        if (nc_yaml_parse((struct nc_text){.data = b.data, .n = b.len}, 0, &documents, &err) == 0)
             nc_values_done(&documents);
         else
             check(nc_starts_with(err.msg, "line ") && !documents.v, "YAML, round %u: %s", i,

@@ -179,7 +179,7 @@ static struct nc_value *yaml_at(const char *text, unsigned source) {
     struct nc_values v = {0};
     struct nc_err err = NC_ERR_INIT;
 
-    if (nc_yaml_parse(text, strlen(text), source, &v, &err) < 0 || v.n != 1)
+    if (nc_yaml_parse(nc_text(text), source, &v, &err) < 0 || v.n != 1)
         fail_msg("%s: %s", text, err.msg);
     struct nc_value *first = v.v[0];
     free(v.v);

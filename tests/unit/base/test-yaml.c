@@ -16,7 +16,7 @@ static int parse(const char *text, size_t n, struct nc_values *d, struct nc_err 
 
     assert_non_null(exact);
     memcpy(exact, text, n);
-    const int r = nc_yaml_parse(exact, n, 7, d, err);
+    const int r = nc_yaml_parse((struct nc_text){.data = exact, .n = n}, 7, d, err);
     free(exact);
     return r;
 }
@@ -315,14 +315,25 @@ static void refused(void **state) {
         {"\xff\xfe"
          "a\0:\0",
          6, "line 1, column 1: "},
-        {"a: [1, 2\n", 0, "line 2, column 1: "},
-        {"a: 1\n b: 2\n", 0, "line 2, column 3: "},
-        {"a:\n\t- b\n", 0, "line 2, column 1: "},
-        {"a: 'x\n", 0, "line 2, column 1: "},
-        {"a: b: c\n", 0, "line 1, column 5: "},
-        {"a: @x\n", 0, "line 1, column 4: "},
-        {"a: %x\n", 0, "line 1, column 4: "},
-        {"- a\nb: 1\n", 0, "line 2, column 1: "},
+        {"a: [1, 2\n", 0,
+         "line 2, column 1: did not find expected ',' or ']' (while parsing a flow sequence that "
+         "begins at line 1, column 4)"},
+        {"a: 1\n b: 2\n", 0, "line 2, column 3: this ':' makes a key where none can stand"},
+        {"a:\n\t- b\n", 0, "line 2, column 1: a tab, where YAML is indented with spaces only"},
+        {"a:\n  b: c\n\td: 1\n", 0,
+         "line 3, column 1: a tab, where YAML is indented with spaces only"},
+        {"a: 'x\n", 0,
+         "line 2, column 1: found unexpected end of stream (while scanning a quoted scalar that "
+         "begins at line 1, column 4)"},
+        {"a: b: c\n", 0, "line 1, column 5: this ':' makes a key where none can stand"},
+        {"a: @x\n", 0, "line 1, column 4: a value cannot begin with this character"},
+        {"a: %x\n", 0, "line 1, column 4: a value cannot begin with this character"},
+        {"- a\nb: 1\n", 0, "line 2, column 1: the indentation of this line does not fit (while "},
+        {"a:\n  b:\n    c: 1\n   d: 2\n", 0,
+         "line 4, column 4: the indentation of this line does not fit (while parsing a block "
+         "mapping that begins at line 2, column 3)"},
+        {"a: \"b\" c\n", 0,
+         "line 1, column 8: this stands behind a value that is complete: put all of it in quotes"},
         {"a: 1\n--- b: 2\n", 0, "line 2, column "},
         {"%YAML 2.0\n---\na: 1\n", 0, "line 1, column 1: "},
         {"}", 0, "line 1, column 1: "},

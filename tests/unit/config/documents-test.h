@@ -47,7 +47,7 @@ static inline void add(struct nc_documents *d, const char *text) {
 static inline char *printed(const struct nc_documents *d) {
     struct nc_buf b = NC_BUF_INIT;
 
-    nc_documents_print(d, &b);
+    nc_documents_print(d, true, &b);
     return nc_buf_steal(&b);
 }
 

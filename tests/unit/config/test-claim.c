@@ -246,7 +246,7 @@ static void wrong_document(void **state) {
     struct nc_values trees = {0};
 
     (void)state;
-    assert_int_equal(nc_yaml_parse(text, strlen(text), 3, &trees, &err), 0);
+    assert_int_equal(nc_yaml_parse(nc_text(text), 3, &trees, &err), 0);
     assert_int_equal(nc_claim_parse(trees.v[0], &c, &err), -EINVAL);
     assert_int_equal(err.class, NC_ERR_CONFIG);
     assert_string_equal(err.msg, "line 4, column 9: metadata.name must be a string");

@@ -302,6 +302,15 @@ static const struct row agent_config_rows[] = {
     {"typos", "spec: {interruptions: {}, drain: {margins: 1s}}",
      "d:3:8: warning: spec: unknown field \"interruptions\", did you mean \"interruption\"?\n"
      "d:3:35: warning: spec.drain: unknown field \"margins\", did you mean \"margin\"?\n"},
+    {"outside of spec", "spec: {}\ndrain: {margin: 1s}",
+     "d:4:1: warning: unknown field \"drain\": AgentConfig has it within \"spec\", indent it below "
+     "that\n"},
+    {"outside of its object", "spec: {gracePeriodCriticalPods: 1s}",
+     "d:3:8: warning: spec: unknown field \"gracePeriodCriticalPods\": AgentConfig's spec has it "
+     "within \"shutdown\", indent it below that\n"},
+    {"outside of one of several objects", "spec: {flags: []}",
+     "d:3:8: warning: spec: unknown field \"flags\": AgentConfig's spec has it within \"kubelet\", "
+     "indent it below that\n"},
     {"a node that deletes its own NodeClaim", "spec: {signal: self}",
      "d:3:16: error: spec.signal: must be none, or left out: nodeclaim-controller relays a node's "
      "deadline to Karpenter (deploy/README.md), not the string 'self'\n"},

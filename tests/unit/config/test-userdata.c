@@ -104,6 +104,8 @@ static const struct {
     {"7bit part keeps its lines",
      HEAD PART("Content-Transfer-Encoding: 7bit\n", "apiVersion: a") "--//--",
      "part 1 (application/node.eks.aws)|application/node.eks.aws|8|apiVersion: a|ours\n", NULL},
+    {"a byte order mark before MIME", "\xef\xbb\xbf" KARPENTER, BOTH_PARTS, NULL},
+    {"a byte order mark before a document", "\xef\xbb\xbf" OURS, "||1|" OURS_START "|ours\n", NULL},
     {"short word that is no base64", "hello", "||1|hello\n", NULL},
     {"foreign part of a foreign encoding",
      HEAD "--//\nContent-Type: a/b\nContent-Transfer-Encoding: x\n\nx\n--//--",
@@ -150,18 +152,20 @@ static void decode(void **state) {
     }
 }
 
-/* A document wrapped in any order in which nodeadm unwraps it is still that document. */
+/* A document wrapped in any order is still that document. */
 static void wrapped(void **state) {
     nc_cleanup(nc_buf_done) struct nc_buf zipped = NC_BUF_INIT;
     nc_cleanup(nc_buf_done) struct nc_buf both = NC_BUF_INIT;
     nc_cleanup(nc_buf_done) struct nc_buf encoded = NC_BUF_INIT;
-    const struct nc_buf *all[] = {&zipped, &both, &encoded};
+    nc_cleanup(nc_buf_done) struct nc_buf twice = NC_BUF_INIT;
+    const struct nc_buf *all[] = {&zipped, &both, &encoded, &twice};
 
     (void)state;
     gzip(KARPENTER, strlen(KARPENTER), &zipped);
     nc_base64_encode(zipped.data, zipped.len, &both);
     nc_base64_encode(KARPENTER, strlen(KARPENTER), &encoded);
     assert_int_equal(nc_buf_putc(&encoded, '\n'), 0);
+    nc_base64_encode(encoded.data, encoded.len, &twice);
     for (size_t i = 0; i < NC_ARRAY_SIZE(all); i++) {
         struct nc_err err = NC_ERR_INIT;
         nc_auto_free char *parts = decoded(all[i]->data, all[i]->len, &err);
@@ -279,6 +283,24 @@ static void too_deep(void **state) {
     assert_non_null(strstr(err.msg, "multipart within multipart more than 8 deep"));
 }
 
+/* base64 of base64 of …: an end is found, whatever it holds. */
+static void wrapped_too_often(void **state) {
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    struct nc_err err = NC_ERR_INIT;
+
+    (void)state;
+    assert_int_equal(nc_buf_puts(&text, OURS), 0);
+    for (int i = 0; i < 12; i++) {
+        nc_cleanup(nc_buf_done) struct nc_buf outer = NC_BUF_INIT;
+
+        nc_base64_encode(text.data, text.len, &outer);
+        nc_buf_clear(&text);
+        assert_int_equal(nc_buf_add(&text, outer.data, outer.len), 0);
+    }
+    assert_null(decoded(text.data, text.len, &err));
+    assert_string_equal(err.msg, "base64 or gzip within one another more than 8 deep");
+}
+
 static const struct {
     const char *type;
     const char *data;
@@ -344,6 +366,7 @@ TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decode),
         cmocka_unit_test(wrapped),
+        cmocka_unit_test(wrapped_too_often),
         cmocka_unit_test(gzip_part),
         cmocka_unit_test(sizes),
         cmocka_unit_test(bombs_share_a_budget),

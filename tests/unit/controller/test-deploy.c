@@ -154,7 +154,7 @@ static void read_manifests(const char *name, struct nc_values *ret) {
     struct nc_err err = NC_ERR_INIT;
 
     if (nc_file_read(path, (size_t)1 << 20, &text, &err) < 0
-        || nc_yaml_parse(text.data, text.len, 1, ret, &err) < 0)
+        || nc_yaml_parse((struct nc_text){.data = text.data, .n = text.len}, 1, ret, &err) < 0)
         fail_msg("%s: %s", name, err.msg);
     assert_true(ret->n > 0);
 }

@@ -12,7 +12,7 @@ static struct nc_value *yaml(const char *text) {
     struct nc_value *v;
     struct nc_err err = NC_ERR_INIT;
 
-    if (nc_yaml_parse(text, strlen(text), 0, &values, &err) < 0 || values.n != 1)
+    if (nc_yaml_parse(nc_text(text), 0, &values, &err) < 0 || values.n != 1)
         fail_msg("%s: %s", text, err.msg);
     v = nc_value_copy(values.v[0]);
     nc_values_done(&values);
