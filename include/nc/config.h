@@ -203,7 +203,8 @@ enum nc_max_pods_mode {
     NC_MAX_PODS_CUSTOM_NETWORKING,
     NC_MAX_PODS_PREFIX,
     NC_MAX_PODS_EXPRESSION,
-    NC_MAX_PODS_EXPLICIT
+    NC_MAX_PODS_EXPLICIT,
+    NC_MAX_PODS_SECURITY_GROUPS
 };
 enum nc_reservation {
     NC_RESERVATION_KARPENTER = 1,
@@ -239,6 +240,8 @@ struct nc_config {
     char *provider_id;       /* override */
     struct nc_label *labels; /* AgentConfig's node.labels; those of flags are the plan's to read */
     size_t n_labels;
+    struct nc_label *labels_from; /* the value is a path of IMDS below meta-data */
+    size_t n_labels_from;
     struct nc_taint *taints; /* AgentConfig's node.taints */
     size_t n_taints;
 
@@ -253,6 +256,7 @@ struct nc_config {
     enum nc_max_pods_mode max_pods_mode;
     char *max_pods_expression; /* NodeConfig maxPodsExpression or AgentConfig's */
     int64_t max_pods_value;
+    int64_t max_pods_at_most; /* 0 = no cap */
 
     enum nc_reservation reservation;
     struct nc_value *kube_reserved; /* AgentConfig's, NULL = none */

@@ -22,6 +22,11 @@ struct nc_containerd_plan {
     bool needs_migration;         /* config is of version 2, containerd 2.x: `containerd config
                                      migrate` makes the file of it before it is written */
     struct nc_value *soci_config; /* config.toml of the SOCI snapshotter; NULL = it is not used */
+    struct nc_mirror {
+        char *path; /* /etc/containerd/certs.d/REGISTRY/hosts.toml */
+        struct nc_value *tree;
+    } * mirrors;
+    size_t n_mirrors;
 };
 
 #define NC_CONTAINERD_PLAN_INIT                                                                    \

@@ -35,6 +35,12 @@ struct nc_instance_type {
     char hypervisor[16]; /* "nitro" | "xen" | "metal" | "" */
 };
 
+/* What IMDS has at a path below meta-data, that documents name for labels. */
+struct nc_metadata {
+    char *path;
+    char *text; /* NULL: this instance has nothing there */
+};
+
 struct nc_sysctl {
     char *name; /* "vm.overcommit_memory" */
     char *value;
@@ -62,6 +68,8 @@ struct nc_facts {
     char *role; /* iam/security-credentials/: the role's name */
     /* EC2, only where asked. */
     char *private_dns_name;
+    struct nc_metadata *metadata; /* as far as it was requested */
+    size_t n_metadata;
     struct nc_instance_type described_type; /* name[0] == 0: not asked */
     /* Host. */
     int64_t cpus; /* online */
@@ -113,8 +121,11 @@ enum nc_imds_item {
     NC_IMDS_ROLE,
     NC_IMDS_IPV6S,       /* round 2, %s = mac */
     NC_IMDS_CREDENTIALS, /* round 2, %s = role */
+    NC_IMDS_METADATA,    /* %s = a path that a document names for a label, one at a time */
     _NC_IMDS_ITEM_MAX
 };
+
+#define NC_IMDS_MAX_ARGUMENT 160 /* a tag's key has 128 */
 
 struct nc_imds_question {
     char path[56]; /* "/latest/meta-data/mac" */
@@ -130,6 +141,11 @@ extern const struct nc_imds_question nc_imds_questions[_NC_IMDS_ITEM_MAX];
  * the path in the message and the facts unchanged. Trailing white space is tolerated. */
 int nc_facts_parse_imds(struct nc_facts *f, enum nc_imds_item item, const char *body, size_t n,
                         struct nc_err *err);
+
+/* Adds what IMDS answered at a path; body NULL: HTTP 404. What is no text is NC_ERR_PROTOCOL. */
+int nc_facts_add_metadata(struct nc_facts *f, const char *path, const char *body, size_t n,
+                          struct nc_err *err);
+const struct nc_metadata *nc_facts_find_metadata(const struct nc_facts *f, const char *path);
 
 /* host.json of `--facts DIR`: the table of facts-host.c, environment_services[] and sysctls{}.
  * Unknown keys are ignored, missing ones stay unknown. And back, for --save-facts. */

@@ -53,7 +53,9 @@ int nc_imds_path(enum nc_imds_item item, const char *argument, char **ret, struc
     if (!argument)
         return nc_err_set(err, NC_ERR_BUG, EINVAL, "imds: %s was requested without its argument",
                           path);
-    if (!nc_is_made_of(argument, NC_ALNUM "+=,.@_:-", 128)) {
+    if (!nc_is_made_of(argument,
+                       item == NC_IMDS_METADATA ? NC_ALNUM "+=,.@_:-/" : NC_ALNUM "+=,.@_:-",
+                       NC_IMDS_MAX_ARGUMENT)) {
         nc_auto_free char *quoted = nc_quote(argument, strlen(argument));
         return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "imds: %s cannot be part of the path %s",
                           quoted, path);

@@ -215,6 +215,28 @@ static int fetch_ipv6(struct nc_gather *g, struct nc_err *err) {
     return r < 0 ? r : parse_answer(g, NC_IMDS_IPV6S, err);
 }
 
+/* What labels are made of is requested where a document names it, one after the other. */
+static int fetch_metadata(struct nc_gather *g, struct nc_err *err) {
+    struct nc_imds_answer *a = &g->answers[NC_IMDS_METADATA];
+
+    for (size_t i = 0; i < g->config.n_labels_from; i++) {
+        const char *path = g->config.labels_from[i].value;
+        const char *args[_NC_IMDS_ITEM_MAX] = {[NC_IMDS_METADATA] = path};
+        int r;
+
+        if (nc_facts_find_metadata(&g->facts, path))
+            continue;
+        r = nc_gather_answers(g, 1u << NC_IMDS_METADATA, args, err);
+        if (r >= 0)
+            r = nc_facts_add_metadata(&g->facts, path, a->status == 200 ? a->body.data : NULL,
+                                      a->body.len, err);
+        nc_imds_answer_done(a);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
 static int read_recorded_host(struct nc_gather *g, struct nc_err *err) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     nc_auto_free char *path = nc_asprintf("%s/host.json", g->folder);
@@ -287,6 +309,8 @@ static int gather_input(struct nc_gather *g, struct nc_err *err) {
 
     if (r >= 0)
         r = fetch_ipv6(g, err);
+    if (r >= 0)
+        r = fetch_metadata(g, err);
     if (r < 0)
         return r;
     read_table(g, NC_INSTANCE_TYPES_FILE, "the built-in table of instance types counts", &g->types);
@@ -369,6 +393,14 @@ int nc_gather_save(const struct nc_gather *g, const char *folder, struct nc_err 
         path = nc_asprintf("%s/imds%s", folder, relative);
         r = nc_file_write(path, a->body.data, a->body.len, i == NC_IMDS_USER_DATA ? 0600 : 0644,
                           err);
+        if (r < 0)
+            return r;
+    }
+    for (size_t i = 0; i < g->facts.n_metadata; i++) {
+        const struct nc_metadata *m = &g->facts.metadata[i];
+        nc_auto_free char *path = nc_asprintf("%s/imds/latest/meta-data/%s", folder, m->path);
+        const int r = m->text ? nc_file_write(path, m->text, strlen(m->text), 0644, err) : 0;
+
         if (r < 0)
             return r;
     }

@@ -42,6 +42,7 @@ void nc_config_done(struct nc_config *c) {
     nc_value_free(c->kube_reserved);
     nc_value_free(c->system_reserved);
     nc_labels_free(c->labels, c->n_labels);
+    nc_labels_free(c->labels_from, c->n_labels_from);
     nc_taints_free(c->taints, c->n_taints);
     nc_strv_done(&c->kubelet_flags);
     free(c->kubelet_flag_marks);
@@ -117,13 +118,14 @@ static int conflict(const struct nc_documents *d, const struct nc_config *c, con
     return nc_diag_err(d, v ? v->mark : blame(d), path, err, "%s", why);
 }
 
-static void apply_labels(struct nc_config *c) {
-    const struct nc_value *map = at(c, "spec.node.labels");
+static void apply_labels(const struct nc_config *c, const char *path, struct nc_label **ret,
+                         size_t *ret_n) {
+    const struct nc_value *map = at(c, path);
 
     for (size_t i = 0; map && map->type == NC_VALUE_MAP && i < map->n; i++) {
         char buffer[32];
         const char *text = nc_value_scalar_text(map->members[i].value, buffer);
-        struct nc_label *l = nc_append(&c->labels, &c->n_labels);
+        struct nc_label *l = nc_append(ret, ret_n);
 
         l->key = nc_strdup(map->members[i].key);
         l->value = nc_strdup(text ? text : "");
@@ -223,7 +225,8 @@ static int apply_cluster(const struct nc_documents *d, struct nc_config *c, stru
 }
 
 static int apply_max_pods(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
-    const struct nc_value *value = at(c, "spec.maxPods.value");
+    const struct nc_value *value = at(c, "spec.maxPods.value"),
+                          *most = at(c, "spec.maxPods.atMost");
     int implied = NC_MAX_PODS_ENI;
 
     c->max_pods_expression = text_at(c, "spec.maxPods.expression");
@@ -231,6 +234,8 @@ static int apply_max_pods(const struct nc_documents *d, struct nc_config *c, str
         c->max_pods_expression = text_at(c, "spec.kubelet.maxPodsExpression");
     if (value && value->type == NC_VALUE_INT)
         c->max_pods_value = value->integer;
+    if (most && most->type == NC_VALUE_INT)
+        c->max_pods_at_most = most->integer;
     if (c->max_pods_expression)
         implied = NC_MAX_PODS_EXPRESSION;
     if (c->max_pods_value > 0)
@@ -270,7 +275,8 @@ static void apply_node_settings(struct nc_config *c) {
                                      by_id ? NC_NAMING_INSTANCE_ID : NC_NAMING_PRIVATE_DNS);
     c->name_override = text_at(c, "spec.node.nameOverride");
     c->provider_id = text_at(c, "spec.node.providerID");
-    apply_labels(c);
+    apply_labels(c, "spec.node.labels", &c->labels, &c->n_labels);
+    apply_labels(c, "spec.node.labelsFrom", &c->labels_from, &c->n_labels_from);
     apply_taints(c);
 }
 

@@ -186,7 +186,8 @@ const struct nc_schema nc_schema_node_config = NC_SCHEMA("NodeConfig", node_conf
 
 const char nc_auth_mode_names[] = "eks\0client-certificate\0bootstrap-token\0kubeconfig\0";
 const char nc_naming_names[] = "private-dns\0resource-name\0instance-id\0hostname\0";
-const char nc_max_pods_mode_names[] = "eni\0custom-networking\0prefix\0expression\0explicit\0";
+const char nc_max_pods_mode_names[] = "eni\0custom-networking\0prefix\0expression\0explicit\0"
+                                      "security-groups-for-pods\0";
 const char nc_reservation_names[] = "karpenter\0actual\0gke\0aks\0auto-mode\0explicit\0";
 const char nc_kubelet_start_names[] = "systemd\0exec\0none\0";
 const char nc_ec2_use_names[] = "auto\0never\0always\0";
@@ -212,6 +213,21 @@ static const struct nc_schema agent_cluster =
 
 static const struct nc_field label = {.check = nc_shape_qualified_name,
                                       .wanted = LABEL_KEY_EXPECTED};
+/* Paths of IMDS below meta-data that are no secret, and whose values may be labels. */
+static bool is_label_source(const char *s) {
+    static const char paths[] =
+        "ami-id\0instance-life-cycle\0instance-type\0placement/availability-zone\0"
+        "placement/availability-zone-id\0placement/group-name\0placement/host-id\0"
+        "placement/partition-number\0placement/region\0";
+    static const char tags[] = "tags/instance/";
+    const char *key = s + strlen(tags);
+
+    if (!nc_starts_with(s, tags))
+        return nc_is_one_of(s, paths);
+    return nc_is_made_of(key, NC_ALNUM "+=,.@_:-", 128) && !nc_streq(key, ".")
+           && !nc_streq(key, "..");
+}
+
 static const struct nc_field agent_node_fields[] = {
     ONE_OF("name", nc_naming_names),
     CHECKED("nameOverride", nc_shape_node_name,
@@ -221,6 +237,13 @@ static const struct nc_field agent_node_fields[] = {
      .flags = NC_FIELD_FORGIVING,
      .check = nc_shape_label_value,
      .wanted = LABEL_VALUE_EXPECTED,
+     .key = &label},
+    {.name = "labelsFrom",
+     .type = NC_FIELD_STRING_MAP,
+     .check = is_label_source,
+     .wanted = "placement/partition-number, placement/group-name, placement/host-id, "
+               "placement/availability-zone, placement/availability-zone-id, placement/region, "
+               "instance-life-cycle, instance-type, ami-id or tags/instance/KEY",
      .key = &label},
     {.name = "taints", .type = NC_FIELD_OBJECTS, .object = &nc_schema_taint},
     CHECKED("providerID", is_provider_id,
@@ -232,6 +255,7 @@ static const struct nc_field max_pods_fields[] = {
     ONE_OF("mode", nc_max_pods_mode_names),
     F("expression", STRING),
     {.name = "value", .type = NC_FIELD_INT, .min = 1, .max = INT32_MAX},
+    {.name = "atMost", .type = NC_FIELD_INT, .min = 1, .max = INT32_MAX},
 };
 static const struct nc_schema max_pods = NC_SCHEMA("AgentConfig's spec.maxPods", max_pods_fields);
 
@@ -243,6 +267,59 @@ static const struct nc_field reservation_fields[] = {
 static const struct nc_schema reservation =
     NC_SCHEMA("AgentConfig's spec.reservation", reservation_fields);
 
+/* A CredentialProvider of kubelet.config.k8s.io/v1, and what kubelet demands of one. */
+static const char provider_versions[] = "credentialprovider.kubelet.k8s.io/v1\0"
+                                        "credentialprovider.kubelet.k8s.io/v1beta1\0"
+                                        "credentialprovider.kubelet.k8s.io/v1alpha1\0";
+static const char token_caches[] = "ServiceAccount\0Token\0";
+
+static bool is_program_name(const char *s) {
+    return nc_is_visible(s, strlen(s)) && strlen(s) <= 255 && !strchr(s, '/') && !nc_streq(s, ".")
+           && !nc_streq(s, "..");
+}
+
+static bool is_image_pattern(const char *s) {
+    return nc_is_visible(s, strlen(s)) && !strstr(s, "://") && s[0] != '/' && !strchr(s, '?');
+}
+
+static const struct nc_field provider_env_fields[] = {
+    {.name = "name", .type = NC_FIELD_STRING, .flags = NC_FIELD_REQUIRED},
+    {.name = "value", .type = NC_FIELD_STRING, .flags = NC_FIELD_MAY_BE_EMPTY},
+};
+static const struct nc_schema provider_env = NC_SCHEMA("a variable", provider_env_fields);
+static const struct nc_field provider_token_fields[] = {
+    {.name = "serviceAccountTokenAudience", .type = NC_FIELD_STRING, .flags = NC_FIELD_REQUIRED},
+    {.name = "cacheType",
+     .type = NC_FIELD_STRING,
+     .flags = NC_FIELD_REQUIRED,
+     .allowed = token_caches},
+    {.name = "requireServiceAccount", .type = NC_FIELD_BOOL, .flags = NC_FIELD_REQUIRED},
+    F("requiredServiceAccountAnnotationKeys", STRINGS),
+    F("optionalServiceAccountAnnotationKeys", STRINGS),
+};
+static const struct nc_schema provider_token = NC_SCHEMA("tokenAttributes", provider_token_fields);
+static const struct nc_field provider_fields[] = {
+    {.name = "name",
+     .type = NC_FIELD_STRING,
+     .flags = NC_FIELD_REQUIRED,
+     .check = is_program_name,
+     .wanted = "the name of a program in the folder of ecr-credential-provider"},
+    {.name = "matchImages",
+     .type = NC_FIELD_STRINGS,
+     .flags = NC_FIELD_REQUIRED,
+     .check = is_image_pattern,
+     .wanted = "the name of a registry, or of images in it, such as *.example.com/team"},
+    {.name = "defaultCacheDuration", .type = NC_FIELD_DURATION, .flags = NC_FIELD_REQUIRED},
+    {.name = "apiVersion",
+     .type = NC_FIELD_STRING,
+     .flags = NC_FIELD_REQUIRED,
+     .allowed = provider_versions},
+    F("args", STRINGS),
+    {.name = "env", .type = NC_FIELD_OBJECTS, .object = &provider_env},
+    OBJECT("tokenAttributes", provider_token),
+};
+static const struct nc_schema provider = NC_SCHEMA("a credential provider", provider_fields);
+
 static const struct nc_field agent_kubelet_fields[] = {
     ONE_OF("start", nc_kubelet_start_names),
     CHECKED("unit", is_systemd_unit, "the name of a service such as kubelet.service"),
@@ -252,6 +329,7 @@ static const struct nc_field agent_kubelet_fields[] = {
      .type = NC_FIELD_STRINGS,
      .check = is_flag,
      .wanted = "one line, a flag such as --v=2"},
+    {.name = "imageCredentialProviders", .type = NC_FIELD_OBJECTS, .object = &provider},
 };
 static const struct nc_schema agent_kubelet =
     NC_SCHEMA("AgentConfig's spec.kubelet", agent_kubelet_fields);

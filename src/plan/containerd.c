@@ -32,6 +32,11 @@ void nc_containerd_plan_done(struct nc_containerd_plan *p) {
     nc_value_free(p->config);
     nc_value_free(p->base_spec);
     nc_value_free(p->soci_config);
+    for (size_t i = 0; i < p->n_mirrors; i++) {
+        free(p->mirrors[i].path);
+        nc_value_free(p->mirrors[i].tree);
+    }
+    free(p->mirrors);
     *p = (struct nc_containerd_plan)NC_CONTAINERD_PLAN_INIT;
 }
 
@@ -237,6 +242,9 @@ static int plan_config(struct nc_planner *s) {
 
     if (r >= 0)
         r = choose_version(s, &user, &version);
+    if (r < 0)
+        return r;
+    r = nc_registry_mirrors_apply(s, user.tree);
     if (r < 0)
         return r;
     p->config = make_config(s, &user, version);

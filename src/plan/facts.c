@@ -33,6 +33,7 @@ const struct nc_imds_question nc_imds_questions[_NC_IMDS_ITEM_MAX] = {
     [NC_IMDS_IPV6S] = {"/latest/meta-data/network/interfaces/macs/%s/ipv6s", 2, false, 4096},
     [NC_IMDS_CREDENTIALS] = {"/latest/meta-data/iam/security-credentials/%s", 2, false,
                              (size_t)16 << 10},
+    [NC_IMDS_METADATA] = {"/latest/meta-data/%s", 2, false, 1024},
 };
 
 void nc_facts_done(struct nc_facts *f) {
@@ -61,6 +62,11 @@ void nc_facts_done(struct nc_facts *f) {
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(owned); i++)
         free(owned[i]);
+    for (size_t i = 0; i < f->n_metadata; i++) {
+        free(f->metadata[i].path);
+        free(f->metadata[i].text);
+    }
+    free(f->metadata);
     nc_facts_free_sysctls(f);
     nc_strv_done(&f->environment_services);
     nc_strv_done(&f->unusual);
@@ -103,6 +109,26 @@ static int refuse(enum nc_imds_item item, const char *body, size_t n, const char
 
     return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: %s is not %s",
                       nc_imds_questions[item].path, quoted, wanted);
+}
+
+int nc_facts_add_metadata(struct nc_facts *f, const char *path, const char *body, size_t n,
+                          struct nc_err *err) {
+    nc_auto_free char *text = body ? answer_text(body, n, false) : NULL;
+    struct nc_metadata *m;
+
+    if (body && !text && n > 0)
+        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "/latest/meta-data/%s: not text", path);
+    m = nc_append(&f->metadata, &f->n_metadata);
+    m->path = nc_strdup(path);
+    m->text = text || !body ? nc_steal(&text) : nc_strdup("");
+    return 0;
+}
+
+const struct nc_metadata *nc_facts_find_metadata(const struct nc_facts *f, const char *path) {
+    for (size_t i = 0; i < f->n_metadata; i++)
+        if (nc_streq(f->metadata[i].path, path))
+            return &f->metadata[i];
+    return NULL;
 }
 
 static bool is_partition(const char *s) {
@@ -285,6 +311,7 @@ int nc_facts_parse_imds(struct nc_facts *f, enum nc_imds_item item, const char *
         return set_fact(item, body, n, &f->ipv6, err);
     case NC_IMDS_USER_DATA:
     case NC_IMDS_CREDENTIALS:
+    case NC_IMDS_METADATA:
     case _NC_IMDS_ITEM_MAX:
         break;
     }

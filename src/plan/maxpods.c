@@ -3,7 +3,8 @@
  *
  * The VPC CNI gives each pod an address of an interface: with E interfaces of I addresses each, the
  * first of which is the interface's own, and two pods on the host's network, E * (I - 1) + 2
- * (amazon-eks-ami's eni-max-pods). Custom networking cannot use the first interface. Prefix
+ * (amazon-eks-ami's eni-max-pods). Custom networking cannot use the first interface; where pods
+ * have security groups, one interface is the trunk to theirs, on types that can have one. Prefix
  * delegation hands out /28 prefixes, sixteen addresses each, and is capped where kubelet stops
  * being comfortable: 110, or 250 above 30 vCPUs. EKS Auto Mode runs neither CNI nor kube-proxy as
  * pods, so its "+ 2" is missing.
@@ -94,6 +95,11 @@ static int64_t pods_by_mode(const struct nc_facts *f, const struct nc_config *c,
             break;
         snprintf(ret->from, sizeof(ret->from), "instance type %s, maxPodsExpression", t->name);
         return ret->reserved = ret->expression; /* as nodeadm, whose field this is */
+    case NC_MAX_PODS_SECURITY_GROUPS:
+        pods -= t->branch_enis != 0 ? t->ipv4_per_eni - 1 : 0;
+        snprintf(ret->from, sizeof(ret->from), "instance type %s, security groups for pods",
+                 t->name);
+        return pods;
     case NC_MAX_PODS_ENI:
     case NC_MAX_PODS_EXPLICIT:
         break;

@@ -84,6 +84,50 @@ static int64_t final_max_pods(const struct nc_planner *s) {
                : s->pods.base;
 }
 
+/* Over what the mode gives and what documents have, Karpenter's own among them. A flag would win in
+ * kubelet. */
+static int cap_max_pods(struct nc_planner *s) {
+    const struct nc_value *flag = nc_value_get(s->flag_tree, "maxPods"),
+                          *user = nc_value_get(s->user, "maxPods");
+    const int64_t most = s->config->max_pods_at_most, pods = final_max_pods(s);
+
+    if (most == 0 || pods <= most)
+        return 0;
+    if (flag)
+        return nc_origin_unsupported(s->in, "spec.maxPods.atMost",
+                                     "kubelet's flag --max-pods states more, and wins", &s->plan,
+                                     s->err);
+    s->uncapped_pods = pods;
+    s->pods.base = s->pods.base < most ? s->pods.base : most;
+    if (user) {
+        const struct nc_mark mark = user->mark;
+
+        nc_value_set_int(s->user, "maxPods", most);
+        nc_value_get(s->user, "maxPods")->mark = mark;
+    }
+    return 0;
+}
+
+/* What kubelet's maxPods would be without the cap is what it overrode. */
+void nc_plan_explain_cap(struct nc_planner *s) {
+    const struct nc_value *most = nc_value_path(s->config->tree, "spec.maxPods.atMost");
+
+    for (size_t i = 0; s->uncapped_pods > 0 && most && i < s->plan.n_origins; i++) {
+        struct nc_origin *o = &s->plan.origins[i];
+        nc_auto_free char *from = NULL, *history = NULL;
+
+        if (!nc_streq(o->field, "kubelet.maxPods"))
+            continue;
+        from = nc_origin_mark(s->docs, most->mark);
+        history = nc_asprintf("%lld from %s%s%s", (long long)s->uncapped_pods, o->from,
+                              *o->overrode ? "; " : "", o->overrode);
+        free(o->from);
+        free(o->overrode);
+        o->from = nc_asprintf("%s, maxPods.atMost", from);
+        o->overrode = nc_steal(&history);
+    }
+}
+
 /* AgentConfig's keys over the policy's. */
 static void overlay(struct nc_planner *s, struct nc_value **map, const struct nc_value *keys,
                     const char *field) {
@@ -191,12 +235,15 @@ static int make_computed(struct nc_planner *s) {
 
 int nc_plan_kubelet(struct nc_planner *s) {
     struct nc_plan *p = &s->plan;
-    nc_auto_value struct nc_value *dropin = s->user ? nc_kubelet_dropin(s->user) : NULL;
+    nc_auto_value struct nc_value *dropin = NULL;
     struct nc_value *merged;
-    int r = make_computed(s);
+    int r = cap_max_pods(s);
 
+    if (r == 0)
+        r = make_computed(s);
     if (r < 0)
         return r;
+    dropin = s->user ? nc_kubelet_dropin(s->user) : NULL;
     merged = nc_value_copy(s->computed);
     if (dropin)
         nc_value_merge_patch(merged, dropin);

@@ -123,6 +123,43 @@ static int set_labels(struct nc_planner *s, const struct nc_label *labels, size_
     return 0;
 }
 
+/* Labels whose value is a fact of this instance, as far as IMDS was asked. One that it has not is
+ * left out: a fleet has instances with and without. */
+static int set_fact_labels(struct nc_planner *s) {
+    const struct nc_config *c = s->config;
+
+    for (size_t i = 0; i < c->n_labels_from; i++) {
+        const struct nc_label *l = &c->labels_from[i];
+        const struct nc_metadata *m = nc_facts_find_metadata(s->facts, l->value);
+        nc_auto_free char *place = nc_origin_mark(s->docs, l->mark), *from = NULL, *message = NULL;
+        char why[NC_LABEL_WHY_BYTES];
+        int r = 0;
+
+        if (!m && !nc_label_refusal(l->key))
+            continue;
+        if (m && !m->text) {
+            nc_strv_addf(&s->plan.warnings, "label %s from %s: this instance has no %s%s: left out",
+                         l->key, place, l->value,
+                         nc_starts_with(l->value, "tags/")
+                             ? ", or its metadata options do not let IMDS serve tags"
+                             : "");
+            continue;
+        }
+        from = nc_asprintf("%s, %s", place, l->value);
+        if (nc_label_is_valid(l->key, m ? m->text : "", why, sizeof(why))) {
+            const struct nc_label label = {l->key, m ? m->text : NULL, l->mark};
+
+            r = set_label(s, &label, from);
+        } else {
+            message = nc_asprintf("%s: %s: %s", l->key, l->value, why);
+            r = nc_origin_unsupported(s->in, "spec.node.labelsFrom", message, &s->plan, s->err);
+        }
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
 /* Every --node-labels adds up, in kubelet as here. */
 static int set_flag_labels(struct nc_planner *s) {
     for (size_t i = 0; i < s->flags.n; i++) {
@@ -174,6 +211,8 @@ int nc_plan_labels(struct nc_planner *s) {
         r = set_labels(s, s->claim->labels, s->claim->n_labels, "NodeClaim");
     if (r == 0)
         r = set_labels(s, c->labels, c->n_labels, "node.labels of the configuration");
+    if (r == 0)
+        r = set_fact_labels(s);
     if (r == 0)
         r = set_flag_labels(s);
     if (r < 0)

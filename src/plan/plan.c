@@ -247,6 +247,7 @@ static void plan_origins(struct nc_planner *s) {
 
     nc_origin_kubelet(p, s->docs, &layers);
     nc_origin_host(p, s->docs, s->config);
+    nc_plan_explain_cap(s);
     for (size_t i = first; i < p->n_origins; i++) {
         if (nc_streq(p->origins[i].field, "kubelet.maxPods")) {
             nc_auto_free char *value = nc_strdup(p->origins[i].value),
@@ -274,40 +275,15 @@ static void plan_origins(struct nc_planner *s) {
     add_resources(p, "karpenter.allocatable", &allocatable, from);
 }
 
-/* Without the provider no image is pulled from a private repository of ECR: somebody has to read
- * that. Where the image has the AMI's folder for it, the program was lost when the image was made,
- * and no node of it would run its pods; nodeadm fails there, too. */
-static int plan_credential_provider(struct nc_planner *s) {
-    const struct nc_facts *f = s->facts;
-
-    s->plan.credential_provider = f->has_ecr_credential_provider && f->ecr_credential_provider_dir;
-    if (s->plan.credential_provider || nc_flags_find(&s->flags, "image-credential-provider-config"))
-        return 0;
-    if (f->is_ecr_folder_empty) {
-        const int r = nc_err_set(s->err, NC_ERR_HOST, ENOENT,
-                                 "there is no ecr-credential-provider in "
-                                 "/etc/eks/image-credential-provider: kubelet could not pull "
-                                 "images from private repositories of ECR");
-        nc_err_remedy(s->err, "Install it in the image, or remove the folder where no image is "
-                              "pulled from there; nodeclaimd preflight --image / checks it.");
-        return r;
-    }
-    if (s->config->auth != NC_AUTH_EKS)
-        return 0;
-    s->plan.missing_credential_provider =
-        "there is no ecr-credential-provider on this host: kubelet "
-        "pulls no images from private repositories of ECR";
-    nc_strv_add(&s->plan.warnings, s->plan.missing_credential_provider);
-    return 0;
-}
-
 static int make(struct nc_planner *s) {
     static int (*const steps[])(struct nc_planner *) = {
-        plan_version,       plan_user_flags,          nc_plan_identity,
-        nc_plan_labels,     nc_plan_taints,           nc_plan_user_map,
-        plan_pods,          nc_plan_image_pulls,      nc_plan_kubelet,
-        nc_plan_known,      nc_plan_network,          plan_resources,
-        nc_plan_containerd, plan_credential_provider,
+        plan_version,       plan_user_flags,
+        nc_plan_identity,   nc_plan_labels,
+        nc_plan_taints,     nc_plan_user_map,
+        plan_pods,          nc_plan_image_pulls,
+        nc_plan_kubelet,    nc_plan_known,
+        nc_plan_network,    plan_resources,
+        nc_plan_containerd, nc_plan_credential_providers,
     };
 
     plan_type(s);

@@ -24,8 +24,9 @@ struct nc_planner {
     struct nc_value *computed;  /* the base without the user's map */
     struct nc_reasons reasons;  /* of the computed base */
     struct nc_max_pods pods;
-    bool uses_soci;       /* images are pulled by the SOCI snapshotter */
-    char cluster_dns[64]; /* "" = left to the user's map */
+    int64_t uncapped_pods; /* what maxPods.atMost made less; 0 = nothing */
+    bool uses_soci;        /* images are pulled by the SOCI snapshotter */
+    char cluster_dns[64];  /* "" = left to the user's map */
 
     /* the result */
     struct nc_plan plan;
@@ -42,6 +43,18 @@ int nc_plan_user_map(struct nc_planner *s);
 int nc_plan_network(struct nc_planner *s);
 int nc_plan_kubelet(struct nc_planner *s);
 void nc_plan_flags(struct nc_planner *s);
+/* Needs the origins of kubelet's fields. */
+void nc_plan_explain_cap(struct nc_planner *s);
+
+/* node-class.c */
+/* Evaluates the expressions of a NodeClass in what Karpenter plans with and in the user's map,
+ * which may be NULL. */
+int nc_plan_node_class(struct nc_planner *s, struct nc_value *user);
+/* What the node offers beside what Karpenter counts on. Needs the prediction. */
+void nc_plan_less(struct nc_planner *s);
+
+/* credential-providers.c */
+int nc_plan_credential_providers(struct nc_planner *s);
 
 /* kubelet-known.c: does this kubelet know each gate and flag of the configuration? */
 int nc_plan_known(struct nc_planner *s);
@@ -89,6 +102,12 @@ enum nc_type_row {
 /* Looks `name` up in the text of a table file (may be NULL with n_types 0). */
 enum nc_type_row nc_instance_type_row(const char *types, size_t n_types, const char *name,
                                       struct nc_instance_type *ret);
+
+/* --- registry-mirrors.c */
+
+/* Takes registry.mirrors out of the user's configuration into the plan's hosts.toml files.
+ * NC_ERR_CONFIG with the place. */
+int nc_registry_mirrors_apply(struct nc_planner *s, struct nc_value *user);
 
 /* --- containerd-user.c: containerd's configuration as the user wrote it */
 

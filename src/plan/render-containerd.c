@@ -59,6 +59,10 @@ int nc_render_containerd(const struct nc_containerd_plan *p, struct nc_fileset *
     r = add_toml(s, NC_CONTAINERD_CONFIG, p->config, err);
     if (r < 0)
         return r;
+    for (size_t i = 0; i < p->n_mirrors && r >= 0; i++)
+        r = add_toml(s, p->mirrors[i].path, p->mirrors[i].tree, err);
+    if (r < 0)
+        return r;
     if (!p->soci_config) {
         nc_fileset_add_absent(s, SOCI_DROPIN)->stage = NC_STAGE_CONTAINERD;
         return 0;

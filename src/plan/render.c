@@ -5,12 +5,14 @@
  * decides nothing about a node.
  */
 #include "nc/mem.h"
+#include "nc/str.h"
 
 #include "fileset-priv.h"
 
 #define KUBELET_CONFIG "/etc/kubernetes/kubelet/config.json"
 #define KUBELET_DROPIN "/etc/kubernetes/kubelet/config.json.d/40-nodeclaimd.conf"
 #define KUBELET_ENV "/etc/nodeclaimd/kubelet.env"
+#define ECR_PROVIDER "ecr-credential-provider"
 #define CREDENTIAL_PROVIDER "/etc/kubernetes/image-credential-provider.json"
 /* Named so that it is read last: Debian's unattended-upgrades has a file of its own. */
 #define LOGIND_CONF "/etc/systemd/logind.conf.d/zz-nodeclaimd.conf"
@@ -61,21 +63,34 @@ static void add_ca(const struct nc_config *c, struct nc_fileset *s) {
     nc_fileset_add(s, NC_CA_FILE, 0644, &text);
 }
 
-static void add_credential_provider(const struct nc_plan *p, struct nc_fileset *s) {
-    nc_auto_value struct nc_value *root = nc_value_new(NC_VALUE_MAP);
+static struct nc_value *ecr_provider(const struct nc_plan *p) {
     struct nc_value *provider = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *providers = nc_value_new(NC_VALUE_LIST);
     struct nc_value *images = nc_value_new(NC_VALUE_LIST);
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(ecr_patterns); i++)
         nc_value_push(images, nc_value_new_string(ecr_patterns[i]));
     if (p->kubelet_minor >= 32)
         nc_value_push(images, nc_value_new_string("ecr-public.aws.com"));
-    nc_value_set_string(provider, "name", "ecr-credential-provider");
+    nc_value_set_string(provider, "name", ECR_PROVIDER);
     nc_value_set(provider, "matchImages", images);
     nc_value_set_string(provider, "defaultCacheDuration", "12h");
     nc_value_set_string(provider, "apiVersion", "credentialprovider.kubelet.k8s.io/v1");
-    nc_value_push(providers, provider);
+    return provider;
+}
+
+/* The user's, and that of ECR where theirs is none of this name: names are unique to kubelet. */
+static void add_credential_provider(const struct nc_render_input *in, struct nc_fileset *s) {
+    nc_auto_value struct nc_value *root = nc_value_new(NC_VALUE_MAP);
+    const struct nc_value *own =
+        nc_value_path(in->config->tree, "spec.kubelet.imageCredentialProviders");
+    struct nc_value *providers = own ? nc_value_copy(own) : nc_value_new(NC_VALUE_LIST);
+    size_t i = 0;
+
+    while (i < providers->n
+           && !nc_streq(nc_value_get_string(providers->items[i], "name"), ECR_PROVIDER))
+        i++;
+    if (i == providers->n)
+        nc_value_push(providers, ecr_provider(in->plan));
     nc_value_set_string(root, "apiVersion", "kubelet.config.k8s.io/v1");
     nc_value_set_string(root, "kind", "CredentialProviderConfig");
     nc_value_set(root, "providers", providers);
@@ -111,7 +126,7 @@ int nc_render(const struct nc_render_input *in, struct nc_fileset *ret, struct n
     add_ca(in->config, &s);
     nc_render_kubeconfig(in, &s);
     if (p->credential_provider)
-        add_credential_provider(p, &s);
+        add_credential_provider(in, &s);
     if (p->logind_delay_usec > 0)
         add_logind(p, &s);
     else

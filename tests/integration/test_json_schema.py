@@ -17,7 +17,7 @@ from harness import PATIENCE, SOURCE, WorldTest
 
 SCHEMA = SOURCE / "data/agentconfig.schema.json"
 EXAMPLE = SOURCE / "data/agentconfig.example.yaml"
-BATCH = 24  # documents of one run: each has four faults at most, and check names a hundred
+BATCH = 8  # documents of one run: each has ten faults at most, and check names a hundred
 VALUES = (None, True, False, 0, -1, 1.5, 10**12, "", "x", "off", "5m", "1Gi", "/a", [], ["x"], [1], [None], {}, {"x": "y"}, {"cpu": 1})
 
 

@@ -122,4 +122,23 @@ static inline char *node_config(const char *kubelet) {
                        cluster, *kubelet ? "  kubelet:\n" : "", kubelet);
 }
 
+/* That NodeConfig, and documents beside it; NULL ends them. */
+static inline struct fixture *fixture_with(const char *const *documents, const char *kubelet) {
+    struct fixture *x = fixture_new();
+    nc_auto_free char *node = node_config(kubelet);
+
+    fixture_document(x, node);
+    for (size_t i = 0; documents[i]; i++)
+        fixture_document(x, documents[i]);
+    return x;
+}
+
+/* "none" where `explain` has no such field. */
+static inline const char *fixture_value(const struct nc_plan *p, const char *field) {
+    for (size_t i = 0; i < p->n_origins; i++)
+        if (nc_streq(p->origins[i].field, field))
+            return p->origins[i].value;
+    return "none";
+}
+
 #endif

@@ -163,7 +163,9 @@ static void test_refused(void **state) {
          "line 2, column 38: this is of version 2, and the text of a newer one"},
         {"2.4.2", "version = 4\n[grpc]\naddress = '/x'",
          "line 2, column 2: this is of version 3, and the text of version 4"},
-        {"2.1.4", "[plugins.'io.containerd.cri.v1.images'.registry.mirrors.x]\nendpoint = ['y']",
+        {"2.1.4",
+         "[plugins.'io.containerd.cri.v1.images'.registry]\nconfig_path = '/a'\n"
+         "[plugins.'io.containerd.cri.v1.images'.registry.mirrors.x]\nendpoint = ['https://y']",
          "registry.mirrors cannot be set beside registry.config_path"},
         {"1.7.28", "[plugins.'io.containerd.grpc.v1.cri'.registry.configs.x.tls]\nca_file = '/y'",
          "registry.configs.*.tls cannot be set beside registry.config_path"},

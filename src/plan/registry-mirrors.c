@@ -1,0 +1,98 @@
+/*
+ * registry.mirrors of containerd's configuration as hosts.toml files: containerd loads no CRI
+ * plugin where a configuration has both mirrors and a config_path, which the node's has.
+ *
+ * A mirror is tried for pulls before the registry itself, as mirrors are (containerd
+ * docs/hosts.md). An endpoint with a path is used as it stands.
+ */
+#include "planner.h"
+
+#include <errno.h>
+
+#include "nc/str.h"
+#include "nc/value.h"
+#include "shapes.h"
+
+#define FOLDER "/etc/containerd/certs.d"
+
+static bool is_registry(const char *s) {
+    return nc_streq(s, "*")
+           || (nc_is_made_of(s, NC_ALNUM ".-_:", 255) && !nc_streq(s, ".") && !nc_streq(s, ".."));
+}
+
+static int refuse(struct nc_planner *s, const struct nc_value *v, const char *registry,
+                  const char *what) {
+    const struct nc_value document = {.mark = {.source = v->mark.source}};
+    nc_auto_free char *quoted = nc_quote(registry, strlen(registry));
+
+    return nc_origin_error(s->err, s->docs, &document,
+                           NC_CONTAINERD_FIELD ": line %u: registry.mirrors of %s: %s",
+                           v->mark.line, quoted, what);
+}
+
+/* The table of one endpoint; NULL where it is no URL. */
+static struct nc_value *host_of(const char *endpoint) {
+    const char *authority = strstr(endpoint, "://"), *path;
+    struct nc_value *host, *capabilities;
+
+    if (!nc_shape_url(endpoint) || !authority)
+        return NULL;
+    host = nc_value_new(NC_VALUE_MAP);
+    capabilities = nc_value_new(NC_VALUE_LIST);
+    nc_value_push(capabilities, nc_value_new_string("pull"));
+    nc_value_push(capabilities, nc_value_new_string("resolve"));
+    nc_value_set(host, "capabilities", capabilities);
+    path = strchr(authority + 3, '/');
+    if (path && path[1])
+        nc_value_set_bool(host, "override_path", true);
+    return host;
+}
+
+static int add_registry(struct nc_planner *s, const struct nc_member *m) {
+    const struct nc_value *endpoints = nc_value_get(m->value, "endpoint");
+    const bool is_any = nc_streq(m->key, "*");
+    nc_auto_free char *server =
+        nc_asprintf("https://%s", nc_streq(m->key, "docker.io") ? "registry-1.docker.io" : m->key);
+    nc_auto_value struct nc_value *tree = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *hosts = nc_value_new(NC_VALUE_MAP);
+    struct nc_mirror *mirror;
+
+    if (!is_any)
+        nc_value_set_string(tree, "server", server);
+    nc_value_set(tree, "host", hosts);
+    if (!is_registry(m->key))
+        return refuse(s, m->value, m->key, "is no name of a registry");
+    if (!endpoints || endpoints->type != NC_VALUE_LIST)
+        return refuse(s, m->value, m->key, "endpoint must be a list of URLs");
+    for (size_t i = 0; i < endpoints->n; i++) {
+        const char *url = nc_value_string(endpoints->items[i]);
+        struct nc_value *host = url ? host_of(url) : NULL;
+
+        if (!host)
+            return refuse(s, endpoints->items[i], m->key, "an endpoint must be a URL");
+        nc_value_set(hosts, url, host);
+    }
+    mirror = nc_append(&s->plan.containerd.mirrors, &s->plan.containerd.n_mirrors);
+    mirror->path = nc_asprintf(FOLDER "/%s/hosts.toml", is_any ? "_default" : m->key);
+    mirror->tree = nc_steal(&tree);
+    return 0;
+}
+
+int nc_registry_mirrors_apply(struct nc_planner *s, struct nc_value *user) {
+    struct nc_value *plugins = nc_value_get(user, "plugins");
+    int r = 0;
+
+    for (size_t i = 0; plugins && plugins->type == NC_VALUE_MAP && i < plugins->n; i++) {
+        struct nc_value *registry = nc_value_get(plugins->members[i].value, "registry");
+        const struct nc_value *mirrors = nc_value_get(registry, "mirrors"),
+                              *path = nc_value_get(registry, "config_path");
+
+        if (!mirrors || mirrors->type != NC_VALUE_MAP
+            || (path && !(nc_value_string(path) && strstr(path->text, FOLDER))))
+            continue; /* containerd's own, or refused, beside a config_path of the user's */
+        for (size_t k = 0; r >= 0 && k < mirrors->n; k++)
+            r = add_registry(s, &mirrors->members[k]);
+        (void)nc_value_remove(registry, "mirrors");
+    }
+    return r;
+}
