@@ -34,7 +34,7 @@ owns kube kube kube-control kube-drain kubeconfig
 owns host host image
 room base system cjson/cJSON.h yaml.h zlib.h
 room config pure base
-room plan pure base config
+room plan pure base config regex.h
 room drain pure base config
 room report pure base config plan drain
 room control pure base drain

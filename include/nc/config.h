@@ -247,6 +247,9 @@ struct nc_config {
 
     struct nc_value *kubelet; /* user's kubelet map: NodeClass, NodeClaim, NodeConfig, AgentConfig
                                  merged; NULL = none */
+    struct nc_value *planned; /* the kubelet block that Karpenter plans this node with, and no
+                                 other: that of the NodeConfig that it wrote, else of the NodeClass
+                                 or the NodeClaim, with expressions in it; NULL = not known */
     struct nc_strv kubelet_flags; /* appended in order */
     struct nc_mark *kubelet_flag_marks;
     enum nc_kubelet_start start;

@@ -84,6 +84,8 @@ struct nc_plan {
     size_t n_origins;
     struct nc_strv unsupported; /* those of the warnings that name a field which is not honoured */
     struct nc_strv warnings;
+    struct nc_strv less; /* one sentence for each resource of which the node offers less than
+                            Karpenter counts on: warnings of this instance */
 };
 
 #define NC_PLAN_INIT                                                                               \

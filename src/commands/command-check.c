@@ -55,6 +55,8 @@ static struct nc_strv plan_warnings(const struct nc_plan *p) {
         if (k == p->unsupported.n)
             nc_strv_add(&notes, p->warnings.v[i]);
     }
+    for (size_t i = 0; i < p->less.n; i++)
+        nc_strv_add(&notes, p->less.v[i]);
     return notes;
 }
 
@@ -216,6 +218,26 @@ static char *kubelet_version(const struct nc_app *app, const struct nc_config *c
     return nc_asprintf("v1.%u.0", NC_KUBELET_LAST_MINOR);
 }
 
+/* An instance of a common size, with the memory that Karpenter expects it to have: what does not
+ * depend on the instance, but is less than Karpenter counts on, shows on it. */
+static void try_common(struct nc_gather *g) {
+    nc_cleanup(nc_plan_done) struct nc_plan plan = NC_PLAN_INIT;
+    struct nc_facts *f = &g->facts;
+
+    free(f->instance_type);
+    f->instance_type = nc_strdup("m5.2xlarge");
+    f->cpus = 8;
+    f->mem_total_bytes = (int64_t)((32 << 10) - 2458) << 20; /* 32 GiB, and 7.5 % of it less */
+    f->root_fs_bytes = (int64_t)20 << 30;
+
+    const struct nc_plan_input in = nc_gather_input(g, NULL);
+    if (nc_plan_make(&in, &plan, NULL) < 0)
+        return; /* too small for it */
+    nc_strv_done(&g->plan.less);
+    g->plan.less = plan.less;
+    plan.less = (struct nc_strv)NC_STRV_INIT;
+}
+
 /* What only shows when everything is put together: rules between kubelet's fields, names, taints,
  * what the kubelet knows. */
 static int try_plan(struct nc_gather *g, struct nc_err *err) {
@@ -224,7 +246,10 @@ static int try_plan(struct nc_gather *g, struct nc_err *err) {
     nc_gather_tables(g);
 
     const struct nc_plan_input in = nc_gather_input(g, NULL);
-    return nc_plan_make(&in, &g->plan, err);
+    const int r = nc_plan_make(&in, &g->plan, err);
+    if (r == 0)
+        try_common(g);
+    return r;
 }
 
 /* 1: it is cloud-init's. */

@@ -26,7 +26,7 @@ static int gather_all(struct nc_gather *g, struct nc_app *app, struct nc_err *er
 static void print_warnings(const struct nc_gather *g) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     const struct nc_strv *lists[] = {&g->ignored, &g->config.warnings, &g->warnings,
-                                     &g->plan.warnings};
+                                     &g->plan.warnings, &g->plan.less};
 
     struct nc_err err = NC_ERR_INIT;
 

@@ -18,6 +18,7 @@
 
 #include <errno.h>
 
+#include "nc/names.h"
 #include "nc/str.h"
 #include "schema.h"
 
@@ -239,6 +240,28 @@ static int merge_claim(const struct nc_documents *d, struct nc_config *c, struct
     return r;
 }
 
+/* May be NULL: a block with nothing in it. */
+static void keep_planned(struct nc_config *c, const struct nc_value *kubelet) {
+    nc_value_free(c->planned);
+    c->planned = kubelet && kubelet->type == NC_VALUE_MAP ? nc_value_copy(kubelet)
+                                                          : nc_value_new(NC_VALUE_MAP);
+    nc_kubelet_quote_numbers(c->planned);
+}
+
+/* Who else would say to which NodePool the node belongs, or taint it as unregistered? */
+static bool is_karpenters(const struct nc_value *tree) {
+    const struct nc_value *flags = nc_value_path(tree, "spec.kubelet.flags");
+    const struct nc_value *taints = nc_value_path(tree, "spec.kubelet.config.registerWithTaints");
+
+    for (size_t i = 0; flags && flags->type == NC_VALUE_LIST && i < flags->n; i++)
+        if (nc_value_string(flags->items[i]) && strstr(flags->items[i]->text, NC_LABEL_NODE_POOL))
+            return true;
+    for (size_t i = 0; taints && taints->type == NC_VALUE_LIST && i < taints->n; i++)
+        if (nc_streq(nc_value_get_string(taints->items[i], "key"), NC_TAINT_UNREGISTERED))
+            return true;
+    return false;
+}
+
 /* A NodeClass that the NodeClaim does not refer to is somebody else's. */
 static bool is_class_of_claim(const struct nc_claim *claim, const struct nc_document *doc) {
     const char *name = nc_value_string(nc_value_path(doc->tree, "metadata.name"));
@@ -264,11 +287,15 @@ static void merge_classes(const struct nc_documents *d, struct nc_config *c,
                 &c->warnings,
                 "%s: spec.kubelet: not used: the NodeClaim carries a kubelet block of its own",
                 place);
-        else if (kubelet)
-            merge_kubelet(spec, nc_value_copy(kubelet));
+        else {
+            merge_kubelet(spec, kubelet ? nc_value_copy(kubelet) : NULL);
+            keep_planned(c, kubelet);
+        }
     }
-    if (c->claim.kubelet)
+    if (c->claim.kubelet) {
         merge_kubelet(spec, nc_value_copy(c->claim.kubelet));
+        keep_planned(c, c->claim.kubelet);
+    }
 }
 
 static void keep_flags(struct nc_config *c, struct nc_value *spec) {
@@ -300,8 +327,11 @@ int nc_config_merge(const struct nc_documents *d, struct nc_config *ret, struct 
     merge_classes(d, ret, spec);
     for (size_t i = 0; i < d->n_docs; i++)
         if (d->docs[i].kind == NC_DOCUMENT_NODE_CONFIG
-            || d->docs[i].kind == NC_DOCUMENT_AGENT_CONFIG)
+            || d->docs[i].kind == NC_DOCUMENT_AGENT_CONFIG) {
             merge_spec(ret, spec, d->docs[i].tree);
+            if (is_karpenters(d->docs[i].tree))
+                keep_planned(ret, nc_value_path(d->docs[i].tree, "spec.kubelet.config"));
+        }
     keep_flags(ret, spec);
     return 0;
 }

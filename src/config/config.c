@@ -39,6 +39,7 @@ void nc_config_done(struct nc_config *c) {
     nc_config_wipe_token(c->tree);
     nc_value_free(c->tree);
     nc_value_free(c->kubelet);
+    nc_value_free(c->planned);
     nc_value_free(c->kube_reserved);
     nc_value_free(c->system_reserved);
     nc_labels_free(c->labels, c->n_labels);

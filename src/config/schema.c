@@ -12,6 +12,7 @@
 
 struct walk {
     struct nc_documents *d;
+    bool is_class; /* of a NodeClass */
     struct nc_buf path;
 };
 
@@ -118,9 +119,16 @@ bool nc_field_in_range(const struct nc_field *f, int64_t i, int64_t *ret_min, in
     return i >= *ret_min && i <= *ret_max;
 }
 
+static bool may_be_expression(const struct walk *w, const struct nc_field *f,
+                              const struct nc_value *v) {
+    return w->is_class && (f->flags & NC_FIELD_EXPRESSION) && nc_value_string(v);
+}
+
 static void check_int(struct walk *w, const struct nc_field *f, const struct nc_value *v) {
     int64_t min, max;
 
+    if (may_be_expression(w, f, v))
+        return;
     if (v->type != NC_VALUE_INT)
         wrong(w, f, v, "an integer");
     else if (!nc_field_in_range(f, v->integer, &min, &max))
@@ -146,9 +154,11 @@ static void check_quantity(struct walk *w, const struct nc_field *f, const struc
     bool is_scalar =
         v->type == NC_VALUE_STRING || v->type == NC_VALUE_INT || v->type == NC_VALUE_FLOAT;
 
-    if (!is_scalar || nc_quantity_of(v, &milli, &whole) == -EINVAL)
-        wrong(w, f, v, "a quantity such as \"100m\" or \"1Gi\"");
-    else if (milli < 0)
+    if (!is_scalar || nc_quantity_of(v, &milli, &whole) == -EINVAL) {
+        /* With a minus in front Karpenter takes it for a negative quantity. */
+        if (!may_be_expression(w, f, v) || *v->text == '-')
+            wrong(w, f, v, "a quantity such as \"100m\" or \"1Gi\"");
+    } else if (milli < 0)
         wrong(w, f, v, "a quantity that is not negative");
 }
 
@@ -395,7 +405,7 @@ static void check_object(struct walk *w, const struct nc_schema *schema, const s
 
 void nc_schema_check(struct nc_documents *d, const struct nc_schema *schema,
                      const struct nc_value *v, const char *path) {
-    struct walk w = {.d = d};
+    struct walk w = {.d = d, .is_class = schema == &nc_schema_node_class};
 
     (void)nc_buf_puts(&w.path, path);
     check_object(&w, schema, v);

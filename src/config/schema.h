@@ -47,6 +47,8 @@ enum nc_field_flag {
                                        has some: .wanted is why */
     NC_FIELD_NAMED_FLAG = 1 << 9,   /* kubelet's: a flag sets it that is called as the field is:
                                        "max-pods" for maxPods */
+    NC_FIELD_EXPRESSION = 1 << 12,  /* of an EC2NodeClass it, or a value of the map, may be one that
+                                       Karpenter evaluates: the plan's to check */
     NC_FIELD_ONE_PAIR = 1 << 10, /* kubelet's: the flag is one pair, whose value may have commas */
     NC_FIELD_OTHER_FLAG = 1 << 11, /* kubelet's: .flag sets it, and there is no .wanted */
     NC_FIELD_LONE = 1 << 12,       /* STRINGS: a text alone is as good as a list of it */

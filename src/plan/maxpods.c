@@ -62,16 +62,21 @@ static int refuse_expression(const struct nc_plan_input *in, const char *why, st
 /* Fills ret->expression. Where the type is not known, the text alone can be checked. */
 static int compute_expression(const struct nc_plan_input *in, const struct nc_instance_type *t,
                               struct nc_max_pods *ret, struct nc_plan *p, struct nc_err *err) {
-    const struct nc_expression_variables v = {t->enis, t->ipv4_per_eni, nc_max_pods_eni(t)};
+    const struct nc_expression_variables v = {.default_enis = t->enis,
+                                              .ips_per_eni = t->ipv4_per_eni,
+                                              .max_pods = nc_max_pods_eni(t),
+                                              .least = 1,
+                                              .most = INT32_MAX};
     const char *text = in->config->max_pods_expression;
     char why[256];
     int r;
 
     if (in->config->max_pods_mode != NC_MAX_PODS_EXPRESSION || !text)
         return 0;
-    r = is_known(t) ? nc_expression_evaluate(text, &v, &ret->expression, why, sizeof(why))
-                    : nc_expression_check(text, why, sizeof(why));
-    return r < 0 ? refuse_expression(in, why, p, err) : 0;
+    r = nc_expression_evaluate(text, &v, &ret->expression, why, sizeof(why));
+    if (!is_known(t))
+        ret->expression = 0;
+    return r == -EINVAL || (r < 0 && is_known(t)) ? refuse_expression(in, why, p, err) : 0;
 }
 
 /* The mode's number for a type that is known. */

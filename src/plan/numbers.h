@@ -20,18 +20,23 @@ int nc_cidr_dns(const char *cidr, char *ret, size_t size);
 /* 4 or 6, or 0 where the text is neither an address nor a CIDR. */
 int nc_address_family(const char *text);
 
-/* --- expression.c: maxPodsExpression, the part of CEL that is honoured */
+/* --- expression.c: maxPodsExpression and those of an EC2NodeClass, the part of CEL that is
+ * honoured
+ */
 
 struct nc_expression_variables {
     int64_t default_enis; /* interfaces of the default network card */
     int64_t ips_per_eni;
-    int64_t max_pods; /* what the instance type alone gives */
+    int64_t max_pods;    /* what the instance type alone gives; of a reservation: the final ones */
+    int64_t least, most; /* what the result may be */
+    /* Of a NodeClass alone: where the text is NULL, these, texts and their functions are unknown.
+     */
+    int64_t vcpus, memory_mib;
+    const char *instance_type;
 };
 
-/* Could `text` be computed for some instance type? 0; else -EINVAL with one sentence in `why`. */
-int nc_expression_check(const char *text, char *why, size_t size);
-
-/* Computes `text`. 0 and *ret in 1 … 2^31 - 1; else -EINVAL with one sentence in `why`. */
+/* Computes `text`. 0; -EINVAL: no expression; -ERANGE: it has no such value for these variables.
+ * Both with one sentence in `why`. */
 int nc_expression_evaluate(const char *text, const struct nc_expression_variables *v, int64_t *ret,
                            char *why, size_t size);
 
@@ -126,6 +131,12 @@ void nc_predict_karpenter(const struct nc_instance_type *t, const struct nc_valu
 /* The same arithmetic for the Auto Mode profile: pods without the two of the host's network. */
 void nc_predict_auto_mode(const struct nc_instance_type *t, int64_t disk_bytes,
                           struct nc_resources *capacity, struct nc_resources *allocatable);
+
+#define NC_RESOURCES 4
+extern const char nc_resource_names[NC_RESOURCES][20]; /* cpu, memory, ephemeral-storage, pods */
+/* One of these, by index: as a quantity, and the number; -1 and no
+ * text where it is not known. */
+int64_t nc_resource_text(const struct nc_resources *r, size_t i, char text[static 32]);
 
 /* How many CPUs a cpuset list ("0-1,4") has; -EINVAL. */
 int nc_cpuset_count(const char *text, int64_t *ret);

@@ -29,7 +29,7 @@ int nc_plan_user_map(struct nc_planner *s) {
     struct nc_value *user;
 
     if (!given || given->type == NC_VALUE_NULL || (given->type == NC_VALUE_MAP && given->n == 0))
-        return 0;
+        return nc_plan_node_class(s, NULL);
     if (given->type != NC_VALUE_MAP)
         return nc_origin_error(s->err, s->docs, given, "kubelet.config: a map is needed");
     user = nc_value_copy(given);
@@ -48,7 +48,7 @@ int nc_plan_user_map(struct nc_planner *s) {
         nc_value_set(user, "registerWithTaints", all);
     }
     s->user = user->n > 0 ? user : nc_value_free(user);
-    return 0;
+    return nc_plan_node_class(s, s->user);
 }
 
 static int plan_cluster_dns(struct nc_planner *s) {

@@ -42,12 +42,14 @@ void nc_plan_done(struct nc_plan *p) {
     free(p->origins);
     nc_strv_done(&p->unsupported);
     nc_strv_done(&p->warnings);
+    nc_strv_done(&p->less);
     *p = (struct nc_plan)NC_PLAN_INIT;
 }
 
 static void planner_done(struct nc_planner *s) {
     nc_flags_done(&s->flags);
     nc_value_free(s->flag_tree);
+    nc_value_free(s->planned);
     nc_value_free(s->user);
     nc_value_free(s->computed);
     nc_reasons_done(&s->reasons);
@@ -215,23 +217,30 @@ static void plan_logind(struct nc_planner *s) {
     s->plan.logind_delay_usec = wanted > (there ? there : LOGIND_DEFAULT_USEC) ? wanted : 0;
 }
 
-static void add_resources(struct nc_plan *p, const char *prefix, const struct nc_resources *r,
-                          const char *from) {
-    static const char names[][20] = {"cpu", "memory", "ephemeral-storage", "pods"};
+const char nc_resource_names[NC_RESOURCES][20] = {"cpu", "memory", "ephemeral-storage", "pods"};
+
+int64_t nc_resource_text(const struct nc_resources *r, size_t i, char text[static 32]) {
     const int64_t values[] = {r->cpu_millicores, r->memory_bytes, r->ephemeral_bytes, r->pods};
 
-    for (size_t i = 0; i < NC_ARRAY_SIZE(names); i++) {
-        nc_auto_free char *field = nc_asprintf("%s.%s", prefix, names[i]);
+    if (values[i] < 0)
+        return -1;
+    if (i == 0)
+        nc_quantity_format_milli(values[i], text);
+    else if (i == 3)
+        snprintf(text, 32, "%lld", (long long)values[i]);
+    else
+        nc_quantity_format_bytes(values[i], text);
+    return values[i];
+}
+
+static void add_resources(struct nc_plan *p, const char *prefix, const struct nc_resources *r,
+                          const char *from) {
+    for (size_t i = 0; i < NC_RESOURCES; i++) {
+        nc_auto_free char *field = nc_asprintf("%s.%s", prefix, nc_resource_names[i]);
         char text[32];
-        if (values[i] < 0)
-            continue;
-        if (i == 0)
-            nc_quantity_format_milli(values[i], text);
-        else if (i == 3)
-            snprintf(text, sizeof(text), "%lld", (long long)values[i]);
-        else
-            nc_quantity_format_bytes(values[i], text);
-        nc_origin_add(p, field, text, from, "");
+
+        if (nc_resource_text(r, i, text) >= 0)
+            nc_origin_add(p, field, text, from, "");
     }
 }
 
@@ -269,8 +278,8 @@ static void plan_origins(struct nc_planner *s) {
     if (s->config->reservation == NC_RESERVATION_AUTO_MODE)
         nc_predict_auto_mode(&p->type, p->capacity.ephemeral_bytes, &capacity, &allocatable);
     else
-        nc_predict_karpenter(&p->type, s->user, p->capacity.ephemeral_bytes, &capacity,
-                             &allocatable);
+        nc_predict_karpenter(&p->type, s->planned ? s->planned : s->user,
+                             p->capacity.ephemeral_bytes, &capacity, &allocatable);
     add_resources(p, "karpenter.capacity", &capacity, from);
     add_resources(p, "karpenter.allocatable", &allocatable, from);
 }
@@ -295,6 +304,7 @@ static int make(struct nc_planner *s) {
     nc_plan_flags(s);
     plan_logind(s);
     warn_of_storage(s);
+    nc_plan_less(s);
     plan_origins(s);
     return 0;
 }

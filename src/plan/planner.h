@@ -20,6 +20,7 @@ struct nc_planner {
     /* made on the way, freed at the end */
     struct nc_flags flags;      /* all of the user's */
     struct nc_value *flag_tree; /* those that are fields of KubeletConfiguration */
+    struct nc_value *planned;   /* config->planned, its expressions evaluated; NULL = not known */
     struct nc_value *user;      /* the user's map, made fit for the drop-in; NULL = none */
     struct nc_value *computed;  /* the base without the user's map */
     struct nc_reasons reasons;  /* of the computed base */

@@ -154,6 +154,8 @@ void nc_report_set_plan(struct nc_report *r, const struct nc_plan *p) {
     r->predicted = p->allocatable;
     for (size_t i = 0; i < p->warnings.n; i++)
         nc_strv_add_once(&r->warnings, p->warnings.v[i]);
+    for (size_t i = 0; i < p->less.n; i++)
+        nc_strv_add_once(&r->warnings, p->less.v[i]);
 }
 
 void nc_report_set_claim(struct nc_report *r, const struct nc_claim *c, const char *source) {

@@ -508,9 +508,16 @@ static void node_claim_beta(void **state) {
 
 static const struct row class_rows[] = {
     {"open but for kubelet",
-     "spec: {subnetSelectorTerms: [], whatever: 1, kubelet: {maxPods: x, maxpods: 1}}",
-     "d:3:65: error: spec.kubelet.maxPods: must be an integer, not the string 'x'\n"
-     "d:3:68: warning: spec.kubelet: unknown field \"maxpods\", did you mean \"maxPods\"?\n"},
+     "spec: {subnetSelectorTerms: [], whatever: 1, kubelet: {maxPods: true, maxpods: 1}}",
+     "d:3:65: error: spec.kubelet.maxPods: must be an integer, not true\n"
+     "d:3:71: warning: spec.kubelet: unknown field \"maxpods\", did you mean \"maxPods\"?\n"},
+    {"expressions",
+     "spec: {kubelet: {maxPods: 'min(110, max_pods)', kubeReserved: {cpu: vcpus * 30}}}", ""},
+    {"a negative reservation", "spec: {kubelet: {kubeReserved: {cpu: -vcpus}}}",
+     "d:3:38: error: spec.kubelet.kubeReserved.cpu: must be a quantity such as \"100m\" or "
+     "\"1Gi\", not the string '-vcpus'\n"},
+    {"no expression where Karpenter evaluates none", "spec: {kubelet: {podsPerCore: vcpus}}",
+     "d:3:31: error: spec.kubelet.podsPerCore: must be an integer, not the string 'vcpus'\n"},
     {"taints are Karpenter's", "spec: {kubelet: {registerWithTaints: []}}",
      "d:3:38: warning: spec.kubelet.registerWithTaints: Karpenter sets this itself\n"},
     {"role and profile", "spec: {role: a, instanceProfile: b}",

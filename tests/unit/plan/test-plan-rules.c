@@ -79,7 +79,7 @@ static void test_rules(void **state) {
         {"{evictionHard: [1]}", "evictionHard: must be a map"},
         {"{evictionSoftGracePeriod: x}", "evictionSoftGracePeriod: must be a map"},
         {"{protectKernelDefaults: 'yes'}", "must be true or false"},
-        {"{maxPods: '7'}", "must be an integer"},
+        {"{maxPods: [7]}", "must be an integer"},
         {"{port: 0}", "port: must be between 1 and 65535, not 0"},
         {"{podPidsLimit: -5}", NULL},
         {"{iptablesDropBit: 32}", "iptablesDropBit: must be between 0 and 31, not 32"},
