@@ -69,6 +69,7 @@ class Scenario:
     )
     reboot: bool = False  # boots a second time, as the node that it is
     script: bool = False  # its script takes some seconds, and leaves a document
+    warns: str = ""  # what the one warning begins with; "": there is none
     waits: Optional[bool] = False  # kubelet for cloud-final; None: the script itself restarts the bootstrap
     pre_fails: bool = False  # kubelet's ExecStartPre=, once
     grace_usec: int = 150_000_000  # kubelet's at a shutdown
@@ -97,6 +98,7 @@ SCENARIOS = (
         {"example.com/team": "payments", "example.com/left-by": "script"},
         karpenter=True,
         script=True,
+        warns="allocatable ephemeral-storage",  # its NodeConfig reserves what Karpenter does not know of
         waits=True,
         grace_usec=60_000_000,
     ),
