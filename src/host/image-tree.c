@@ -47,13 +47,21 @@ static void note(struct nc_image_tree *t, int code, const char *path) {
         (void)nc_file_fail(&t->unreadable, code, "read", path);
 }
 
+/* openat2(2): a mount or a rename anywhere, while ".." is resolved, is EAGAIN. */
+static int open_in_root(int root, const char *path, const struct open_how *how) {
+    int fd = -1;
+
+    for (unsigned i = 0; i < 100 && fd < 0 && (i == 0 || errno == EAGAIN); i++)
+        fd = (int)syscall(SYS_openat2, root, path, how, sizeof(*how));
+    return fd;
+}
+
 /* Negative where it is not there, or not to be opened: the latter is noted. */
 static int open_below(struct nc_image_tree *t, const char *path, int flags) {
     const struct open_how how = {.flags = (unsigned)(flags | O_CLOEXEC),
                                  .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
     /* a unit with RestrictSUIDSGID=, as ours, may not call openat2 */
-    const int fd = t->is_machine ? open(path, flags | O_CLOEXEC)
-                                 : (int)syscall(SYS_openat2, t->fd, path, &how, sizeof(how));
+    const int fd = t->is_machine ? open(path, flags | O_CLOEXEC) : open_in_root(t->fd, path, &how);
 
     if (fd < 0 && errno != ENOENT && errno != ENOTDIR)
         note(t, errno, path);
