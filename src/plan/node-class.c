@@ -25,8 +25,12 @@ static int evaluate(struct nc_planner *s, const char *field, const struct nc_val
     nc_auto_free char *place = nc_origin_mark(s->docs, v->mark);
     char why[256];
 
+    nc_auto_value struct nc_value *planned = s->planned ? nc_value_copy(s->planned) : NULL;
+
+    if (planned && nc_streq(field, "maxPods")) /* its own result is not its default */
+        (void)nc_value_remove(planned, field);
     if (is_known)
-        nc_predict_karpenter(t, s->planned, -1, &capacity, &allocatable);
+        nc_predict_karpenter(t, planned, -1, &capacity, &allocatable);
     const struct nc_expression_variables variables = {.default_enis = t->enis,
                                                       .ips_per_eni = t->ipv4_per_eni,
                                                       .max_pods = capacity.pods,

@@ -13,6 +13,7 @@ static void test_evaluated(void **state) {
         const char *class, *field, *value;
     } rows[] = {
         {CLASS("maxPods: 'min(20, max_pods)'"), "maxPods", "20"},
+        {CLASS("maxPods: int(double(max_pods) * 0.9)"), "maxPods", "26"},
         {CLASS("maxPods: '110'"), "maxPods", "110"},
         {CLASS("maxPods: '0'"), "maxPods", "0"},
         {CLASS("maxPods: max_pods, podsPerCore: 4"), "maxPods", "8"},
