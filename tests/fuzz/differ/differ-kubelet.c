@@ -101,3 +101,35 @@ void differ_containerd(const struct differ_field *f, struct nc_buf *out) {
     put_file(out, &m.files, "/etc/containerd/config.toml");
     put_texts(out, &m.plan.warnings);
 }
+
+/* Beside a cluster, and with nothing else that reserves anything. Of a machine of which nothing is
+ * known, so that no reservation is too large. */
+void differ_node_class(const struct differ_field *f, struct nc_buf *out) {
+    static const char others[] =
+        "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {cluster: {name: demo, "
+        "apiServerEndpoint: 'https://example.com', certificateAuthority: QQ==, cidr: "
+        "10.100.0.0/16}}\n---\napiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec: "
+        "{reservation: {policy: explicit}}\n---\napiVersion: karpenter.k8s.aws/v1\nkind: "
+        "EC2NodeClass\nspec: {kubelet: ";
+    nc_cleanup(nc_facts_done) struct nc_facts facts = NC_FACTS_INIT;
+    nc_cleanup(nc_documents_done) struct nc_documents docs = NC_DOCUMENTS_INIT;
+    nc_cleanup(nc_config_done) struct nc_config config = NC_CONFIG_INIT;
+    nc_cleanup(nc_plan_done) struct nc_plan plan = NC_PLAN_INIT;
+    nc_cleanup(nc_buf_done) struct nc_buf json = NC_BUF_INIT;
+    nc_auto_free char *text = nc_asprintf("%s%s}\n", others, f[1].text);
+    const struct nc_plan_input in = {.facts = &facts, .config = &config, .docs = &docs};
+    struct nc_err err = NC_ERR_INIT;
+
+    set_facts(&facts, "v1.37.0", "2.1.4");
+    free(facts.instance_type);
+    facts.instance_type = nc_strdup(f[0].text);
+    facts.cpus = facts.mem_total_bytes = facts.root_fs_bytes = -1;
+    if (nc_documents_add(&docs, "class", nc_text(text), &err) < 0
+        || nc_config_build(&docs, &config, &err) < 0 || nc_plan_make(&in, &plan, &err) < 0) {
+        differ_refuse(out, &err);
+        return;
+    }
+    nc_json_write(&json, plan.kubelet_effective, 0);
+    (void)nc_buf_puts(out, "is ");
+    differ_put_hex(out, json.data, json.len);
+}

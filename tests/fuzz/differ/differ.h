@@ -44,6 +44,7 @@ differ_reader differ_presign;      /* see differ-sigv4.c */
 differ_reader differ_headers;
 differ_reader differ_kubelet; /* its version, user data, tables of gates and flags */
 differ_reader differ_containerd;
+differ_reader differ_node_class; /* instance type, spec.kubelet as JSON */
 
 void differ_put_hex(struct nc_buf *out, const char *data, size_t n);
 void differ_refuse(struct nc_buf *out, const struct nc_err *err);

@@ -3,7 +3,8 @@
  *
  * Reads lines of tab-separated fields in hexadecimal and answers each with one line (differ.h). The
  * other halves are tests/conformance/components/readers (Go, botocore), components/judge (kubelet),
- * tests/integration/test_json_differ.py and test_mime_differ.py (Python).
+ * components/nodeclass (Karpenter), tests/integration/test_json_differ.py and test_mime_differ.py
+ * (Python).
  */
 #include <stdio.h>
 #include <string.h>
@@ -35,6 +36,7 @@ static const struct {
     {"headers", differ_headers, 12},
     {"kubelet", differ_kubelet, 4},
     {"containerd", differ_containerd, 3},
+    {"node-class", differ_node_class, 2},
 };
 
 void differ_put_hex(struct nc_buf *out, const char *data, size_t n) {
