@@ -97,7 +97,7 @@ class Plugin(unittest.TestCase):
         self.claim("c-launching", "", instance="")
         rows = [line.split() for line in self.says("status").splitlines()]
         self.assertEqual(rows[:4], [["NODE", "NODEPOOL", "READY", "BOOTSTRAP", "INTERRUPTION", "DRAIN"], ["n1", "default", "True", "complete", "-", "-"],
-                                    ["n2", "default", "False", "NodeNotReady", "SpotInterruption", "Draining:", "2", "pods[2J", "left"],
+                                    ["n2", "default", "False", "NodeNotReady", "SpotInterruption", "Draining:", "2", r"pods\x1b[2J", "left"],
                                     ["plain", "-", "-", "-", "-", "-"]])
         self.assertEqual([[row[0], row[-1]] for row in rows[6:]], [["c-late", provider_id("i-1")], ["c-launching", "-"]])
         self.assertEqual(len(self.says("status", "n2").splitlines()), 2)
@@ -139,6 +139,29 @@ class Plugin(unittest.TestCase):
             for part in ("Conditions of NodeClaim c1", "Drained=False Draining: 1 pod is blocked", STATUS_KEY + ': {"phase":"Evicting"}', "EvictionBlocked: shop/db-0: budget db"):
                 self.assertIn(part, text)
             self.assertNotIn("other: x", text)
+
+    def test_lines_of_another(self) -> None:
+        """What a node writes stays in its own row and line."""
+        forged = 'x\nn1\tdefault\tTrue\tcomplete\t\tDrained: "all"\r\x1b[2J'
+        self.node("n1", condition("Ready", "False", "KubeletNotReady"))
+        self.node("n2", condition("Drained", "False", "Draining", forged), condition("x\nEvents of Node n1", "True", "a\tb"), **{STATUS_KEY: "{\nn1"})
+        self.claim("c-late", "")
+        self.event("Node", "n2", "x\ny", "z\nEvents of Node n1")
+        rows = [line.split()[0] for line in self.says("status").splitlines() if line]
+        self.assertEqual(rows, ["NODE", "n1", "n2", "NODECLAIM", "c-late"])
+        for line in self.says("why", "n2").splitlines():
+            self.assertRegex(line, r"^(  |(Conditions|Annotations|Events) of Node n2$)")
+            self.assertNotIn("\t", line)
+        self.assertIn('Drained: "all"', self.says("why", "n2"))
+
+    def test_owner_of_a_strange_name(self) -> None:
+        """The API server takes any text as the name of an owner, and the plugin gives it to kubectl."""
+        for i, name in enumerate(("--server=http://127.0.0.1:9", "-A", "c1 c2", "c1\n-A")):
+            self.node(f"n{i}", condition("Ready", "True", "KubeletReady"), claim=name)
+            text = self.says("why", f"n{i}")
+            self.assertEqual(text.splitlines()[0], f"Node n{i} names an owner that cannot be: " + name.replace("\n", "\\n"))
+            self.assertIn("Ready=True", text)
+            self.assertNotIn("Conditions of NodeClaim", text)
 
     def test_drain(self) -> None:
         self.node("n1")
