@@ -18,7 +18,7 @@
 
 /* With NC_FIT_ALL: so long after the last new pod of a DaemonSet no further one is expected. */
 #define NC_FIT_QUIET_USEC 10000000u
-/* Pods of DaemonSets that are known; a node has some dozens. */
+/* Pods of wanted DaemonSets that are known; a node has some dozens. */
 #define NC_FIT_MAX_PODS ((size_t)512)
 
 /* Reasons of the condition. */
@@ -61,10 +61,10 @@ struct nc_fit_boot {
     const char *id;
     uint64_t began_usec;
 };
-/* Objects are hostile: what has the wrong type counts as not there. A pod of no DaemonSet is passed
- * over. now_usec: when it is seen, for the quiet time. */
-void nc_fit_see_pod(struct nc_fit_seen *s, const struct nc_value *pod,
-                    const struct nc_fit_boot *boot, uint64_t now_usec);
+/* Objects are hostile: what has the wrong type counts as not there. A pod of no DaemonSet that is
+ * wanted is passed over. now_usec: when it is seen, for the quiet time. */
+void nc_fit_see_pod(struct nc_fit_seen *s, const struct nc_fit_settings *settings,
+                    const struct nc_value *pod, const struct nc_fit_boot *boot, uint64_t now_usec);
 void nc_fit_pod_gone(struct nc_fit_seen *s, const char *uid);
 void nc_fit_see_node(struct nc_fit_seen *s, const struct nc_fit_settings *settings,
                      const struct nc_value *node, const struct nc_fit_boot *boot);

@@ -53,6 +53,8 @@ void nc_daemon_gathered(struct nc_daemon *d, const struct nc_err *err) {
 
     note_gathered(d, err);
     nc_daemon_post(d, &e);
+    if (d->is_reloading) /* of pods only those are kept that were wanted */
+        nc_fit_gate_close(d);
     nc_fit_gate_check(d);
     if (nc_fit_gate_wants_node(d)) /* what is wanted of it may be news */
         nc_own_node_refresh(d);

@@ -68,7 +68,7 @@ static void on_pod(void *userdata, enum nc_watch_event event, const struct nc_va
     switch (event) {
     case NC_WATCH_ADDED:
     case NC_WATCH_MODIFIED:
-        nc_fit_see_pod(&d->fit.seen, object, &boot, nc_daemon_now(d));
+        nc_fit_see_pod(&d->fit.seen, settings_of(d), object, &boot, nc_daemon_now(d));
         break;
     case NC_WATCH_DELETED:
         nc_fit_pod_gone(&d->fit.seen, nc_value_string(nc_value_path(object, "metadata.uid")));

@@ -12,6 +12,7 @@
 #define ANNOTATION_NAMES 5
 #define MESSAGE_NAMES 20
 #define SECOND 1000000u
+#define NAME_MAX_BYTES 253
 
 static const struct {
     const char *reason, *words;
@@ -89,13 +90,18 @@ void nc_fit_seen_done(struct nc_fit_seen *s) {
     *s = (struct nc_fit_seen){0};
 }
 
-static const char *daemon_set_of(const struct nc_value *metadata) {
+/* "namespace/name" of the DaemonSet of a pod; owned. The API server takes any text as the name of
+ * an owner. */
+static char *daemon_set_of(const struct nc_value *metadata) {
     const struct nc_value *owners = nc_value_get(metadata, "ownerReferences");
+    const char *namespace = nc_value_get_string(metadata, "namespace"), *name = NULL;
 
-    for (size_t i = 0; owners && owners->type == NC_VALUE_LIST && i < owners->n; i++)
+    for (size_t i = 0; !name && owners && owners->type == NC_VALUE_LIST && i < owners->n; i++)
         if (nc_streq(nc_value_get_string(owners->items[i], "kind"), "DaemonSet"))
-            return nc_value_get_string(owners->items[i], "name");
-    return NULL;
+            name = nc_value_get_string(owners->items[i], "name");
+    return namespace && nc_is_made_of(name, NC_ALNUM ".-", NAME_MAX_BYTES)
+               ? nc_asprintf("%s/%s", namespace, name)
+               : NULL;
 }
 
 static struct nc_fit_pod *find_pod(struct nc_fit_seen *s, const char *uid) {
@@ -116,16 +122,17 @@ void nc_fit_pod_gone(struct nc_fit_seen *s, const char *uid) {
 
 /* One that is being deleted is waited for no longer, and counts for nothing: another one follows,
  * or its DaemonSet is gone. */
-void nc_fit_see_pod(struct nc_fit_seen *s, const struct nc_value *pod,
-                    const struct nc_fit_boot *boot, uint64_t now_usec) {
+void nc_fit_see_pod(struct nc_fit_seen *s, const struct nc_fit_settings *settings,
+                    const struct nc_value *pod, const struct nc_fit_boot *boot, uint64_t now_usec) {
     const struct nc_value *metadata = nc_value_get(pod, "metadata");
     const struct nc_value *ready = find_condition(pod, "Ready");
+    const struct nc_strv *wanted = &settings->wanted[NC_FIT_DAEMON_SETS];
     const char *uid = nc_value_get_string(metadata, "uid");
-    const char *namespace = nc_value_get_string(metadata, "namespace");
-    const char *daemon_set = daemon_set_of(metadata);
+    nc_auto_free char *daemon_set = daemon_set_of(metadata);
     struct nc_fit_pod *p = uid ? find_pod(s, uid) : NULL;
 
-    if (!uid || !namespace || !daemon_set)
+    if (!uid || !daemon_set
+        || !(nc_strv_contains(wanted, NC_FIT_ALL) || nc_strv_contains(wanted, daemon_set)))
         return;
     if (nc_value_get(metadata, "deletionTimestamp")) {
         nc_fit_pod_gone(s, uid);
@@ -137,7 +144,7 @@ void nc_fit_see_pod(struct nc_fit_seen *s, const struct nc_value *pod,
         p = nc_append(&s->pods, &s->n_pods);
         p->uid = nc_strdup(uid);
         p->name = nc_strdup(nc_value_get_string(metadata, "name"));
-        p->daemon_set = nc_asprintf("%s/%s", namespace, daemon_set);
+        p->daemon_set = nc_steal(&daemon_set);
         s->newest_usec = now_usec;
     }
     p->is_ready = nc_streq(nc_value_get_string(ready, "status"), "True")

@@ -70,7 +70,7 @@ static void check_fit(const struct nc_value *object) {
 
     for (size_t i = 0; i < _NC_FIT_KIND_MAX; i++)
         settings.wanted[i] = (struct nc_strv){names, 1};
-    nc_fit_see_pod(&seen, object, &boot, 1);
+    nc_fit_see_pod(&seen, &settings, object, &boot, 1);
     nc_fit_see_node(&seen, &settings, object, &boot);
     nc_fit_see_csi(&seen, object);
     nc_fit_judge(&settings, &seen, &(struct nc_fit_moment){.since_usec = 1, .now_usec = 2}, &v);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
 import unittest
 from typing import Any, Optional
@@ -205,6 +206,18 @@ class Gate(DaemonTest):
         world.start()
         world.must(lambda: self.is_open(world), "the gate to open")
         self.assertEqual(len(self.about_fit(world)), 1)
+
+    def test_reload_wants_more(self) -> None:
+        """Of the pods those are seen, too, that nobody wanted before."""
+        world = self.gate_world("{daemonSets: [kube-system/cni], timeout: 1h}", boot=BOOT)
+        self.daemon_pod(world, "cni", False)
+        self.daemon_pod(world, "csi", True)
+        world.start()
+        self.shut_as(world, "DaemonSetsNotReady")
+        text = "apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec: {fit: {daemonSets: [kube-system/csi], timeout: 1h}}\n"
+        (world.root / "etc/nodeclaimd/conf.d/20-more.yaml").write_text(text)
+        world.daemon.send_signal(signal.SIGHUP)
+        world.must(lambda: self.is_open(world), "the gate to open", 25)
 
     def test_target(self) -> None:
         world = self.gate_world("{timeout: 1h}", bus=True)

@@ -60,7 +60,7 @@ static void see_pod(struct world *w, const char *uid, const char *daemon_set, co
         ready ? ready : "2026-01-01T00:00:20Z");
     nc_auto_value struct nc_value *pod = json(text);
 
-    nc_fit_see_pod(&w->seen, pod, &boot, w->m.now_usec);
+    nc_fit_see_pod(&w->seen, &w->settings, pod, &boot, w->m.now_usec);
 }
 
 static void see_node(struct world *w, const char *text) {
@@ -242,12 +242,31 @@ static void test_bounds(void **state) {
     assert_false(nc_fit_annotation_says(text, "b1", false));
     assert_false(nc_fit_annotation_says("{", "b1", false));
     assert_false(nc_fit_annotation_says(NULL, "b1", false));
+    want(&w, NC_FIT_DAEMON_SETS, NC_FIT_ALL);
     for (int i = 0; i < 600; i++) { /* a node with more pods than are kept is not known */
         nc_auto_free char *uid = nc_asprintf("%d", i);
         see_pod(&w, uid, "x", NULL, "");
     }
     assert_int_equal(w.seen.n_pods, NC_FIT_MAX_PODS);
     expect(&w, 1, "NotReadable: waiting for the pods of this node, or its CSINode, to be readable");
+    world_done(&w);
+}
+
+/* Whoever may create pods may bind them here, with an owner of any name. */
+static void test_crowd_of_a_tenant(void **state) {
+    struct world w;
+
+    (void)state;
+    world_begin(&w, true);
+    w.seen.has_pods = true;
+    want(&w, NC_FIT_DAEMON_SETS, "kube-system/cni");
+    for (size_t i = 0; i < 2 * NC_FIT_MAX_PODS; i++) {
+        nc_auto_free char *uid = nc_asprintf("crowd-%zu", i);
+        see_pod(&w, uid, "x", NULL, "");
+    }
+    assert_int_equal(w.seen.n_pods, 0);
+    see_pod(&w, "1", "cni", "2026-01-01T00:00:30Z", "");
+    expect(&w, 1, "+NothingMissing: everything that pods need is there after 1s");
     world_done(&w);
 }
 
@@ -260,14 +279,20 @@ static void test_strange_pods(void **state) {
         "{'metadata':{'namespace':'a','ownerReferences':[{'kind':'DaemonSet','name':'x'}]}}",
         "{'metadata':{'uid':'1','ownerReferences':[{'kind':'DaemonSet','name':'x'}]}}",
         "{'metadata':{'uid':'1','namespace':'a','ownerReferences':'x'}}",
+        /* the API server takes any text as the name of an owner */
+        "{'metadata':{'uid':'1','namespace':'a','ownerReferences':[{'kind':'DaemonSet','name':"
+        "'x\\u001b[2J'}]}}",
+        "{'metadata':{'uid':'1','namespace':'a','ownerReferences':[{'kind':'DaemonSet','name':"
+        "'x, kube-system/cni'}]}}",
     };
     struct world w;
 
     (void)state;
     world_begin(&w, true);
+    want(&w, NC_FIT_DAEMON_SETS, NC_FIT_ALL);
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
         nc_auto_value struct nc_value *pod = json(rows[i]);
-        nc_fit_see_pod(&w.seen, pod, &boot, 1);
+        nc_fit_see_pod(&w.seen, &w.settings, pod, &boot, 1);
         assert_int_equal(w.seen.n_pods, 0);
     }
     world_done(&w);
@@ -275,10 +300,15 @@ static void test_strange_pods(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_daemon_sets), cmocka_unit_test(test_reboot),
-        cmocka_unit_test(test_csi),         cmocka_unit_test(test_all),
-        cmocka_unit_test(test_time),        cmocka_unit_test(test_time_opens_no_unknown_node),
-        cmocka_unit_test(test_bounds),      cmocka_unit_test(test_strange_pods),
+        cmocka_unit_test(test_daemon_sets),
+        cmocka_unit_test(test_reboot),
+        cmocka_unit_test(test_csi),
+        cmocka_unit_test(test_all),
+        cmocka_unit_test(test_time),
+        cmocka_unit_test(test_time_opens_no_unknown_node),
+        cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_strange_pods),
+        cmocka_unit_test(test_crowd_of_a_tenant),
     };
 
     return run_group(tests, NULL, NULL);
