@@ -69,7 +69,7 @@ static void count_nodes(const struct nc_control *c, struct nc_control_counts *re
             const struct control_node *node = object_of(l);
             const struct control_fit *f = node->deletion_usec ? NULL : node->fit;
             ret->draining += is_draining(node);
-            ret->unfit += f && !f->is_fit && !f->is_invalid;
+            ret->unfit += f && f->stated && !f->is_fit && !f->is_invalid;
             ret->unfit_overdue += f && f->is_overdue;
         }
 }

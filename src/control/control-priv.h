@@ -294,6 +294,7 @@ struct control_claim {
     bool has_our_finalizer, has_karpenter_finalizer; /* not of the relay */
     bool counts_as_node, counts_as_out;              /* in its pool's numbers */
     bool counts_as_karpenter;                        /* in n_karpenter_claims */
+    bool has_gate; /* the taint of a node that is not yet fit is one of its startup taints */
     struct control_claim_more *more;
     struct control_strings *left;              /* as a Node's */
     struct control_boot_failure *boot_failure; /* NULL: none is known, or it is registered */

@@ -73,10 +73,11 @@ const char *nc_control_verb_name(enum nc_control_verb v) {
             ANNOTATION(NC_ANNOTATION_OUR_TAINT)
 #define SINCE_PATH "status.conditions.lastTransitionTime\0"
 #define CLAIM_PATHS                                                                                \
-    HEAD_PATHS POOL_LABEL_PATH "metadata.finalizers\0status.nodeName\0status.providerID\0"         \
-                               "status.conditions.type\0status.conditions.status\0" SINCE_PATH     \
-                               ANNOTATION(NC_ANNOTATION_TERMINATION_TIMESTAMP)                     \
-                                   ANNOTATION(NC_ANNOTATION_OUR_TIMESTAMP)
+    HEAD_PATHS POOL_LABEL_PATH                                                                     \
+        "metadata.finalizers\0status.nodeName\0status.providerID\0"                                \
+        "status.conditions.type\0status.conditions.status\0" SINCE_PATH                            \
+        "spec.startupTaints.key\0" ANNOTATION(NC_ANNOTATION_TERMINATION_TIMESTAMP)                 \
+            ANNOTATION(NC_ANNOTATION_OUR_TIMESTAMP)
 
 static const char keep_node[] = NODE_PATHS POOL_LABEL_PATH;
 static const char keep_node_of_group[] = NODE_PATHS POOL_LABEL_PATH "spec.providerID\0";

@@ -18,6 +18,8 @@
 #include "parse.h"
 
 #define AGAIN_USEC (300ull * 1000000)
+#define UNSTATED_USEC                                                                              \
+    (600ull * 1000000)      /* as long as an agent waits, unless it is told otherwise */
 #define UNCONFIRMED_MAX 11u /* reads, some seven minutes: then it is said */
 #define BOOT_MAX ((size_t)64)
 #define EFFECT "NoSchedule"
@@ -98,6 +100,15 @@ struct control_fit *nc_control_fit_from(const struct nc_control *c, const struct
     return f;
 }
 
+bool nc_control_has_gate(const struct nc_value *claim) {
+    const struct nc_value *list = nc_control_at(claim, "spec.startupTaints", NULL);
+
+    for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++)
+        if (nc_streq(nc_value_get_string(list->items[i], "key"), NC_TAINT_UNFIT))
+            return true;
+    return false;
+}
+
 /* The taint is gone: nothing is waited for, and nothing is overdue. */
 static void rest(struct control_fit *f) {
     f->again_usec = f->until_usec = 0;
@@ -108,9 +119,11 @@ static void rest(struct control_fit *f) {
 void nc_control_fit_set(struct control_node *node, struct control_fit *f) {
     struct control_fit *old = node->fit;
 
+    if (!f && old && !old->stated)
+        return;
     if (old && f) {
         f->checked = old->checked;
-        f->again_usec = old->again_usec;
+        f->again_usec = old->stated ? old->again_usec : 0;
         f->attempts = old->attempts;
         f->is_overdue = old->is_overdue;
         f->was_reported = old->was_reported && f->is_invalid == old->is_invalid;
@@ -165,6 +178,8 @@ static uint64_t read_at(const struct nc_control *c, const struct control_fit *f,
 
     if (f->is_invalid)
         return UINT64_MAX;
+    if (!f->stated)
+        return f->again_usec ? again(f, now_usec) : UINT64_MAX;
     if (is_news && f->checked) /* it was to be read again of what was stated before */
         return now_usec;
     if (is_news || f->again_usec)
@@ -175,13 +190,33 @@ static uint64_t read_at(const struct nc_control *c, const struct control_fit *f,
     return when_usec;
 }
 
+/* No agent has stated anything in its time: metadata do not show whether the taint is there. */
+static void expect_statement(const struct nc_control *c, struct control_node *node,
+                             uint64_t now_usec, uint64_t *next_usec) {
+    const struct control_claim *claim = nc_control_claim_of(c, node);
+
+    if (!claim || !claim->has_gate)
+        return;
+    if (now_usec < node->created_usec + UNSTATED_USEC) {
+        *next_usec = node->created_usec + UNSTATED_USEC;
+        return;
+    }
+    node->fit = nc_calloc(1, sizeof(*node->fit));
+    node->fit->again_usec = now_usec;
+}
+
 bool nc_control_fit(struct nc_control *c, struct control_node *node, uint64_t now_usec,
                     struct nc_control_action *ret, uint64_t *next_usec) {
-    const struct control_fit *f = node->fit;
+    const struct control_fit *f = NULL;
     uint64_t when_usec = UINT64_MAX;
 
     *next_usec = UINT64_MAX;
-    if (!f || node->deletion_usec)
+    if (node->deletion_usec)
+        return false;
+    if (!node->fit)
+        expect_statement(c, node, now_usec, next_usec);
+    f = node->fit;
+    if (!f)
         return false;
     if (f->write) {
         write_taints(node, ret);
@@ -243,10 +278,14 @@ static void report_overdue(struct nc_control *c, struct control_node *node,
     f->was_reported = true;
     nc_control_emit_always(
         c, &node->o, "UnfitTooLong", true,
-        f->is_fit ? nc_strdup("the taint " TAINT " stays: the node states that it is fit, but its "
-                              "condition " NC_CONDITION_FIT " is not True for the boot that "
-                              "kubelet reports")
-                  : nc_asprintf("the taint " TAINT " is there after its timeout: %s", why));
+        !f->stated
+            ? nc_strdup("the taint " TAINT " is there, and nothing states whether the node is "
+                        "fit: nodeclaimd does not run there, or has no spec.fit")
+        : f->is_fit
+            ? nc_strdup("the taint " TAINT " stays: the node states that it is fit, but its "
+                        "condition " NC_CONDITION_FIT " is not True for the boot that "
+                        "kubelet reports")
+            : nc_asprintf("the taint " TAINT " is there after its timeout: %s", why));
 }
 
 /* The taint is there, and stays for now. */
@@ -269,6 +308,17 @@ static void hold(struct nc_control *c, struct control_node *node, const struct n
         f->again_usec = now_usec + AGAIN_USEC;
 }
 
+/* Without a statement the taint alone is of interest. */
+static void apply_unstated(struct nc_control *c, struct control_node *node, bool has_taint,
+                           uint64_t now_usec) {
+    if (!has_taint) {
+        rest(node->fit);
+        return;
+    }
+    report_overdue(c, node, NULL);
+    node->fit->again_usec = now_usec + AGAIN_USEC;
+}
+
 static void apply_node(struct nc_control *c, struct control_node *node,
                        const struct nc_value *object, uint64_t now_usec) {
     const char *boot = nc_value_string(nc_control_at(object, "status.nodeInfo.bootID", NULL));
@@ -276,16 +326,24 @@ static void apply_node(struct nc_control *c, struct control_node *node,
     struct control_fit *f = node->fit, seen = {0};
     struct control_strings taints = {0};
     nc_auto_value struct nc_value *stated = NULL;
+    const bool is_unstated = !f->stated && !annotation(object, NC_ANNOTATION_FIT);
     bool opens = false, closes = false;
 
     /* What is trusted is of one moment: the statement as it is in this object. */
-    if (!version || read_statement(object, &seen) < 0
-        || parse(nc_value_string(annotation(object, NC_ANNOTATION_FIT)), &stated) < 0
+    if (!version
         || nc_control_parse_taints(nc_control_at(object, "spec.taints", NULL), true, &taints) < 0
-        || taints.bytes > CONTROL_NODE_BYTES) {
+        || taints.bytes > CONTROL_NODE_BYTES
+        || (!is_unstated
+            && (read_statement(object, &seen) < 0
+                || parse(nc_value_string(annotation(object, NC_ANNOTATION_FIT)), &stated) < 0))) {
         nc_control_strings_done(&taints);
         c->counts.unreadable[NC_CONTROL_NODE]++;
         f->again_usec = now_usec + AGAIN_USEC;
+        return;
+    }
+    if (is_unstated) {
+        apply_unstated(c, node, has_ours(&taints), now_usec);
+        nc_control_strings_done(&taints);
         return;
     }
     f->checked = f->stated;

@@ -7,9 +7,9 @@
 
 #include "control-priv.h"
 
-/* Only where a Node has the annotation. */
+/* Only where a Node has the annotation, or has had its time without one. */
 struct control_fit {
-    uint32_t stated;     /* hash of the annotation: another one is another statement */
+    uint32_t stated;     /* hash of the annotation: another one is another statement; 0 = none */
     bool is_invalid;     /* it cannot be read, and states nothing */
     bool is_fit;         /* it states that */
     bool is_other_boot;  /* … of another boot than that for which we removed the taint */
@@ -24,6 +24,8 @@ struct control_fit {
     struct control_fit_write *write; /* what is to be written of it; NULL = nothing */
 };
 
+/* Is the taint one of the startup taints of this NodeClaim? */
+bool nc_control_has_gate(const struct nc_value *claim);
 /* The reader. NULL where there is no annotation. */
 struct control_fit *nc_control_fit_from(const struct nc_control *c, const struct nc_value *object);
 struct control_fit *nc_control_fit_free(struct control_fit *f);

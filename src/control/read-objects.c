@@ -294,6 +294,7 @@ static int read_claim(struct nc_control *c, struct control_claim *claim,
         claim->our_timestamp_usec = claim->timestamp_usec;
     claim->has_our_finalizer = nc_control_has_text(finalizers, NC_FINALIZER);
     claim->has_karpenter_finalizer = nc_control_has_text(finalizers, NC_FINALIZER_KARPENTER);
+    claim->has_gate = nc_control_has_gate(object);
     set_node_name(c, claim, node && node->text[0] ? node->text : NULL);
     set_provider_id(c, claim, object);
     claim->registered_usec = registered_usec;

@@ -44,8 +44,9 @@ static char *render(const struct scene *s, const char *version, bool is_complete
                     : nc_strdup("");
 
     return nc_asprintf("{\"metadata\":{\"name\":\"n1\",\"uid\":\"uid-n1\",\"creationTimestamp\":"
-                       "\"2026-11-22T01:00:00Z\"%s,\"annotations\":{%s%s}}%s}",
-                       version, fit, record, rest);
+                       "\"%s\"%s,\"annotations\":{%s%s}}%s}",
+                       s->boot ? "2026-11-22T01:00:00Z" : "2026-11-22T02:00:00Z", version, fit,
+                       record, rest);
 }
 
 static const char *see(struct world *w, const struct scene *s) {
@@ -242,6 +243,64 @@ static void test_fit_after_its_timeout(void **state) {
     world_close(&w);
 }
 
+static const char *see_gated_claim(struct world *w) {
+    return world_see(w, NC_CONTROL_CLAIM,
+                     "{\"metadata\":{\"name\":\"c1\",\"uid\":\"uid-c1\",\"creationTimestamp\":"
+                     "\"2026-11-22T00:00:00Z\",\"finalizers\":[\"karpenter.sh/termination\"]},"
+                     "\"spec\":{\"startupTaints\":[" OTHER "," OURS "]},"
+                     "\"status\":{\"nodeName\":\"n1\"}}");
+}
+
+/* No agent at all: by the startup taint of its NodeClaim it is known that one was to come. */
+static void test_no_agent_is_said(void **state) {
+    const struct scene s = {.taints = OURS}, gone = {.taints = OTHER};
+    const struct scene late = {"b1", "true", NULL, NULL, "True", "b1", OURS};
+    struct world w;
+
+    (void)state;
+    for (unsigned comes = 0; comes < 3; comes++) { /* nobody, somebody who removes it, the agent */
+        world_open(&w);
+        expect(see(&w, &s), "");
+        expect(see_gated_claim(&w), "");
+        expect(world_pass(&w, 599 * WORLD_SEC), "");
+        expect(world_pass(&w, WORLD_SEC), GET);
+        expect(read_node(&w, &s), "event UnfitTooLong Node n1\n");
+        expect(w.told,
+               "the taint nodeclaimd.io/unfit:NoSchedule is there, and nothing states "
+               "whether the node is fit: nodeclaimd does not run there, or has no spec.fit");
+        expect(see(&w, &s), ""); /* it changes */
+        assert_int_equal(overdue(&w), 1);
+        if (comes == 2) {
+            expect(see(&w, &late), GET);
+            expect(read_node(&w, &late), PATCH);
+            expect(world_answer(&w, w.ids[0], NC_CONTROL_DONE),
+                   "event UnfitTaintRemoved Node n1\n");
+        } else {
+            expect(world_pass(&w, 300 * WORLD_SEC), GET);
+            expect(read_node(&w, comes ? &gone : &s), "");
+            expect(world_pass(&w, 300 * WORLD_SEC), comes ? "" : GET);
+        }
+        assert_int_equal(overdue(&w), comes == 0);
+        world_close(&w);
+    }
+}
+
+/* Nobody's gate, or one whose taint is gone: a read at most. */
+static void test_no_agent_and_no_taint(void **state) {
+    const struct scene s = {.taints = OTHER};
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    expect(see(&w, &s), "");
+    expect(world_pass(&w, 24 * 3600 * WORLD_SEC), "");
+    expect(see_gated_claim(&w), GET);
+    expect(read_node(&w, &s), "");
+    expect(see(&w, &s), "");
+    expect(world_pass(&w, 24 * 3600 * WORLD_SEC), "");
+    world_close(&w);
+}
+
 static void test_timeout_of_a_node_without_the_taint(void **state) {
     const struct scene s = {"b1", "false", UNTIL, NULL, "False", "b1", ""};
     struct world w;
@@ -382,6 +441,8 @@ TEST_GROUP() {
         cmocka_unit_test(test_not_put_back_where_that_is_off),
         cmocka_unit_test(test_timeout_is_said),
         cmocka_unit_test(test_fit_after_its_timeout),
+        cmocka_unit_test(test_no_agent_is_said),
+        cmocka_unit_test(test_no_agent_and_no_taint),
         cmocka_unit_test(test_timeout_of_a_node_without_the_taint),
         cmocka_unit_test(test_invalid_is_said_once),
         cmocka_unit_test(test_a_second_leader),
