@@ -51,6 +51,7 @@ enum nc_known_condition {
     _NC_KNOWN_CONDITION_MAX
 };
 /* Each message of ours begins so: what others have set is left alone. */
+#define NC_REASON_DRAINED "NodeDrained" /* of our condition Drained */
 #define NC_KNOWN_CONDITION_OURS "nodeclaimd: "
 
 /* What is known of our own Node. */
@@ -68,7 +69,8 @@ struct nc_node_view {
     bool is_unschedulable;
     bool has_disrupted_taint, has_rebooting_taint;
     bool is_pending_true;            /* condition InterruptionPending is True */
-    bool is_drained_true;            /* condition Drained is True */
+    bool is_drained_true;            /* condition Drained is True, and by us */
+    bool is_drained_by_another;      /* it is True, and stays so */
     unsigned known_true, known_ours; /* of enum nc_known_condition: True; and by us */
     size_t n_volumes;                /* volumesAttached, without those of pods that stay */
 };

@@ -307,8 +307,8 @@ static void fill(struct nc_lifecycle *l, enum nc_node_write_kind kind, struct nc
                        nc_lifecycle_sentence(l, (enum nc_source)l->in_force.leading));
     if (kind == NC_WRITE_CORDON)
         fill_cordon(l, w);
-    if (kind == NC_WRITE_DRAINED)
-        fill_condition(&w->drained, true, "NodeDrained", nc_lifecycle_drained_text(l));
+    if (kind == NC_WRITE_DRAINED && !l->node.is_drained_by_another)
+        fill_condition(&w->drained, true, NC_REASON_DRAINED, nc_lifecycle_drained_text(l));
     if (kind == NC_WRITE_UNDRAINED)
         fill_condition(&w->drained, false, "PodsLeft",
                        nc_strdup("The node is not drained, or no longer"));
@@ -316,7 +316,7 @@ static void fill(struct nc_lifecycle *l, enum nc_node_write_kind kind, struct nc
         fill_release(l, w);
     if (kind == NC_WRITE_CLEAR_CONDITIONS)
         fill_cleared_conditions(l, w);
-    if (w->pending.is_set || w->drained.is_set)
+    if (w->pending.is_set || w->drained.is_set || kind == NC_WRITE_DRAINED)
         fill_known_conditions(l, kind, w);
     w->sets_status = kind != NC_WRITE_CLEAR_CONDITIONS;
     if (w->sets_status && !is_ignored(l))

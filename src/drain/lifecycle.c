@@ -67,7 +67,8 @@ static void verify(struct nc_lifecycle *l, const struct nc_node_view *v) {
         l->signalled.is_set = false;
     if (!v->has_cordon_record && (!l->is_foreign || (v->is_complete && !v->is_unschedulable)))
         l->is_cordon_done = false;
-    if (v->is_complete && !v->is_drained_true && l->phase == NC_LIFECYCLE_DRAINED)
+    if (v->is_complete && !v->is_drained_true && !v->is_drained_by_another
+        && l->phase == NC_LIFECYCLE_DRAINED)
         nc_lifecycle_enter(l, l->held_phase = NC_LIFECYCLE_VOLUME_WAIT);
     l->is_unverified = !v->is_complete;
     l->is_resuming = false;
@@ -88,6 +89,7 @@ static void observe_node(struct nc_lifecycle *l, const struct nc_lifecycle_event
         v.has_rebooting_taint = l->node.has_rebooting_taint;
         v.is_pending_true = l->node.is_pending_true;
         v.is_drained_true = l->node.is_drained_true;
+        v.is_drained_by_another = l->node.is_drained_by_another;
         v.n_volumes = l->node.n_volumes;
     }
     if (l->is_unverified)

@@ -91,7 +91,11 @@ static void apply_view_rest(struct nc_node_view *v, const struct nc_value *node,
     v->has_disrupted_taint = nc_node_has_taint(node, NC_TAINT_DISRUPTED, "NoSchedule");
     v->has_rebooting_taint = nc_node_has_taint(node, NC_TAINT_REBOOTING, "NoSchedule");
     v->is_pending_true = is_true(node, "InterruptionPending");
-    v->is_drained_true = is_true(node, "Drained");
+    v->is_drained_true =
+        is_true(node, "Drained")
+        && nc_streq(nc_value_get_string(nc_node_condition(node, "Drained"), "reason"),
+                    NC_REASON_DRAINED);
+    v->is_drained_by_another = is_true(node, "Drained") && !v->is_drained_true;
     apply_known_conditions(v, node);
     v->n_volumes = count_volumes(node, stay);
 }

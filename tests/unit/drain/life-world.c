@@ -92,11 +92,17 @@ static void set_flag(struct nc_node_view *v, const char *word) {
         const char *name;
         bool *flag;
     } flags[] = {
-        {"deleting", &v->is_deleting},      {"cordoned", &v->is_unschedulable},
-        {"record", &v->has_cordon_record},  {"status", &v->has_status},
-        {"label", &v->has_balancers_label}, {"label-ours", &v->is_balancers_label_ours},
-        {"taint", &v->has_disrupted_taint}, {"rebooting", &v->has_rebooting_taint},
-        {"pending", &v->is_pending_true},   {"drained", &v->is_drained_true},
+        {"deleting", &v->is_deleting},
+        {"cordoned", &v->is_unschedulable},
+        {"record", &v->has_cordon_record},
+        {"status", &v->has_status},
+        {"label", &v->has_balancers_label},
+        {"label-ours", &v->is_balancers_label_ours},
+        {"taint", &v->has_disrupted_taint},
+        {"rebooting", &v->has_rebooting_taint},
+        {"pending", &v->is_pending_true},
+        {"drained", &v->is_drained_true},
+        {"drained-by-another", &v->is_drained_by_another},
     };
 
     if (nc_starts_with(name, "uid="))
@@ -130,6 +136,7 @@ static void show_node(struct life_world *w, bool is_complete) {
     v.is_complete = is_complete;
     if (!is_complete) {
         v.is_unschedulable = v.has_disrupted_taint = v.is_pending_true = v.is_drained_true = false;
+        v.is_drained_by_another = false;
         v.n_volumes = 0;
         v.known_true = v.known_ours = 0;
     }

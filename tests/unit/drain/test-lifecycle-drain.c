@@ -156,6 +156,30 @@ static void test_late_pod(void **state) {
     LIFE_STORY(story);
 }
 
+/* A condition Drained of kubectl's is neither taken back, nor written over, nor cleared. */
+static void test_drained_by_another(void **state) {
+    static const struct life_row idle[] = {
+        {0, "clear all", "@idle"},
+        {500, "node drained-by-another", "@idle"},
+        {1000, "tick", "@idle"},
+    };
+    static const struct life_row story[] = {
+        LIFE_EVICTING("spot +120", "SpotInterruption"),
+        {1025, "node drained-by-another", "@evicting"},
+        {1030, "synced", "LOOK @volume-wait"},
+        {1040, "node", "@volume-wait"},
+        {6020, "tick", "SAY NodeDrained; WRITE drained[Drained] @drained"},
+        {6030, "ok", "@drained"},
+        {7000, "clear all", "SAY InterruptionWithdrawn; LOOK; CLOSE @releasing"},
+        {7010, "node", "WRITE release[- uncordon unrecord unlabel] @releasing"},
+        {7020, "ok", "SAY NodeReleased; WRITE calm[ !pending] @releasing"},
+    };
+
+    (void)state;
+    LIFE_STORY(idle);
+    LIFE_STORY(story);
+}
+
 /* Not before five seconds after the cordon. */
 static void test_finish(void **state) {
     static const struct life_row story[] = {
@@ -805,6 +829,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_shutdown_without_a_node),
         cmocka_unit_test(test_shutdown_before_the_node_is_seen),
         cmocka_unit_test(test_late_pod),
+        cmocka_unit_test(test_drained_by_another),
         cmocka_unit_test(test_finish),
         cmocka_unit_test(test_linger),
         cmocka_unit_test(test_linger_ends_with_the_time),

@@ -39,7 +39,8 @@ static void test_view(void **state) {
          "{'metadata':{'uid':'u1','labels':{'" LABEL "':'karpenter'}},'spec':{'unschedulable':true,"
          "'taints':[{'key':'karpenter.sh/disrupted','effect':'NoSchedule'}]},'status':{"
          "'conditions':[{'type':'InterruptionPending','status':'True'},{'type':'Drained','status':"
-         "'True'},{'type':'DrainInProgress','status':'True','message':'nodeclaimd: x'},{'type':"
+         "'True','reason':'NodeDrained'},{'type':'DrainInProgress','status':'True','message':'"
+         "nodeclaimd: x'},{'type':"
          "'MaintenancePlanned','status':'True','message':'mine'},{'type':'MaintenanceInProgress',"
          "'status':'False','message':'nodeclaimd: "
          "x'}],'volumesAttached':[{'name':'kubernetes.io/csi/ebs.csi.aws.com^vol-1'},{'name':"
@@ -50,7 +51,7 @@ static void test_view(void **state) {
     assert_false(v.has_cordon_record || v.has_status);
     assert_true(v.has_balancers_label && !v.is_balancers_label_ours);
     assert_true(v.is_unschedulable && v.has_disrupted_taint);
-    assert_true(v.is_pending_true && v.is_drained_true);
+    assert_true(v.is_pending_true && v.is_drained_true && !v.is_drained_by_another);
     assert_int_equal(v.known_true,
                      1u << NC_KNOWN_DRAIN_IN_PROGRESS | 1u << NC_KNOWN_MAINTENANCE_PLANNED);
     assert_int_equal(v.known_ours, 1u << NC_KNOWN_DRAIN_IN_PROGRESS);
@@ -69,6 +70,11 @@ static void test_view(void **state) {
          NULL);
     assert_true(v.is_complete && v.n_volumes == 2);
     assert_false(v.is_unschedulable || v.has_disrupted_taint || v.is_drained_true);
+    take(&v,
+         "{'metadata':{'uid':'u2'},'status':{'conditions':[{'type':'Drained','status':'True',"
+         "'reason':'DrainCompleted'}]}}",
+         NULL);
+    assert_true(v.is_drained_by_another && !v.is_drained_true);
     nc_strv_done(&stay);
 }
 
