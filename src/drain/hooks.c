@@ -45,7 +45,7 @@ static uint64_t first_force_delete_at(const struct nc_lifecycle *l) {
     uint64_t first_usec = UINT64_MAX;
     size_t n;
 
-    if (!l->in_force.t_usec || !l->is_open)
+    if (!l->in_force.t_usec || !l->is_synced) /* of an earlier watch they may be long gone */
         return UINT64_MAX;
     nc_auto_free struct nc_drain_line *v = nc_lifecycle_lines(l, &n);
     for (size_t i = 0; i < n; i++)

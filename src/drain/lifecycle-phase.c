@@ -138,8 +138,9 @@ static enum nc_lifecycle_phase phase_before_pods(const struct nc_lifecycle *l,
     if (l->in_force.policy < NC_POLICY_REPORT)
         return nc_lifecycle_wants_undo(l) || l->in_flight ? NC_LIFECYCLE_RELEASING
                                                           : NC_LIFECYCLE_IDLE;
-    if (l->is_resuming && l->phase != NC_LIFECYCLE_IDLE && l->phase != NC_LIFECYCLE_RELEASING)
-        return l->phase;
+    if (l->is_resuming && l->phase != NC_LIFECYCLE_IDLE && l->phase != NC_LIFECYCLE_RELEASING
+        && (l->in_force.policy == NC_POLICY_DRAIN || !nc_lifecycle_has_pods(l->phase)))
+        return l->phase; /* a drain that the configuration no longer allows is not resumed */
     if (l->orphaned_usec && l->in_force.policy == NC_POLICY_DRAIN)
         return _NC_LIFECYCLE_PHASE_MAX;
     if (!l->node.exists)

@@ -31,10 +31,10 @@ static void judge_end(struct world *w) {
         .is_pending = w->node.is_pending,
         .is_drained = w->node.is_drained,
         .is_held = w->node.is_deleting || w->node.has_taint,
-        .may_be_silent =
-            w->refuses_patch || w->refuses_status || w->is_meddled
-            || w->now_usec<w->node.held_usec + 45 * SEC, .is_steady = w->now_usec> w->changed_usec
-                   + 40 * SEC + 2 * w->config.drain.hook_timeout_usec,
+        .may_be_silent = w->refuses_patch || w->refuses_status || w->is_meddled
+                         || (w->now_usec < w->node.held_usec + 45 * SEC),
+        .is_steady =
+            (w->now_usec > w->changed_usec + 40 * SEC + 2 * w->config.drain.hook_timeout_usec),
         .n_volumes = w->node.n_volumes,
         .now_usec = w->now_usec};
 

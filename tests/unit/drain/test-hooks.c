@@ -367,6 +367,32 @@ static void test_saved_without_hooks(void **state) {
     life_world_done(&w);
 }
 
+/* What an early look at the pods saw may be gone by now: the new list says what needs the time. */
+static void test_pods_of_an_earlier_look(void **state) {
+    static const struct life_row story[] = {
+        {0, "rules hooks=30", "@idle"},
+        {0, "begin", "@idle"},
+        {1000, "notice maintenance +120 begin+100",
+         "SAY ScheduledMaintenance; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "OPEN @reported"},
+        {2000, "pods a:84", "@reported"},
+        {2000, "synced", "@reported"},
+        {17000, "tick", "LOOK; CLOSE @cordoning"},
+        {17010, "node", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {20000, "ok", "START preDrain; OPEN; SAY NodeCordoned; WRITE progress[Evicting] @evicting"},
+        {20000, "hook preDrain running", "@evicting"},
+        {20500, "tick", "@evicting"},
+        {20510, "pods b:30", "@evicting"},
+        {20520, "synced", "@evicting"},
+        {20530, "ok", "@evicting"},
+        {40000, "hook preDrain done",
+         "SAY DrainStarted; WRITE progress[Evicting]; evict b @evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_before_the_first_eviction),
@@ -386,6 +412,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_withdrawn_has_no_second),
         cmocka_unit_test(test_restart),
         cmocka_unit_test(test_restart_keeps_what_was_done),
+        cmocka_unit_test(test_pods_of_an_earlier_look),
         cmocka_unit_test(test_strange_state),
         cmocka_unit_test(test_saved_without_hooks),
     };

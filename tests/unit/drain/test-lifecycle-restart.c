@@ -65,6 +65,23 @@ static void test_restart_when_drained(void **state) {
     LIFE_STORY(story);
 }
 
+/* The configuration of before the restart allowed the drain, that of now does not. */
+static void test_restart_with_the_drain_turned_off(void **state) {
+    static const struct life_row story[] = {
+        LIFE_EVICTING("spot +120", "SpotInterruption"),
+        {1030, "synced", "LOOK @volume-wait"},
+        {1040, "node", "@volume-wait"},
+        {6020, "tick", "SAY NodeDrained; WRITE drained[Drained drained] @drained"},
+        {6030, "ok", "@drained"},
+        {7000, "restart", "@drained"},
+        {7000, "rules mode=off", "@signalling"},
+        {7010, "tick", "@signalling"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
 /* It was drained when it was saved; a pod came since, and left a volume behind. */
 static void test_restart_when_drained_no_more(void **state) {
     static const struct life_row story[] = {
@@ -401,6 +418,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_restart_while_signalling),
         cmocka_unit_test(test_restart_while_evicting),
         cmocka_unit_test(test_restart_when_drained),
+        cmocka_unit_test(test_restart_with_the_drain_turned_off),
         cmocka_unit_test(test_restart_when_drained_no_more),
         cmocka_unit_test(test_restart_and_withdrawn_meanwhile),
         cmocka_unit_test(test_state_lost),
