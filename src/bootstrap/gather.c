@@ -264,6 +264,7 @@ static void read_table(struct nc_gather *g, const char *file, const char *otherw
 }
 
 void nc_gather_tables(struct nc_gather *g) {
+    read_table(g, NC_INSTANCE_TYPES_FILE, "the built-in table of instance types counts", &g->types);
     read_table(g, NC_DATADIR "/kubelet-gates.tsv", "gates are not checked", &g->gates);
     read_table(g, NC_DATADIR "/kubelet-flags.tsv", "flags are not checked", &g->flags);
 }
@@ -313,7 +314,6 @@ static int gather_input(struct nc_gather *g, struct nc_err *err) {
         r = fetch_metadata(g, err);
     if (r < 0)
         return r;
-    read_table(g, NC_INSTANCE_TYPES_FILE, "the built-in table of instance types counts", &g->types);
     nc_gather_tables(g);
     return 0;
 }

@@ -50,7 +50,8 @@ int nc_gather_facts(struct nc_gather *g, int r, struct nc_err *err);
 int nc_gather_documents(struct nc_gather *g, struct nc_err *err);
 /* Documents into one configuration. */
 int nc_gather_config(struct nc_gather *g, struct nc_err *err);
-/* The installed tables of what each kubelet knows. What cannot be read is a warning. */
+/* The installed tables of instance types and of what each kubelet knows. What cannot be read is a
+ * warning. */
 void nc_gather_tables(struct nc_gather *g);
 /* The host is probed anew for what is kept otherwise: versions, and the tables on it. */
 void nc_gather_forget_host(struct nc_gather *g);

@@ -44,10 +44,14 @@ static struct nc_strv more_unsupported(const struct nc_gather *g) {
     return more;
 }
 
-/* What a plan warns of; the fields that are not honoured are among it, and were told before. */
-static struct nc_strv plan_warnings(const struct nc_plan *p) {
+/* What a plan and what it is made from warn of; the fields that are not honoured are among it, and
+ * were told before. */
+static struct nc_strv plan_warnings(const struct nc_gather *g) {
+    const struct nc_plan *p = &g->plan;
     struct nc_strv notes = NC_STRV_INIT;
 
+    for (size_t i = 0; i < g->warnings.n; i++)
+        nc_strv_add(&notes, g->warnings.v[i]);
     for (size_t i = 0; i < p->warnings.n; i++) {
         size_t k = 0;
         while (k < p->unsupported.n && !nc_streq(p->unsupported.v[k], p->warnings.v[i]))
@@ -62,8 +66,7 @@ static struct nc_strv plan_warnings(const struct nc_plan *p) {
 
 /* whole: what is refused and no diagnostic says so; class NONE = nothing is. */
 static void print_json(const struct nc_gather *g, const struct nc_err *whole) {
-    nc_cleanup(nc_strv_done) struct nc_strv more = more_unsupported(g),
-                                            warnings = plan_warnings(&g->plan);
+    nc_cleanup(nc_strv_done) struct nc_strv more = more_unsupported(g), warnings = plan_warnings(g);
     const struct nc_documents *d = &g->documents;
     nc_auto_value struct nc_value *list = nc_value_new(NC_VALUE_LIST);
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
@@ -177,8 +180,7 @@ static void print_notes(const struct nc_strv *notes) {
 
 static void print_text(const struct nc_gather *g) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-    nc_cleanup(nc_strv_done) struct nc_strv more = more_unsupported(g),
-                                            warnings = plan_warnings(&g->plan);
+    nc_cleanup(nc_strv_done) struct nc_strv more = more_unsupported(g), warnings = plan_warnings(g);
 
     nc_documents_print(&g->documents, true, &text);
     (void)fputs(text.data ? text.data : "", stdout);

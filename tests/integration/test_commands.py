@@ -260,6 +260,13 @@ class Check(WorldTest):
             self.assertIn(done.code, (3, 6), done.out)
             self.assertIn(str(path), done.err)
 
+    def test_a_table_that_cannot_be_read(self) -> None:
+        (self.w.root / "etc/nodeclaimd/instance-types.tsv").mkdir(parents=True)
+        for args in ((), ("-o", "json")):
+            done = self.w.run("check", *args, str(self.good))
+            self.assertEqual(done.code, 0, done.out + done.err)
+            self.assertRegex(done.out, "instance-types.tsv: .*the built-in table of instance types counts")
+
 
 class Explain(WorldTest):
     def test_fields(self) -> None:
