@@ -102,8 +102,9 @@ struct nc_plan_input {
     const char *types; /* text of a table of instance types that overrides the built-in
                           one; NULL = none */
     size_t n_types;
-    const char *gates, *flags; /* data/kubelet-gates.tsv and kubelet-flags.tsv; NULL = there are
-                                  none, and no gate or flag is refused */
+    const char *gates, *flags;   /* data/kubelet-gates.tsv and kubelet-flags.tsv; NULL = there are
+                                    none, and no gate or flag is refused */
+    const char *containerd_keys; /* data/containerd-keys.tsv; NULL = none, and none is named */
 };
 
 /* The claim that counts; NULL = none. */

@@ -30,6 +30,7 @@ void nc_gather_done(struct nc_gather *g) {
     nc_buf_done(&g->types);
     nc_buf_done(&g->gates);
     nc_buf_done(&g->flags);
+    nc_buf_done(&g->keys);
     nc_strv_done(&g->warnings);
     nc_strv_done(&g->ignored);
 }
@@ -267,6 +268,7 @@ void nc_gather_tables(struct nc_gather *g) {
     read_table(g, NC_INSTANCE_TYPES_FILE, "the built-in table of instance types counts", &g->types);
     read_table(g, NC_DATADIR "/kubelet-gates.tsv", "gates are not checked", &g->gates);
     read_table(g, NC_DATADIR "/kubelet-flags.tsv", "flags are not checked", &g->flags);
+    read_table(g, NC_DATADIR "/containerd-keys.tsv", "containerd's keys are not checked", &g->keys);
 }
 
 void nc_gather_forget_host(struct nc_gather *g) {
@@ -301,7 +303,8 @@ struct nc_plan_input nc_gather_input(const struct nc_gather *g, const struct nc_
                                   .types = g->types.len > 0 ? g->types.data : NULL,
                                   .n_types = g->types.len,
                                   .gates = g->gates.len > 0 ? g->gates.data : NULL,
-                                  .flags = g->flags.len > 0 ? g->flags.data : NULL};
+                                  .flags = g->flags.len > 0 ? g->flags.data : NULL,
+                                  .containerd_keys = g->keys.len > 0 ? g->keys.data : NULL};
 }
 
 /* What a plan is made from, but for what only EC2 knows. */

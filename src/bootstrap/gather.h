@@ -28,6 +28,7 @@ struct nc_gather {
     struct nc_config config;
     struct nc_buf types;        /* the table that overrides the built-in one; empty = none */
     struct nc_buf gates, flags; /* what each kubelet knows; empty = not installed */
+    struct nc_buf keys;         /* what each containerd knows, likewise */
     struct nc_plan plan;
     struct nc_fileset files;
     struct nc_strv warnings; /* of the steps themselves */

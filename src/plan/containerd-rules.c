@@ -143,6 +143,50 @@ static int check_moved(struct nc_planner *s, const struct nc_containerd_user *u)
     return 0;
 }
 
+/* --- what is ignored */
+
+/* `path`: of `map`, with what parts it from a key. */
+static void warn_of_unknown(struct nc_planner *s, const struct nc_value *map, const char *path) {
+    const unsigned version = s->plan.containerd.major * 10 + s->plan.containerd.minor;
+    const char *table = s->in->containerd_keys;
+
+    for (size_t i = 0; map && map->type == NC_VALUE_MAP && i < map->n; i++) {
+        const struct nc_value *v = map->members[i].value;
+        nc_auto_free char *own = nc_asprintf("%s%s", path, map->members[i].key),
+                          *any = nc_asprintf("%s*", path);
+        const enum nc_known_path is[] = {nc_known_path(table, own, version),
+                                         nc_known_path(table, any, version)};
+        if (is[0] == NC_KNOWN_NAME || is[1] == NC_KNOWN_NAME)
+            continue;
+        if (is[0] || is[1]) {
+            nc_auto_free char *below = nc_asprintf("%s.", is[0] ? own : any);
+            warn_of_unknown(s, v, below);
+            continue;
+        }
+        nc_auto_free char *near = nc_known_suggestion(table, own, version, "");
+        nc_strv_addf(&s->plan.warnings,
+                     NC_CONTAINERD_FIELD ": line %u: containerd %s ignores \"%s\"%s", v->mark.line,
+                     s->facts->containerd_version, own, near);
+    }
+}
+
+/* The file's own keys and those of the CRI plugin. */
+static void check_keys(struct nc_planner *s, const struct nc_value *user) {
+    static const char *const known[][2] = {
+        {CRI, CRI " "}, {IMAGES, IMAGES " "}, {RUNTIME, RUNTIME " "}};
+    nc_auto_value struct nc_value *top = user ? nc_value_copy(user) : NULL;
+
+    if (user && !s->in->containerd_keys)
+        nc_strv_add(&s->plan.warnings, "the keys of " NC_CONTAINERD_FIELD
+                                       " are not checked: containerd-keys.tsv is not installed");
+    if (!user || !s->in->containerd_keys)
+        return;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(known); i++)
+        warn_of_unknown(s, nc_value_get(nc_value_get(user, "plugins"), known[i][0]), known[i][1]);
+    (void)nc_value_remove(top, "plugins");
+    warn_of_unknown(s, top, "");
+}
+
 int nc_containerd_check(struct nc_planner *s, const struct nc_containerd_user *u,
                         const struct nc_value *config) {
     const struct cri c = cri_of(config);
@@ -154,7 +198,11 @@ int nc_containerd_check(struct nc_planner *s, const struct nc_containerd_user *u
         r = check_runtimes(s, &c);
     if (r >= 0)
         r = check_durations(s, &c);
-    return r < 0 ? r : check_disabled(s, config);
+    if (r >= 0)
+        r = check_disabled(s, config);
+    if (r >= 0)
+        check_keys(s, u->tree);
+    return r;
 }
 
 /* Does the CRI plugin pull images itself, without the transfer service? That one takes the whole of

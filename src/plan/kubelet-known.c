@@ -73,8 +73,26 @@ static void list_names(const char *table, unsigned minor, struct nc_buf *ret) {
     }
 }
 
-/* " did you mean …?" Owned. */
-static char *suggestion(const char *table, const char *name, unsigned minor, const char *before) {
+enum nc_known_path nc_known_path(const char *table, const char *path, unsigned version) {
+    const size_t length = strlen(path);
+    enum nc_known_path found = NC_KNOWN_NOT;
+
+    for (const char *line = table; *line; line = *line ? line + 1 : line) {
+        const size_t n = strcspn(line, "\t\n");
+        if (n >= length && memcmp(line, path, length) == 0
+            && (n == length || line[length] == '.')) {
+            const struct nc_known row = read_row(line + n);
+            if (row.first <= version && version <= row.last && n == length)
+                return NC_KNOWN_NAME;
+            if (row.first <= version && version <= row.last)
+                found = NC_KNOWN_BEGINNING;
+        }
+        line += strcspn(line, "\n");
+    }
+    return found;
+}
+
+char *nc_known_suggestion(const char *table, const char *name, unsigned minor, const char *before) {
     nc_cleanup(nc_buf_done) struct nc_buf names = NC_BUF_INIT;
     const char *near;
 
@@ -106,7 +124,7 @@ static char *refusal(const char *table, const char *name, unsigned minor, int on
     struct nc_known row;
 
     if (!nc_known_row(table, name, &row)) {
-        nc_auto_free char *near = suggestion(table, name, minor, before);
+        nc_auto_free char *near = nc_known_suggestion(table, name, minor, before);
         return nc_asprintf("unknown %s%s", what, near);
     }
     if (minor > row.last)

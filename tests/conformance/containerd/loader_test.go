@@ -3,8 +3,12 @@ package judge
 import (
 	"context"
 	"fmt"
+	"os"
+	"reflect"
+	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+	"github.com/sirupsen/logrus"
 
 	_ "github.com/containerd/containerd/v2/cmd/containerd/builtins"
 	"github.com/containerd/containerd/v2/cmd/containerd/command"
@@ -35,6 +39,43 @@ func reset() map[string]any {
 		registry.Register(&r)
 	}
 	return configs
+}
+
+type ignored struct{ keys []string }
+
+func (i *ignored) Levels() []logrus.Level { return logrus.AllLevels }
+
+func (i *ignored) Fire(e *logrus.Entry) error {
+	if key, ok := e.Data["key"]; ok && strings.HasPrefix(e.Message, "Ignoring unknown key") {
+		i.keys = append(i.keys, fmt.Sprint(e.Data["plugin"], " ", key))
+	}
+	return nil
+}
+
+// run is the program: newer ones take a context, too.
+func run(args ...string) error {
+	method := reflect.ValueOf(app).MethodByName("Run")
+	in := []reflect.Value{reflect.ValueOf(args)}
+	if method.Type().NumIn() == 2 {
+		in = []reflect.Value{reflect.ValueOf(context.Background()), in[0]}
+	}
+	err, _ := method.Call(in)[0].Interface().(error)
+	return err
+}
+
+// dump is `containerd config dump`: what it prints and what it ignores, the configurations of the plugins filled.
+func dump(file string, _ map[string]any, v *verdict) error {
+	var hook ignored
+	logrus.StandardLogger().ReplaceHooks(logrus.LevelHooks{})
+	logrus.AddHook(&hook)
+	stdout := os.Stdout
+	os.Stdout, v.err = os.Create(file + ".dump")
+	err := run("containerd", "--config", file, "config", "dump")
+	os.Stdout.Close()
+	os.Stdout = stdout
+	text, _ := os.ReadFile(file + ".dump")
+	v.dump, v.ignored = strings.ReplaceAll(string(text), `"`, "'"), hook.keys
+	return err
 }
 
 // validate is what the CRI plugin's three parts do with their configurations before anything else.

@@ -227,9 +227,14 @@ func (m *maker) text() string {
 	for range 1 + m.r.IntN(4) {
 		s := pick(m.r, m.settings[of])
 		value := m.value(s.of, s.path[len(s.path)-1])
-		if value != nil {
-			put(made, s.path, value)
+		if value == nil {
+			continue
 		}
+		if m.one(15) && (s.path[0] != "plugins" || strings.Contains(s.path[1], ".cri")) { // mistyped, or another version's
+			s.path = append([]string{}, s.path...)
+			s.path[len(s.path)-1] = pick(m.r, []string{s.path[len(s.path)-1] + "s", "enable_cdi", "no_such_key"})
+		}
+		put(made, s.path, value)
 	}
 	text, err := marshal(made)
 	if err != nil {

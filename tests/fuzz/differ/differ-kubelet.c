@@ -87,8 +87,8 @@ void differ_kubelet(const struct differ_field *f, struct nc_buf *out) {
     put_texts(out, &m.plan.user_flags);
 }
 
-/* The version of containerd, a document, "nvidia" where the host has one; gives the warnings, too.
- */
+/* The version of containerd, a document, "nvidia" where the host has one, the table of keys; gives
+ * the warnings, too. */
 void differ_containerd(const struct differ_field *f, struct nc_buf *out) {
     nc_cleanup(made_done) struct made m = {NC_FACTS_INIT, NC_PLAN_INIT, NC_FILESET_INIT};
 
@@ -96,7 +96,7 @@ void differ_containerd(const struct differ_field *f, struct nc_buf *out) {
     m.facts.cpus = 8;
     m.facts.has_pause_archive = m.facts.has_soci_snapshotter = true;
     m.facts.has_nvidia_runtime = f[2].n > 0;
-    if (!make(&m, &f[1], (struct nc_plan_input){.docs = NULL}, out))
+    if (!make(&m, &f[1], (struct nc_plan_input){.containerd_keys = f[3].text}, out))
         return;
     put_file(out, &m.files, "/etc/containerd/config.toml");
     put_texts(out, &m.plan.warnings);

@@ -35,7 +35,7 @@ static const struct {
     {"presign", differ_presign, 12},
     {"headers", differ_headers, 12},
     {"kubelet", differ_kubelet, 4},
-    {"containerd", differ_containerd, 3},
+    {"containerd", differ_containerd, 4},
     {"node-class", differ_node_class, 2},
 };
 

@@ -21,6 +21,7 @@ struct fixture {
     bool has_config;
     const char *types;         /* text of a table file, NULL = none */
     const char *gates, *flags; /* tables of what kubelets know, NULL = none */
+    const char *keys;          /* of what containerds know */
     const struct nc_claim *claim;
     struct nc_plan plan;
 };
@@ -88,6 +89,7 @@ static inline int fixture_try(struct fixture *x, struct nc_err *err) {
                                      .types = x->types,
                                      .n_types = x->types ? strlen(x->types) : 0,
                                      .gates = x->gates,
+                                     .containerd_keys = x->keys,
                                      .flags = x->flags};
     return nc_plan_make(&in, &x->plan, err);
 }

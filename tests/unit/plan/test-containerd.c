@@ -311,6 +311,53 @@ static void test_keys_by_version(void **state) {
     assert_written("2.1.4", own, "bin_dirs = [\"/a\"]", true);
 }
 
+/* Keys of a user's text that the installed version has no field for are named. */
+static void test_ignored_keys(void **state) {
+    static const char table[] =
+        "# key\tfirst\tlast\n"
+        "debug.level\t16\t-\n"
+        "io.containerd.cri.v1.images registry.headers.*\t20\t-\n"
+        "io.containerd.cri.v1.runtime cni.bin_dir\t20\t23\n"
+        "io.containerd.cri.v1.runtime cni.bin_dirs\t21\t-\n"
+        "io.containerd.cri.v1.runtime containerd.runtimes.*.options.*\t20\t-\n"
+        "io.containerd.cri.v1.runtime containerd.runtimes.*.runtime_type\t20\t-\n"
+        "io.containerd.cri.v1.runtime enable_cdi\t20\t23\n"
+        "io.containerd.cri.v1.runtime enable_selinux\t20\t-\n"
+        "version\t16\t-\n";
+    static const struct {
+        const char *version, *text, *warning; /* NULL: none */
+    } rows[] = {
+        {"2.3.7", "[plugins.'io.containerd.cri.v1.runtime']\nenable_cdi = true\ncni.bin_dir = '/a'",
+         NULL},
+        {"2.4.2", "version = 3\n[plugins.'io.containerd.cri.v1.runtime']\nenable_cdi = true",
+         "line 3: containerd 2.4.2 ignores \"io.containerd.cri.v1.runtime enable_cdi\""},
+        {"2.4.2", "[plugins.'io.containerd.cri.v1.runtime'.cni]\nbin_dir = '/a'",
+         "ignores \"io.containerd.cri.v1.runtime cni.bin_dir\", did you mean "
+         "\"io.containerd.cri.v1.runtime cni.bin_dirs\"?"},
+        {"2.1.4",
+         "[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.kata]\nruntime_typ = 'x'",
+         "ignores \"io.containerd.cri.v1.runtime containerd.runtimes.*.runtime_typ\", did you"},
+        {"2.1.4",
+         "[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.kata.options]\na.b = 1",
+         NULL},
+        {"2.1.4", "[plugins.'io.containerd.cri.v1.images'.registry.headers]\nX-A = ['b']", NULL},
+        {"2.1.4", "debug = {level = 'info', colour = true}", "ignores \"debug.colour\""},
+        {"2.1.4", "[plugins.'io.containerd.gc.v1.scheduler']\nany = 1", NULL},
+        {"2.9.0", "[plugins.'io.containerd.cri.v1.runtime']\nenable_selinux = true", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct fixture *x = host_with(rows[i].version);
+        x->keys = table;
+        add_toml(x, rows[i].text);
+        fixture_plan(x);
+        print_message("# %s\n", rows[i].text);
+        assert_warned(x, rows[i].warning ? rows[i].warning : " ignores ", rows[i].warning != NULL);
+        fixture_free(x);
+    }
+}
+
 static void test_folders_of_hosts(void **state) {
     static const char one[] = "config_path = \"/etc/containerd/certs.d\"\n",
                       two[] = "config_path = \"/etc/containerd/certs.d:/etc/docker/certs.d\"\n",
@@ -479,6 +526,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_runtime_and_devices),
         cmocka_unit_test(test_merged_key_by_key),
         cmocka_unit_test(test_keys_by_version),
+        cmocka_unit_test(test_ignored_keys),
         cmocka_unit_test(test_folders_of_hosts),
         cmocka_unit_test(test_texts_of_two_versions),
         cmocka_unit_test(test_long_keys),
