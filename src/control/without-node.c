@@ -10,6 +10,7 @@
 
 #define AWAITED_USEC (60ull * 1000000) /* most are registered sooner */
 #define MESSAGE_MAX ((size_t)240)
+#define CLOCKS_DIFFER_USEC (300ull * 1000000)
 
 enum { CAUSE_UNKNOWN = 0, CAUSE_LAUNCH, CAUSE_PHASE };
 static const char *const causes[] = {[CAUSE_UNKNOWN] = "unknown",
@@ -51,15 +52,17 @@ static size_t read_cause(const char *message) {
 
 void nc_control_apply_boot_failure(struct nc_control *c, const struct nc_control_event *e) {
     struct control_claim *claim = nc_control_claim(c, e->name);
+    /* one that is not over yet would be the last for ever: it is older than any other */
+    const uint64_t at_usec = e->at_usec > c->now_usec + CLOCKS_DIFFER_USEC ? 0 : e->at_usec;
     struct control_boot_failure *f = NULL;
     size_t n = 0;
 
     if (!claim || !is_without_node(claim) || !e->message || !nc_streq(claim->o.uid, e->uid)
-        || (claim->boot_failure && claim->boot_failure->at_usec > e->at_usec))
+        || (claim->boot_failure && claim->boot_failure->at_usec > at_usec))
         return;
     n = nc_cut(e->message, MESSAGE_MAX);
     f = nc_calloc(1, sizeof(*f) + n + 1);
-    f->at_usec = e->at_usec;
+    f->at_usec = at_usec;
     memcpy(f->message, e->message, n);
     f->cause = read_cause(f->message);
     nc_control_drop_boot_failure(claim);

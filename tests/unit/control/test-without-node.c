@@ -105,6 +105,8 @@ static void test_why(void **state) {
     fail_boot(&w, NULL, "uid-c1", "plan: nameless", 200);
     fail_boot(&w, "c1", "uid-c1", NULL, 200);
     expect_cause(&w, "start", "start: later");
+    fail_boot(&w, "c1", "uid-c1", "plan: of the year 9999", 253402300799ull * 1000000);
+    expect_cause(&w, "start", "start: later");
     memset(text, 'x', 4999);
     fail_boot(&w, "c1", "uid-c1", text, 300);
     text[240] = '\0';
@@ -112,6 +114,20 @@ static void test_why(void **state) {
     (void)world_gone(&w, NC_CONTROL_CLAIM, "c1", "uid-c1");
     see(&w, "c1", CREATED, "i-0123456789abcdef0");
     expect_cause(&w, "unknown", NULL);
+    world_close(&w);
+}
+
+/* A node's clock may be wrong, and a forged Event may be dated so that nothing ever follows it. */
+static void test_why_of_another_time(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    see(&w, "c1", CREATED, "i-0123456789abcdef0");
+    fail_boot(&w, "c1", "uid-c1", "plan: of the year 9999", 253402300799ull * 1000000);
+    expect_cause(&w, "plan", "plan: of the year 9999");
+    fail_boot(&w, "c1", "uid-c1", "start: of now", w.now_usec);
+    expect_cause(&w, "start", "start: of now");
     world_close(&w);
 }
 
@@ -202,9 +218,13 @@ static void test_text(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_which),     cmocka_unit_test(test_why),
-        cmocka_unit_test(test_forgotten), cmocka_unit_test(test_whether_to_look),
-        cmocka_unit_test(test_metrics),   cmocka_unit_test(test_text),
+        cmocka_unit_test(test_which),
+        cmocka_unit_test(test_why),
+        cmocka_unit_test(test_why_of_another_time),
+        cmocka_unit_test(test_forgotten),
+        cmocka_unit_test(test_whether_to_look),
+        cmocka_unit_test(test_metrics),
+        cmocka_unit_test(test_text),
     };
 
     return run_group(tests, NULL, NULL);
