@@ -75,7 +75,9 @@ static void note_folder(struct nc_strv *seen, const char *name, const char *path
         else if (!S_ISDIR(st.st_mode))
             note_file(seen, entry, &st);
     }
-    if (!e && errno != 0)
+    if (e) /* what follows is not seen */
+        errno = EOVERFLOW;
+    if (errno != 0)
         note_unreadable(seen, name);
     (void)closedir(dir);
 }

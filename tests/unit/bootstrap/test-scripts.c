@@ -91,11 +91,26 @@ static void test_unreadable(void **state) {
     assert_changes(&b, "/etc/eks/nodeadm.d ");
 }
 
+/* Nor what is behind the end of a long list. */
+static void test_more_than_are_seen(void **state) {
+    struct nc_app app = {.opts = {.root = root}};
+    nc_cleanup(done) struct nc_bootstrap b = {.app = &app};
+
+    (void)state;
+    for (unsigned i = 0; i < 4200; i++) {
+        nc_auto_free char *path = nc_asprintf(FOLDER "%u.txt", i);
+        put(path, "");
+    }
+    nc_scripts_note(&b);
+    assert_changes(&b, "/etc/eks/nodeadm.d ");
+}
+
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         host_test(test_changes),
         host_test(test_containerd),
         host_test(test_unreadable),
+        host_test(test_more_than_are_seen),
     };
 
     return run_group(tests, NULL, NULL);
