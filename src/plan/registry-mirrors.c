@@ -55,6 +55,7 @@ static int add_registry(struct nc_planner *s, const struct nc_member *m) {
         nc_asprintf("https://%s", nc_streq(m->key, "docker.io") ? "registry-1.docker.io" : m->key);
     nc_auto_value struct nc_value *tree = nc_value_new(NC_VALUE_MAP);
     struct nc_value *hosts = nc_value_new(NC_VALUE_MAP);
+    nc_auto_free char *path = nc_asprintf(FOLDER "/%s/hosts.toml", is_any ? "_default" : m->key);
     struct nc_mirror *mirror;
 
     if (!is_any)
@@ -62,6 +63,9 @@ static int add_registry(struct nc_planner *s, const struct nc_member *m) {
     nc_value_set(tree, "host", hosts);
     if (!is_registry(m->key))
         return refuse(s, m->value, m->key, "is no name of a registry");
+    for (size_t i = 0; i < s->plan.containerd.n_mirrors; i++)
+        if (nc_streq(s->plan.containerd.mirrors[i].path, path))
+            return refuse(s, m->value, m->key, "its file is written already");
     if (!endpoints || endpoints->type != NC_VALUE_LIST)
         return refuse(s, m->value, m->key, "endpoint must be a list of URLs");
     for (size_t i = 0; i < endpoints->n; i++) {
@@ -73,7 +77,7 @@ static int add_registry(struct nc_planner *s, const struct nc_member *m) {
         nc_value_set(hosts, url, host);
     }
     mirror = nc_append(&s->plan.containerd.mirrors, &s->plan.containerd.n_mirrors);
-    mirror->path = nc_asprintf(FOLDER "/%s/hosts.toml", is_any ? "_default" : m->key);
+    mirror->path = nc_steal(&path);
     mirror->tree = nc_steal(&tree);
     return 0;
 }

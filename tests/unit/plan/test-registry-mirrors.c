@@ -24,6 +24,9 @@ static void test_registry_mirrors(void **state) {
         {MIRRORS("      config_path = \"/etc/mine\"\n" MIRROR
                  "\"a\"]\n      endpoint = [\"https://b\"]\n"),
          "registry.mirrors cannot be set beside registry.config_path"},
+        {MIRRORS(MIRROR "\"*\"]\n      endpoint = [\"https://b\"]\n" MIRROR
+                        "\"_default\"]\n      endpoint = [\"https://c\"]\n"),
+         "line 4: registry.mirrors of '_default': its file is written already"},
     };
 
     (void)state;
