@@ -68,9 +68,12 @@ static void test_for_root_alone(void **state) {
     nc_auto_free char *path = nc_app_path(&app, STATUS);
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     struct nc_err err = NC_ERR_INIT;
+    struct stat st;
 
     (void)state;
     assert_int_equal(write_as(NC_STATUS_DAEMON, "{\"drain\":1}", NULL), 0);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0640);
     if (geteuid() == 0)
         assert_int_equal(seteuid(65534), 0);
     else
