@@ -86,10 +86,15 @@ func (n *node) identify() {
 	n.write("/etc/kubernetes/pki/ca.crt", string(cluster.CA.PEM))
 	n.write("/var/lib/kubelet/pki/node.crt", string(cert))
 	n.write("/var/lib/kubelet/pki/node.key", string(key))
-	n.write(nodeKubeconfig, fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "current-context": "x",
+	n.write(nodeKubeconfig, kubeconfigOf(cluster.Endpoint))
+}
+
+// kubeconfigOf is of a node with a certificate.
+func kubeconfigOf(endpoint string) string {
+	return fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "current-context": "x",
  "clusters": [{"name": "x", "cluster": {"server": %q, "certificate-authority": "/etc/kubernetes/pki/ca.crt"}}],
  "users": [{"name": "x", "user": {"client-certificate": "/var/lib/kubelet/pki/node.crt", "client-key": "/var/lib/kubelet/pki/node.key"}}],
- "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}]}`, cluster.Endpoint))
+ "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}]}`, endpoint)
 }
 
 // register creates the Node as kubelet does, and says Ready.

@@ -164,13 +164,23 @@ func (c *Cluster) startAPIServer() error {
 	return err
 }
 
-// StartControllers runs the disruption, job, deployment and replicaset controllers of kube-controller-manager until the process is stopped.
+// StartControllers runs the disruption, job, deployment, replicaset and daemonset controllers of kube-controller-manager until the process is stopped.
 func (c *Cluster) StartControllers(dir string) (*Proc, error) {
 	return c.startHelper(dir, "controllers")
 }
 
 // StartVolumes runs its attach-detach controller and its garbage collection of pods.
 func (c *Cluster) StartVolumes(dir string) (*Proc, error) { return c.startHelper(dir, "volumes") }
+
+// StartScheduler runs kube-scheduler until the process is stopped.
+func (c *Cluster) StartScheduler(dir string) (*Proc, error) {
+	file, err := c.AdminKubeconfig()
+	if err != nil {
+		return nil, err
+	}
+	return Start(dir, "kube-scheduler", nil, filepath.Join(c.binDir, "kube-scheduler"), "--kubeconfig="+file, "--leader-elect=false",
+		"--secure-port=0")
+}
 
 func (c *Cluster) startHelper(dir, name string) (*Proc, error) {
 	return Start(dir, name, nil, filepath.Join(c.binDir, name), "--server="+c.Endpoint,

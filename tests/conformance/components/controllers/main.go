@@ -1,10 +1,11 @@
 // Command controllers runs some controllers of kube-controller-manager by themselves: disruption, which keeps the status of
-// PodDisruptionBudgets, job, which decides what a pod's end means, and deployment and replicaset, which replace pods. Nothing
+// PodDisruptionBudgets, job, which decides what a pod's end means, deployment and replicaset, which replace pods, and daemonset. Nothing
 // else of it is wanted: who deletes, taints or signs in a test is the test.
 package main
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -14,6 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/scale"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/kubernetes/pkg/controller/daemon"
 	"k8s.io/kubernetes/pkg/controller/deployment"
 	"k8s.io/kubernetes/pkg/controller/disruption"
 	"k8s.io/kubernetes/pkg/controller/job"
@@ -46,10 +49,16 @@ func run(ctx context.Context, config *rest.Config) error {
 		return err
 	}
 	sets := replicaset.NewReplicaSetController(ctx, shared.Apps().V1().ReplicaSets(), shared.Core().V1().Pods(), client, replicaset.BurstReplicas)
+	daemons, err := daemon.NewDaemonSetsController(ctx, shared.Apps().V1().DaemonSets(), shared.Apps().V1().ControllerRevisions(),
+		shared.Core().V1().Pods(), shared.Core().V1().Nodes(), client, flowcontrol.NewBackOff(time.Second, time.Minute))
+	if err != nil {
+		return err
+	}
 	shared.Start(ctx.Done())
 	go budgets.Run(ctx)
 	go deployments.Run(ctx, 2)
 	go sets.Run(ctx, 2)
+	go daemons.Run(ctx, 2)
 	jobs.Run(ctx, 2)
 	return nil
 }
