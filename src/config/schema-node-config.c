@@ -188,7 +188,7 @@ const char nc_auth_mode_names[] = "eks\0client-certificate\0bootstrap-token\0kub
 const char nc_naming_names[] = "private-dns\0resource-name\0instance-id\0hostname\0";
 const char nc_max_pods_mode_names[] = "eni\0custom-networking\0prefix\0expression\0explicit\0"
                                       "security-groups-for-pods\0";
-const char nc_reservation_names[] = "karpenter\0actual\0gke\0aks\0auto-mode\0explicit\0";
+const char nc_reservation_names[] = "karpenter\0actual\0gke\0aks\0auto-mode\0explicit\0claim\0";
 const char nc_kubelet_start_names[] = "systemd\0exec\0none\0";
 const char nc_ec2_use_names[] = "auto\0never\0always\0";
 const char nc_cloud_init_wait_names[] = "auto\0always\0never\0";

@@ -126,12 +126,41 @@ int nc_plan_node_class(struct nc_planner *s, struct nc_value *user) {
 
 /* --- what the node offers, beside that */
 
+int64_t nc_plan_short(const struct nc_planner *s, int64_t memory_bytes) {
+    const struct nc_value *v =
+        s->claim ? nc_value_get(s->claim->allocatable, nc_resource_names[1]) : NULL;
+    int64_t bytes;
+
+    return v && memory_bytes >= 0 && nc_quantity_of(v, NULL, &bytes) == 0 && bytes > memory_bytes
+               ? bytes - memory_bytes
+               : 0;
+}
+
+/* Karpenter launched the node for pods that need what the NodeClaim has. */
+static void claim_less(struct nc_planner *s) {
+    const int64_t bytes = nc_plan_short(s, s->plan.allocatable.memory_bytes);
+    char text[2][32];
+
+    if (bytes == 0)
+        return;
+    nc_quantity_format_bytes(s->plan.allocatable.memory_bytes, text[0]);
+    nc_quantity_format_bytes(bytes, text[1]);
+    nc_strv_addf(&s->plan.less,
+                 "allocatable memory: %s, %s less than the NodeClaim has: pods for which Karpenter "
+                 "launched this node may not fit%s",
+                 text[0], text[1],
+                 s->config->reservation == NC_RESERVATION_CLAIM
+                     ? ""
+                     : "; spec.reservation.policy: claim reserves less for them");
+}
+
 /* One sentence a resource of which there is less than Karpenter counts on. */
 void nc_plan_less(struct nc_planner *s) {
     struct nc_plan *p = &s->plan;
     struct nc_resources capacity, counts, offers = p->allocatable;
     struct nc_resources *const both[] = {&counts, &offers};
 
+    claim_less(s);
     if (!s->planned || !p->type.name[0] || s->config->reservation == NC_RESERVATION_AUTO_MODE)
         return;
     nc_predict_karpenter(&p->type, s->planned, p->capacity.ephemeral_bytes, &capacity, &counts);

@@ -69,6 +69,7 @@ struct nc_reserve_input {
     int64_t mem_total_bytes;    /* -1 unknown */
     int64_t planned_pods;       /* P of `karpenter`, `auto-mode` */
     int64_t final_pods;         /* P of `actual`, `aks` */
+    int64_t short_bytes;        /* of `claim`: what the NodeClaim has more than the node offers */
     unsigned kubelet_minor;
 };
 

@@ -154,6 +154,8 @@ static const char *policy_name(enum nc_reservation policy) {
         return "auto-mode";
     case NC_RESERVATION_EXPLICIT:
         return "explicit";
+    case NC_RESERVATION_CLAIM:
+        return "claim";
     case NC_RESERVATION_KARPENTER:
         break;
     }
@@ -184,6 +186,7 @@ static int reserve(struct nc_planner *s, struct nc_value **kube, struct nc_value
         .mem_total_bytes = f->mem_total_bytes,
         .planned_pods = s->pods.reserved,
         .final_pods = final_max_pods(s),
+        .short_bytes = s->short_bytes,
         .kubelet_minor = s->plan.kubelet_minor,
     };
     struct nc_resources k, y;
@@ -233,6 +236,30 @@ static int make_computed(struct nc_planner *s) {
     return 0;
 }
 
+/* What kubelet will see, but for the flags. */
+static struct nc_value *merge_layers(const struct nc_planner *s, const struct nc_value *dropin) {
+    struct nc_value *merged = nc_value_copy(s->computed);
+
+    if (dropin)
+        nc_value_merge_patch(merged, dropin);
+    return merged;
+}
+
+/* For the policy `claim`: once more, if memory comes out smaller than the NodeClaim has it. */
+static int keep_promise(struct nc_planner *s, const struct nc_value *dropin) {
+    nc_auto_value struct nc_value *merged = merge_layers(s, dropin);
+    struct nc_prediction is = {0};
+
+    nc_flags_apply(merged, s->flag_tree);
+    if (nc_predict_kubelet(s->facts, merged, s->docs, &is, NULL) < 0)
+        return 0; /* which is refused later */
+    s->short_bytes = nc_plan_short(s, is.allocatable.memory_bytes);
+    if (s->short_bytes <= 0)
+        return 0;
+    s->computed = nc_value_free(s->computed);
+    return make_computed(s);
+}
+
 int nc_plan_kubelet(struct nc_planner *s) {
     struct nc_plan *p = &s->plan;
     nc_auto_value struct nc_value *dropin = NULL;
@@ -244,9 +271,11 @@ int nc_plan_kubelet(struct nc_planner *s) {
     if (r < 0)
         return r;
     dropin = s->user ? nc_kubelet_dropin(s->user) : NULL;
-    merged = nc_value_copy(s->computed);
-    if (dropin)
-        nc_value_merge_patch(merged, dropin);
+    if (s->config->reservation == NC_RESERVATION_CLAIM)
+        r = keep_promise(s, dropin);
+    if (r < 0)
+        return r;
+    merged = merge_layers(s, dropin);
     if (p->kubelet_minor < FIRST_MERGE_PATCH_MINOR && dropin) {
         p->kubelet_base = nc_value_copy(merged);
         p->kubelet_dropin = nc_value_copy(merged);

@@ -26,6 +26,7 @@ struct nc_planner {
     struct nc_reasons reasons;  /* of the computed base */
     struct nc_max_pods pods;
     int64_t uncapped_pods; /* what maxPods.atMost made less; 0 = nothing */
+    int64_t short_bytes;   /* with the policy `claim`: see nc_plan_short */
     bool uses_soci;        /* images are pulled by the SOCI snapshotter */
     char cluster_dns[64];  /* "" = left to the user's map */
 
@@ -51,6 +52,8 @@ void nc_plan_explain_cap(struct nc_planner *s);
 /* Evaluates the expressions of a NodeClass in what Karpenter plans with and in the user's map,
  * which may be NULL. */
 int nc_plan_node_class(struct nc_planner *s, struct nc_value *user);
+/* How much more allocatable memory the NodeClaim has than that; 0 = not more, or not known. */
+int64_t nc_plan_short(const struct nc_planner *s, int64_t memory_bytes);
 /* What the node offers beside what Karpenter counts on. Needs the prediction. */
 void nc_plan_less(struct nc_planner *s);
 

@@ -4,7 +4,8 @@
  * `karpenter` is what Karpenter's scheduler subtracts for AL2, AL2023 and Custom images, and what
  * nodeadm writes: memory for as many pods as the interfaces allow, whatever maxPods became.
  * `actual` counts the pods that there can really be. `gke` and `aks` are the published formulas of
- * those services; `auto-mode` is EKS Auto Mode's node as it shows itself.
+ * those services; `auto-mode` is EKS Auto Mode's node as it shows itself. `claim` is `karpenter`
+ * with as much less memory as keeps what the NodeClaim has, but never less than half of it.
  */
 #include "numbers.h"
 
@@ -112,6 +113,11 @@ int nc_reserve(const struct nc_reserve_input *in, struct nc_resources *kube,
         break;
     case NC_RESERVATION_EXPLICIT:
         k = s;
+        break;
+    case NC_RESERVATION_CLAIM:
+        k.memory_bytes = in->short_bytes < k.memory_bytes / 2
+                             ? k.memory_bytes - up_to_mi(in->short_bytes)
+                             : up_to_mi(k.memory_bytes / 2);
         break;
     }
     *kube = k;

@@ -113,7 +113,7 @@ static struct nc_resources reserved(struct nc_reserve_input in, struct nc_resour
 }
 
 static void test_policies(void **state) {
-    struct nc_reserve_input in = {NC_RESERVATION_KARPENTER, 2, 8 * GI, 29, 110, 34};
+    struct nc_reserve_input in = {NC_RESERVATION_KARPENTER, 2, 8 * GI, 29, 110, 0, 34};
     struct nc_resources k, s;
     struct nc_err err = NC_ERR_INIT;
 
@@ -156,7 +156,7 @@ static void test_gke(void **state) {
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
-        struct nc_reserve_input in = {NC_RESERVATION_GKE, 4, rows[i][0] * MI, 29, 29, 34};
+        struct nc_reserve_input in = {NC_RESERVATION_GKE, 4, rows[i][0] * MI, 29, 29, 0, 34};
         if (reserved(in, NULL).memory_bytes != rows[i][1] * MI)
             fail_msg("%lld MiB: %lld", (long long)rows[i][0],
                      (long long)(reserved(in, NULL).memory_bytes / MI));
@@ -167,7 +167,7 @@ static void test_gke(void **state) {
 static void test_aks(void **state) {
     static const int64_t cpus[][2] = {{1, 60},   {2, 100},  {3, 120},  {4, 140},  {8, 180},
                                       {16, 260}, {32, 420}, {64, 740}, {96, 1060}};
-    struct nc_reserve_input in = {NC_RESERVATION_AKS, 0, 8 * GI, 29, 30, 34};
+    struct nc_reserve_input in = {NC_RESERVATION_AKS, 0, 8 * GI, 29, 30, 0, 34};
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(cpus); i++) {

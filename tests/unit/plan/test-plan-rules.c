@@ -477,6 +477,48 @@ static void test_reservation(void **state) {
     }
 }
 
+/* What the NodeClaim has is kept, and never less than half is reserved; else it is said. */
+static void test_reservation_of_claim(void **state) {
+    static const struct {
+        const char *agent;
+        int64_t more_mi, memory_mi; /* than the policy karpenter leaves */
+        const char *less;
+    } rows[] = {
+        {"{policy: claim}", 0, 574, NULL},
+        {"{policy: claim}", -500, 574, NULL},
+        {"{policy: claim}", 100, 474, NULL},
+        {"{policy: claim}", 287, 287, NULL},
+        {"{policy: claim}", 300, 287, ", 13Mi less than the NodeClaim has"},
+        {"{policy: claim, kubeReserved: {memory: 600Mi}}", 0, 600, ", 26Mi less than"},
+        {"{policy: karpenter}", 100, 574, "policy: claim reserves less"},
+        {"{policy: karpenter}", -1, 574, NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct fixture *x = fixture_new();
+        struct nc_claim claim = {.allocatable = nc_value_new(NC_VALUE_MAP)};
+        nc_auto_free char *text = node_config("");
+        nc_auto_free char *agent = nc_asprintf(
+            "apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec: {reservation: %s}\n",
+            rows[i].agent);
+        nc_auto_free char *promised = nc_asprintf(
+            "%lldMi", (long long)(x->facts.mem_total_bytes / MI - 674 + rows[i].more_mi));
+        x->facts.mem_total_bytes &= ~(MI - 1);
+        nc_value_set_string(claim.allocatable, "memory", promised);
+        fixture_document(x, text);
+        fixture_document(x, agent);
+        x->claim = &claim;
+        fixture_plan(x);
+        assert_int_equal(x->plan.kube_reserved.memory_bytes, rows[i].memory_mi * MI);
+        assert_int_equal(x->plan.less.n, rows[i].less != NULL);
+        if (rows[i].less && !strstr(x->plan.less.v[0], rows[i].less))
+            fail_msg("%s", x->plan.less.v[0]);
+        fixture_free(x);
+        nc_value_free(claim.allocatable);
+    }
+}
+
 /* AKS before 1.29 reserves by the size of the machine and evicts earlier. */
 static void test_early_aks(void **state) {
     (void)state;
@@ -500,8 +542,8 @@ TEST_GROUP() {
         cmocka_unit_test(test_rules),       cmocka_unit_test(test_rules_together),
         cmocka_unit_test(test_flag_rules),  cmocka_unit_test(test_newest_kubelet),
         cmocka_unit_test(test_shutdown),    cmocka_unit_test(test_shutdown_policy),
-        cmocka_unit_test(test_reservation), cmocka_unit_test(test_early_aks),
-        cmocka_unit_test(test_known),
+        cmocka_unit_test(test_reservation), cmocka_unit_test(test_reservation_of_claim),
+        cmocka_unit_test(test_early_aks),   cmocka_unit_test(test_known),
     };
 
     return run_group(tests, NULL, NULL);
