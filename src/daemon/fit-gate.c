@@ -49,13 +49,9 @@ static struct nc_fit_boot boot_of(const struct nc_daemon *d) {
         .id = d->boot_id, .began_usec = started - (nc_boot_usec() - (mono - d->started_mono_usec))};
 }
 
+/* While the gate is shut: somebody else may write its condition, too. */
 bool nc_fit_gate_wants_node(const struct nc_daemon *d) {
-    const struct nc_fit_settings *s = settings_of(d);
-
-    return is_used(d)
-           && (!d->fit.seen.is_reported
-               || (!d->fit.is_open
-                   && s->wanted[NC_FIT_RESOURCES].n + s->wanted[NC_FIT_CONDITIONS].n > 0));
+    return is_used(d) && (!d->fit.seen.is_reported || !d->fit.is_open);
 }
 
 /* --- pods */

@@ -112,6 +112,26 @@ class Gate(DaemonTest):
         self.assertIn("the gate opened at", world.run("timeline").out)
         self.assertFalse([s for s in world.steps()[before:] if s.kind == "fit"])
 
+    def test_condition_of_a_stranger(self) -> None:
+        """It is taken back while the gate is shut, and none is believed; however often, that costs few writes."""
+        world = self.gate_world("{daemonSets: [kube-system/cni]}", boot=BOOT)
+        self.daemon_pod(world, "cni", False)
+        world.start()
+        self.shut_as(world, "DaemonSetsNotReady")
+        begun, n = time.monotonic(), len(self.about_fit(world))
+
+        def lie(node: dict[str, Any]) -> None:
+            mine = [c for c in node["status"]["conditions"] if c["type"] != FIT]
+            node["status"]["conditions"] = [*mine, {"type": FIT, "status": "True", "reason": "Lie"}]
+
+        world.change_node(lie)
+        world.must(lambda: world.condition(FIT) == ("False", "DaemonSetsNotReady"), "the condition to be taken back", 25)
+        for _ in range(20):
+            world.change_node(lie)
+        world.must(lambda: world.condition(FIT) == ("False", "DaemonSetsNotReady"), "the condition to be taken back again", 25)
+        self.assertLessEqual(len(self.about_fit(world)) - n, 1 + (time.monotonic() - begun) / 10)
+        self.assertFalse(self.is_open(world))
+
     def test_opens_at_once(self) -> None:
         """At most a second after the last DaemonSet is Ready."""
         world = self.gate_world("{daemonSets: [kube-system/cni]}", boot=BOOT)
