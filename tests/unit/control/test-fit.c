@@ -375,6 +375,102 @@ static void test_refused(void **state) {
     world_close(&w);
 }
 
+/* Nobody led for an hour: what was stated meanwhile counts, and no time that is over by now. */
+static void test_an_hour_without_a_controller(void **state) {
+    const struct scene fit = {"b1", "true", UNTIL, NULL, "True", "b1", OURS};
+    const struct scene rebooted = {"b3", "false", UNTIL, "b1", "True", "b1", ""};
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.now_usec += 3600 * WORLD_SEC;
+    expect(see(&w, &fit), GET);
+    expect(read_node(&w, &fit), PATCH);
+    expect(world_answer(&w, w.ids[0], NC_CONTROL_DONE), "event UnfitTaintRemoved Node n1\n");
+    world_close(&w);
+    world_open(&w);
+    w.now_usec += 3600 * WORLD_SEC;
+    expect(see(&w, &rebooted), GET);
+    expect(read_node(&w, &rebooted), PATCH);
+    expect(world_answer(&w, w.ids[0], NC_CONTROL_DONE), "event UnfitTaintRestored Node n1\n");
+    world_close(&w);
+}
+
+/* Whoever may write conditions opens nothing by that. */
+static void test_condition_of_a_stranger(void **state) {
+    const struct scene s = {"b1", "false", UNTIL, NULL, "True", "b1", OURS};
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    expect(see(&w, &s), "");
+    expect(world_pass(&w, 600 * WORLD_SEC), GET);
+    expect(read_node(&w, &s), "event UnfitTooLong Node n1\n");
+    world_close(&w);
+}
+
+/* Nothing that was known of the one before is true of it. */
+static void test_another_node_of_that_name(void **state) {
+    const struct scene s = {"b1", "true", NULL, "b1", "True", "b1", ""};
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    expect(see(&w, &s), "");
+    expect(world_see(&w, NC_CONTROL_NODE,
+                     "{\"metadata\":{\"name\":\"n1\",\"uid\":\"another\",\"creationTimestamp\":"
+                     "\"2026-11-22T01:00:00Z\",\"annotations\":{\"nodeclaimd.io/fit\":\"{"
+                     "\\\"boot\\\":\\\"b1\\\",\\\"fit\\\":true}\"}}}"),
+           GET);
+    world_close(&w);
+}
+
+#define CROWD 10000
+
+/* A whole cluster at once: a read and a write each, at most so many in flight. */
+static void test_ten_thousand_nodes_at_once(void **state) {
+    static const char text[] =
+        "{\"metadata\":{\"name\":\"%s\",\"uid\":\"uid-%s\",%s\"creationTimestamp\":\"2026-11-22T01:"
+        "00:00Z\",\"annotations\":{\"nodeclaimd.io/fit\":\"{\\\"boot\\\":\\\"b1\\\",\\\"fit\\\":"
+        "true}\"}},\"spec\":{\"taints\":[" OURS "]},\"status\":{\"nodeInfo\":{\"bootID\":\"b1\"},"
+        "\"conditions\":[{\"type\":\"nodeclaimd.io/Fit\",\"status\":\"True\"}]}}";
+    struct request {
+        uint64_t id;
+        char name[16];
+        bool is_get;
+    } *queue = nc_calloc(2 * CROWD, sizeof(*queue));
+    size_t asked = 0, answered = 0, gets = 0, most = 0;
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    for (size_t i = 0; i < CROWD || answered < asked; i++) {
+        const struct request *r = i < CROWD ? NULL : &queue[answered++];
+        nc_auto_free char *name = i < CROWD ? nc_asprintf("n%zu", i) : nc_strdup(r->name);
+        nc_auto_free char *json =
+            nc_asprintf(text, name, name, r ? "\"resourceVersion\":\"77\"," : "");
+        const char *out =
+            !r ? world_see(&w, NC_CONTROL_NODE, json)
+               : world_answer_with(&w, r->id, NC_CONTROL_DONE, 0, r->is_get ? json : NULL);
+        for (size_t k = 0; *out; out = strchr(out, '\n') + 1) {
+            if (nc_starts_with(out, "event"))
+                continue;
+            assert_in_range(asked, 0, 2 * CROWD - 1);
+            queue[asked].id = w.ids[k++];
+            queue[asked].is_get = nc_starts_with(out, "get-node ");
+            gets += queue[asked].is_get;
+            assert_int_equal(sscanf(out, "%*s %15s", queue[asked++].name), 1);
+        }
+        if (asked - answered > most)
+            most = asked - answered;
+    }
+    assert_int_equal(gets, CROWD);
+    assert_int_equal(asked, 2 * CROWD);
+    assert_in_range(most, 1, w.rules.max_in_flight);
+    world_close(&w);
+    free(queue);
+}
+
 static void test_a_node_that_is_being_deleted(void **state) {
     struct world w;
 
@@ -447,6 +543,10 @@ TEST_GROUP() {
         cmocka_unit_test(test_invalid_is_said_once),
         cmocka_unit_test(test_a_second_leader),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_an_hour_without_a_controller),
+        cmocka_unit_test(test_condition_of_a_stranger),
+        cmocka_unit_test(test_another_node_of_that_name),
+        cmocka_unit_test(test_ten_thousand_nodes_at_once),
         cmocka_unit_test(test_a_node_that_is_being_deleted),
         cmocka_unit_test(test_a_list_that_is_not_read),
         cmocka_unit_test(test_a_node_that_flaps),

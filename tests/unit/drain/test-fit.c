@@ -129,6 +129,15 @@ static void test_reboot(void **state) {
                  "'conditions':[{'type':'NetworkReady','status':'True','lastHeartbeatTime':'2026-"
                  "01-01T00:00:20Z','lastTransitionTime':'2025-12-31T20:00:00Z'}]}}");
     expect(&w, 3, "+NothingMissing: everything that pods need is there after 3s");
+    for (unsigned i = 4; i < 10; i++) { /* a boot ID that flaps: only this boot's counts */
+        see_node(&w, i % 2 ? "{'status':{'nodeInfo':{'bootID':'b2'},'allocatable':{'nvidia.com/"
+                             "gpu':8},'conditions':[{'type':'NetworkReady','status':'True',"
+                             "'lastTransitionTime':'2026-01-01T00:00:20Z'}]}}"
+                           : "{'status':{'nodeInfo':{'bootID':'b1'}}}");
+        nc_fit_judge(&w.settings, &w.seen, &w.m, &w.v);
+        assert_int_equal(w.v.is_fit, i % 2);
+        nc_fit_verdict_done(&w.v);
+    }
     world_done(&w);
 }
 
