@@ -72,7 +72,7 @@ static enum nc_control_verb verb_of(const struct nc_control *c, const struct con
 }
 
 /* Our termination timestamp on a claim that lives on would be the hard end of whatever deletes it
- * later. */
+ * later. It is stale by what the Node states: one that is not known yet states nothing. */
 static bool has_stale_timestamp(const struct control_claim *claim) {
     return claim->our_timestamp_usec && claim->timestamp_usec == claim->our_timestamp_usec
            && !nc_control_is_deleting(claim);
@@ -84,7 +84,7 @@ bool nc_control_relay(struct nc_control *c, struct control_claim *claim, uint64_
         claim->relay_usec = 0;
         claim->timestamp_tries = 0;
         claim->is_timestamp_refused = false;
-        if (has_stale_timestamp(claim))
+        if (ret->node && has_stale_timestamp(claim))
             ret->verb = NC_CONTROL_SET_TIMESTAMP;
         return ret->verb != 0;
     }

@@ -341,6 +341,23 @@ static void test_the_next_leader_takes_back_what_was_withdrawn(void **state) {
     world_close(&w);
 }
 
+/* Standalone a claim that has not registered finds its Node only once EC2 has told its name: until
+ * then the Node is not known, and states nothing. */
+static void test_the_next_leader_waits_for_the_node(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open_raw(&w);
+    expect(world_mode(&w, NC_CONTROL_KARPENTER), "");
+    expect(world_lead(&w, true), "");
+    expect(world_claim(&w, "c1", "n1", left(T105, T105)), "");
+    expect(world_synced(&w, NC_CONTROL_CLAIM), "");
+    expect(world_synced(&w, NC_CONTROL_NODE), "");
+    expect(world_pass(&w, 3600 * WORLD_SEC), "");
+    expect(world_node(&w, "n1", NULL), "set-timestamp c1 (null)\n");
+    world_close(&w);
+}
+
 /* One without our record, or of another time than it, is somebody else's; and so is none of ours
  * on a claim that is deleted. */
 static void test_the_next_leader_leaves_what_is_not_ours(void **state) {
@@ -654,6 +671,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_withdrawn_before_delete),
         cmocka_unit_test(test_the_next_leader_ends_what_was_begun),
         cmocka_unit_test(test_the_next_leader_takes_back_what_was_withdrawn),
+        cmocka_unit_test(test_the_next_leader_waits_for_the_node),
         cmocka_unit_test(test_the_next_leader_leaves_what_is_not_ours),
         cmocka_unit_test(test_a_timestamp_of_others_stays),
         cmocka_unit_test(test_refused_timestamp),
