@@ -57,11 +57,9 @@ static void apply_answer(struct nc_control *c, const struct control_pending *f,
 
     if (f->verb == NC_CONTROL_DESCRIBE_INSTANCE && e->answer == NC_CONTROL_DONE)
         nc_control_set_dns_name(nc_control_as_claim(o), e->name);
-    if (f->verb == NC_CONTROL_GET_NODE && e->answer == NC_CONTROL_DONE)
-        o->write.attempts = 0;
-    else if (f->verb != NC_CONTROL_INSTANCE_STATE && e->answer == NC_CONTROL_DONE)
+    if (!nc_control_is_get(f->verb) && e->answer == NC_CONTROL_DONE)
         accepted(o, e);
-    else if (f->verb != NC_CONTROL_INSTANCE_STATE)
+    else if (!nc_control_is_get(f->verb))
         failed(c, o, e);
     if (f->outage)
         nc_control_outage_answered(c, nc_control_as_node(o), f->outage, e);

@@ -574,6 +574,10 @@ bool nc_control_may_fit(const struct nc_control *c);      /* not fit to take pod
 #define CONTROL_RETRY_AFTER_MAX_USEC (300ull * 1000000)
 /* EC2 and Auto Scaling have a part of the concurrency to themselves. */
 bool nc_control_is_for_ec2(enum nc_control_verb verb);
+/* One that only asks: it has pauses of its own. */
+static inline bool nc_control_is_get(enum nc_control_verb verb) {
+    return verb == NC_CONTROL_GET_NODE || verb == NC_CONTROL_INSTANCE_STATE;
+}
 bool nc_control_is_of_lifecycle(const struct control_object *o, enum nc_control_verb verb);
 void nc_control_reconcile(struct nc_control *c, uint64_t now_usec); /* the end of each step */
 void nc_control_seen(struct nc_control *c, struct control_object *o);

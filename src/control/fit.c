@@ -370,15 +370,17 @@ static void apply_node(struct nc_control *c, struct control_node *node,
 static void failed(struct nc_control *c, struct control_node *node,
                    const struct nc_control_event *e) {
     struct control_fit *f = node->fit;
+    uint64_t pause_usec = 0;
 
     f->checked = 0;
     if (f->attempts < UINT16_MAX)
         f->attempts++;
-    f->again_usec =
-        e->now_usec
-        + (e->answer == NC_CONTROL_REFUSED
-               ? AGAIN_USEC
-               : nc_backoff_pause(&pauses, f->attempts, c->rules.seed ^ node->o.by_name.hash));
+    pause_usec = e->answer == NC_CONTROL_REFUSED
+                     ? AGAIN_USEC
+                     : nc_backoff_pause(&pauses, f->attempts, c->rules.seed ^ node->o.by_name.hash);
+    if (e->retry_after_usec > pause_usec)
+        pause_usec = e->retry_after_usec < AGAIN_USEC ? e->retry_after_usec : AGAIN_USEC;
+    f->again_usec = e->now_usec + pause_usec;
 }
 
 static void written(struct nc_control *c, struct control_node *node, bool is_open) {

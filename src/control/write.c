@@ -234,7 +234,7 @@ static void start_write(struct nc_control *c, struct control_object *o, enum nc_
         nc_control_as_node(o)->lifecycle->request_id = c->last_id;
         return;
     }
-    if (verb == NC_CONTROL_INSTANCE_STATE) /* no write: it has pauses of its own */
+    if (nc_control_is_get(verb))
         return;
     if (o->write.verb != verb || o->write.is_relay != is_relay)
         o->write.attempts = 0;

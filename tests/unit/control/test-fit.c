@@ -375,6 +375,19 @@ static void test_refused(void **state) {
     world_close(&w);
 }
 
+static void test_the_api_server_asks_for_a_pause(void **state) {
+    const struct scene s = {"b1", "true", NULL, NULL, "True", "b1", OURS};
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    expect(see(&w, &s), GET);
+    expect(world_answer_with(&w, w.ids[0], NC_CONTROL_UNAVAILABLE, 60 * WORLD_SEC, NULL), "");
+    expect(world_pass(&w, 59 * WORLD_SEC), "");
+    expect(world_pass(&w, WORLD_SEC), GET);
+    world_close(&w);
+}
+
 /* Nobody led for an hour: what was stated meanwhile counts, and no time that is over by now. */
 static void test_an_hour_without_a_controller(void **state) {
     const struct scene fit = {"b1", "true", UNTIL, NULL, "True", "b1", OURS};
@@ -543,6 +556,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_invalid_is_said_once),
         cmocka_unit_test(test_a_second_leader),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_the_api_server_asks_for_a_pause),
         cmocka_unit_test(test_an_hour_without_a_controller),
         cmocka_unit_test(test_condition_of_a_stranger),
         cmocka_unit_test(test_another_node_of_that_name),
