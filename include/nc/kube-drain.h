@@ -23,7 +23,9 @@ char *nc_volume_claim_read(const struct nc_value *claim);
 /* The volume's name as in volumesAttached; NULL where it is of no CSI driver, or bound to another
  * claim than `claim` ("namespace/name"): any claim may name any volume. Owned. */
 char *nc_volume_read(const struct nc_value *volume, const char *claim);
-#define NC_VOLUME_MAX_BYTES ((size_t)256 << 10) /* of either object */
+/* What is read of either object. */
+extern const char nc_volume_claim_paths[], nc_volume_paths[];
+#define NC_VOLUME_MAX_BYTES ((size_t)4096)
 
 /* The patch of a write: *ret_subresource is NULL or "status", *ret_kind merge or strategic. Owned.
  * Conditions carry now_usec as both times. */

@@ -69,6 +69,9 @@ struct nc_kube_call {
     uint64_t timeout_usec;
     size_t max_bytes; /* 0 = 4 MiB */
     /* Of nc_kube_start alone. */
+    const char *keep;  /* of a success only these members, as of a watch: what others write into the
+                          rest of their objects does not make them unreadable. NULL = all of it;
+                          max_bytes counts what is kept. Stays the caller's. */
     bool drops_answer; /* a success counts where it begins as an object does; its body of any size
                           is thrown away */
     nc_kube_done_fn done;

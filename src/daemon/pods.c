@@ -178,12 +178,13 @@ static void free_volume_request(struct nc_volume_request *q) {
     free(q);
 }
 
-static int get(struct nc_volume_request *q, const char *what, const char *path,
+static int get(struct nc_volume_request *q, const char *what, const char *path, const char *keep,
                nc_kube_done_fn done) {
     const struct nc_kube_call call = {.what = what,
                                       .method = "GET",
                                       .path = path,
                                       .timeout_usec = VOLUME_TIMEOUT_USEC,
+                                      .keep = keep,
                                       .max_bytes = NC_VOLUME_MAX_BYTES,
                                       .done = done,
                                       .userdata = q};
@@ -235,7 +236,7 @@ static void on_claim(void *userdata, const struct nc_value *object,
     nc_auto_free char *path = nc_volume_claim_read(object);
 
     q->req = NULL;
-    if (path && get(q, "get volume", path, on_volume) >= 0)
+    if (path && get(q, "get volume", path, nc_volume_paths, on_volume) >= 0)
         return;
     give_up(q, status, err);
 }
@@ -250,7 +251,7 @@ static void request_volume(struct nc_daemon *d, const char *namespace, const cha
         return;
     q = nc_calloc(1, sizeof(*q));
     *q = (struct nc_volume_request){.d = d, .claim = nc_steal(&claim)};
-    if (get(q, "get volume claim", path, on_claim) < 0) {
+    if (get(q, "get volume claim", path, nc_volume_claim_paths, on_claim) < 0) {
         free_volume_request(q);
         return;
     }

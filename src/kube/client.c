@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "nc/clock.h"
+#include "nc/json-filter.h"
 #include "nc/str.h"
 
 #include "wire.h"
@@ -28,6 +29,8 @@ struct nc_kube_req {
     bool is_second;
     char head[64]; /* where the answer is dropped: how it begins */
     size_t head_n;
+    struct nc_json_filter *filter; /* where only some members are kept */
+    struct nc_buf kept;
 };
 
 static int check_server(const char *server, struct nc_err *err) {
@@ -156,6 +159,8 @@ static void free_req(struct nc_kube_req *q) {
         q->kube->reqs = q->next;
     if (q->next)
         q->next->prev = q->prev;
+    nc_json_filter_free(q->filter);
+    nc_buf_done(&q->kept);
     nc_kube_message_done(&q->message);
     free(q);
 }
@@ -173,17 +178,43 @@ static int drop_data(void *userdata, const char *data, size_t n) {
                              : -EBADMSG; /* whatever it is, the rest of it is not worth reading */
 }
 
+static int keep_object(void *userdata, const char *data, size_t n) {
+    struct nc_kube_req *q = userdata;
+
+    return nc_buf_add(&q->kept, data, n);
+}
+
+static int thin_data(void *userdata, const char *data, size_t n) {
+    struct nc_kube_req *q = userdata;
+
+    return nc_json_filter_add(q->filter, data, n, NULL);
+}
+
+static int begin_filter(struct nc_kube_req *q, struct nc_err *err) {
+    const struct nc_json_filter_options o = {.keep = q->message.keep,
+                                             .max_item_bytes = q->message.max_bytes,
+                                             .item = keep_object,
+                                             .userdata = q};
+
+    nc_buf_done(&q->kept);
+    q->kept = (struct nc_buf)NC_BUF_INIT;
+    q->filter = nc_json_filter_free(q->filter);
+    return q->message.keep ? nc_json_filter_new_stream(&o, &q->filter, err) : 0;
+}
+
 static int send_req(struct nc_kube_req *q, bool refuse, struct nc_err *err) {
     struct nc_strv headers = NC_STRV_INIT;
     struct nc_http_options o;
-    int r = nc_kube_message_options(&q->message, refuse, &headers, &o, err);
+    int r = begin_filter(q, err);
 
+    if (r == 0)
+        r = nc_kube_message_options(&q->message, refuse, &headers, &o, err);
     if (r < 0)
         return r;
     memset(q->head, 0, sizeof(q->head));
     q->head_n = 0;
     o.timeout_usec = nc_kube_time_left(q->started_usec, q->message.timeout_usec);
-    o.on_data = q->message.drops_answer ? drop_data : NULL;
+    o.on_data = q->message.drops_answer ? drop_data : q->filter ? thin_data : NULL;
     o.on_done = on_done;
     o.userdata = q;
     r = nc_http_start(q->kube->http, &o, &q->http, err);
@@ -205,11 +236,18 @@ static void finish(struct nc_kube_req *q, const struct nc_value *object,
 static void on_done(void *userdata, const struct nc_http_result *result) {
     struct nc_kube_req *q = userdata;
     nc_auto_value struct nc_value *object = NULL;
+    struct nc_http_result whole = *result;
     struct nc_kube_status status;
     struct nc_err err = NC_ERR_INIT;
-    int r = q->message.drops_answer
-                ? nc_kube_judge_head(result, q->message.what, q->head, &status, &err)
-                : nc_kube_judge(result, q->message.what, &object, &status, &err);
+    int r;
+
+    if (q->filter && whole.n == 0) { /* a success; half an object is none */
+        whole.body = q->kept.data;
+        whole.n = q->kept.len;
+    }
+    r = q->message.drops_answer
+            ? nc_kube_judge_head(result, q->message.what, q->head, &status, &err)
+            : nc_kube_judge(&whole, q->message.what, &object, &status, &err);
 
     q->http = NULL;
     nc_kube_note_clock(q->kube, result);

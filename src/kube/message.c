@@ -30,6 +30,7 @@ int nc_kube_message_init(struct nc_kube *k, const struct nc_kube_call *c,
     struct nc_kube_message m = {.kube = k,
                                 .body = NC_BUF_INIT_MAX(MAX_BODY_BYTES),
                                 .has_body = c->body != NULL,
+                                .keep = c->keep,
                                 .drops_answer = c->drops_answer};
     const int r = k->role->guard(c, err);
 

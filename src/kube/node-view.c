@@ -112,6 +112,10 @@ void nc_node_view_apply(struct nc_node_view *v, const struct nc_value *object,
 
 /* --- the volumes of pods that stay */
 
+const char nc_volume_claim_paths[] = "spec.volumeName\0";
+const char nc_volume_paths[] =
+    "spec.claimRef.namespace\0spec.claimRef.name\0spec.csi.driver\0spec.csi.volumeHandle\0";
+
 #define DRIVER_MAX_BYTES 63
 #define HANDLE_MAX_BYTES 1024 /* CSI allows 128 */
 

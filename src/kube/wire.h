@@ -80,6 +80,7 @@ struct nc_kube_message {
     char *what, *name, *method, *url;
     struct nc_strv headers; /* without the credential */
     struct nc_buf body;
+    const char *keep;
     bool has_body, drops_answer;
     uint64_t timeout_usec;
     size_t max_bytes;

@@ -468,9 +468,16 @@ class Order(DaemonTest):
         world.drained()
 
     def test_volumes_of_pods_that_stay_are_not_waited_for(self) -> None:
+        self.volume_of_a_pod_that_stays({})
+
+    def test_volume_of_a_claim_that_was_filled_up(self) -> None:
+        """What the API server takes of whoever writes the claim."""
+        self.volume_of_a_pod_that_stays({"labels": {f"l{n}": "x" * 63 for n in range(14_000)}, "annotations": {"a": "\0"}})
+
+    def volume_of_a_pod_that_stays(self, meta: dict[str, Any]) -> None:
         world = self.node_world()
         world.api.put(
-            "persistentvolumeclaims", {"metadata": {"name": "data"}, "spec": {"volumeName": "pv-1"}}, "default"
+            "persistentvolumeclaims", {"metadata": {"name": "data", **meta}, "spec": {"volumeName": "pv-1"}}, "default"
         )
         csi = {"driver": "ebs.csi.aws.com", "volumeHandle": "vol-1"}
         ref = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "data"}

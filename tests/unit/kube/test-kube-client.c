@@ -388,6 +388,40 @@ static void test_start(void **state) {
     script_end(k);
 }
 
+/* Where only some members are kept, the rest may be what a strict reader refuses. */
+static void test_keep(void **state) {
+    static const struct {
+        const char *raw;
+        enum nc_err_class class;
+        const char *kind;
+    } rows[] = {
+        {"{\"kind\":\"Node\",\"metadata\":{\"annotations\":{\"a\":\"\\u0000\"}},\"x\":9e999}",
+         NC_ERR_NONE, "Node"},
+        {"{\"kind\":\"a-name-of-more-than-may-be-kept\"}", NC_ERR_TRANSIENT, ""},
+        {"{\"kind\":\"Node\"", NC_ERR_PROTOCOL, ""},
+        {"<html>", NC_ERR_TRANSIENT, ""},
+        {"{\"kind\":\"Node\"}{\"kind\":\"Node\"}", NC_ERR_PROTOCOL, ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct observed observed = {0};
+        struct nc_kube_call call = get_node;
+        struct nc_err err = NC_ERR_INIT;
+        struct nc_kube *k = SCRIPT(NULL, NULL, {.raw = rows[i].raw});
+
+        call.keep = "kind\0";
+        call.max_bytes = 30;
+        call.done = on_answer;
+        call.userdata = &observed;
+        assert_int_equal(nc_kube_start(k, &call, NULL, &err), 0);
+        script_run();
+        assert_int_equal(observed.class, rows[i].class);
+        assert_string_equal(observed.kind, rows[i].kind);
+        script_end(k);
+    }
+}
+
 /* The callback frees the client, with another request in flight. */
 static void test_free_in_callback(void **state) {
     struct observed observed = {0};
@@ -448,17 +482,12 @@ static void test_rules_are_enforced(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text),
-        cmocka_unit_test(test_new),
-        cmocka_unit_test(test_perform),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_status_is_cut),
-        cmocka_unit_test(test_token),
-        cmocka_unit_test(test_bad_token),
-        cmocka_unit_test(test_start),
-        cmocka_unit_test(test_free_in_callback),
-        cmocka_unit_test(test_cancel),
-        cmocka_unit_test(test_rules_are_enforced),
+        cmocka_unit_test(test_text),          cmocka_unit_test(test_new),
+        cmocka_unit_test(test_perform),       cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_status_is_cut), cmocka_unit_test(test_token),
+        cmocka_unit_test(test_bad_token),     cmocka_unit_test(test_start),
+        cmocka_unit_test(test_keep),          cmocka_unit_test(test_free_in_callback),
+        cmocka_unit_test(test_cancel),        cmocka_unit_test(test_rules_are_enforced),
     };
 
     return run_group(tests, NULL, NULL);
