@@ -116,6 +116,33 @@ func (r *replacing) available() {
 	}))
 }
 
+// crowd puts pods beside it that sort first: 32 of nobody and 32 of a StatefulSet that ask for a replacement, six with labels of a
+// megabyte.
+func (r *replacing) crowd() {
+	t, ctx := r.n.t, r.n.ctx
+	t.Helper()
+	asks, of := annotated(replacementFirst, "true"), labelled("crowd", r.name)
+	create := func(name string, options ...podOption) {
+		_, err := createPod(ctx, replacementSpace, name, r.n.name, append(options, of)...)
+		must(t, err)
+	}
+	t.Cleanup(func() {
+		_ = cluster.Client.CoreV1().Pods(replacementSpace).DeleteCollection(context.Background(), *metav1.NewDeleteOptions(0),
+			metav1.ListOptions{LabelSelector: "crowd=" + r.name})
+	})
+	for i := range 32 {
+		create(fmt.Sprintf("a-%02d", i), asks)
+		create(fmt.Sprintf("aa-%02d", i), asks, ownedBy("apps/v1", "StatefulSet", "db"))
+	}
+	for i := range 6 {
+		create(fmt.Sprintf("aaa-%d", i), func(p *corev1.Pod) {
+			for n := range 14000 {
+				metav1.SetMetaDataLabel(&p.ObjectMeta, fmt.Sprintf("l%d", n), strings.Repeat("x", 63))
+			}
+		})
+	}
+}
+
 // evictions gives those of the old pod that were accepted.
 func (r *replacing) evictions() []harness.AuditEntry {
 	r.n.t.Helper()
@@ -222,6 +249,22 @@ func TestReplacementFirst(t *testing.T) {
 			t.Errorf("restarted: %v", list)
 		}
 		r.n.checkEvents(t, "WaitingForReplacement", "ReplacementNotReady")
+		r.checkManners()
+	})
+
+	t.Run("neighbours that cannot be replaced keep it from nothing", func(t *testing.T) {
+		r := newReplacing(t, 224, named)
+		r.crowd()
+		r.n.request(graceful)
+		made := r.pod("the new pod", r.old.Name)
+		bind(t, r.n.ctx, made, r.spare)
+		waitGone(t, r.n.ctx, r.old)
+		if list := r.evictions(); len(list) > 0 {
+			t.Errorf("evicted all the same: %v", list)
+		}
+		if list := r.restarts(); len(list) != 1 {
+			t.Errorf("restarted: %v", list)
+		}
 		r.checkManners()
 	})
 
