@@ -333,9 +333,21 @@ static void show_span(struct nc_buf *out, const struct nc_span *s, uint64_t tota
     (void)nc_buf_putc(out, '\n');
 }
 
+static void show_pod(struct nc_buf *out, const struct nc_timeline *t, const struct nc_pod_row *p) {
+    nc_cleanup(nc_buf_done) struct nc_buf pod = NC_BUF_INIT, text = NC_BUF_INIT;
+
+    nc_show_put(&pod, p->pod);
+    (void)nc_buf_printf(out, "%-27s  ", pod.data ? pod.data : "");
+    nc_pod_row_text(t, p, &text);
+    nc_show_put(out, text.data ? text.data : "");
+    (void)nc_buf_putc(out, '\n');
+}
+
 static void show_moment(struct nc_buf *out, const struct nc_moment *m) {
+    if (m->is_of_pod) /* its row has it */
+        return;
     show_offset(out, m->after_usec);
-    (void)nc_buf_printf(out, "%-12s ", nc_moment_name(m->kind));
+    (void)nc_buf_printf(out, *m->text ? "%-20s  " : "%s", nc_moment_title(m->kind));
     nc_show_put(out, m->text);
     (void)nc_buf_putc(out, '\n');
 }
@@ -355,6 +367,10 @@ void nc_drain_timeline_text(const struct nc_value *status, uint64_t now_usec, st
     (void)nc_buf_putc(out, '\n');
     for (size_t i = 0; i < t.n_spans; i++)
         show_span(out, &t.spans[i], t.total_usec);
+    for (size_t i = 0; i < t.n_pods; i++)
+        show_pod(out, &t, &t.pods[i]);
+    if (t.more_pods > 0)
+        (void)nc_buf_printf(out, "and %" PRIu64 " more pods\n", t.more_pods);
     for (size_t i = 0; i < t.n_moments; i++)
         show_moment(out, &t.moments[i]);
 }

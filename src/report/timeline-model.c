@@ -35,6 +35,10 @@ const char *nc_moment_name(enum nc_moment_kind kind) {
     return names[kind];
 }
 
+const char *nc_moment_title(enum nc_moment_kind kind) {
+    return kind == NC_MOMENT_FORCE_DELETE ? "last possible moment" : nc_moment_name(kind);
+}
+
 static uint64_t after(uint64_t usec, uint64_t begin_usec) {
     const uint64_t span = usec > begin_usec ? usec - begin_usec : 0;
 
@@ -42,7 +46,7 @@ static uint64_t after(uint64_t usec, uint64_t begin_usec) {
 }
 
 uint64_t nc_timeline_after(const struct nc_timeline *t, uint64_t usec) {
-    return after(usec, t->begin_usec);
+    return after(usec, t->begin_usec) / 1000 * 1000;
 }
 
 static void add_moment(struct nc_timeline *t, struct nc_moment m) {
@@ -144,6 +148,24 @@ const char *nc_pod_time_name(enum nc_pod_time time) {
     };
 
     return names[time];
+}
+
+void nc_pod_row_text(const struct nc_timeline *t, const struct nc_pod_row *p, struct nc_buf *out) {
+    const char *const texts[_NC_POD_TIME_MAX] = {
+        [NC_POD_TIME_REFUSED] = p->refusal ? p->refusal : "refused",
+        [NC_POD_TIME_KEPT_UNTIL] = nc_moment_title(NC_MOMENT_FORCE_DELETE),
+        [NC_POD_TIME_EVICTED] = "evicted",
+        [NC_POD_TIME_FORCE_DELETED] = "force-deleted",
+        [NC_POD_TIME_GONE] = "gone",
+    };
+
+    for (enum nc_pod_time k = 0; k < _NC_POD_TIME_MAX; k++) {
+        if (p->times_usec[k] == 0)
+            continue;
+        (void)nc_buf_puts(out, out->len ? ", +" : "+");
+        nc_svg_duration(out, nc_timeline_after(t, p->times_usec[k]), true);
+        (void)nc_buf_printf(out, " %s", texts[k]);
+    }
 }
 
 static void add_pod(struct nc_timeline *t, const struct nc_value *pod) {

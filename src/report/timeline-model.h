@@ -64,9 +64,13 @@ struct nc_timeline {
 
 /* Without a bootstrap the daemon alone knows; NULL: neither does. */
 const char *nc_timeline_node(const struct nc_value *status);
-const char *nc_moment_name(enum nc_moment_kind kind); /* "notice", "force-delete", … */
-/* How long after the begin; 0 for what was before it. */
+const char *nc_moment_name(enum nc_moment_kind kind);  /* for programs: "force-delete", … */
+const char *nc_moment_title(enum nc_moment_kind kind); /* "last possible moment", … */
+/* How long after the begin, in whole milliseconds; 0 for what was before it. */
 uint64_t nc_timeline_after(const struct nc_timeline *t, uint64_t usec);
+
+/* "+1 s refused by PodDisruptionBudget pdb, +1 min 15 s force-deleted, +1 min 20 s gone". */
+void nc_pod_row_text(const struct nc_timeline *t, const struct nc_pod_row *p, struct nc_buf *out);
 
 /* False where there is no span: neither has anything to show. */
 bool nc_timeline_boot(const struct nc_value *status, struct nc_timeline *ret);

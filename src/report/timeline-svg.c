@@ -197,29 +197,6 @@ static void draw_span(struct drawing *d, const struct nc_span *s) {
 
 /* --- pods */
 
-static const char *moment_title(enum nc_moment_kind kind) {
-    return kind == NC_MOMENT_FORCE_DELETE ? "last possible moment" : nc_moment_name(kind);
-}
-
-static void describe_pod(const struct nc_timeline *t, const struct nc_pod_row *p,
-                         struct nc_buf *out) {
-    const char *const texts[_NC_POD_TIME_MAX] = {
-        [NC_POD_TIME_REFUSED] = p->refusal ? p->refusal : "refused",
-        [NC_POD_TIME_KEPT_UNTIL] = moment_title(NC_MOMENT_FORCE_DELETE),
-        [NC_POD_TIME_EVICTED] = "evicted",
-        [NC_POD_TIME_FORCE_DELETED] = "force-deleted",
-        [NC_POD_TIME_GONE] = "gone",
-    };
-
-    for (enum nc_pod_time k = 0; k < _NC_POD_TIME_MAX; k++) {
-        if (p->times_usec[k] == 0)
-            continue;
-        (void)nc_buf_puts(out, out->len ? ", +" : "+");
-        nc_svg_duration(out, nc_timeline_after(t, p->times_usec[k]), true);
-        (void)nc_buf_printf(out, " %s", texts[k]);
-    }
-}
-
 /* Beside its bars where there is room for all of it, else below them. */
 static void draw_pod_text(struct drawing *d, unsigned x, unsigned end, const struct nc_buf *text) {
     const unsigned width = nc_svg_width(text->data, text->len, FONT);
@@ -253,7 +230,7 @@ static void draw_pod(struct drawing *d, const struct nc_timeline *t, const struc
         draw_bar(d, begin, times[ending] ? at[ending] : end, "kept");
     if (times[ending])
         draw_bar(d, at[ending], end, times[NC_POD_TIME_FORCE_DELETED] ? "failed" : "succeeded");
-    describe_pod(t, p, &text);
+    nc_pod_row_text(t, p, &text);
     if (text.data)
         draw_pod_text(d, begin, end, &text);
     d->y = (d->y > above ? d->y : above) + ROW;
@@ -263,7 +240,7 @@ static void draw_pod(struct drawing *d, const struct nc_timeline *t, const struc
 
 static void describe_moment(const struct nc_moment *m, struct nc_buf *out) {
     (void)nc_buf_puts(out, "+");
-    nc_svg_duration(out, m->after_usec, true);
+    nc_svg_duration(out, m->after_usec / 1000 * 1000, true);
     if (*m->text)
         (void)nc_buf_printf(out, ", %s", m->text);
 }
@@ -284,7 +261,7 @@ static void draw_moment(struct drawing *d, const struct nc_moment *m) {
         draw_vertical(d, class, x, mid);
     (void)nc_buf_printf(d->front, "<path d=\"M%u %ul6 5l-6 5l%s\" class=\"%s end\"/>\n", x,
                         d->y + 6, is_outside ? "0 -10z" : "-6 -5z", class);
-    (void)draw_text(d, name, moment_title(m->kind));
+    (void)draw_text(d, name, nc_moment_title(m->kind));
     describe_moment(m, &text);
     d->y += ROW
             + (draw_text(d,
@@ -361,9 +338,9 @@ static void draw_legend(struct drawing *d, const struct nc_timeline *t) {
         has_moment[t->moments[i].kind] |= !t->moments[i].is_of_pod;
     for (enum nc_moment_kind k = 0; k < _NC_MOMENT_MAX; k++)
         if (has_moment[k]) {
-            begin_entry(d, &x, moment_title(k));
+            begin_entry(d, &x, nc_moment_title(k));
             draw_line_entry(d, x, nc_moment_name(k));
-            name_entry(d, &x, moment_title(k));
+            name_entry(d, &x, nc_moment_title(k));
         }
     d->y += ROW + ROW / 2;
 }

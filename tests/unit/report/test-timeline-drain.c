@@ -220,11 +220,12 @@ static void test_timeline(void **state) {
                 "+    0.000 s  signalling       1.000 s  #.......................................\n"
                 "+    1.000 s  evicting        40.000 s  ########################################\n"
                 "+   41.000 s  drained          0.000 s  ........................................\n"
-                "+    0.000 s  notice       spot\n"
-                "+    1.000 s  cordon       \n"
-                "+   75.000 s  force-delete a/b\n"
-                "+  105.000 s  force-delete all pods\n"
-                "+  120.000 s  deadline     the machine ends\n");
+                "a/b                          +1 min 15 s last possible moment\n"
+                "and 11 more pods\n"
+                "+    0.000 s  notice                spot\n"
+                "+    1.000 s  cordon\n"
+                "+  105.000 s  last possible moment  all pods\n"
+                "+  120.000 s  deadline              the machine ends\n");
     /* Where the moment is known more exactly it is told so; one that is absurd is not trusted. */
     assert_text(
         "{'drain': {'history': [{'phase': 'signalling', 'at': '2024-01-01T00:00:00Z',"
@@ -301,11 +302,11 @@ static void draw_svg_now(const struct nc_value *status, struct nc_buf *out) {
 }
 
 /* A pod that was evicted, one that a budget kept until its force-delete time, one that is kept. */
-static void test_svg_pods(void **state) {
+static void test_pod_rows(void **state) {
     static const char json[] =
         "{'drain': {'pods': {'total': 3}, 'history': [{'phase': 'evicting',"
         " 'at': '2024-01-01T00:00:00Z'}], 'podHistory': ["
-        "{'pod': 'a/web', 'evictedUsec': 1704067201000000, 'goneUsec': 1704067203000000},"
+        "{'pod': 'a/web', 'evictedUsec': 1704067201000345, 'goneUsec': 1704067203000000},"
         "{'pod': 'a/db', 'refusedUsec': 1704067201000000, 'refusal': 'Eviction of pod a/db refused"
         " by PodDisruptionBudget pdb', 'forceDeletedUsec': 1704067275000000,"
         " 'goneUsec': 1704067280000000}], 'blocked': [{'pod': 'a/held',"
@@ -316,6 +317,7 @@ static void test_svg_pods(void **state) {
                                "\"forceDeleted\":null,\"gone\":\"2024-01-01T00:00:03Z\"},";
     nc_auto_free char *text = text_of(json, draw_svg_now);
     nc_auto_free char *of_programs = text_of(json, print_tree);
+    nc_auto_free char *of_people = text_of(json, print_timeline_now);
 
     (void)state;
     assert_has(text, ">a/web</text>");
@@ -326,6 +328,11 @@ static void test_svg_pods(void **state) {
     assert_has(text, "class=\"kept\"");
     assert_null(strstr(text, "more pods"));
     assert_has(of_programs, tree);
+    assert_has(of_people, "\na/web                        +1 s evicted, +3 s gone\n"
+                          "a/db                         +1 s refused by PodDisruptionBudget pdb, "
+                          "+1 min 15 s force-deleted, +1 min 20 s gone\n"
+                          "a/held                       +2 s kept by do-not-disrupt, "
+                          "+1 min 45 s last possible moment\n");
 }
 
 /* A deadline that is far away is named, and leaves the bars their room. */
@@ -488,7 +495,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_svg),           cmocka_unit_test(test_svg_scale),
         cmocka_unit_test(test_svg_long_text), cmocka_unit_test(test_tree),
         cmocka_unit_test(test_hostile),       cmocka_unit_test(test_too_much),
-        cmocka_unit_test(test_each_reason),   cmocka_unit_test(test_svg_pods),
+        cmocka_unit_test(test_each_reason),   cmocka_unit_test(test_pod_rows),
     };
 
     return run_group(tests, NULL, NULL);
