@@ -125,14 +125,21 @@ static const struct nc_field module_fields[] = {
     BETWEEN("verbosity", 0, INT32_MAX),
 };
 static const struct nc_schema module = NC_SCHEMA("logging.vmodule", module_fields);
-static const struct nc_field stream_fields[] = {F("splitStream", BOOL),
-                                                F("infoBufferSize", QUANTITY)};
-static const struct nc_schema stream = NC_SCHEMA("logging.options", stream_fields);
-static const struct nc_field stream_options[] = {OBJECT("text", stream), OBJECT("json", stream)};
+static const struct nc_field text_fields[] = {
+    F("splitStream", BOOL, OTHER("log-text-split-stream")),
+    F("infoBufferSize", QUANTITY, OTHER("log-text-info-buffer-size"))};
+static const struct nc_schema text = NC_SCHEMA("logging.options", text_fields);
+static const struct nc_field json_fields[] = {
+    F("splitStream", BOOL, OTHER("log-json-split-stream")),
+    F("infoBufferSize", QUANTITY, OTHER("log-json-info-buffer-size"))};
+static const struct nc_schema json = NC_SCHEMA("logging.options", json_fields);
+static const struct nc_field stream_options[] = {OBJECT("text", text), OBJECT("json", json)};
 static const struct nc_schema streams = NC_SCHEMA("logging.options", stream_options);
 static const struct nc_field logging_fields[] = {
-    ONE_OF("format", log_formats),      F("flushFrequency", FREQUENCY),
-    BETWEEN("verbosity", 0, INT32_MAX), OBJECTS("vmodule", module),
+    ONE_OF("format", log_formats, OTHER("logging-format")),
+    F("flushFrequency", FREQUENCY, OTHER("log-flush-frequency")),
+    BETWEEN("verbosity", 0, INT32_MAX, OTHER("v")),
+    F("vmodule", OBJECTS, .object = &module, OTHER("vmodule")),
     OBJECT("options", streams),
 };
 static const struct nc_schema logging = NC_SCHEMA("logging", logging_fields);
@@ -197,10 +204,10 @@ static const struct nc_field kubelet_fields[] = {
     F("podLogsDir", STRING, .check = is_clean_path,
       .wanted = "an absolute path without //, . or .."),
     DURATION("syncFrequency", NAMED),
-    DURATION("fileCheckFrequency", 0),
-    DURATION("httpCheckFrequency", 0),
-    F("staticPodURL", STRING),
-    F("staticPodURLHeader", MAP, .value = &headers),
+    DURATION("fileCheckFrequency", NAMED),
+    DURATION("httpCheckFrequency", NAMED),
+    F("staticPodURL", STRING, OTHER("manifest-url")),
+    F("staticPodURLHeader", MAP, .value = &headers, OTHER("manifest-url-header")),
     F("address", STRING, .flags = NAMED),
     BETWEEN("port", 1, 65535, .flags = NAMED),
     BETWEEN("readOnlyPort", 0, 65535, .flags = NAMED),
@@ -222,7 +229,7 @@ static const struct nc_field kubelet_fields[] = {
     BETWEEN("eventRecordQPS", 0, INT32_MAX, OTHER("event-qps")),
     BETWEEN("eventBurst", 0, INT32_MAX, .flags = NAMED),
     F("enableDebuggingHandlers", BOOL, .flags = NAMED),
-    F("enableContentionProfiling", BOOL),
+    F("enableContentionProfiling", BOOL, OTHER("contention-profiling")),
     BETWEEN("healthzPort", 0, 65535, .flags = NAMED),
     F("healthzBindAddress", STRING, .flags = NAMED),
     BETWEEN("oomScoreAdj", -1000, 1000, .flags = NAMED),
@@ -253,19 +260,19 @@ static const struct nc_field kubelet_fields[] = {
     ONE_OF("topologyManagerPolicy", topology_policies, .flags = NAMED),
     ONE_OF("topologyManagerScope", topology_scopes, .flags = NAMED),
     F("topologyManagerPolicyOptions", STRING_MAP, .flags = NAMED),
-    F("qosReserved", STRING_MAP),
+    F("qosReserved", STRING_MAP, OTHER("qos-reserved")),
     DURATION("runtimeRequestTimeout", NAMED),
     ONE_OF("hairpinMode", hairpin_modes, .flags = NAMED),
     BETWEEN("maxPods", 0, INT32_MAX, .flags = NAMED | NC_FIELD_V1BETA1 | NC_FIELD_EXPRESSION),
     F("podCIDR", STRING, .flags = NAMED),
     BETWEEN("podPidsLimit", INT64_MIN, INT64_MAX, OTHER("pod-max-pids")),
     F("resolvConf", STRING, .flags = NAMED),
-    F("runOnce", BOOL),
+    F("runOnce", BOOL, OTHER("runonce")),
     F("cpuCFSQuota", BOOL, .flags = NAMED | NC_FIELD_V1BETA1),
     LASTING("cpuCFSQuotaPeriod", NAMED, 1000, 1000000, "from 1ms to 1s"),
     BETWEEN("nodeStatusMaxImages", -1, INT32_MAX, .flags = NAMED),
     BETWEEN("maxOpenFiles", 0, INT64_MAX, .flags = NAMED),
-    F("contentType", STRING),
+    F("contentType", STRING, OTHER("kube-api-content-type")),
     BETWEEN("kubeAPIQPS", 0, INT32_MAX, OTHER("kube-api-qps")),
     BETWEEN("kubeAPIBurst", 0, INT32_MAX, .flags = NAMED),
     F("serializeImagePulls", BOOL, .flags = NAMED),
@@ -306,7 +313,7 @@ static const struct nc_field kubelet_fields[] = {
     F("defaultPodSysctls", STRING_MAP),
     F("volumePluginDir", STRING, .flags = NAMED),
     F("providerID", STRING, .flags = NAMED),
-    F("kernelMemcgNotification", BOOL),
+    F("kernelMemcgNotification", BOOL, .flags = NAMED),
     OBJECT("logging", logging),
     F("enableSystemLogHandler", BOOL),
     F("enableSystemLogQuery", BOOL),
@@ -314,7 +321,7 @@ static const struct nc_field kubelet_fields[] = {
     DURATION("shutdownGracePeriodCriticalPods", 0),
     OBJECTS("shutdownGracePeriodByPodPriority", priority),
     OBJECT("crashLoopBackOff", crash_loop),
-    OBJECTS("reservedMemory", reserved_memory),
+    F("reservedMemory", OBJECTS, .object = &reserved_memory, .flags = NAMED),
     F("enableProfilingHandler", BOOL),
     F("enableDebugFlagsHandler", BOOL),
     F("seccompDefault", BOOL),
@@ -326,7 +333,7 @@ static const struct nc_field kubelet_fields[] = {
     F("localStorageCapacityIsolation", BOOL, .flags = NAMED),
     F("containerRuntimeEndpoint", STRING, .flags = NAMED),
     F("imageServiceEndpoint", STRING, .flags = NAMED),
-    F("failCgroupV1", BOOL),
+    F("failCgroupV1", BOOL, OTHER("fail-cgroupv1")),
     OBJECT("userNamespaces", user_namespaces),
     F("containerRuntime", ANY, .flags = NC_FIELD_UNSUPPORTED | NC_FIELD_V1BETA1,
       .allowed = container_runtimes, .wanted = "the runtime is containerd"),

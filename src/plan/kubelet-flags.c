@@ -14,6 +14,7 @@
 
 #include "nc/str.h"
 #include "schema.h"
+#include "shapes.h"
 
 void nc_flags_done(struct nc_flags *f) {
     for (size_t i = 0; i < f->n; i++) {
@@ -224,6 +225,55 @@ static struct nc_value *leaf_map(const char *text, char separator, bool of_bools
     return map;
 }
 
+/* "PATTERN=N,…" of vmodule, "NODE:TYPE=QUANTITY,…;…" of reservedMemory. */
+static struct nc_value *leaf_objects(const char *text, bool is_memory) {
+    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    nc_auto_free char *copy = nc_strdup(text);
+
+    if (is_memory && !*text) /* kubelet takes one such flag, and not the next */
+        return nc_value_free(list);
+    for (char *rest = copy, *item; *text && (item = strsep(&rest, is_memory ? ";" : ","));) {
+        struct nc_value *one = nc_value_new(NC_VALUE_MAP), *limits = NULL;
+        char *value = strchr(item, is_memory ? ':' : '=');
+        int64_t n;
+
+        if (value)
+            *value++ = '\0';
+        nc_value_push(list, one);
+        if (!value || !*item || nc_parse_i64(is_memory ? item : value, &n) < 0
+            || (is_memory && (!*value || !(limits = leaf_map(value, '=', false, false)))))
+            return nc_value_free(list);
+        nc_value_set_int(one, is_memory ? "numaNode" : "verbosity", n);
+        if (is_memory)
+            nc_value_set(one, "limits", limits);
+        else
+            nc_value_set_string(one, "filePattern", item);
+    }
+    return list;
+}
+
+/* "NAME:VALUE,…", each value a list of one. */
+static struct nc_value *leaf_headers(const char *text) {
+    struct nc_value *map = leaf_map(text, ':', false, false);
+
+    for (size_t i = 0; map && i < map->n; i++) {
+        struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+        nc_value_push(list, map->members[i].value);
+        map->members[i].value = list;
+    }
+    return map;
+}
+
+/* In a file an empty text is none, and an address is looked up. */
+static struct nc_value *leaf_text(const struct nc_field *f, const char *text) {
+    const bool is_address = nc_streq(f->name, "address") || nc_streq(f->name, "healthzBindAddress");
+
+    if (*text ? is_address && !nc_shape_ip(text)
+              : f->allowed || nc_streq(f->name, "containerRuntimeEndpoint"))
+        return NULL;
+    return nc_value_new_string(text);
+}
+
 /* NULL where the text is not of the field's type. */
 static struct nc_value *leaf_of(const struct nc_field *f, const char *text) {
     int64_t i;
@@ -244,17 +294,21 @@ static struct nc_value *leaf_of(const struct nc_field *f, const char *text) {
                         f->flags & NC_FIELD_ONE_PAIR);
     case NC_FIELD_BOOL_MAP:
         return leaf_map(text, '=', true, false);
+    case NC_FIELD_OBJECTS:
+        return leaf_objects(text, nc_streq(f->name, "reservedMemory"));
+    case NC_FIELD_MAP:
+        return leaf_headers(text);
     case NC_FIELD_STRING:
+        return leaf_text(f, text);
+    case NC_FIELD_FREQUENCY:
+        return *text ? nc_value_new_string(text) : NULL;
     case NC_FIELD_DURATION:
+    case NC_FIELD_QUANTITY:
         return nc_value_new_string(text);
     case NC_FIELD_BOOL:
     case NC_FIELD_NUMBER:
-    case NC_FIELD_FREQUENCY:
-    case NC_FIELD_QUANTITY:
     case NC_FIELD_INTS:
     case NC_FIELD_OBJECT:
-    case NC_FIELD_OBJECTS:
-    case NC_FIELD_MAP:
     case NC_FIELD_ANY:
         break; /* no flag sets one of these */
     }

@@ -298,7 +298,8 @@ static void test_tree(void **state) {
         "\"enforceNodeAllocatable\":[],"
         "\"evictionHard\":{\"memory.available\":\"5%\",\"nodefs.available\":\"10%\"},"
         "\"featureGates\":{\"A\":true,\"B\":false,\"R\":true},"
-        "\"kubeReserved\":{\"cpu\":\"1\",\"memory\":\"1Gi\",\"pid\":\"100\"},\"maxPods\":21,"
+        "\"kubeReserved\":{\"cpu\":\"1\",\"memory\":\"1Gi\",\"pid\":\"100\"},"
+        "\"logging\":{\"verbosity\":4},\"maxPods\":21,"
         "\"podsPerCore\":2,"
         "\"protectKernelDefaults\":false,\"reservedSystemCPUs\":\"0-1\"}");
     assert_true(nc_value_equal(config, expected));
@@ -306,26 +307,16 @@ static void test_tree(void **state) {
 
 /* Each flag is found by its own name. */
 static void test_every_flag(void **state) {
-    static const char *const fields[] = {"address",
-                                         "cgroupDriver",
-                                         "clusterDomain",
-                                         "containerLogMaxSize",
-                                         "hairpinMode",
-                                         "imageServiceEndpoint",
-                                         "kubeletCgroups",
-                                         "staticPodPath",
-                                         "providerID",
-                                         "resolvConf",
-                                         "syncFrequency",
-                                         "systemCgroups",
-                                         "tlsCertFile",
-                                         "tlsMinVersion",
-                                         "topologyManagerScope",
-                                         "volumePluginDir",
-                                         "volumeStatsAggPeriod",
-                                         "podCIDR",
-                                         "memoryManagerPolicy",
-                                         "cpuManagerReconcilePeriod",
+    static const char *const fields[] = {"cgroupRoot",           "cgroupDriver",
+                                         "clusterDomain",        "containerLogMaxSize",
+                                         "hairpinMode",          "imageServiceEndpoint",
+                                         "kubeletCgroups",       "staticPodPath",
+                                         "providerID",           "resolvConf",
+                                         "syncFrequency",        "systemCgroups",
+                                         "tlsCertFile",          "tlsMinVersion",
+                                         "topologyManagerScope", "volumePluginDir",
+                                         "volumeStatsAggPeriod", "podCIDR",
+                                         "memoryManagerPolicy",  "cpuManagerReconcilePeriod",
                                          "kubeReservedCgroup"};
 
     (void)state;
@@ -341,6 +332,27 @@ static void test_every_flag(void **state) {
     }
 }
 
+/* Flags that stand for lists of objects. */
+static void test_objects(void **state) {
+    static const char *const items[] = {
+        "--vmodule=a*=2,b=0", "--vmodule=c=1",
+        "--reserved-memory=0:memory=1Gi,hugepages-2Mi=4Mi;1:memory=2Gi"};
+    nc_cleanup(nc_flags_done) struct nc_flags f = NC_FLAGS_INIT;
+    nc_auto_value struct nc_value *tree = NULL;
+    nc_cleanup(nc_buf_done) struct nc_buf json = NC_BUF_INIT;
+
+    (void)state;
+    assert_int_equal(parse_flags(items, NC_ARRAY_SIZE(items), &f, NULL), 0);
+    assert_int_equal(nc_flags_tree(&f, &tree, NULL), 0);
+    nc_json_write(&json, tree, 0);
+    assert_string_equal(
+        json.data, "{\"logging\":{\"vmodule\":[{\"verbosity\":2,\"filePattern\":\"a*\"},"
+                   "{\"verbosity\":0,\"filePattern\":\"b\"},{\"verbosity\":1,\"filePattern\":"
+                   "\"c\"}]},\"reservedMemory\":[{\"numaNode\":0,\"limits\":{\"memory\":\"1Gi\","
+                   "\"hugepages-2Mi\":\"4Mi\"}},{\"numaNode\":1,\"limits\":{\"memory\":"
+                   "\"2Gi\"}}]}");
+}
+
 static void test_bad_values(void **state) {
     static const char *const items[] = {"--max-pods=x",
                                         "--max-pods",
@@ -350,7 +362,23 @@ static void test_bad_values(void **state) {
                                         "--eviction-hard=memory.available=5%",
                                         "--feature-gates=A=1x",
                                         "--cluster-dns",
-                                        "--provider-id"};
+                                        "--provider-id",
+                                        "--fail-cgroupv1=/x",
+                                        "--runonce=perhaps",
+                                        "--v=high",
+                                        "--vmodule=a",
+                                        "--vmodule==2",
+                                        "--log-json-split-stream=x",
+                                        "--topology-manager-policy=",
+                                        "--reserved-memory=",
+                                        "--reserved-memory=0",
+                                        "--address=any",
+                                        "--healthz-bind-address=localhost",
+                                        "--container-runtime-endpoint=",
+                                        "--log-flush-frequency=",
+                                        "--manifest-url-header=a",
+                                        "--reserved-memory=x:memory=1Gi",
+                                        "--reserved-memory=0:memory"};
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(items); i++) {
@@ -371,7 +399,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_label_lists), cmocka_unit_test(test_taint_lists),
         cmocka_unit_test(test_enum_names),  cmocka_unit_test(test_find),
         cmocka_unit_test(test_tree),        cmocka_unit_test(test_every_flag),
-        cmocka_unit_test(test_bad_values),
+        cmocka_unit_test(test_objects),     cmocka_unit_test(test_bad_values),
     };
 
     return run_group(tests, NULL, NULL);

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	cliflag "k8s.io/component-base/cli/flag"
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/kubernetes/cmd/kubelet/app/options"
 )
@@ -76,6 +77,20 @@ var values = map[string][]string{
 	"apiVersion":                                {"kubelet.config.k8s.io/v1beta1", "kubelet.config.k8s.io/v1"},
 }
 
+// Values of a flag by its type, or by its name where that says more; of one that is called as its field those of the field, too.
+var flagValues = map[string][]string{
+	"bool":                       {"true", "false", "T", "1", "yes", ""},
+	"int32":                      {"0", "1", "-1", "110", "65536", "0x10", "+5", "1.5", "a", "", "2147483648"},
+	"int64":                      {"0", "1", "-1", "1000000", "a", ""},
+	"duration":                   durations,
+	"reserved-memory":            {"0:memory=1Gi", "0:memory=5GB", "0:memory=1Gi;1:memory=1Gi", "0:memory=0", "x:memory=1Gi", "0:memory=1Gi;0:memory=1Gi", "0:memory=1Gi,hugepages-1Gi=1Gi", "0", ""},
+	"register-with-taints":       {"a=b:NoSchedule", "a:NoExecute", "a=b:Never", "a=b:NoSchedule,a=c:NoSchedule", "a=b", ""},
+	"manifest-url-header":        {"a:b", "a:b,c:d", "a", ""},
+	"minimum-image-ttl-duration": {"2m", "0s", "-1s", "3"},
+	"image-gc-high-threshold":    {"85", "101", "0", "79"},
+	"image-gc-low-threshold":     {"80", "0", "86"},
+}
+
 // Numbers of a field beside the edges of all.
 var numbers = map[string][]float64{
 	"memoryThrottlingFactor":         {0.1, 0.9, 1, 0, 1.1, -0.5},
@@ -131,10 +146,12 @@ type maker struct {
 	r     *rand.Rand
 	gates []string // all that this kubelet knows
 	flags []*pflag.Flag
+
+	ofConfig map[string]bool // flags that set a field
 }
 
 func newMaker(seed uint64) *maker {
-	m := &maker{r: rand.New(rand.NewPCG(seed, 0))}
+	m := &maker{r: rand.New(rand.NewPCG(seed, 0)), ofConfig: map[string]bool{}}
 	for name := range utilfeature.DefaultMutableFeatureGate.GetAll() {
 		m.gates = append(m.gates, string(name))
 	}
@@ -144,18 +161,45 @@ func newMaker(seed uint64) *maker {
 		panic(err)
 	}
 	flagSet(options.NewKubeletFlags(), c).VisitAll(func(f *pflag.Flag) { m.flags = append(m.flags, f) })
+	of := pflag.NewFlagSet("", pflag.ContinueOnError)
+	of.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
+	options.AddKubeletConfigFlags(of, c)
+	of.VisitAll(func(f *pflag.Flag) { m.ofConfig[f.Name] = true })
 	return m
 }
 
-// flag makes one of a command line: of this kubelet mostly, else of another one, or mistyped. Its value is the default: of a flag that
-// sets no field of KubeletConfiguration we know the name alone.
+// flag makes one of a command line: of this kubelet mostly, else of another one, or mistyped. Its value is the default where it sets no
+// field of KubeletConfiguration: of such a flag we know the name alone.
 func (m *maker) flag() string {
 	f := pick(m.r, m.flags)
 	name, value := f.Name, f.DefValue
+	if m.ofConfig[name] && !m.one(4) {
+		value = m.flagValue(f)
+	}
 	if m.one(10) {
 		name = pick(m.r, []string{"max-pod", "kubelet-extra-args", "container-runtime", "pod-infra-container-image", "network-plugin", name + "s"})
 	}
 	return "--" + name + "=" + value
+}
+
+func (m *maker) flagValue(f *pflag.Flag) string {
+	known := flagValues[f.Name]
+	if known == nil {
+		known = flagValues[f.Value.Type()]
+	}
+	for path, of := range values { // one at most is called so
+		if strings.EqualFold(path, strings.ReplaceAll(f.Name, "-", "")) {
+			known = of
+		}
+	}
+	if known == nil || m.one(12) {
+		known = []string{"", "x", "/x", "a=b", "a"}
+	}
+	value := pick(m.r, known)
+	if f.Name == "eviction-hard" || f.Name == "eviction-soft" {
+		value = strings.Replace(value, "=", "<", 1)
+	}
+	return value
 }
 
 func pick[T any](r *rand.Rand, of []T) T { return of[r.IntN(len(of))] }
