@@ -157,8 +157,8 @@ static void put_colours(struct nc_buf *out, bool is_dark) {
         {".kept{fill:", "#c77700", "#eba43a"},
         {".notice{stroke:", "#c77700", "#eba43a"},
         {".end.notice{fill:", "#c77700", "#eba43a"},
-        {".cordon{stroke:", "#8445a8", "#be86de"},
-        {".end.cordon{fill:", "#8445a8", "#be86de"},
+        {".cordon,.gate{stroke:", "#8445a8", "#be86de"},
+        {".end.cordon,.end.gate{fill:", "#8445a8", "#be86de"},
     };
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++)
@@ -166,12 +166,12 @@ static void put_colours(struct nc_buf *out, bool is_dark) {
 }
 
 void nc_svg_style(struct nc_buf *out) {
-    (void)nc_buf_puts(out,
-                      "<style>:root{color-scheme:light dark}"
-                      "text{font:12px system-ui,'Segoe UI','DejaVu Sans',sans-serif}"
-                      ".title{font-size:16px;font-weight:600}.tick{font-size:11px}path{fill:none}"
-                      ".time,.error,.remedy{paint-order:stroke;stroke-width:4px}"
-                      ".notice,.cordon,.force-delete,.deadline{stroke-width:1.5}.end{stroke:none}");
+    (void)nc_buf_puts(
+        out, "<style>:root{color-scheme:light dark}"
+             "text{font:12px system-ui,'Segoe UI','DejaVu Sans',sans-serif}"
+             ".title{font-size:16px;font-weight:600}.tick{font-size:11px}path{fill:none}"
+             ".time,.error,.remedy{paint-order:stroke;stroke-width:4px}"
+             ".notice,.cordon,.gate,.force-delete,.deadline{stroke-width:1.5}.end{stroke:none}");
     put_colours(out, false);
     (void)nc_buf_puts(out, "@media(prefers-color-scheme:dark){");
     put_colours(out, true);

@@ -30,6 +30,7 @@ const char *nc_moment_name(enum nc_moment_kind kind) {
         [NC_MOMENT_CORDON] = "cordon",
         [NC_MOMENT_FORCE_DELETE] = "force-delete",
         [NC_MOMENT_DEADLINE] = "deadline",
+        [NC_MOMENT_GATE] = "gate",
     };
 
     return names[kind];
@@ -84,6 +85,16 @@ static void add_phase(struct nc_timeline *t, const struct nc_value *phase) {
     t->spans[t->n_spans++] = s;
 }
 
+static void add_gate(struct nc_timeline *t, const struct nc_value *fit) {
+    static const char *const keys[][2] = {{"since", "shut"}, {"opened", "open"}};
+
+    for (size_t i = 0; t->begin_usec && i < NC_ARRAY_SIZE(keys); i++)
+        add_moment(t, (struct nc_moment){.kind = NC_MOMENT_GATE,
+                                         .text = keys[i][1],
+                                         .message = nc_show_text(fit, "message", NULL),
+                                         .at_usec = nc_show_time(fit, keys[i][0])});
+}
+
 /* status.json has starts in whole seconds and durations in microseconds: phases follow each other,
  * so the sum places them. */
 bool nc_timeline_boot(const struct nc_value *status, struct nc_timeline *ret) {
@@ -97,6 +108,7 @@ bool nc_timeline_boot(const struct nc_value *status, struct nc_timeline *ret) {
         add_moment(ret, (struct nc_moment){.kind = NC_MOMENT_DEADLINE,
                                            .text = "the bootstrap ends",
                                            .at_usec = nc_show_time(status, "deadline")});
+    add_gate(ret, nc_value_get(status, "fit"));
     return n > 0;
 }
 

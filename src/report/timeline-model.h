@@ -16,6 +16,7 @@ enum nc_moment_kind {
     NC_MOMENT_CORDON,
     NC_MOMENT_FORCE_DELETE,
     NC_MOMENT_DEADLINE,
+    NC_MOMENT_GATE, /* of a boot: it is shut, it opens */
     _NC_MOMENT_MAX
 };
 

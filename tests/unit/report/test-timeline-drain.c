@@ -400,6 +400,24 @@ static void test_tree(void **state) {
     assert_text("{}", print_tree, "{\"schema\":1,\"bootstrap\":null,\"drain\":null}\n");
 }
 
+/* The gate is a part of the boot: when it was shut, when it opened. */
+static void test_gate(void **state) {
+    static const char json[] =
+        "{'outcome': 'succeeded', 'started': '2024-01-01T00:00:00Z', 'phases': [{'name': 'imds',"
+        " 'outcome': 'succeeded', 'attempts': 1, 'durationUsec': 20000000}], 'fit': {'fit': true,"
+        " 'reason': 'NothingMissing', 'message': 'm', 'missing': [], 'since': "
+        "'2024-01-01T00:00:01Z', 'opened': '2024-01-01T00:00:30Z'}}";
+    nc_auto_free char *tree = text_of(json, print_tree), *svg = text_of(json, draw_svg);
+
+    (void)state;
+    assert_has(tree, "\"moments\":[{\"kind\":\"gate\",\"of\":\"shut\",\"at\":\"2024-01-01T00:00:"
+                     "01Z\",\"afterUsec\":1000000,\"budget\":null,\"message\":\"m\"},{\"kind\":"
+                     "\"gate\",\"of\":\"open\",\"at\":\"2024-01-01T00:00:30Z\",\"afterUsec\":"
+                     "30000000,");
+    assert_has(svg, "+1 s, shut<");
+    assert_has(svg, "+30 s, open<");
+}
+
 /* Every '<' opens or closes one of the elements that are drawn, and all are closed. */
 static void assert_well_formed(const char *text) {
     static const char *const known[] = {"<svg ",  "</svg>",  "<style>", "</style>",
@@ -496,6 +514,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_svg_long_text), cmocka_unit_test(test_tree),
         cmocka_unit_test(test_hostile),       cmocka_unit_test(test_too_much),
         cmocka_unit_test(test_each_reason),   cmocka_unit_test(test_pod_rows),
+        cmocka_unit_test(test_gate),
     };
 
     return run_group(tests, NULL, NULL);
