@@ -91,12 +91,9 @@ void nc_quote_numbers(struct nc_value *map) {
 }
 
 void nc_kubelet_quote_numbers(struct nc_value *kubelet) {
-    const struct nc_schema *schema = &nc_schema_kubelet;
-
-    for (size_t i = 0; i < schema->n; i++)
-        if (schema->fields[i].type == NC_FIELD_STRING_MAP
-            || schema->fields[i].type == NC_FIELD_QUANTITY_MAP)
-            nc_quote_numbers(nc_value_get(kubelet, schema->fields[i].name));
+    for (struct nc_field_at at = {0}; nc_schema_next(&nc_schema_kubelet, &at);)
+        if (at.field->type == NC_FIELD_STRING_MAP || at.field->type == NC_FIELD_QUANTITY_MAP)
+            nc_quote_numbers(nc_value_get(kubelet, at.name));
 }
 
 static void merge_kubelet(struct nc_value *spec, struct nc_value *from) {

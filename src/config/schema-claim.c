@@ -12,15 +12,6 @@
 #include "nc/time.h"
 #include "shapes.h"
 
-#define F(n, t)                                                                                    \
-    { .name = (n), .type = NC_FIELD_##t }
-#define REQUIRED(n, t)                                                                             \
-    { .name = (n), .type = NC_FIELD_##t, .flags = NC_FIELD_REQUIRED }
-#define OBJECT(n, s)                                                                               \
-    { .name = (n), .type = NC_FIELD_OBJECT, .object = &(s) }
-#define OBJECTS(n, s)                                                                              \
-    { .name = (n), .type = NC_FIELD_OBJECTS, .object = &(s) }
-
 static const char operators[] = "In\0NotIn\0Exists\0DoesNotExist\0Gt\0Lt\0Gte\0Lte\0";
 
 static bool is_group(const char *s) {
@@ -39,129 +30,108 @@ static bool is_expiry(const char *s) {
     return nc_streq(s, "Never") || is_claim_duration(s);
 }
 
-static const struct nc_field metadata_fields[] = {
-    F("name", STRING),
-    F("generateName", STRING),
-    F("namespace", STRING),
-    F("uid", STRING),
-    F("labels", STRING_MAP),
-    F("annotations", STRING_MAP),
-    F("finalizers", STRINGS),
-    F("creationTimestamp", STRING),
-    F("deletionTimestamp", STRING),
-    F("deletionGracePeriodSeconds", ANY),
-    F("generation", ANY),
-    F("resourceVersion", STRING),
-    F("selfLink", STRING),
-    F("ownerReferences", ANY),
-    F("managedFields", ANY),
-};
-const struct nc_schema nc_schema_metadata = NC_SCHEMA("metadata", metadata_fields);
+#define METADATA_FIELDS(F)                                                                         \
+    F("name", STRING)                                                                              \
+    F("generateName", STRING)                                                                      \
+    F("namespace", STRING)                                                                         \
+    F("uid", STRING)                                                                               \
+    F("labels", STRING_MAP)                                                                        \
+    F("annotations", STRING_MAP)                                                                   \
+    F("finalizers", STRINGS)                                                                       \
+    F("creationTimestamp", STRING)                                                                 \
+    F("deletionTimestamp", STRING)                                                                 \
+    F("deletionGracePeriodSeconds", ANY)                                                           \
+    F("generation", ANY)                                                                           \
+    F("resourceVersion", STRING)                                                                   \
+    F("selfLink", STRING)                                                                          \
+    F("ownerReferences", ANY)                                                                      \
+    F("managedFields", ANY)
+const struct nc_schema nc_schema_metadata = NC_SCHEMA("metadata", METADATA_FIELDS);
 
-static const struct nc_field requirement_fields[] = {
-    REQUIRED("key", STRING),
-    {.name = "operator", .type = NC_FIELD_STRING, .flags = NC_FIELD_REQUIRED, .allowed = operators},
-    {.name = "values",
-     .type = NC_FIELD_STRINGS,
-     .flags = NC_FIELD_FORGIVING,
-     .check = nc_shape_label_value,
-     .wanted = "at most 63 letters, digits, - _ ."},
-    {.name = "minValues", .type = NC_FIELD_INT, .min = 1, .max = 50},
-};
-static const struct nc_schema requirement = NC_SCHEMA("a requirement", requirement_fields);
+#define REQUIREMENT_FIELDS(F)                                                                      \
+    F("key", STRING, REQUIRED)                                                                     \
+    F("operator", STRING, ONE_OF(operators), REQUIRED)                                             \
+    F("values", STRINGS, CHECKED(nc_shape_label_value, "at most 63 letters, digits, - _ ."),       \
+      .flags = NC_FIELD_FORGIVING)                                                                 \
+    F("minValues", INT, BETWEEN(1, 50))
+static const struct nc_schema requirement = NC_SCHEMA("a requirement", REQUIREMENT_FIELDS);
 
 /* Resources are named by anybody: keys are free, values are quantities, written as a string or a
  * number. */
-static const struct nc_field resources_fields[] = {F("requests", MAP)};
-static const struct nc_schema resources = NC_SCHEMA("spec.resources", resources_fields);
+#define RESOURCES_FIELDS(F) F("requests", MAP)
+static const struct nc_schema resources = NC_SCHEMA("spec.resources", RESOURCES_FIELDS);
 
-static const struct nc_field class_ref_fields[] = {
-    {.name = "group",
-     .type = NC_FIELD_STRING,
-     .flags = NC_FIELD_REQUIRED,
-     .check = is_group,
-     .wanted = "an API group such as karpenter.k8s.aws"},
-    REQUIRED("kind", STRING),
-    REQUIRED("name", STRING),
-};
-static const struct nc_schema class_ref = NC_SCHEMA("nodeClassRef", class_ref_fields);
-static const struct nc_field class_ref_beta_fields[] = {F("apiVersion", STRING), F("kind", STRING),
-                                                        REQUIRED("name", STRING)};
+#define CLASS_REF_FIELDS(F)                                                                        \
+    F("group", STRING, CHECKED(is_group, "an API group such as karpenter.k8s.aws"), REQUIRED)      \
+    F("kind", STRING, REQUIRED)                                                                    \
+    F("name", STRING, REQUIRED)
+static const struct nc_schema class_ref = NC_SCHEMA("nodeClassRef", CLASS_REF_FIELDS);
+#define CLASS_REF_BETA_FIELDS(F)                                                                   \
+    F("apiVersion", STRING)                                                                        \
+    F("kind", STRING)                                                                              \
+    F("name", STRING, REQUIRED)
 static const struct nc_schema class_ref_beta =
-    NC_SCHEMA("nodeClassRef of v1beta1", class_ref_beta_fields);
+    NC_SCHEMA("nodeClassRef of v1beta1", CLASS_REF_BETA_FIELDS);
 
-static const struct nc_field status_fields[] = {
-    F("nodeName", STRING),         F("providerID", STRING),
-    F("imageID", STRING),          F("capacity", MAP),
-    F("allocatable", MAP),         F("conditions", ANY),
-    F("lastPodEventTime", STRING),
-};
-static const struct nc_schema status = NC_SCHEMA("status", status_fields);
+#define STATUS_FIELDS(F)                                                                           \
+    F("nodeName", STRING)                                                                          \
+    F("providerID", STRING)                                                                        \
+    F("imageID", STRING)                                                                           \
+    F("capacity", MAP)                                                                             \
+    F("allocatable", MAP)                                                                          \
+    F("conditions", ANY)                                                                           \
+    F("lastPodEventTime", STRING)
+static const struct nc_schema status = NC_SCHEMA("status", STATUS_FIELDS);
 
-static const struct nc_field claim_spec_fields[] = {
-    OBJECTS("requirements", requirement),
-    OBJECT("resources", resources),
-    OBJECTS("taints", nc_schema_taint),
-    OBJECTS("startupTaints", nc_schema_taint),
-    {.name = "nodeClassRef",
-     .type = NC_FIELD_OBJECT,
-     .object = &class_ref,
-     .flags = NC_FIELD_REQUIRED},
-    {.name = "terminationGracePeriod",
-     .type = NC_FIELD_STRING,
-     .check = is_claim_duration,
-     .wanted = "a duration of hours, minutes and seconds such as 24h0m0s"},
-    {.name = "expireAfter",
-     .type = NC_FIELD_STRING,
-     .check = is_expiry,
-     .wanted = "Never or a duration of hours, minutes and seconds such as 720h"},
-};
-static const struct nc_schema claim_spec = NC_SCHEMA("NodeClaim's spec", claim_spec_fields);
+#define CLAIM_SPEC_FIELDS(F)                                                                       \
+    F("requirements", OBJECTS, OF(requirement))                                                    \
+    F("resources", OBJECT, OF(resources))                                                          \
+    F("taints", OBJECTS, OF(nc_schema_taint))                                                      \
+    F("startupTaints", OBJECTS, OF(nc_schema_taint))                                               \
+    F("nodeClassRef", OBJECT, OF(class_ref), REQUIRED)                                             \
+    F("terminationGracePeriod", STRING,                                                            \
+      CHECKED(is_claim_duration, "a duration of hours, minutes and seconds such as 24h0m0s"))      \
+    F("expireAfter", STRING,                                                                       \
+      CHECKED(is_expiry, "Never or a duration of hours, minutes and seconds such as 720h"))
+static const struct nc_schema claim_spec = NC_SCHEMA("NodeClaim's spec", CLAIM_SPEC_FIELDS);
 
-static const struct nc_field claim_spec_beta_fields[] = {
-    OBJECTS("requirements", requirement),
-    OBJECT("resources", resources),
-    OBJECTS("taints", nc_schema_taint),
-    OBJECTS("startupTaints", nc_schema_taint),
-    {.name = "nodeClassRef",
-     .type = NC_FIELD_OBJECT,
-     .object = &class_ref_beta,
-     .flags = NC_FIELD_REQUIRED},
-    OBJECT("kubelet", nc_schema_kubelet_beta),
-};
+#define CLAIM_SPEC_BETA_FIELDS(F)                                                                  \
+    F("requirements", OBJECTS, OF(requirement))                                                    \
+    F("resources", OBJECT, OF(resources))                                                          \
+    F("taints", OBJECTS, OF(nc_schema_taint))                                                      \
+    F("startupTaints", OBJECTS, OF(nc_schema_taint))                                               \
+    F("nodeClassRef", OBJECT, OF(class_ref_beta), REQUIRED)                                        \
+    F("kubelet", OBJECT, OF(nc_schema_kubelet_beta))
 static const struct nc_schema claim_spec_beta =
-    NC_SCHEMA("NodeClaim's spec (v1beta1)", claim_spec_beta_fields);
+    NC_SCHEMA("NodeClaim's spec (v1beta1)", CLAIM_SPEC_BETA_FIELDS);
 
-#define OBJECT_FIELDS(spec_schema)                                                                 \
-    F("apiVersion", STRING), F("kind", STRING), OBJECT("metadata", nc_schema_metadata),            \
-        {.name = "spec",                                                                           \
-         .type = NC_FIELD_OBJECT,                                                                  \
-         .object = &(spec_schema),                                                                 \
-         .flags = NC_FIELD_REQUIRED},                                                              \
-        OBJECT("status", status)
+#define OBJECT_FIELDS(F, spec_schema)                                                              \
+    F("apiVersion", STRING)                                                                        \
+    F("kind", STRING)                                                                              \
+    F("metadata", OBJECT, OF(nc_schema_metadata))                                                  \
+    F("spec", OBJECT, OF(spec_schema), REQUIRED)                                                   \
+    F("status", OBJECT, OF(status))
+#define CLAIM_FIELDS(F) OBJECT_FIELDS(F, claim_spec)
+const struct nc_schema nc_schema_node_claim = NC_SCHEMA("NodeClaim", CLAIM_FIELDS);
+#define CLAIM_BETA_FIELDS(F) OBJECT_FIELDS(F, claim_spec_beta)
+const struct nc_schema nc_schema_node_claim_beta = NC_SCHEMA("NodeClaim", CLAIM_BETA_FIELDS);
 
-static const struct nc_field claim_fields[] = {OBJECT_FIELDS(claim_spec)};
-const struct nc_schema nc_schema_node_claim = NC_SCHEMA("NodeClaim", claim_fields);
-static const struct nc_field claim_beta_fields[] = {OBJECT_FIELDS(claim_spec_beta)};
-const struct nc_schema nc_schema_node_claim_beta = NC_SCHEMA("NodeClaim", claim_beta_fields);
-
-static const struct nc_field class_spec_fields[] = {
-    OBJECT("kubelet", nc_schema_kubelet),
-    F("role", STRING),
-    F("instanceProfile", STRING),
-    F("instanceStorePolicy", STRING),
-    F("amiFamily", STRING),
-    F("userData", STRING),
-    F("tags", STRING_MAP),
-    F("blockDeviceMappings", ANY),
-    F("amiSelectorTerms", ANY),
-};
-static const struct nc_schema class_spec = {.name = "NodeClass's spec",
-                                            .fields = class_spec_fields,
-                                            .n = NC_ARRAY_SIZE(class_spec_fields),
-                                            .is_open = true};
-static const struct nc_field class_fields[] = {
-    F("apiVersion", STRING),    F("kind", STRING), OBJECT("metadata", nc_schema_metadata),
-    OBJECT("spec", class_spec), F("status", ANY),
-};
-const struct nc_schema nc_schema_node_class = NC_SCHEMA("NodeClass", class_fields);
+#define CLASS_SPEC_FIELDS(F)                                                                       \
+    F("kubelet", OBJECT, OF(nc_schema_kubelet))                                                    \
+    F("role", STRING)                                                                              \
+    F("instanceProfile", STRING)                                                                   \
+    F("instanceStorePolicy", STRING)                                                               \
+    F("amiFamily", STRING)                                                                         \
+    F("userData", STRING)                                                                          \
+    F("tags", STRING_MAP)                                                                          \
+    F("blockDeviceMappings", ANY)                                                                  \
+    F("amiSelectorTerms", ANY)
+static const struct nc_schema class_spec =
+    NC_SCHEMA("NodeClass's spec", CLASS_SPEC_FIELDS, .is_open = true);
+#define CLASS_FIELDS(F)                                                                            \
+    F("apiVersion", STRING)                                                                        \
+    F("kind", STRING)                                                                              \
+    F("metadata", OBJECT, OF(nc_schema_metadata))                                                  \
+    F("spec", OBJECT, OF(class_spec))                                                              \
+    F("status", ANY)
+const struct nc_schema nc_schema_node_class = NC_SCHEMA("NodeClass", CLASS_FIELDS);

@@ -14,20 +14,13 @@
 #include "nc/str.h"
 #include "shapes.h"
 
-#define F(n, t, ...)                                                                               \
-    { .name = (n), .type = NC_FIELD_##t, __VA_ARGS__ }
 /* Go reads no duration in an empty text, and in kubelet's configuration that is the whole file's
  * end. */
-#define DURATION(n, f, ...) F(n, DURATION, .flags = NC_FIELD_MAY_BE_EMPTY | (f), __VA_ARGS__)
-#define LASTING(n, f, low, high, what)                                                             \
-    DURATION(n, f, .min = (low), .max = (high), .wanted = "a duration " what)
+#define MAY_BE_EMPTY(f) .flags = NC_FIELD_MAY_BE_EMPTY | (f)
+#define LASTING(f, low, high, what)                                                                \
+    MAY_BE_EMPTY(f), BETWEEN(low, high), .wanted = "a duration " what
 #define NAMED NC_FIELD_NAMED_FLAG
 #define OTHER(name) .flags = NC_FIELD_OTHER_FLAG, .flag = (name)
-#define ONE_OF(n, list, ...) F(n, STRING, .allowed = (list), __VA_ARGS__)
-#define BETWEEN(n, low, high, ...) F(n, INT, .min = (low), .max = (high), __VA_ARGS__)
-#define OBJECT(n, s) F(n, OBJECT, .object = &(s))
-#define OBJECTS(n, s) F(n, OBJECTS, .object = &(s))
-#define EVICTION(n, ...) F(n, STRING_MAP, .key = &eviction_signal, __VA_ARGS__)
 
 static const char kinds[] = "KubeletConfiguration\0";
 static const char api_versions[] = "kubelet.config.k8s.io/v1beta1\0";
@@ -49,60 +42,54 @@ const char nc_eviction_signals[] =
     "pid.available\0allocatableMemory.available\0";
 static const struct nc_field eviction_signal = {.allowed = nc_eviction_signals};
 
-static const struct nc_field taint_fields[] = {
-    {.name = "key",
-     .type = NC_FIELD_STRING,
-     .flags = NC_FIELD_REQUIRED,
-     .check = nc_shape_qualified_name,
-     .wanted = "a taint key such as example.com/name"},
-    {.name = "value",
-     .type = NC_FIELD_STRING,
-     .check = nc_shape_label_value,
-     .wanted = "at most 63 letters, digits, - _ ."},
-    {.name = "effect", .type = NC_FIELD_STRING, .flags = NC_FIELD_REQUIRED, .allowed = effects},
-    F("timeAdded", STRING),
-};
-const struct nc_schema nc_schema_taint = NC_SCHEMA("a taint", taint_fields);
+#define TAINT_FIELDS(F)                                                                            \
+    F("key", STRING, CHECKED(nc_shape_qualified_name, "a taint key such as example.com/name"),     \
+      REQUIRED)                                                                                    \
+    F("value", STRING, CHECKED(nc_shape_label_value, "at most 63 letters, digits, - _ ."))         \
+    F("effect", STRING, ONE_OF(effects), REQUIRED)                                                 \
+    F("timeAdded", STRING)
+const struct nc_schema nc_schema_taint = NC_SCHEMA("a taint", TAINT_FIELDS);
 
-static const struct nc_field x509_fields[] = {F("clientCAFile", STRING, .flags = NAMED)};
-static const struct nc_schema x509 = NC_SCHEMA("authentication.x509", x509_fields);
-static const struct nc_field webhook_fields[] = {
-    F("enabled", BOOL, OTHER("authentication-token-webhook")),
-    DURATION("cacheTTL", NC_FIELD_OTHER_FLAG, .flag = "authentication-token-webhook-cache-ttl"),
-};
-static const struct nc_schema webhook = NC_SCHEMA("authentication.webhook", webhook_fields);
-static const struct nc_field anonymous_fields[] = {F("enabled", BOOL, OTHER("anonymous-auth"))};
-static const struct nc_schema anonymous = NC_SCHEMA("authentication.anonymous", anonymous_fields);
-static const struct nc_field authentication_fields[] = {
-    OBJECT("x509", x509), OBJECT("webhook", webhook), OBJECT("anonymous", anonymous)};
-static const struct nc_schema authentication = NC_SCHEMA("authentication", authentication_fields);
+#define X509_FIELDS(F) F("clientCAFile", STRING, .flags = NAMED)
+static const struct nc_schema x509 = NC_SCHEMA("authentication.x509", X509_FIELDS);
+#define WEBHOOK_FIELDS(F)                                                                          \
+    F("enabled", BOOL, OTHER("authentication-token-webhook"))                                      \
+    F("cacheTTL", DURATION, MAY_BE_EMPTY(NC_FIELD_OTHER_FLAG),                                     \
+      .flag = "authentication-token-webhook-cache-ttl")
+static const struct nc_schema webhook = NC_SCHEMA("authentication.webhook", WEBHOOK_FIELDS);
+#define ANONYMOUS_FIELDS(F) F("enabled", BOOL, OTHER("anonymous-auth"))
+static const struct nc_schema anonymous = NC_SCHEMA("authentication.anonymous", ANONYMOUS_FIELDS);
+#define AUTHENTICATION_FIELDS(F)                                                                   \
+    F("x509", OBJECT, OF(x509))                                                                    \
+    F("webhook", OBJECT, OF(webhook))                                                              \
+    F("anonymous", OBJECT, OF(anonymous))
+static const struct nc_schema authentication = NC_SCHEMA("authentication", AUTHENTICATION_FIELDS);
 
-static const struct nc_field authorization_webhook_fields[] = {
-    DURATION("cacheAuthorizedTTL", NC_FIELD_OTHER_FLAG,
-             .flag = "authorization-webhook-cache-authorized-ttl"),
-    DURATION("cacheUnauthorizedTTL", NC_FIELD_OTHER_FLAG,
-             .flag = "authorization-webhook-cache-unauthorized-ttl"),
-};
+#define AUTHORIZATION_WEBHOOK_FIELDS(F)                                                            \
+    F("cacheAuthorizedTTL", DURATION, MAY_BE_EMPTY(NC_FIELD_OTHER_FLAG),                           \
+      .flag = "authorization-webhook-cache-authorized-ttl")                                        \
+    F("cacheUnauthorizedTTL", DURATION, MAY_BE_EMPTY(NC_FIELD_OTHER_FLAG),                         \
+      .flag = "authorization-webhook-cache-unauthorized-ttl")
 static const struct nc_schema authorization_webhook =
-    NC_SCHEMA("authorization.webhook", authorization_webhook_fields);
-static const struct nc_field authorization_fields[] = {
-    ONE_OF("mode", authorization_modes, OTHER("authorization-mode")),
-    OBJECT("webhook", authorization_webhook),
-};
-static const struct nc_schema authorization = NC_SCHEMA("authorization", authorization_fields);
+    NC_SCHEMA("authorization.webhook", AUTHORIZATION_WEBHOOK_FIELDS);
+#define AUTHORIZATION_FIELDS(F)                                                                    \
+    F("mode", STRING, ONE_OF(authorization_modes), OTHER("authorization-mode"))                    \
+    F("webhook", OBJECT, OF(authorization_webhook))
+static const struct nc_schema authorization = NC_SCHEMA("authorization", AUTHORIZATION_FIELDS);
 
 static const char swap_behaviors[] = "NoSwap\0LimitedSwap\0UnlimitedSwap\0";
-static const struct nc_field swap_fields[] = {ONE_OF("swapBehavior", swap_behaviors)};
-static const struct nc_schema swap = NC_SCHEMA("memorySwap", swap_fields);
-static const struct nc_field crash_loop_fields[] = {
-    LASTING("maxContainerRestartPeriod", 0, 1000000, 300000000, "from 1s to 5m")};
-static const struct nc_schema crash_loop = NC_SCHEMA("crashLoopBackOff", crash_loop_fields);
-static const struct nc_field user_namespace_fields[] = {BETWEEN("idsPerPod", 65536, UINT32_MAX)};
-static const struct nc_schema user_namespaces = NC_SCHEMA("userNamespaces", user_namespace_fields);
-static const struct nc_field priority_fields[] = {
-    F("priority", INT), BETWEEN("shutdownGracePeriodSeconds", 0, INT32_MAX)};
+#define SWAP_FIELDS(F) F("swapBehavior", STRING, ONE_OF(swap_behaviors))
+static const struct nc_schema swap = NC_SCHEMA("memorySwap", SWAP_FIELDS);
+#define CRASH_LOOP_FIELDS(F)                                                                       \
+    F("maxContainerRestartPeriod", DURATION, LASTING(0, 1000000, 300000000, "from 1s to 5m"))
+static const struct nc_schema crash_loop = NC_SCHEMA("crashLoopBackOff", CRASH_LOOP_FIELDS);
+#define USER_NAMESPACE_FIELDS(F) F("idsPerPod", INT, BETWEEN(65536, UINT32_MAX))
+static const struct nc_schema user_namespaces = NC_SCHEMA("userNamespaces", USER_NAMESPACE_FIELDS);
+#define PRIORITY_FIELDS(F)                                                                         \
+    F("priority", INT)                                                                             \
+    F("shutdownGracePeriodSeconds", INT, BETWEEN(0, INT32_MAX))
 static const struct nc_schema priority =
-    NC_SCHEMA("shutdownGracePeriodByPodPriority", priority_fields);
+    NC_SCHEMA("shutdownGracePeriodByPodPriority", PRIORITY_FIELDS);
 static bool is_memory(const char *resource) {
     return nc_streq(resource, "memory") || nc_starts_with(resource, "hugepages-");
 }
@@ -115,43 +102,44 @@ static bool is_positive(const char *quantity) {
 
 static const struct nc_field memory_resource = {.check = is_memory,
                                                 .wanted = "memory or hugepages-SIZE"};
-static const struct nc_field reserved_memory_fields[] = {
-    F("numaNode", INT), F("limits", QUANTITY_MAP, .key = &memory_resource)};
-static const struct nc_schema reserved_memory = NC_SCHEMA("reservedMemory", reserved_memory_fields);
+#define RESERVED_MEMORY_FIELDS(F)                                                                  \
+    F("numaNode", INT)                                                                             \
+    F("limits", QUANTITY_MAP, .key = &memory_resource)
+static const struct nc_schema reserved_memory = NC_SCHEMA("reservedMemory", RESERVED_MEMORY_FIELDS);
 
 static const char log_formats[] = "text\0json\0";
-static const struct nc_field module_fields[] = {
-    {.name = "filePattern", .type = NC_FIELD_STRING, .flags = NC_FIELD_REQUIRED},
-    BETWEEN("verbosity", 0, INT32_MAX),
-};
-static const struct nc_schema module = NC_SCHEMA("logging.vmodule", module_fields);
-static const struct nc_field text_fields[] = {
-    F("splitStream", BOOL, OTHER("log-text-split-stream")),
-    F("infoBufferSize", QUANTITY, OTHER("log-text-info-buffer-size"))};
-static const struct nc_schema text = NC_SCHEMA("logging.options", text_fields);
-static const struct nc_field json_fields[] = {
-    F("splitStream", BOOL, OTHER("log-json-split-stream")),
-    F("infoBufferSize", QUANTITY, OTHER("log-json-info-buffer-size"))};
-static const struct nc_schema json = NC_SCHEMA("logging.options", json_fields);
-static const struct nc_field stream_options[] = {OBJECT("text", text), OBJECT("json", json)};
-static const struct nc_schema streams = NC_SCHEMA("logging.options", stream_options);
-static const struct nc_field logging_fields[] = {
-    ONE_OF("format", log_formats, OTHER("logging-format")),
-    F("flushFrequency", FREQUENCY, OTHER("log-flush-frequency")),
-    BETWEEN("verbosity", 0, INT32_MAX, OTHER("v")),
-    F("vmodule", OBJECTS, .object = &module, OTHER("vmodule")),
-    OBJECT("options", streams),
-};
-static const struct nc_schema logging = NC_SCHEMA("logging", logging_fields);
+#define MODULE_FIELDS(F)                                                                           \
+    F("filePattern", STRING, REQUIRED)                                                             \
+    F("verbosity", INT, BETWEEN(0, INT32_MAX))
+static const struct nc_schema module = NC_SCHEMA("logging.vmodule", MODULE_FIELDS);
+#define TEXT_FIELDS(F)                                                                             \
+    F("splitStream", BOOL, OTHER("log-text-split-stream"))                                         \
+    F("infoBufferSize", QUANTITY, OTHER("log-text-info-buffer-size"))
+static const struct nc_schema text = NC_SCHEMA("logging.options", TEXT_FIELDS);
+#define JSON_FIELDS(F)                                                                             \
+    F("splitStream", BOOL, OTHER("log-json-split-stream"))                                         \
+    F("infoBufferSize", QUANTITY, OTHER("log-json-info-buffer-size"))
+static const struct nc_schema json = NC_SCHEMA("logging.options", JSON_FIELDS);
+#define STREAM_OPTIONS_FIELDS(F)                                                                   \
+    F("text", OBJECT, OF(text))                                                                    \
+    F("json", OBJECT, OF(json))
+static const struct nc_schema streams = NC_SCHEMA("logging.options", STREAM_OPTIONS_FIELDS);
+#define LOGGING_FIELDS(F)                                                                          \
+    F("format", STRING, ONE_OF(log_formats), OTHER("logging-format"))                              \
+    F("flushFrequency", FREQUENCY, OTHER("log-flush-frequency"))                                   \
+    F("verbosity", INT, BETWEEN(0, INT32_MAX), OTHER("v"))                                         \
+    F("vmodule", OBJECTS, OF(module), OTHER("vmodule"))                                            \
+    F("options", OBJECT, OF(streams))
+static const struct nc_schema logging = NC_SCHEMA("logging", LOGGING_FIELDS);
 static bool is_endpoint(const char *s) {
     return !strstr(s, "//") || nc_starts_with(s, "dns:") || nc_starts_with(s, "unix:")
            || nc_starts_with(s, "unix-abstract:");
 }
 
-static const struct nc_field tracing_fields[] = {
-    F("endpoint", STRING, .check = is_endpoint, .wanted = "a gRPC name such as localhost:4317"),
-    BETWEEN("samplingRatePerMillion", 0, 1000000)};
-static const struct nc_schema tracing = NC_SCHEMA("tracing", tracing_fields);
+#define TRACING_FIELDS(F)                                                                          \
+    F("endpoint", STRING, CHECKED(is_endpoint, "a gRPC name such as localhost:4317"))              \
+    F("samplingRatePerMillion", INT, BETWEEN(0, 1000000))
+static const struct nc_schema tracing = NC_SCHEMA("tracing", TRACING_FIELDS);
 static const struct nc_field headers = {.type = NC_FIELD_STRINGS};
 
 /* Absolute and as filepath.Clean leaves it, in ASCII: it stands in the labels of metrics. */
@@ -196,152 +184,154 @@ static const char enforcements[] =
     "pods\0system-reserved\0kube-reserved\0system-reserved-compressible\0"
     "kube-reserved-compressible\0none\0";
 static const char container_runtimes[] = "containerd\0";
-static const struct nc_field kubelet_fields[] = {
-    ONE_OF("kind", kinds),
-    ONE_OF("apiVersion", api_versions),
-    F("enableServer", BOOL, .flags = NAMED),
-    F("staticPodPath", STRING, OTHER("pod-manifest-path")),
-    F("podLogsDir", STRING, .check = is_clean_path,
-      .wanted = "an absolute path without //, . or .."),
-    DURATION("syncFrequency", NAMED),
-    DURATION("fileCheckFrequency", NAMED),
-    DURATION("httpCheckFrequency", NAMED),
-    F("staticPodURL", STRING, OTHER("manifest-url")),
-    F("staticPodURLHeader", MAP, .value = &headers, OTHER("manifest-url-header")),
-    F("address", STRING, .flags = NAMED),
-    BETWEEN("port", 1, 65535, .flags = NAMED),
-    BETWEEN("readOnlyPort", 0, 65535, .flags = NAMED),
-    F("tlsCertFile", STRING, .flags = NAMED),
-    F("tlsPrivateKeyFile", STRING, .flags = NAMED),
-    F("tlsCipherSuites", STRINGS, .flags = NAMED),
-    F("tlsCurvePreferences", INTS),
-    F("tlsMinVersion", STRING, .flags = NAMED),
-    F("rotateCertificates", BOOL, .flags = NAMED),
-    F("serverTLSBootstrap", BOOL, OTHER("rotate-server-certificates")),
-    OBJECT("authentication", authentication),
-    OBJECT("authorization", authorization),
-    BETWEEN("registryPullQPS", 0, INT32_MAX, OTHER("registry-qps")),
-    BETWEEN("registryBurst", 0, INT32_MAX, .flags = NAMED),
-    ONE_OF("imagePullCredentialsVerificationPolicy", pull_policies),
-    F("preloadedImagesVerificationAllowlist", STRINGS, .check = is_image_pattern,
-      .flags = NC_FIELD_MAY_BE_EMPTY,
-      .wanted = "an image without tag, such as registry.example.com/name"),
-    BETWEEN("eventRecordQPS", 0, INT32_MAX, OTHER("event-qps")),
-    BETWEEN("eventBurst", 0, INT32_MAX, .flags = NAMED),
-    F("enableDebuggingHandlers", BOOL, .flags = NAMED),
-    F("enableContentionProfiling", BOOL, OTHER("contention-profiling")),
-    BETWEEN("healthzPort", 0, 65535, .flags = NAMED),
-    F("healthzBindAddress", STRING, .flags = NAMED),
-    BETWEEN("oomScoreAdj", -1000, 1000, .flags = NAMED),
-    F("clusterDomain", STRING, .flags = NAMED),
-    F("clusterDNS", STRINGS, .check = nc_shape_ip, .wanted = "an IP address",
-      .flags = NAMED | NC_FIELD_V1BETA1),
-    DURATION("streamingConnectionIdleTimeout", NAMED),
-    DURATION("nodeStatusUpdateFrequency", NAMED),
-    DURATION("nodeStatusReportFrequency", 0),
-    BETWEEN("nodeLeaseDurationSeconds", 1, INT32_MAX),
-    DURATION("imageMinimumGCAge", NC_FIELD_OTHER_FLAG, .flag = "minimum-image-ttl-duration"),
-    DURATION("imageMaximumGCAge", 0),
-    BETWEEN("imageGCHighThresholdPercent", 0, 100, .flag = "image-gc-high-threshold",
-            .flags = NC_FIELD_V1BETA1 | NC_FIELD_OTHER_FLAG),
-    BETWEEN("imageGCLowThresholdPercent", 0, 100, .flag = "image-gc-low-threshold",
-            .flags = NC_FIELD_V1BETA1 | NC_FIELD_OTHER_FLAG),
-    DURATION("volumeStatsAggPeriod", NAMED),
-    F("kubeletCgroups", STRING, .flags = NAMED),
-    F("systemCgroups", STRING, .flags = NAMED),
-    F("cgroupRoot", STRING, .flags = NAMED),
-    F("cgroupsPerQOS", BOOL, .flags = NAMED),
-    ONE_OF("cgroupDriver", cgroup_drivers, .flags = NAMED),
-    ONE_OF("cpuManagerPolicy", cpu_policies, .flags = NAMED),
-    F("singleProcessOOMKill", BOOL),
-    F("cpuManagerPolicyOptions", STRING_MAP, .flags = NAMED | NC_FIELD_ONE_PAIR),
-    DURATION("cpuManagerReconcilePeriod", NAMED),
-    ONE_OF("memoryManagerPolicy", memory_policies, .flags = NAMED),
-    ONE_OF("topologyManagerPolicy", topology_policies, .flags = NAMED),
-    ONE_OF("topologyManagerScope", topology_scopes, .flags = NAMED),
-    F("topologyManagerPolicyOptions", STRING_MAP, .flags = NAMED),
-    F("qosReserved", STRING_MAP, OTHER("qos-reserved")),
-    DURATION("runtimeRequestTimeout", NAMED),
-    ONE_OF("hairpinMode", hairpin_modes, .flags = NAMED),
-    BETWEEN("maxPods", 0, INT32_MAX, .flags = NAMED | NC_FIELD_V1BETA1 | NC_FIELD_EXPRESSION),
-    F("podCIDR", STRING, .flags = NAMED),
-    BETWEEN("podPidsLimit", INT64_MIN, INT64_MAX, OTHER("pod-max-pids")),
-    F("resolvConf", STRING, .flags = NAMED),
-    F("runOnce", BOOL, OTHER("runonce")),
-    F("cpuCFSQuota", BOOL, .flags = NAMED | NC_FIELD_V1BETA1),
-    LASTING("cpuCFSQuotaPeriod", NAMED, 1000, 1000000, "from 1ms to 1s"),
-    BETWEEN("nodeStatusMaxImages", -1, INT32_MAX, .flags = NAMED),
-    BETWEEN("maxOpenFiles", 0, INT64_MAX, .flags = NAMED),
-    F("contentType", STRING, OTHER("kube-api-content-type")),
-    BETWEEN("kubeAPIQPS", 0, INT32_MAX, OTHER("kube-api-qps")),
-    BETWEEN("kubeAPIBurst", 0, INT32_MAX, .flags = NAMED),
-    F("serializeImagePulls", BOOL, .flags = NAMED),
-    BETWEEN("maxParallelImagePulls", 1, INT32_MAX),
-    EVICTION("evictionHard", .flags = NAMED | NC_FIELD_V1BETA1 | NC_FIELD_LESS_THAN),
-    EVICTION("evictionSoft", .flags = NAMED | NC_FIELD_V1BETA1 | NC_FIELD_LESS_THAN),
-    EVICTION("evictionSoftGracePeriod", .flags = NAMED | NC_FIELD_V1BETA1),
-    DURATION("evictionPressureTransitionPeriod", NAMED),
-    BETWEEN("evictionMaxPodGracePeriod", 0, INT32_MAX, .flags = NAMED | NC_FIELD_V1BETA1),
-    EVICTION("evictionMinimumReclaim", .flags = NAMED),
-    F("mergeDefaultEvictionSettings", BOOL),
-    BETWEEN("podsPerCore", 0, INT32_MAX, .flags = NAMED | NC_FIELD_V1BETA1),
-    F("enableControllerAttachDetach", BOOL, .flags = NAMED),
-    F("protectKernelDefaults", BOOL, .flags = NAMED),
-    F("makeIPTablesUtilChains", BOOL, OTHER("make-iptables-util-chains")),
-    BETWEEN("iptablesMasqueradeBit", 0, 31),
-    BETWEEN("iptablesDropBit", 0, 31),
-    F("featureGates", BOOL_MAP, .flags = NAMED),
-    F("failSwapOn", BOOL, .flags = NAMED),
-    OBJECT("memorySwap", swap),
-    F("containerLogMaxSize", STRING, .check = is_positive, .wanted = "a quantity such as \"10Mi\"",
-      .flags = NAMED),
-    BETWEEN("containerLogMaxFiles", 2, INT32_MAX, .flags = NAMED),
-    BETWEEN("containerLogMaxWorkers", 1, INT32_MAX),
-    LASTING("containerLogMonitorInterval", 0, 3000000, INT64_MAX, "of at least 3s"),
-    F("configMapAndSecretChangeDetectionStrategy", STRING),
-    F("systemReserved", QUANTITY_MAP, .key = &nc_reserved_resource,
-      .flags = NAMED | NC_FIELD_V1BETA1 | NC_FIELD_EXPRESSION),
-    F("kubeReserved", QUANTITY_MAP, .key = &nc_reserved_resource,
-      .flags = NAMED | NC_FIELD_V1BETA1 | NC_FIELD_EXPRESSION),
-    F("reservedSystemCPUs", STRING, OTHER("reserved-cpus")),
-    F("showHiddenMetricsForVersion", STRING),
-    F("systemReservedCgroup", STRING, .flags = NAMED),
-    F("kubeReservedCgroup", STRING, .flags = NAMED),
-    F("enforceNodeAllocatable", STRINGS, .allowed = enforcements,
-      .flags = NAMED | NC_FIELD_MAY_BE_EMPTY),
-    F("allowedUnsafeSysctls", STRINGS, .flags = NAMED),
-    F("defaultPodSysctls", STRING_MAP),
-    F("volumePluginDir", STRING, .flags = NAMED),
-    F("providerID", STRING, .flags = NAMED),
-    F("kernelMemcgNotification", BOOL, .flags = NAMED),
-    OBJECT("logging", logging),
-    F("enableSystemLogHandler", BOOL),
-    F("enableSystemLogQuery", BOOL),
-    DURATION("shutdownGracePeriod", 0),
-    DURATION("shutdownGracePeriodCriticalPods", 0),
-    OBJECTS("shutdownGracePeriodByPodPriority", priority),
-    OBJECT("crashLoopBackOff", crash_loop),
-    F("reservedMemory", OBJECTS, .object = &reserved_memory, .flags = NAMED),
-    F("enableProfilingHandler", BOOL),
-    F("enableDebugFlagsHandler", BOOL),
-    F("seccompDefault", BOOL),
-    F("memoryThrottlingFactor", NUMBER),
-    ONE_OF("memoryReservationPolicy", reservation_policies),
-    OBJECTS("registerWithTaints", nc_schema_taint),
-    F("registerNode", BOOL, .flags = NAMED),
-    OBJECT("tracing", tracing),
-    F("localStorageCapacityIsolation", BOOL, .flags = NAMED),
-    F("containerRuntimeEndpoint", STRING, .flags = NAMED),
-    F("imageServiceEndpoint", STRING, .flags = NAMED),
-    F("failCgroupV1", BOOL, OTHER("fail-cgroupv1")),
-    OBJECT("userNamespaces", user_namespaces),
-    F("containerRuntime", ANY, .flags = NC_FIELD_UNSUPPORTED | NC_FIELD_V1BETA1,
-      .allowed = container_runtimes, .wanted = "the runtime is containerd"),
-};
-const struct nc_schema nc_schema_kubelet = NC_SCHEMA("KubeletConfiguration", kubelet_fields);
+#define KUBELET_FIELDS(F)                                                                          \
+    F("kind", STRING, ONE_OF(kinds))                                                               \
+    F("apiVersion", STRING, ONE_OF(api_versions))                                                  \
+    F("enableServer", BOOL, .flags = NAMED)                                                        \
+    F("staticPodPath", STRING, OTHER("pod-manifest-path"))                                         \
+    F("podLogsDir", STRING, CHECKED(is_clean_path, "an absolute path without //, . or .."))        \
+    F("syncFrequency", DURATION, MAY_BE_EMPTY(NAMED))                                              \
+    F("fileCheckFrequency", DURATION, MAY_BE_EMPTY(NAMED))                                         \
+    F("httpCheckFrequency", DURATION, MAY_BE_EMPTY(NAMED))                                         \
+    F("staticPodURL", STRING, OTHER("manifest-url"))                                               \
+    F("staticPodURLHeader", MAP, .value = &headers, OTHER("manifest-url-header"))                  \
+    F("address", STRING, .flags = NAMED)                                                           \
+    F("port", INT, BETWEEN(1, 65535), .flags = NAMED)                                              \
+    F("readOnlyPort", INT, BETWEEN(0, 65535), .flags = NAMED)                                      \
+    F("tlsCertFile", STRING, .flags = NAMED)                                                       \
+    F("tlsPrivateKeyFile", STRING, .flags = NAMED)                                                 \
+    F("tlsCipherSuites", STRINGS, .flags = NAMED)                                                  \
+    F("tlsCurvePreferences", INTS)                                                                 \
+    F("tlsMinVersion", STRING, .flags = NAMED)                                                     \
+    F("rotateCertificates", BOOL, .flags = NAMED)                                                  \
+    F("serverTLSBootstrap", BOOL, OTHER("rotate-server-certificates"))                             \
+    F("authentication", OBJECT, OF(authentication))                                                \
+    F("authorization", OBJECT, OF(authorization))                                                  \
+    F("registryPullQPS", INT, BETWEEN(0, INT32_MAX), OTHER("registry-qps"))                        \
+    F("registryBurst", INT, BETWEEN(0, INT32_MAX), .flags = NAMED)                                 \
+    F("imagePullCredentialsVerificationPolicy", STRING, ONE_OF(pull_policies))                     \
+    F("preloadedImagesVerificationAllowlist", STRINGS,                                             \
+      CHECKED(is_image_pattern, "an image without tag, such as registry.example.com/name"),        \
+      .flags = NC_FIELD_MAY_BE_EMPTY)                                                              \
+    F("eventRecordQPS", INT, BETWEEN(0, INT32_MAX), OTHER("event-qps"))                            \
+    F("eventBurst", INT, BETWEEN(0, INT32_MAX), .flags = NAMED)                                    \
+    F("enableDebuggingHandlers", BOOL, .flags = NAMED)                                             \
+    F("enableContentionProfiling", BOOL, OTHER("contention-profiling"))                            \
+    F("healthzPort", INT, BETWEEN(0, 65535), .flags = NAMED)                                       \
+    F("healthzBindAddress", STRING, .flags = NAMED)                                                \
+    F("oomScoreAdj", INT, BETWEEN(-1000, 1000), .flags = NAMED)                                    \
+    F("clusterDomain", STRING, .flags = NAMED)                                                     \
+    F("clusterDNS", STRINGS, CHECKED(nc_shape_ip, "an IP address"),                                \
+      .flags = NAMED | NC_FIELD_V1BETA1)                                                           \
+    F("streamingConnectionIdleTimeout", DURATION, MAY_BE_EMPTY(NAMED))                             \
+    F("nodeStatusUpdateFrequency", DURATION, MAY_BE_EMPTY(NAMED))                                  \
+    F("nodeStatusReportFrequency", DURATION, MAY_BE_EMPTY(0))                                      \
+    F("nodeLeaseDurationSeconds", INT, BETWEEN(1, INT32_MAX))                                      \
+    F("imageMinimumGCAge", DURATION, MAY_BE_EMPTY(NC_FIELD_OTHER_FLAG),                            \
+      .flag = "minimum-image-ttl-duration")                                                        \
+    F("imageMaximumGCAge", DURATION, MAY_BE_EMPTY(0))                                              \
+    F("imageGCHighThresholdPercent", INT, BETWEEN(0, 100), .flag = "image-gc-high-threshold",      \
+      .flags = NC_FIELD_V1BETA1 | NC_FIELD_OTHER_FLAG)                                             \
+    F("imageGCLowThresholdPercent", INT, BETWEEN(0, 100), .flag = "image-gc-low-threshold",        \
+      .flags = NC_FIELD_V1BETA1 | NC_FIELD_OTHER_FLAG)                                             \
+    F("volumeStatsAggPeriod", DURATION, MAY_BE_EMPTY(NAMED))                                       \
+    F("kubeletCgroups", STRING, .flags = NAMED)                                                    \
+    F("systemCgroups", STRING, .flags = NAMED)                                                     \
+    F("cgroupRoot", STRING, .flags = NAMED)                                                        \
+    F("cgroupsPerQOS", BOOL, .flags = NAMED)                                                       \
+    F("cgroupDriver", STRING, ONE_OF(cgroup_drivers), .flags = NAMED)                              \
+    F("cpuManagerPolicy", STRING, ONE_OF(cpu_policies), .flags = NAMED)                            \
+    F("singleProcessOOMKill", BOOL)                                                                \
+    F("cpuManagerPolicyOptions", STRING_MAP, .flags = NAMED | NC_FIELD_ONE_PAIR)                   \
+    F("cpuManagerReconcilePeriod", DURATION, MAY_BE_EMPTY(NAMED))                                  \
+    F("memoryManagerPolicy", STRING, ONE_OF(memory_policies), .flags = NAMED)                      \
+    F("topologyManagerPolicy", STRING, ONE_OF(topology_policies), .flags = NAMED)                  \
+    F("topologyManagerScope", STRING, ONE_OF(topology_scopes), .flags = NAMED)                     \
+    F("topologyManagerPolicyOptions", STRING_MAP, .flags = NAMED)                                  \
+    F("qosReserved", STRING_MAP, OTHER("qos-reserved"))                                            \
+    F("runtimeRequestTimeout", DURATION, MAY_BE_EMPTY(NAMED))                                      \
+    F("hairpinMode", STRING, ONE_OF(hairpin_modes), .flags = NAMED)                                \
+    F("maxPods", INT, BETWEEN(0, INT32_MAX),                                                       \
+      .flags = NAMED | NC_FIELD_V1BETA1 | NC_FIELD_EXPRESSION)                                     \
+    F("podCIDR", STRING, .flags = NAMED)                                                           \
+    F("podPidsLimit", INT, BETWEEN(INT64_MIN, INT64_MAX), OTHER("pod-max-pids"))                   \
+    F("resolvConf", STRING, .flags = NAMED)                                                        \
+    F("runOnce", BOOL, OTHER("runonce"))                                                           \
+    F("cpuCFSQuota", BOOL, .flags = NAMED | NC_FIELD_V1BETA1)                                      \
+    F("cpuCFSQuotaPeriod", DURATION, LASTING(NAMED, 1000, 1000000, "from 1ms to 1s"))              \
+    F("nodeStatusMaxImages", INT, BETWEEN(-1, INT32_MAX), .flags = NAMED)                          \
+    F("maxOpenFiles", INT, BETWEEN(0, INT64_MAX), .flags = NAMED)                                  \
+    F("contentType", STRING, OTHER("kube-api-content-type"))                                       \
+    F("kubeAPIQPS", INT, BETWEEN(0, INT32_MAX), OTHER("kube-api-qps"))                             \
+    F("kubeAPIBurst", INT, BETWEEN(0, INT32_MAX), .flags = NAMED)                                  \
+    F("serializeImagePulls", BOOL, .flags = NAMED)                                                 \
+    F("maxParallelImagePulls", INT, BETWEEN(1, INT32_MAX))                                         \
+    F("evictionHard", STRING_MAP, .key = &eviction_signal,                                         \
+      .flags = NAMED | NC_FIELD_V1BETA1 | NC_FIELD_LESS_THAN)                                      \
+    F("evictionSoft", STRING_MAP, .key = &eviction_signal,                                         \
+      .flags = NAMED | NC_FIELD_V1BETA1 | NC_FIELD_LESS_THAN)                                      \
+    F("evictionSoftGracePeriod", STRING_MAP, .key = &eviction_signal,                              \
+      .flags = NAMED | NC_FIELD_V1BETA1)                                                           \
+    F("evictionPressureTransitionPeriod", DURATION, MAY_BE_EMPTY(NAMED))                           \
+    F("evictionMaxPodGracePeriod", INT, BETWEEN(0, INT32_MAX), .flags = NAMED | NC_FIELD_V1BETA1)  \
+    F("evictionMinimumReclaim", STRING_MAP, .key = &eviction_signal, .flags = NAMED)               \
+    F("mergeDefaultEvictionSettings", BOOL)                                                        \
+    F("podsPerCore", INT, BETWEEN(0, INT32_MAX), .flags = NAMED | NC_FIELD_V1BETA1)                \
+    F("enableControllerAttachDetach", BOOL, .flags = NAMED)                                        \
+    F("protectKernelDefaults", BOOL, .flags = NAMED)                                               \
+    F("makeIPTablesUtilChains", BOOL, OTHER("make-iptables-util-chains"))                          \
+    F("iptablesMasqueradeBit", INT, BETWEEN(0, 31))                                                \
+    F("iptablesDropBit", INT, BETWEEN(0, 31))                                                      \
+    F("featureGates", BOOL_MAP, .flags = NAMED)                                                    \
+    F("failSwapOn", BOOL, .flags = NAMED)                                                          \
+    F("memorySwap", OBJECT, OF(swap))                                                              \
+    F("containerLogMaxSize", STRING, CHECKED(is_positive, "a quantity such as \"10Mi\""),          \
+      .flags = NAMED)                                                                              \
+    F("containerLogMaxFiles", INT, BETWEEN(2, INT32_MAX), .flags = NAMED)                          \
+    F("containerLogMaxWorkers", INT, BETWEEN(1, INT32_MAX))                                        \
+    F("containerLogMonitorInterval", DURATION, LASTING(0, 3000000, INT64_MAX, "of at least 3s"))   \
+    F("configMapAndSecretChangeDetectionStrategy", STRING)                                         \
+    F("systemReserved", QUANTITY_MAP, .key = &nc_reserved_resource,                                \
+      .flags = NAMED | NC_FIELD_V1BETA1 | NC_FIELD_EXPRESSION)                                     \
+    F("kubeReserved", QUANTITY_MAP, .key = &nc_reserved_resource,                                  \
+      .flags = NAMED | NC_FIELD_V1BETA1 | NC_FIELD_EXPRESSION)                                     \
+    F("reservedSystemCPUs", STRING, OTHER("reserved-cpus"))                                        \
+    F("showHiddenMetricsForVersion", STRING)                                                       \
+    F("systemReservedCgroup", STRING, .flags = NAMED)                                              \
+    F("kubeReservedCgroup", STRING, .flags = NAMED)                                                \
+    F("enforceNodeAllocatable", STRINGS, ONE_OF(enforcements),                                     \
+      .flags = NAMED | NC_FIELD_MAY_BE_EMPTY)                                                      \
+    F("allowedUnsafeSysctls", STRINGS, .flags = NAMED)                                             \
+    F("defaultPodSysctls", STRING_MAP)                                                             \
+    F("volumePluginDir", STRING, .flags = NAMED)                                                   \
+    F("providerID", STRING, .flags = NAMED)                                                        \
+    F("kernelMemcgNotification", BOOL, .flags = NAMED)                                             \
+    F("logging", OBJECT, OF(logging))                                                              \
+    F("enableSystemLogHandler", BOOL)                                                              \
+    F("enableSystemLogQuery", BOOL)                                                                \
+    F("shutdownGracePeriod", DURATION, MAY_BE_EMPTY(0))                                            \
+    F("shutdownGracePeriodCriticalPods", DURATION, MAY_BE_EMPTY(0))                                \
+    F("shutdownGracePeriodByPodPriority", OBJECTS, OF(priority))                                   \
+    F("crashLoopBackOff", OBJECT, OF(crash_loop))                                                  \
+    F("reservedMemory", OBJECTS, OF(reserved_memory), .flags = NAMED)                              \
+    F("enableProfilingHandler", BOOL)                                                              \
+    F("enableDebugFlagsHandler", BOOL)                                                             \
+    F("seccompDefault", BOOL)                                                                      \
+    F("memoryThrottlingFactor", NUMBER)                                                            \
+    F("memoryReservationPolicy", STRING, ONE_OF(reservation_policies))                             \
+    F("registerWithTaints", OBJECTS, OF(nc_schema_taint))                                          \
+    F("registerNode", BOOL, .flags = NAMED)                                                        \
+    F("tracing", OBJECT, OF(tracing))                                                              \
+    F("localStorageCapacityIsolation", BOOL, .flags = NAMED)                                       \
+    F("containerRuntimeEndpoint", STRING, .flags = NAMED)                                          \
+    F("imageServiceEndpoint", STRING, .flags = NAMED)                                              \
+    F("failCgroupV1", BOOL, OTHER("fail-cgroupv1"))                                                \
+    F("userNamespaces", OBJECT, OF(user_namespaces))                                               \
+    F("containerRuntime", ANY, ONE_OF(container_runtimes),                                         \
+      .flags = NC_FIELD_UNSUPPORTED | NC_FIELD_V1BETA1, .wanted = "the runtime is containerd")
+const struct nc_schema nc_schema_kubelet = NC_SCHEMA("KubeletConfiguration", KUBELET_FIELDS);
 
 /* The fields that carry NC_FIELD_V1BETA1. */
-const struct nc_schema nc_schema_kubelet_beta = {.name = "the kubelet block of v1beta1",
-                                                 .fields = kubelet_fields,
-                                                 .n = NC_ARRAY_SIZE(kubelet_fields),
+const struct nc_schema nc_schema_kubelet_beta = {.names = "the kubelet block of v1beta1\0",
+                                                 .base = &nc_schema_kubelet,
                                                  .only = NC_FIELD_V1BETA1};

@@ -13,15 +13,6 @@
 #include "nc/str.h"
 #include "shapes.h"
 
-#define F(n, t)                                                                                    \
-    { .name = (n), .type = NC_FIELD_##t }
-#define ONE_OF(n, list)                                                                            \
-    { .name = (n), .type = NC_FIELD_STRING, .allowed = (list) }
-#define CHECKED(n, f, names)                                                                       \
-    { .name = (n), .type = NC_FIELD_STRING, .check = (f), .wanted = (names) }
-#define OBJECT(n, s)                                                                               \
-    { .name = (n), .type = NC_FIELD_OBJECT, .object = &(s) }
-
 /* certificateAuthority as it stands in a document. That it is a PEM file is asked where it is
  * needed: nc_config_check_authority. */
 static bool is_encoded_authority(const char *text) {
@@ -79,64 +70,57 @@ static bool is_others_condition(const char *s) {
 #define URL_EXPECTED "a URL such as https://ec2.us-west-2.amazonaws.com"
 #define CA_EXPECTED "the base64 form of a PEM file of certificates (-----BEGIN CERTIFICATE----- …)"
 
-#define CLUSTER_FIELDS                                                                             \
-    CHECKED("name", is_cluster_name, "a cluster name: at most 100 letters, digits, - and _"),      \
-        CHECKED("apiServerEndpoint", nc_shape_https_url,                                           \
-                "an https URL such as https://ABC.gr7.us-west-2.eks.amazonaws.com"),               \
-        CHECKED("certificateAuthority", is_encoded_authority, CA_EXPECTED),                        \
-        CHECKED("cidr", nc_shape_cidr, "the service CIDR of the cluster such as 10.100.0.0/16")
+#define CLUSTER_FIELDS(F)                                                                          \
+    F("name", STRING,                                                                              \
+      CHECKED(is_cluster_name, "a cluster name: at most 100 letters, digits, - and _"))            \
+    F("apiServerEndpoint", STRING,                                                                 \
+      CHECKED(nc_shape_https_url,                                                                  \
+              "an https URL such as https://ABC.gr7.us-west-2.eks.amazonaws.com"))                 \
+    F("certificateAuthority", STRING, CHECKED(is_encoded_authority, CA_EXPECTED))                  \
+    F("cidr", STRING,                                                                              \
+      CHECKED(nc_shape_cidr, "the service CIDR of the cluster such as 10.100.0.0/16"))
 
 static const char strategies[] = "RAID0\0RAID10\0Mount\0";
 static const char mounts[] = "Containerd\0PodLogs\0SOCI\0";
 static const char features[] = "InstanceIdNodeName\0FastImagePull\0";
 static const struct nc_field feature = {.allowed = features};
 
-static const struct nc_field node_cluster_fields[] = {
-    CLUSTER_FIELDS,
-    F("enableOutpost", BOOL),
-    {.name = "id",
-     .type = NC_FIELD_STRING,
-     .flags = NC_FIELD_IGNORED,
-     .wanted = "only local clusters on AWS Outposts have one, and they are not supported"},
-};
+#define NODE_CLUSTER_FIELDS(F)                                                                     \
+    CLUSTER_FIELDS(F)                                                                              \
+    F("enableOutpost", BOOL)                                                                       \
+    F("id", STRING, .flags = NC_FIELD_IGNORED,                                                     \
+      .wanted = "only local clusters on AWS Outposts have one, and they are not supported")
 static const struct nc_schema node_cluster =
-    NC_SCHEMA("NodeConfig's spec.cluster", node_cluster_fields);
+    NC_SCHEMA("NodeConfig's spec.cluster", NODE_CLUSTER_FIELDS);
 
-static const struct nc_field node_kubelet_fields[] = {
-    OBJECT("config", nc_schema_kubelet),
-    {.name = "flags",
-     .type = NC_FIELD_STRINGS,
-     .check = is_flag,
-     .wanted = "one line, a flag such as --v=2"},
-    F("maxPodsExpression", STRING),
-};
+#define NODE_KUBELET_FIELDS(F)                                                                     \
+    F("config", OBJECT, OF(nc_schema_kubelet))                                                     \
+    F("flags", STRINGS, CHECKED(is_flag, "one line, a flag such as --v=2"))                        \
+    F("maxPodsExpression", STRING)
 static const struct nc_schema node_kubelet =
-    NC_SCHEMA("NodeConfig's spec.kubelet", node_kubelet_fields);
+    NC_SCHEMA("NodeConfig's spec.kubelet", NODE_KUBELET_FIELDS);
 
-static const struct nc_field containerd_fields[] = {F("config", STRING), F("baseRuntimeSpec", MAP)};
+#define CONTAINERD_FIELDS(F)                                                                       \
+    F("config", STRING)                                                                            \
+    F("baseRuntimeSpec", MAP)
 static const struct nc_schema containerd =
-    NC_SCHEMA("NodeConfig's spec.containerd", containerd_fields);
+    NC_SCHEMA("NodeConfig's spec.containerd", CONTAINERD_FIELDS);
 
-static const struct nc_field storage_fields[] = {
-    ONE_OF("strategy", strategies),
-    CHECKED("mountPath", nc_shape_mount_path,
-            "an absolute path of letters, digits, - _ . and / such as /mnt/k8s-disks"),
-    {.name = "disabledMounts", .type = NC_FIELD_STRINGS, .allowed = mounts},
-};
+#define STORAGE_FIELDS(F)                                                                          \
+    F("strategy", STRING, ONE_OF(strategies))                                                      \
+    F("mountPath", STRING,                                                                         \
+      CHECKED(nc_shape_mount_path,                                                                 \
+              "an absolute path of letters, digits, - _ . and / such as /mnt/k8s-disks"))          \
+    F("disabledMounts", STRINGS, ONE_OF(mounts))
 static const struct nc_schema storage =
-    NC_SCHEMA("NodeConfig's spec.instance.localStorage", storage_fields);
-static const struct nc_field network_fields[] = {
-    {.name = "nameservers",
-     .type = NC_FIELD_STRINGS,
-     .check = nc_shape_ip,
-     .wanted = "an IPv4 or IPv6 address such as 10.0.0.2"},
-    {.name = "domains",
-     .type = NC_FIELD_STRINGS,
-     .check = nc_shape_search_domain,
-     .wanted = "a domain such as example.com, or ~example.com to route its queries only"},
-};
+    NC_SCHEMA("NodeConfig's spec.instance.localStorage", STORAGE_FIELDS);
+#define NETWORK_FIELDS(F)                                                                          \
+    F("nameservers", STRINGS, CHECKED(nc_shape_ip, "an IPv4 or IPv6 address such as 10.0.0.2"))    \
+    F("domains", STRINGS,                                                                          \
+      CHECKED(nc_shape_search_domain,                                                              \
+              "a domain such as example.com, or ~example.com to route its queries only"))
 static const struct nc_schema network =
-    NC_SCHEMA("NodeConfig's spec.instance.network", network_fields);
+    NC_SCHEMA("NodeConfig's spec.instance.network", NETWORK_FIELDS);
 static const struct nc_field variable = {
     .check = nc_shape_environment_name,
     .wanted = "the name of a variable: letters, digits and _, no digit first",
@@ -151,36 +135,27 @@ static const struct nc_field service = {
     .check = nc_shape_environment_service,
     .wanted = "default, or the name of a service without .service such as containerd",
 };
-static const struct nc_field instance_fields[] = {
-    OBJECT("localStorage", storage),
-    {.name = "environment", .type = NC_FIELD_MAP, .key = &service, .value = &variables},
-    OBJECT("network", network),
-};
-static const struct nc_schema instance = NC_SCHEMA("NodeConfig's spec.instance", instance_fields);
+#define INSTANCE_FIELDS(F)                                                                         \
+    F("localStorage", OBJECT, OF(storage))                                                         \
+    F("environment", MAP, .key = &service, .value = &variables)                                    \
+    F("network", OBJECT, OF(network))
+static const struct nc_schema instance = NC_SCHEMA("NodeConfig's spec.instance", INSTANCE_FIELDS);
 
-static const struct nc_field node_spec_fields[] = {
-    OBJECT("cluster", node_cluster),
-    OBJECT("containerd", containerd),
-    OBJECT("instance", instance),
-    OBJECT("kubelet", node_kubelet),
-    {.name = "featureGates",
-     .type = NC_FIELD_BOOL_MAP,
-     .key = &feature,
-     .flags = NC_FIELD_OPEN_KEYS},
-};
-static const struct nc_schema node_spec = NC_SCHEMA("NodeConfig's spec", node_spec_fields);
+#define NODE_SPEC_FIELDS(F)                                                                        \
+    F("cluster", OBJECT, OF(node_cluster))                                                         \
+    F("containerd", OBJECT, OF(containerd))                                                        \
+    F("instance", OBJECT, OF(instance))                                                            \
+    F("kubelet", OBJECT, OF(node_kubelet))                                                         \
+    F("featureGates", BOOL_MAP, .key = &feature, .flags = NC_FIELD_OPEN_KEYS)
+static const struct nc_schema node_spec = NC_SCHEMA("NodeConfig's spec", NODE_SPEC_FIELDS);
 
-static const struct nc_field node_config_fields[] = {
-    F("apiVersion", STRING),
-    F("kind", STRING),
-    OBJECT("metadata", nc_schema_metadata),
-    {.name = "spec", .type = NC_FIELD_OBJECT, .object = &node_spec, .flags = NC_FIELD_REQUIRED},
-    {.name = "status",
-     .type = NC_FIELD_ANY,
-     .flags = NC_FIELD_IGNORED,
-     .wanted = "the node finds this out itself"},
-};
-const struct nc_schema nc_schema_node_config = NC_SCHEMA("NodeConfig", node_config_fields);
+#define NODE_CONFIG_FIELDS(F)                                                                      \
+    F("apiVersion", STRING)                                                                        \
+    F("kind", STRING)                                                                              \
+    F("metadata", OBJECT, OF(nc_schema_metadata))                                                  \
+    F("spec", OBJECT, OF(node_spec), REQUIRED)                                                     \
+    F("status", ANY, .flags = NC_FIELD_IGNORED, .wanted = "the node finds this out itself")
+const struct nc_schema nc_schema_node_config = NC_SCHEMA("NodeConfig", NODE_CONFIG_FIELDS);
 
 /* AgentConfig */
 
@@ -195,21 +170,21 @@ const char nc_cloud_init_wait_names[] = "auto\0always\0never\0";
 const char nc_unsupported_names[] = "refuse\0warn\0";
 const char nc_claim_lookup_names[] = "auto\0never\0";
 
-static const struct nc_field auth_fields[] = {
-    ONE_OF("mode", nc_auth_mode_names),
-    CHECKED("clientCertificate", nc_shape_absolute_path, PATH_EXPECTED),
-    CHECKED("clientKey", nc_shape_absolute_path, PATH_EXPECTED),
-    {.name = "bootstrapToken",
-     .type = NC_FIELD_STRING,
-     .flags = NC_FIELD_SECRET,
-     .check = nc_shape_bootstrap_token,
-     .wanted = "a bootstrap token: six characters, a dot, sixteen characters, all of a-z and 0-9"},
-    CHECKED("kubeconfig", nc_shape_absolute_path, PATH_EXPECTED),
-};
-static const struct nc_schema auth = NC_SCHEMA("AgentConfig's spec.cluster.auth", auth_fields);
-static const struct nc_field agent_cluster_fields[] = {CLUSTER_FIELDS, OBJECT("auth", auth)};
+#define AUTH_FIELDS(F)                                                                             \
+    F("mode", STRING, ONE_OF(nc_auth_mode_names))                                                  \
+    F("clientCertificate", STRING, CHECKED(nc_shape_absolute_path, PATH_EXPECTED))                 \
+    F("clientKey", STRING, CHECKED(nc_shape_absolute_path, PATH_EXPECTED))                         \
+    F("bootstrapToken", STRING,                                                                    \
+      CHECKED(nc_shape_bootstrap_token,                                                            \
+              "a bootstrap token: six characters, a dot, sixteen characters, all of a-z and 0-9"), \
+      .flags = NC_FIELD_SECRET)                                                                    \
+    F("kubeconfig", STRING, CHECKED(nc_shape_absolute_path, PATH_EXPECTED))
+static const struct nc_schema auth = NC_SCHEMA("AgentConfig's spec.cluster.auth", AUTH_FIELDS);
+#define AGENT_CLUSTER_FIELDS(F)                                                                    \
+    CLUSTER_FIELDS(F)                                                                              \
+    F("auth", OBJECT, OF(auth))
 static const struct nc_schema agent_cluster =
-    NC_SCHEMA("AgentConfig's spec.cluster", agent_cluster_fields);
+    NC_SCHEMA("AgentConfig's spec.cluster", AGENT_CLUSTER_FIELDS);
 
 static const struct nc_field label = {.check = nc_shape_qualified_name,
                                       .wanted = LABEL_KEY_EXPECTED};
@@ -228,44 +203,36 @@ static bool is_label_source(const char *s) {
            && !nc_streq(key, "..");
 }
 
-static const struct nc_field agent_node_fields[] = {
-    ONE_OF("name", nc_naming_names),
-    CHECKED("nameOverride", nc_shape_node_name,
-            "a node name: lower-case letters, digits, dashes and dots"),
-    {.name = "labels",
-     .type = NC_FIELD_STRING_MAP,
-     .flags = NC_FIELD_FORGIVING,
-     .check = nc_shape_label_value,
-     .wanted = LABEL_VALUE_EXPECTED,
-     .key = &label},
-    {.name = "labelsFrom",
-     .type = NC_FIELD_STRING_MAP,
-     .check = is_label_source,
-     .wanted = "placement/partition-number, placement/group-name, placement/host-id, "
-               "placement/availability-zone, placement/availability-zone-id, placement/region, "
-               "instance-life-cycle, instance-type, ami-id or tags/instance/KEY",
-     .key = &label},
-    {.name = "taints", .type = NC_FIELD_OBJECTS, .object = &nc_schema_taint},
-    CHECKED("providerID", is_provider_id,
-            "a provider id such as aws:///us-west-2a/i-0123456789abcdef0"),
-};
-static const struct nc_schema agent_node = NC_SCHEMA("AgentConfig's spec.node", agent_node_fields);
+#define AGENT_NODE_FIELDS(F)                                                                       \
+    F("name", STRING, ONE_OF(nc_naming_names))                                                     \
+    F("nameOverride", STRING,                                                                      \
+      CHECKED(nc_shape_node_name, "a node name: lower-case letters, digits, dashes and dots"))     \
+    F("labels", STRING_MAP, CHECKED(nc_shape_label_value, LABEL_VALUE_EXPECTED),                   \
+      .flags = NC_FIELD_FORGIVING, .key = &label)                                                  \
+    F("labelsFrom", STRING_MAP,                                                                    \
+      CHECKED(is_label_source,                                                                     \
+              "placement/partition-number, placement/group-name, placement/host-id, "              \
+              "placement/availability-zone, placement/availability-zone-id, placement/region, "    \
+              "instance-life-cycle, instance-type, ami-id or tags/instance/KEY"),                  \
+      .key = &label)                                                                               \
+    F("taints", OBJECTS, OF(nc_schema_taint))                                                      \
+    F("providerID", STRING,                                                                        \
+      CHECKED(is_provider_id, "a provider id such as aws:///us-west-2a/i-0123456789abcdef0"))
+static const struct nc_schema agent_node = NC_SCHEMA("AgentConfig's spec.node", AGENT_NODE_FIELDS);
 
-static const struct nc_field max_pods_fields[] = {
-    ONE_OF("mode", nc_max_pods_mode_names),
-    F("expression", STRING),
-    {.name = "value", .type = NC_FIELD_INT, .min = 1, .max = INT32_MAX},
-    {.name = "atMost", .type = NC_FIELD_INT, .min = 1, .max = INT32_MAX},
-};
-static const struct nc_schema max_pods = NC_SCHEMA("AgentConfig's spec.maxPods", max_pods_fields);
+#define MAX_PODS_FIELDS(F)                                                                         \
+    F("mode", STRING, ONE_OF(nc_max_pods_mode_names))                                              \
+    F("expression", STRING)                                                                        \
+    F("value", INT, BETWEEN(1, INT32_MAX))                                                         \
+    F("atMost", INT, BETWEEN(1, INT32_MAX))
+static const struct nc_schema max_pods = NC_SCHEMA("AgentConfig's spec.maxPods", MAX_PODS_FIELDS);
 
-static const struct nc_field reservation_fields[] = {
-    ONE_OF("policy", nc_reservation_names),
-    {.name = "kubeReserved", .type = NC_FIELD_QUANTITY_MAP, .key = &nc_reserved_resource},
-    {.name = "systemReserved", .type = NC_FIELD_QUANTITY_MAP, .key = &nc_reserved_resource},
-};
+#define RESERVATION_FIELDS(F)                                                                      \
+    F("policy", STRING, ONE_OF(nc_reservation_names))                                              \
+    F("kubeReserved", QUANTITY_MAP, .key = &nc_reserved_resource)                                  \
+    F("systemReserved", QUANTITY_MAP, .key = &nc_reserved_resource)
 static const struct nc_schema reservation =
-    NC_SCHEMA("AgentConfig's spec.reservation", reservation_fields);
+    NC_SCHEMA("AgentConfig's spec.reservation", RESERVATION_FIELDS);
 
 /* A CredentialProvider of kubelet.config.k8s.io/v1, and what kubelet demands of one. */
 static const char provider_versions[] = "credentialprovider.kubelet.k8s.io/v1\0"
@@ -282,134 +249,121 @@ static bool is_image_pattern(const char *s) {
     return nc_is_visible(s, strlen(s)) && !strstr(s, "://") && s[0] != '/' && !strchr(s, '?');
 }
 
-static const struct nc_field provider_env_fields[] = {
-    {.name = "name", .type = NC_FIELD_STRING, .flags = NC_FIELD_REQUIRED},
-    {.name = "value", .type = NC_FIELD_STRING, .flags = NC_FIELD_MAY_BE_EMPTY},
-};
-static const struct nc_schema provider_env = NC_SCHEMA("a variable", provider_env_fields);
-static const struct nc_field provider_token_fields[] = {
-    {.name = "serviceAccountTokenAudience", .type = NC_FIELD_STRING, .flags = NC_FIELD_REQUIRED},
-    {.name = "cacheType",
-     .type = NC_FIELD_STRING,
-     .flags = NC_FIELD_REQUIRED,
-     .allowed = token_caches},
-    {.name = "requireServiceAccount", .type = NC_FIELD_BOOL, .flags = NC_FIELD_REQUIRED},
-    F("requiredServiceAccountAnnotationKeys", STRINGS),
-    F("optionalServiceAccountAnnotationKeys", STRINGS),
-};
-static const struct nc_schema provider_token = NC_SCHEMA("tokenAttributes", provider_token_fields);
-static const struct nc_field provider_fields[] = {
-    {.name = "name",
-     .type = NC_FIELD_STRING,
-     .flags = NC_FIELD_REQUIRED,
-     .check = is_program_name,
-     .wanted = "the name of a program in the folder of ecr-credential-provider"},
-    {.name = "matchImages",
-     .type = NC_FIELD_STRINGS,
-     .flags = NC_FIELD_REQUIRED,
-     .check = is_image_pattern,
-     .wanted = "the name of a registry, or of images in it, such as *.example.com/team"},
-    {.name = "defaultCacheDuration", .type = NC_FIELD_DURATION, .flags = NC_FIELD_REQUIRED},
-    {.name = "apiVersion",
-     .type = NC_FIELD_STRING,
-     .flags = NC_FIELD_REQUIRED,
-     .allowed = provider_versions},
-    F("args", STRINGS),
-    {.name = "env", .type = NC_FIELD_OBJECTS, .object = &provider_env},
-    OBJECT("tokenAttributes", provider_token),
-};
-static const struct nc_schema provider = NC_SCHEMA("a credential provider", provider_fields);
+#define PROVIDER_ENV_FIELDS(F)                                                                     \
+    F("name", STRING, REQUIRED)                                                                    \
+    F("value", STRING, .flags = NC_FIELD_MAY_BE_EMPTY)
+static const struct nc_schema provider_env = NC_SCHEMA("a variable", PROVIDER_ENV_FIELDS);
+#define PROVIDER_TOKEN_FIELDS(F)                                                                   \
+    F("serviceAccountTokenAudience", STRING, REQUIRED)                                             \
+    F("cacheType", STRING, ONE_OF(token_caches), REQUIRED)                                         \
+    F("requireServiceAccount", BOOL, REQUIRED)                                                     \
+    F("requiredServiceAccountAnnotationKeys", STRINGS)                                             \
+    F("optionalServiceAccountAnnotationKeys", STRINGS)
+static const struct nc_schema provider_token = NC_SCHEMA("tokenAttributes", PROVIDER_TOKEN_FIELDS);
+#define PROVIDER_FIELDS(F)                                                                         \
+    F("name", STRING,                                                                              \
+      CHECKED(is_program_name, "the name of a program in the folder of ecr-credential-provider"),  \
+      REQUIRED)                                                                                    \
+    F("matchImages", STRINGS,                                                                      \
+      CHECKED(is_image_pattern,                                                                    \
+              "the name of a registry, or of images in it, such as *.example.com/team"),           \
+      REQUIRED)                                                                                    \
+    F("defaultCacheDuration", DURATION, REQUIRED)                                                  \
+    F("apiVersion", STRING, ONE_OF(provider_versions), REQUIRED)                                   \
+    F("args", STRINGS)                                                                             \
+    F("env", OBJECTS, OF(provider_env))                                                            \
+    F("tokenAttributes", OBJECT, OF(provider_token))
+static const struct nc_schema provider = NC_SCHEMA("a credential provider", PROVIDER_FIELDS);
 
-static const struct nc_field agent_kubelet_fields[] = {
-    ONE_OF("start", nc_kubelet_start_names),
-    CHECKED("unit", is_systemd_unit, "the name of a service such as kubelet.service"),
-    CHECKED("path", nc_shape_absolute_path, PATH_EXPECTED),
-    OBJECT("config", nc_schema_kubelet),
-    {.name = "flags",
-     .type = NC_FIELD_STRINGS,
-     .check = is_flag,
-     .wanted = "one line, a flag such as --v=2"},
-    {.name = "imageCredentialProviders", .type = NC_FIELD_OBJECTS, .object = &provider},
-};
+#define AGENT_KUBELET_FIELDS(F)                                                                    \
+    F("start", STRING, ONE_OF(nc_kubelet_start_names))                                             \
+    F("unit", STRING, CHECKED(is_systemd_unit, "the name of a service such as kubelet.service"))   \
+    F("path", STRING, CHECKED(nc_shape_absolute_path, PATH_EXPECTED))                              \
+    F("config", OBJECT, OF(nc_schema_kubelet))                                                     \
+    F("flags", STRINGS, CHECKED(is_flag, "one line, a flag such as --v=2"))                        \
+    F("imageCredentialProviders", OBJECTS, OF(provider))
 static const struct nc_schema agent_kubelet =
-    NC_SCHEMA("AgentConfig's spec.kubelet", agent_kubelet_fields);
+    NC_SCHEMA("AgentConfig's spec.kubelet", AGENT_KUBELET_FIELDS);
 
-static const struct nc_field shutdown_fields[] = {F("gracePeriod", DURATION),
-                                                  F("gracePeriodCriticalPods", DURATION)};
+#define SHUTDOWN_FIELDS(F)                                                                         \
+    F("gracePeriod", DURATION)                                                                     \
+    F("gracePeriodCriticalPods", DURATION)
 static const struct nc_schema shutdown_schema =
-    NC_SCHEMA("AgentConfig's spec.shutdown", shutdown_fields);
-static const struct nc_field interruption_fields[] = {
-#define OPTION(id, name, ...) ONE_OF(name, nc_policy_names),
-#define FIXED(...)
-#define FIELD_POLICY(n) ONE_OF(n, nc_policy_names),
-#define FIELD_MODE(n) ONE_OF(n, nc_drain_mode_names),
-#define FIELD_DURATION(n) F(n, DURATION),
-#define FIELD_BOOL(n) F(n, BOOL),
-#define SETTING(type, member, name, ...) FIELD_##type(name)
-    NC_SOURCES(OPTION, FIXED) NC_MAINTENANCE_CODES(OPTION) NC_DRAIN_SETTINGS(SETTING, FIXED)};
-static const struct nc_schema interruption =
-    NC_SCHEMA("AgentConfig's spec.interruption", interruption_fields);
-static const struct nc_field drain_fields[] = {NC_DRAIN_SETTINGS(FIXED, SETTING)};
-static const struct nc_schema drain = NC_SCHEMA("AgentConfig's spec.drain", drain_fields);
-#define NAMES(n, f, names, more)                                                                   \
-    { .name = (n), .type = NC_FIELD_STRINGS, .flags = (more), .check = (f), .wanted = (names) }
-static const struct nc_field fit_fields[] = {
-    NAMES("daemonSets", is_daemon_set, "all, or NAMESPACE/NAME such as kube-system/aws-node",
-          NC_FIELD_LONE),
-    NAMES("csiDrivers", nc_shape_domain, "the name of a CSI driver such as ebs.csi.aws.com", 0),
-    NAMES("resources", nc_shape_qualified_name, "a resource such as nvidia.com/gpu", 0),
-    NAMES("conditions", is_others_condition, "the type of a Node's condition that others set", 0),
-    F("timeout", DURATION),
-    ONE_OF("onTimeout", nc_fit_timeout_names),
-};
-static const struct nc_schema fit = NC_SCHEMA("AgentConfig's spec.fit", fit_fields);
-static const struct nc_field report_fields[] = {F("console", BOOL), F("events", BOOL),
-                                                F("node", BOOL)};
-static const struct nc_schema report = NC_SCHEMA("AgentConfig's spec.report", report_fields);
-static const struct nc_field aws_fields[] = {
-    ONE_OF("ec2", nc_ec2_use_names),
-    CHECKED("ec2Endpoint", nc_shape_url, URL_EXPECTED),
-    CHECKED("stsEndpoint", nc_shape_url, URL_EXPECTED),
-    {.name = "partition",
-     .type = NC_FIELD_STRING,
-     .flags = NC_FIELD_UNSUPPORTED,
-     .wanted = "nothing depends on it; aws.domain, aws.ec2Endpoint and aws.stsEndpoint do what a "
-               "partition would"},
-    CHECKED("domain", nc_shape_domain, "a domain such as amazonaws.com.cn"),
-};
-static const struct nc_schema aws = NC_SCHEMA("AgentConfig's spec.aws", aws_fields);
-static const struct nc_field bootstrap_fields[] = {
-    ONE_OF("waitForCloudInit", nc_cloud_init_wait_names),
-    ONE_OF("unsupported", nc_unsupported_names)};
+    NC_SCHEMA("AgentConfig's spec.shutdown", SHUTDOWN_FIELDS);
+/* Of a table of nc/sources.h or nc/drain-settings.h either part alone. */
+#define NO_FIELD(...)
+#define POLICY_NAME(id, name, ...) NC_FIELD_NAME(name)
+#define POLICY_ROW(id, name, ...) NC_FIELD_ROW(name, STRING, ONE_OF(nc_policy_names))
+#define SETTING_NAME(type, member, name, ...) NC_FIELD_NAME(name)
+#define SETTING_ROW(type, member, name, ...) NC_FIELD_ROW(name, SETTING_##type)
+#define NC_FIELD_SETTING_POLICY NC_FIELD_STRING, ONE_OF(nc_policy_names)
+#define NC_FIELD_SETTING_MODE NC_FIELD_STRING, ONE_OF(nc_drain_mode_names)
+#define NC_FIELD_SETTING_DURATION NC_FIELD_DURATION
+#define NC_FIELD_SETTING_BOOL NC_FIELD_BOOL
+static const struct nc_schema interruption = {
+    .names = "AgentConfig's spec.interruption\0" NC_SOURCES(POLICY_NAME, NO_FIELD)
+        NC_MAINTENANCE_CODES(POLICY_NAME) NC_DRAIN_SETTINGS(SETTING_NAME, NO_FIELD),
+    .fields = {NC_SOURCES(POLICY_ROW, NO_FIELD) NC_MAINTENANCE_CODES(POLICY_ROW)
+                   NC_DRAIN_SETTINGS(SETTING_ROW, NO_FIELD)}};
+static const struct nc_schema drain = {
+    .names = "AgentConfig's spec.drain\0" NC_DRAIN_SETTINGS(NO_FIELD, SETTING_NAME),
+    .fields = {NC_DRAIN_SETTINGS(NO_FIELD, SETTING_ROW)}};
+#define FIT_FIELDS(F)                                                                              \
+    F("daemonSets", STRINGS,                                                                       \
+      CHECKED(is_daemon_set, "all, or NAMESPACE/NAME such as kube-system/aws-node"),               \
+      .flags = NC_FIELD_LONE)                                                                      \
+    F("csiDrivers", STRINGS,                                                                       \
+      CHECKED(nc_shape_domain, "the name of a CSI driver such as ebs.csi.aws.com"))                \
+    F("resources", STRINGS, CHECKED(nc_shape_qualified_name, "a resource such as nvidia.com/gpu")) \
+    F("conditions", STRINGS,                                                                       \
+      CHECKED(is_others_condition, "the type of a Node's condition that others set"))              \
+    F("timeout", DURATION)                                                                         \
+    F("onTimeout", STRING, ONE_OF(nc_fit_timeout_names))
+static const struct nc_schema fit = NC_SCHEMA("AgentConfig's spec.fit", FIT_FIELDS);
+#define REPORT_FIELDS(F)                                                                           \
+    F("console", BOOL)                                                                             \
+    F("events", BOOL)                                                                              \
+    F("node", BOOL)
+static const struct nc_schema report = NC_SCHEMA("AgentConfig's spec.report", REPORT_FIELDS);
+#define AWS_FIELDS(F)                                                                              \
+    F("ec2", STRING, ONE_OF(nc_ec2_use_names))                                                     \
+    F("ec2Endpoint", STRING, CHECKED(nc_shape_url, URL_EXPECTED))                                  \
+    F("stsEndpoint", STRING, CHECKED(nc_shape_url, URL_EXPECTED))                                  \
+    F("partition", STRING, .flags = NC_FIELD_UNSUPPORTED,                                          \
+      .wanted = "nothing depends on it; aws.domain, aws.ec2Endpoint and aws.stsEndpoint do what "  \
+                "a partition would")                                                               \
+    F("domain", STRING, CHECKED(nc_shape_domain, "a domain such as amazonaws.com.cn"))
+static const struct nc_schema aws = NC_SCHEMA("AgentConfig's spec.aws", AWS_FIELDS);
+#define BOOTSTRAP_FIELDS(F)                                                                        \
+    F("waitForCloudInit", STRING, ONE_OF(nc_cloud_init_wait_names))                                \
+    F("unsupported", STRING, ONE_OF(nc_unsupported_names))
 static const struct nc_schema bootstrap =
-    NC_SCHEMA("AgentConfig's spec.bootstrap", bootstrap_fields);
-static const struct nc_field claim_fields[] = {ONE_OF("lookup", nc_claim_lookup_names)};
-static const struct nc_schema claim = NC_SCHEMA("AgentConfig's spec.claim", claim_fields);
+    NC_SCHEMA("AgentConfig's spec.bootstrap", BOOTSTRAP_FIELDS);
+#define CLAIM_FIELDS(F) F("lookup", STRING, ONE_OF(nc_claim_lookup_names))
+static const struct nc_schema claim = NC_SCHEMA("AgentConfig's spec.claim", CLAIM_FIELDS);
 
-static const struct nc_field agent_spec_fields[] = {
-    OBJECT("cluster", agent_cluster),
-    OBJECT("node", agent_node),
-    OBJECT("maxPods", max_pods),
-    OBJECT("reservation", reservation),
-    OBJECT("kubelet", agent_kubelet),
-    OBJECT("shutdown", shutdown_schema),
-    OBJECT("interruption", interruption),
-    OBJECT("drain", drain),
-    OBJECT("fit", fit),
-    CHECKED("signal", is_none,
-            "none, or left out: nodeclaim-controller relays a node's deadline to Karpenter "
-            "(deploy/README.md)"),
-    OBJECT("report", report),
-    OBJECT("aws", aws),
-    OBJECT("bootstrap", bootstrap),
-    OBJECT("claim", claim),
-};
-static const struct nc_schema agent_spec = NC_SCHEMA("AgentConfig's spec", agent_spec_fields);
+#define AGENT_SPEC_FIELDS(F)                                                                       \
+    F("cluster", OBJECT, OF(agent_cluster))                                                        \
+    F("node", OBJECT, OF(agent_node))                                                              \
+    F("maxPods", OBJECT, OF(max_pods))                                                             \
+    F("reservation", OBJECT, OF(reservation))                                                      \
+    F("kubelet", OBJECT, OF(agent_kubelet))                                                        \
+    F("shutdown", OBJECT, OF(shutdown_schema))                                                     \
+    F("interruption", OBJECT, OF(interruption))                                                    \
+    F("drain", OBJECT, OF(drain))                                                                  \
+    F("fit", OBJECT, OF(fit))                                                                      \
+    F("signal", STRING,                                                                            \
+      CHECKED(is_none, "none, or left out: nodeclaim-controller relays a node's deadline to "      \
+                       "Karpenter (deploy/README.md)"))                                            \
+    F("report", OBJECT, OF(report))                                                                \
+    F("aws", OBJECT, OF(aws))                                                                      \
+    F("bootstrap", OBJECT, OF(bootstrap))                                                          \
+    F("claim", OBJECT, OF(claim))
+static const struct nc_schema agent_spec = NC_SCHEMA("AgentConfig's spec", AGENT_SPEC_FIELDS);
 
-static const struct nc_field agent_config_fields[] = {
-    F("apiVersion", STRING),
-    F("kind", STRING),
-    OBJECT("metadata", nc_schema_metadata),
-    OBJECT("spec", agent_spec),
-};
-const struct nc_schema nc_schema_agent_config = NC_SCHEMA("AgentConfig", agent_config_fields);
+#define AGENT_CONFIG_FIELDS(F)                                                                     \
+    F("apiVersion", STRING)                                                                        \
+    F("kind", STRING)                                                                              \
+    F("metadata", OBJECT, OF(nc_schema_metadata))                                                  \
+    F("spec", OBJECT, OF(agent_spec))
+const struct nc_schema nc_schema_agent_config = NC_SCHEMA("AgentConfig", AGENT_CONFIG_FIELDS);

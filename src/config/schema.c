@@ -324,36 +324,41 @@ static void check_value(struct walk *w, const struct nc_field *f, const struct n
     }
 }
 
-static bool is_of(const struct nc_schema *schema, const struct nc_field *f) {
-    return !schema->only || (f->flags & schema->only);
+bool nc_schema_next(const struct nc_schema *schema, struct nc_field_at *at) {
+    const struct nc_schema *base = schema->base ? schema->base : schema;
+
+    do {
+        at->name = nc_next_name(at->field ? at->name : base->names);
+        at->field = at->field ? at->field + 1 : base->fields;
+    } while (*at->name && schema->only && !(at->field->flags & schema->only));
+    return *at->name != '\0';
 }
 
 static const struct nc_field *find(const struct nc_schema *schema, const char *name) {
-    for (size_t i = 0; i < schema->n; i++)
-        if (nc_streq(schema->fields[i].name, name) && is_of(schema, &schema->fields[i]))
-            return &schema->fields[i];
+    for (struct nc_field_at at = {0}; nc_schema_next(schema, &at);)
+        if (nc_streq(at.name, name))
+            return at.field;
     return NULL;
 }
 
-/* The one object of the schema that has a field of this name; NULL where none or several have. */
-static const struct nc_field *object_with(const struct nc_schema *schema, const char *name) {
-    const struct nc_field *found = NULL;
+/* The name of the one object of the schema that has a field of this name; NULL where none or
+ * several have. */
+static const char *object_with(const struct nc_schema *schema, const char *name) {
+    const char *found = NULL;
 
-    for (size_t i = 0; i < schema->n; i++) {
-        const struct nc_field *f = &schema->fields[i];
-
-        if (f->type != NC_FIELD_OBJECT || !is_of(schema, f) || !find(f->object, name))
+    for (struct nc_field_at at = {0}; nc_schema_next(schema, &at);) {
+        if (at.field->type != NC_FIELD_OBJECT || !find(at.field->object, name))
             continue;
         if (found)
             return NULL;
-        found = f;
+        found = at.name;
     }
     return found;
 }
 
 static void unknown(struct walk *w, const struct nc_schema *schema, const struct nc_member *m) {
     nc_cleanup(nc_buf_done) struct nc_buf names = NC_BUF_INIT;
-    const struct nc_field *object = object_with(schema, m->key);
+    const char *object = object_with(schema, m->key);
     nc_auto_free char *quoted = nc_quote(m->key, strlen(m->key));
     const char *key = is_plain_key(m->key) ? m->key : quoted;
     const char *near = NULL;
@@ -361,19 +366,18 @@ static void unknown(struct walk *w, const struct nc_schema *schema, const struct
     if (object) {
         nc_diag(w->d, false, m->mark, path_of(w),
                 "unknown field \"%s\": %s has it within \"%s\", indent it below that", key,
-                schema->name, object->name);
+                schema->names, object);
         return;
     }
-    for (const struct nc_field *f = schema->fields; f < schema->fields + schema->n; f++)
-        if (is_of(schema, f))
-            (void)nc_buf_add(&names, f->name, strlen(f->name) + 1);
+    for (struct nc_field_at at = {0}; nc_schema_next(schema, &at);)
+        (void)nc_buf_add(&names, at.name, strlen(at.name) + 1);
     near = nc_nearest(m->key, names.data);
     if (near)
         nc_diag(w->d, false, m->mark, path_of(w), "unknown field \"%s\", did you mean \"%s\"?", key,
                 near);
     else
         nc_diag(w->d, false, m->mark, path_of(w), "unknown field \"%s\": %s has no such field", key,
-                schema->name);
+                schema->names);
 }
 
 static void check_object(struct walk *w, const struct nc_schema *schema, const struct nc_value *v) {
@@ -394,12 +398,11 @@ static void check_object(struct walk *w, const struct nc_schema *schema, const s
         } else if (!schema->is_open)
             unknown(w, schema, &v->members[i]);
     }
-    for (size_t i = 0; i < schema->n; i++) {
-        const struct nc_value *field = nc_value_get(v, schema->fields[i].name);
+    for (struct nc_field_at at = {0}; nc_schema_next(schema, &at);) {
+        const struct nc_value *field = nc_value_get(v, at.name);
 
-        if ((schema->fields[i].flags & NC_FIELD_REQUIRED)
-            && (!field || field->type == NC_VALUE_NULL))
-            nc_diag(w->d, true, v->mark, path_of(w), "\"%s\" is missing", schema->fields[i].name);
+        if ((at.field->flags & NC_FIELD_REQUIRED) && (!field || field->type == NC_VALUE_NULL))
+            nc_diag(w->d, true, v->mark, path_of(w), "\"%s\" is missing", at.name);
     }
 }
 

@@ -57,7 +57,6 @@ enum nc_field_flag {
 struct nc_schema;
 
 struct nc_field {
-    char name[44];
     enum nc_field_type type : 8;
     unsigned flags : 24;
     union { /* the first two are read by nc_field_allowed and nc_field_takes: where there is
@@ -80,12 +79,20 @@ struct nc_field {
 };
 
 struct nc_schema {
-    const char *name; /* for messages: "NodeConfig" */
-    const struct nc_field *fields;
-    size_t n;
-    bool is_open;  /* unknown fields are nobody's business here */
-    unsigned only; /* not 0: it has only those fields that carry this flag */
+    const char *names; /* a list (nc/str.h): what messages call it, "NodeConfig", then each field */
+    bool is_open;      /* unknown fields are nobody's business here */
+    unsigned only;     /* not 0: it has only those fields that carry this flag */
+    const struct nc_schema *base; /* not NULL: the fields are this one's */
+    struct nc_field fields[];     /* in the order of the names */
 };
+
+/* A field and its name, for nc_schema_next: {0} at first. */
+struct nc_field_at {
+    const struct nc_field *field;
+    const char *name;
+};
+/* The next field that the schema has; false: there are no more. */
+bool nc_schema_next(const struct nc_schema *schema, struct nc_field_at *at);
 
 static inline bool nc_field_is_checked(const struct nc_field *f) {
     return f->wanted
@@ -99,8 +106,17 @@ static inline bool nc_field_takes(const struct nc_field *f, const char *text) {
     return !nc_field_is_checked(f) || !f->check || f->check(text);
 }
 
-#define NC_SCHEMA(label, table)                                                                    \
-    { .name = (label), .fields = (table), .n = NC_ARRAY_SIZE(table) }
+/* A schema by its list of fields: a macro, whose parameter is applied to each field's name, type
+ * and further members of struct nc_field. */
+#define NC_SCHEMA(label, list, ...)                                                                \
+    { .names = label "\0" list(NC_FIELD_NAME), .fields = {list(NC_FIELD_ROW)}, __VA_ARGS__ }
+#define NC_FIELD_NAME(name, ...) name "\0"
+#define NC_FIELD_ROW(name, field_type, ...) {.type = NC_FIELD_##field_type, __VA_ARGS__},
+#define REQUIRED .flags = NC_FIELD_REQUIRED
+#define ONE_OF(list) .allowed = (list)
+#define CHECKED(function, words) .check = (function), .wanted = (words)
+#define BETWEEN(low, high) .min = (low), .max = (high)
+#define OF(schema) .object = &(schema)
 
 /* Whether an integer is in the range of an INT field, which goes to *ret_min and *ret_max. */
 bool nc_field_in_range(const struct nc_field *f, int64_t i, int64_t *ret_min, int64_t *ret_max);

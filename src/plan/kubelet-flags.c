@@ -137,14 +137,14 @@ const struct nc_flag *nc_flags_find(const struct nc_flags *f, const char *name) 
 }
 
 /* The flag that sets a field, in buf where it is called as the field is; NULL: there is none. */
-static const char *flag_of(const struct nc_field *f, char buf[static NC_FLAG_NAME_MAX]) {
+static const char *flag_of(const struct nc_field_at *at, char buf[static NC_FLAG_NAME_MAX]) {
     size_t n = 0;
 
-    if (f->flags & NC_FIELD_OTHER_FLAG)
-        return f->flag;
-    if (!(f->flags & NC_FIELD_NAMED_FLAG))
+    if (at->field->flags & NC_FIELD_OTHER_FLAG)
+        return at->field->flag;
+    if (!(at->field->flags & NC_FIELD_NAMED_FLAG))
         return NULL;
-    for (const char *p = f->name; *p && n < NC_FLAG_NAME_MAX - 2; p++) {
+    for (const char *p = at->name; *p && n < NC_FLAG_NAME_MAX - 2; p++) {
         /* kubeAPIQPS would be one word: it has its flag's name in its row */
         if (isupper((unsigned char)*p)
             && (!isupper((unsigned char)p[-1]) || islower((unsigned char)p[1])))
@@ -156,11 +156,9 @@ static const char *flag_of(const struct nc_field *f, char buf[static NC_FLAG_NAM
 }
 
 const char *nc_flag_of_field(const char *field, char buf[static NC_FLAG_NAME_MAX]) {
-    const struct nc_schema *schema = &nc_schema_kubelet;
-
-    for (size_t i = 0; i < schema->n; i++)
-        if (nc_streq(schema->fields[i].name, field))
-            return flag_of(&schema->fields[i], buf);
+    for (struct nc_field_at at = {0}; nc_schema_next(&nc_schema_kubelet, &at);)
+        if (nc_streq(at.name, field))
+            return flag_of(&at, buf);
     return NULL;
 }
 
@@ -168,16 +166,17 @@ const char *nc_flag_of_field(const char *field, char buf[static NC_FLAG_NAME_MAX
 
 /* The field that a flag sets, as the way from the top to it. 0: there is none. */
 static size_t find_field(const struct nc_schema *schema, const char *flag, size_t depth,
-                         const struct nc_field *ret_form[static MAX_DEPTH]) {
+                         struct nc_field_at ret_form[static MAX_DEPTH]) {
     char buf[NC_FLAG_NAME_MAX];
 
-    for (size_t i = 0; i < schema->n && depth < MAX_DEPTH; i++) {
-        const struct nc_field *f = &schema->fields[i];
-        ret_form[depth] = f;
-        if (nc_streq(flag_of(f, buf), flag))
+    for (struct nc_field_at at = {0}; depth < MAX_DEPTH && nc_schema_next(schema, &at);) {
+        size_t n = 0;
+
+        ret_form[depth] = at;
+        if (nc_streq(flag_of(&at, buf), flag))
             return depth + 1;
-        const size_t n =
-            f->type == NC_FIELD_OBJECT ? find_field(f->object, flag, depth + 1, ret_form) : 0;
+        if (at.field->type == NC_FIELD_OBJECT)
+            n = find_field(at.field->object, flag, depth + 1, ret_form);
         if (n > 0)
             return n;
     }
@@ -265,17 +264,16 @@ static struct nc_value *leaf_headers(const char *text) {
 }
 
 /* In a file an empty text is none, and an address is looked up. */
-static struct nc_value *leaf_text(const struct nc_field *f, const char *text) {
-    const bool is_address = nc_streq(f->name, "address") || nc_streq(f->name, "healthzBindAddress");
-
-    if (*text ? is_address && !nc_shape_ip(text)
-              : f->allowed || nc_streq(f->name, "containerRuntimeEndpoint"))
+static struct nc_value *leaf_text(const struct nc_field_at *at, const char *text) {
+    if (*text ? nc_is_one_of(at->name, "address\0healthzBindAddress\0") && !nc_shape_ip(text)
+              : at->field->allowed || nc_streq(at->name, "containerRuntimeEndpoint"))
         return NULL;
     return nc_value_new_string(text);
 }
 
 /* NULL where the text is not of the field's type. */
-static struct nc_value *leaf_of(const struct nc_field *f, const char *text) {
+static struct nc_value *leaf_of(const struct nc_field_at *at, const char *text) {
+    const struct nc_field *f = at->field;
     int64_t i;
 
     if (f->type == NC_FIELD_BOOL) /* "--flag" alone is true */
@@ -295,11 +293,11 @@ static struct nc_value *leaf_of(const struct nc_field *f, const char *text) {
     case NC_FIELD_BOOL_MAP:
         return leaf_map(text, '=', true, false);
     case NC_FIELD_OBJECTS:
-        return leaf_objects(text, nc_streq(f->name, "reservedMemory"));
+        return leaf_objects(text, nc_streq(at->name, "reservedMemory"));
     case NC_FIELD_MAP:
         return leaf_headers(text);
     case NC_FIELD_STRING:
-        return leaf_text(f, text);
+        return leaf_text(at, text);
     case NC_FIELD_FREQUENCY:
         return *text ? nc_value_new_string(text) : NULL;
     case NC_FIELD_DURATION:
@@ -346,12 +344,12 @@ int nc_flags_tree(const struct nc_flags *f, struct nc_value **ret, struct nc_err
     nc_auto_value struct nc_value *tree = nc_value_new(NC_VALUE_MAP);
 
     for (size_t i = 0; i < f->n; i++) {
-        const struct nc_field *way[MAX_DEPTH];
+        struct nc_field_at way[MAX_DEPTH];
         const size_t n = f->v[i].name ? find_field(&nc_schema_kubelet, f->v[i].name, 0, way) : 0;
         struct nc_value *map = tree, *leaf;
         if (n == 0)
             continue;
-        leaf = leaf_of(way[n - 1], f->v[i].value);
+        leaf = leaf_of(&way[n - 1], f->v[i].value);
         if (!leaf) {
             nc_auto_free char *quoted = nc_quote(f->v[i].argument, strlen(f->v[i].argument));
             return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
@@ -359,8 +357,8 @@ int nc_flags_tree(const struct nc_flags *f, struct nc_value **ret, struct nc_err
         }
         set_marks(leaf, f->v[i].mark);
         for (size_t k = 0; k + 1 < n; k++)
-            map = map_of(map, way[k]->name);
-        set_flag_leaf(map, way[n - 1]->name, leaf);
+            map = map_of(map, way[k].name);
+        set_flag_leaf(map, way[n - 1].name, leaf);
     }
     *ret = nc_steal(&tree);
     return 0;
@@ -368,18 +366,17 @@ int nc_flags_tree(const struct nc_flags *f, struct nc_value **ret, struct nc_err
 
 static void apply_fields(struct nc_value *config, const struct nc_value *flags,
                          const struct nc_schema *schema) {
-    for (size_t i = 0; i < schema->n; i++) {
-        const struct nc_field *f = &schema->fields[i];
-        const struct nc_value *given = nc_value_get(flags, f->name);
-        struct nc_value *old = nc_value_get(config, f->name);
+    for (struct nc_field_at at = {0}; nc_schema_next(schema, &at);) {
+        const struct nc_value *given = nc_value_get(flags, at.name);
+        struct nc_value *old = nc_value_get(config, at.name);
         if (!given)
             continue;
-        if (f->type == NC_FIELD_OBJECT)
-            apply_fields(map_of(config, f->name), given, f->object);
-        else if (f->type == NC_FIELD_BOOL_MAP && old)
+        if (at.field->type == NC_FIELD_OBJECT)
+            apply_fields(map_of(config, at.name), given, at.field->object);
+        else if (at.field->type == NC_FIELD_BOOL_MAP && old)
             nc_value_merge(old, nc_value_copy(given));
         else
-            nc_value_set(config, f->name, nc_value_copy(given));
+            nc_value_set(config, at.name, nc_value_copy(given));
     }
 }
 

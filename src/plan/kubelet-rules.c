@@ -21,15 +21,13 @@
  */
 static int check_case(const struct nc_value *kubelet, const struct nc_documents *docs,
                       struct nc_err *err) {
-    const struct nc_schema *schema = &nc_schema_kubelet;
-
     for (size_t i = 0; i < kubelet->n; i++)
-        for (size_t k = 0; k < schema->n; k++)
-            if (strcasecmp(kubelet->members[i].key, schema->fields[k].name) == 0
-                && !nc_streq(kubelet->members[i].key, schema->fields[k].name))
+        for (struct nc_field_at at = {0}; nc_schema_next(&nc_schema_kubelet, &at);)
+            if (strcasecmp(kubelet->members[i].key, at.name) == 0
+                && !nc_streq(kubelet->members[i].key, at.name))
                 return nc_origin_error(err, docs, kubelet->members[i].value,
                                        "kubelet.%.64s: unknown field, did you mean \"%s\"?",
-                                       kubelet->members[i].key, schema->fields[k].name);
+                                       kubelet->members[i].key, at.name);
     return 0;
 }
 

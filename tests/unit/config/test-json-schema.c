@@ -175,13 +175,10 @@ static struct nc_value *object_of(const struct nc_schema *schema) {
     struct nc_value *required = nc_value_new(NC_VALUE_LIST);
 
     set_types(v, "object", "null", NULL);
-    for (size_t i = 0; i < schema->n; i++) {
-        const struct nc_field *f = &schema->fields[i];
-        if (schema->only && !(f->flags & schema->only))
-            continue;
-        nc_value_set(properties, f->name, value_of(f));
-        if (f->flags & NC_FIELD_REQUIRED)
-            nc_value_push(required, nc_value_new_string(f->name));
+    for (struct nc_field_at at = {0}; nc_schema_next(schema, &at);) {
+        nc_value_set(properties, at.name, value_of(at.field));
+        if (at.field->flags & NC_FIELD_REQUIRED)
+            nc_value_push(required, nc_value_new_string(at.name));
     }
     nc_value_set(v, "properties", properties);
     if (required->n > 0)

@@ -164,14 +164,13 @@ static bool has_row(const char *path) {
 static int missing_rows(const struct nc_schema *schema, const char *path) {
     int n = 0;
 
-    for (size_t i = 0; i < schema->n; i++) {
-        const struct nc_field *f = &schema->fields[i];
-        nc_auto_free char *below = nc_asprintf("%s%s%s", path, *path ? "." : "", f->name);
+    for (struct nc_field_at at = {0}; nc_schema_next(schema, &at);) {
+        nc_auto_free char *below = nc_asprintf("%s%s%s", path, *path ? "." : "", at.name);
 
         if (nc_streq(below, "apiVersion") || nc_streq(below, "kind") || has_row(below))
             continue;
-        if (f->type == NC_FIELD_OBJECT) {
-            n += missing_rows(f->object, below);
+        if (at.field->type == NC_FIELD_OBJECT) {
+            n += missing_rows(at.field->object, below);
             continue;
         }
         print_error("%s: no row\n", below);
@@ -205,29 +204,30 @@ static const struct {
     {"registerWithTaints", "registerWithTaints: [{key: a, effect: NoSchedule}]"},
 };
 
-static char *kubelet_value(const struct nc_field *f) {
+static char *kubelet_value(const struct nc_field_at *at) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(values); i++)
-        if (nc_streq(values[i].field, f->name))
+        if (nc_streq(values[i].field, at->name))
             return nc_strdup(values[i].text);
-    switch (f->type) {
+    switch (at->field->type) {
     case NC_FIELD_STRING:
-        return nc_asprintf("%s: '%s'", f->name, nc_field_allowed(f) ? nc_field_allowed(f) : "x");
+        return nc_asprintf("%s: '%s'", at->name,
+                           nc_field_allowed(at->field) ? nc_field_allowed(at->field) : "x");
     case NC_FIELD_BOOL:
-        return nc_asprintf("%s: true", f->name);
+        return nc_asprintf("%s: true", at->name);
     case NC_FIELD_INT:
-        return nc_asprintf("%s: 5", f->name);
+        return nc_asprintf("%s: 5", at->name);
     case NC_FIELD_NUMBER:
-        return nc_asprintf("%s: 0.5", f->name);
+        return nc_asprintf("%s: 0.5", at->name);
     case NC_FIELD_DURATION:
     case NC_FIELD_FREQUENCY:
-        return nc_asprintf("%s: 40s", f->name);
+        return nc_asprintf("%s: 40s", at->name);
     case NC_FIELD_STRINGS:
     case NC_FIELD_INTS:
     case NC_FIELD_OBJECTS:
-        return nc_asprintf("%s: []", f->name);
+        return nc_asprintf("%s: []", at->name);
     case NC_FIELD_ANY:
     case NC_FIELD_QUANTITY:
-        return nc_asprintf("%s: 1", f->name);
+        return nc_asprintf("%s: 1", at->name);
     case NC_FIELD_STRING_MAP:
     case NC_FIELD_QUANTITY_MAP:
     case NC_FIELD_BOOL_MAP:
@@ -235,13 +235,13 @@ static char *kubelet_value(const struct nc_field *f) {
     case NC_FIELD_MAP:
         break;
     }
-    return nc_asprintf("%s: {}", f->name);
+    return nc_asprintf("%s: {}", at->name);
 }
 
 /* Reaches kubelet as it stands, or is refused: nothing that a user writes is lost on the way. What
  * kubelet itself refuses in this company is refused here with its name. */
-static bool is_kubelet_field_clear(const struct nc_field *f) {
-    nc_auto_free char *value = kubelet_value(f);
+static bool is_kubelet_field_clear(const struct nc_field_at *at) {
+    nc_auto_free char *value = kubelet_value(at);
     nc_auto_free char *kubelet = nc_asprintf("    config: {%s}\n", value);
     nc_auto_free char *text = node_config(kubelet);
     struct fixture *x = fixture_new();
@@ -252,10 +252,10 @@ static bool is_kubelet_field_clear(const struct nc_field *f) {
     fixture_document(x, text);
     r = fixture_try(x, &err);
     if (r < 0)
-        is_clear = strstr(err.msg, f->name) != NULL;
+        is_clear = strstr(err.msg, at->name) != NULL;
     else
-        is_clear = x->docs.n_diags == 0 && nc_value_get(x->plan.kubelet_dropin, f->name)
-                   && nc_value_get(x->plan.kubelet_effective, f->name);
+        is_clear = x->docs.n_diags == 0 && nc_value_get(x->plan.kubelet_dropin, at->name)
+                   && nc_value_get(x->plan.kubelet_effective, at->name);
     if (!is_clear)
         print_error("%s: %s%s\n", value, r < 0 ? "refused: " : "accepted and lost", err.msg);
     fixture_free(x);
@@ -266,8 +266,8 @@ static void test_kubelet_config(void **state) {
     int failures = 0;
 
     (void)state;
-    for (size_t i = 0; i < nc_schema_kubelet.n; i++)
-        failures += !is_kubelet_field_clear(&nc_schema_kubelet.fields[i]);
+    for (struct nc_field_at at = {0}; nc_schema_next(&nc_schema_kubelet, &at);)
+        failures += !is_kubelet_field_clear(&at);
     assert_int_equal(failures, 0);
 }
 
