@@ -213,7 +213,7 @@ int nc_ec2_read_end(const char *data, size_t n, const char *instance_id, struct 
 }
 
 #define TYPE "DescribeInstanceTypesResponse/instanceTypeSet/item"
-#define CARD TYPE "/networkInfo/networkCards/item"
+#define CARD "/networkInfo/networkCards/item"
 
 #define MAX_CARDS 64
 
@@ -251,32 +251,35 @@ static void add_card(struct type_reader *t) {
 static int read_type_element(void *user, const struct nc_xml *element, struct nc_err *err) {
     struct type_reader *t = user;
     const char *text = element->text;
+    const char *path = element->path + strlen(TYPE);
 
-    if (nc_streq(element->path, TYPE "/instanceType"))
+    if (!nc_starts_with(element->path, TYPE))
+        return 0;
+    if (nc_streq(path, "/instanceType"))
         snprintf(t->type.name, sizeof(t->type.name), "%s", text);
-    else if (nc_streq(element->path, TYPE "/vCpuInfo/defaultVCpus"))
+    else if (nc_streq(path, "/vCpuInfo/defaultVCpus"))
         t->type.vcpus = number_of(text);
-    else if (nc_streq(element->path, TYPE "/memoryInfo/sizeInMiB"))
+    else if (nc_streq(path, "/memoryInfo/sizeInMiB"))
         t->type.memory_mib = number_of(text);
-    else if (nc_streq(element->path, TYPE "/processorInfo/supportedArchitectures/item"))
+    else if (nc_streq(path, "/processorInfo/supportedArchitectures/item"))
         read_architecture(&t->type, text);
-    else if (nc_streq(element->path, TYPE "/networkInfo/maximumNetworkInterfaces"))
+    else if (nc_streq(path, "/networkInfo/maximumNetworkInterfaces"))
         t->all_enis = number_of(text);
-    else if (nc_streq(element->path, TYPE "/networkInfo/ipv4AddressesPerInterface"))
+    else if (nc_streq(path, "/networkInfo/ipv4AddressesPerInterface"))
         t->type.ipv4_per_eni = number_of(text);
-    else if (nc_streq(element->path, TYPE "/networkInfo/defaultNetworkCardIndex"))
+    else if (nc_streq(path, "/networkInfo/defaultNetworkCardIndex"))
         t->default_card = number_of(text);
-    else if (nc_streq(element->path, CARD "/networkCardIndex"))
+    else if (nc_streq(path, CARD "/networkCardIndex"))
         t->card_index = number_of(text);
-    else if (nc_streq(element->path, CARD "/maximumNetworkInterfaces"))
+    else if (nc_streq(path, CARD "/maximumNetworkInterfaces"))
         t->card_enis = number_of(text);
-    else if (nc_streq(element->path, TYPE "/hypervisor"))
+    else if (nc_streq(path, "/hypervisor"))
         snprintf(t->type.hypervisor, sizeof(t->type.hypervisor), "%s", text);
-    else if (nc_streq(element->path, TYPE "/bareMetal"))
+    else if (nc_streq(path, "/bareMetal"))
         t->bare_metal = nc_streq(text, "true");
-    else if (nc_streq(element->path, CARD))
+    else if (nc_streq(path, CARD))
         add_card(t);
-    else if (nc_streq(element->path, TYPE) && t->n_types++ > 0)
+    else if (nc_streq(path, "") && t->n_types++ > 0)
         return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "more than one type in the answer");
     return 0;
 }

@@ -102,7 +102,7 @@ const struct nc_credentials *nc_role_current(const struct nc_role *r, uint64_t n
 }
 
 static void finish(struct nc_role *r, struct nc_credentials *c, const struct nc_err *err) {
-    static const struct nc_err none = NC_ERR_INIT;
+    const struct nc_err none = NC_ERR_INIT;
 
     r->is_busy = false;
     if (c) {

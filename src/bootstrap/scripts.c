@@ -23,29 +23,25 @@
 
 /* Documents, what a plan is made with, and what containerd and kubelet are started from. Folders
  * without what is below their folders: certs.d is read by containerd at each pull. */
-static const char *const watched[] = {
-    "/etc/eks/nodeadm.d",
-    NC_CONF_DIR,
-    NC_INSTANCE_TYPES_FILE,
-    "/etc/nodeclaimd/kubelet-version",
-    "/etc/nodeclaimd/containerd-version",
-    "/etc/eks/kubelet-version.txt",
-    "/etc/eks/containerd-version.txt",
-    "/usr/bin/kubelet",
-    "/usr/bin/containerd",
-    "/etc/kubernetes/kubelet/config.json.d",
-    "/etc/containerd",
-    "/etc/containerd/conf.d",
-    "/etc/systemd/system.conf.d",
-    "/etc/systemd/system/containerd.service",
-    "/etc/systemd/system/containerd.service.d",
-    "/etc/systemd/system/kubelet.service",
-    "/etc/systemd/system/kubelet.service.d",
-    "/run/systemd/system/containerd.service.d",
-    "/run/systemd/system/kubelet.service.d",
-    "/usr/lib/systemd/system/containerd.service",
-    "/usr/lib/systemd/system/containerd.service.d",
-};
+static const char watched[] = "/etc/eks/nodeadm.d\0" NC_CONF_DIR "\0" NC_INSTANCE_TYPES_FILE "\0"
+                              "/etc/nodeclaimd/kubelet-version\0"
+                              "/etc/nodeclaimd/containerd-version\0"
+                              "/etc/eks/kubelet-version.txt\0"
+                              "/etc/eks/containerd-version.txt\0"
+                              "/usr/bin/kubelet\0"
+                              "/usr/bin/containerd\0"
+                              "/etc/kubernetes/kubelet/config.json.d\0"
+                              "/etc/containerd\0"
+                              "/etc/containerd/conf.d\0"
+                              "/etc/systemd/system.conf.d\0"
+                              "/etc/systemd/system/containerd.service\0"
+                              "/etc/systemd/system/containerd.service.d\0"
+                              "/etc/systemd/system/kubelet.service\0"
+                              "/etc/systemd/system/kubelet.service.d\0"
+                              "/run/systemd/system/containerd.service.d\0"
+                              "/run/systemd/system/kubelet.service.d\0"
+                              "/usr/lib/systemd/system/containerd.service\0"
+                              "/usr/lib/systemd/system/containerd.service.d\0";
 
 /* "PATH\tWHAT": equal as long as nobody has touched it. */
 static void note_unreadable(struct nc_strv *seen, const char *name) {
@@ -96,9 +92,9 @@ static void note(struct nc_strv *seen, const char *name, const char *path) {
 static void note_all(const struct nc_bootstrap *b, struct nc_strv *seen) {
     const struct nc_strv *sources = &b->app->opts.sources;
 
-    for (size_t i = 0; i < NC_ARRAY_SIZE(watched); i++) {
-        nc_auto_free char *path = nc_app_path(b->app, watched[i]);
-        note(seen, watched[i], path);
+    for (const char *name = watched; *name; name = nc_next_name(name)) {
+        nc_auto_free char *path = nc_app_path(b->app, name);
+        note(seen, name, path);
     }
     for (size_t i = 0; i < sources->n; i++)
         if (nc_starts_with(sources->v[i], "file:///"))

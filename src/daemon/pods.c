@@ -75,12 +75,11 @@ static void post_unavailable(struct nc_daemon *d, const char *uid, enum nc_drain
  * else may be requested from it. */
 static void note_route(struct nc_daemon *d, enum nc_drain_verb verb,
                        const struct nc_pod_result *a) {
-    static const char verbs[][8] = {
-        [NC_DRAIN_EVICT] = "evict", [NC_DRAIN_MARK] = "mark", [NC_DRAIN_DELETE] = "delete"};
     struct nc_err err = NC_ERR_INIT;
 
     if (a->answer.kind == NC_ANSWER_UNAVAILABLE) {
-        (void)nc_err_set(&err, a->class, a->code, "%s pod: %s", verbs[verb], a->answer.message);
+        (void)nc_err_set(&err, a->class, a->code, "%s pod: %s", nc_drain_verb_name(verb),
+                         a->answer.message);
         nc_api_session_failed(d, &err);
     } else if (a->class == NC_ERR_NONE) {
         nc_api_session_well(d);

@@ -185,8 +185,7 @@ uint64_t nc_drain_next(const struct nc_drain *d, const struct nc_drain_rules *r,
 static uint64_t pause_after(const struct nc_pod_answer *a, unsigned n, bool has_deadline,
                             uint64_t seed) {
     static const struct {
-        unsigned n, n_with_deadline;
-        uint64_t sec[7];
+        unsigned char n, n_with_deadline, sec[7];
     } pauses[_NC_ANSWER_MAX] = {
         [NC_ANSWER_BUDGET] = {7, 4, {NC_DRAIN_FIRST_PAUSE_SEC, 2, 3, 5, 10, 20, 30}},
         [NC_ANSWER_BUDGETS] = {1, 1, {30}},

@@ -19,36 +19,35 @@
 /* P6: an eviction that a budget refuses then is requested once more before the mark. */
 #define TURN_AHEAD_USEC (MARK_AHEAD_USEC + NC_DRAIN_FIRST_PAUSE_SEC * NC_SEC_USEC)
 
-static const struct {
-    char name[20], text[60];
-    enum nc_reason_kind kind;
-} reasons[_NC_POD_REASON_MAX] = {
-#define ROW(id, kind, name, text) [NC_POD_REASON_##id] = {name, text, NC_REASON_KIND_##kind},
-    NC_POD_REASONS(ROW)
-#undef ROW
-};
+#define NAME(id, kind, name, text) name "\0"
+#define TEXT(id, kind, name, text) text "\0"
+#define KIND(id, kind, name, text) NC_REASON_KIND_##kind,
+static const char names[] = NC_POD_REASONS(NAME);
+static const char texts[] = NC_POD_REASONS(TEXT);
+static const unsigned char kinds[] = {NC_POD_REASONS(KIND)};
 
 const char *nc_drain_verb_name(enum nc_drain_verb v) {
-    static const char *const names[] = {
-        [NC_DRAIN_EVICT] = "evict", [NC_DRAIN_MARK] = "mark", [NC_DRAIN_DELETE] = "delete"};
-
-    return (unsigned)v < NC_ARRAY_SIZE(names) ? names[v] : NULL;
+    return nc_name_at("evict\0mark\0delete\0", v - NC_DRAIN_EVICT);
 }
 
 const char *nc_pod_reason_name(enum nc_pod_reason r) {
-    return (unsigned)r < _NC_POD_REASON_MAX ? reasons[r].name : "unknown";
+    const char *name = nc_name_at(names, r);
+
+    return name ? name : "unknown";
 }
 
 const char *nc_pod_reason_text(enum nc_pod_reason r) {
-    return (unsigned)r < _NC_POD_REASON_MAX ? reasons[r].text : "unknown";
+    const char *text = nc_name_at(texts, r);
+
+    return text ? text : "unknown";
 }
 
 enum nc_reason_kind nc_pod_reason_kind(enum nc_pod_reason r) {
-    return reasons[r].kind;
+    return kinds[r];
 }
 
 bool nc_pod_reason_is_named(enum nc_pod_reason r) {
-    return reasons[r].kind >= NC_REASON_KIND_BLOCKED || r == NC_POD_REASON_FINALIZER
+    return kinds[r] >= NC_REASON_KIND_BLOCKED || r == NC_POD_REASON_FINALIZER
            || r == NC_POD_REASON_SILENT || r == NC_POD_REASON_STUCK || r == NC_POD_REASON_PUT_BACK
            || r == NC_POD_REASON_RETURNED;
 }

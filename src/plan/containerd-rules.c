@@ -101,14 +101,12 @@ static int check_durations(struct nc_planner *s, const struct cri *c) {
 
 /* Without it kubelet has nothing to talk to. */
 static int check_disabled(struct nc_planner *s, const struct nc_value *config) {
-    static const char *const needed[] = {CRI, IMAGES, RUNTIME};
     const struct nc_value *list = nc_value_get(config, "disabled_plugins");
 
     for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++)
-        for (size_t k = 0; k < NC_ARRAY_SIZE(needed); k++)
-            if (nc_streq(nc_value_string(list->items[i]), needed[k]))
-                return nc_containerd_refuse(s, list->items[i]->mark,
-                                            "disabled_plugins: kubelet needs the CRI plugin");
+        if (nc_is_one_of(nc_value_string(list->items[i]), CRI "\0" IMAGES "\0" RUNTIME "\0"))
+            return nc_containerd_refuse(s, list->items[i]->mark,
+                                        "disabled_plugins: kubelet needs the CRI plugin");
     return 0;
 }
 
@@ -116,25 +114,22 @@ static int check_disabled(struct nc_planner *s, const struct nc_value *config) {
  * servers are plugins. What is older than a containerd's newest version is converted, all else
  * there is ignored. */
 static int check_moved(struct nc_planner *s, const struct nc_containerd_user *u) {
-    static const char *const servers[] = {"disable_tcp_service",  "stream_server_address",
-                                          "stream_server_port",   "stream_idle_timeout",
-                                          "enable_tls_streaming", "x509_key_pair_streaming"};
-    static const char *const moved[] = {"grpc", "ttrpc", "metrics"};
+    static const char servers[] = "disable_tcp_service\0stream_server_address\0"
+                                  "stream_server_port\0stream_idle_timeout\0"
+                                  "enable_tls_streaming\0x509_key_pair_streaming\0";
     const struct nc_value *cri = nc_value_get(nc_value_get(u->tree, "plugins"), CRI);
     const bool is_newest = u->version >= (s->plan.containerd.minor >= 3 ? 4 : 3);
 
     for (size_t i = 0; is_newest && cri && cri->type == NC_VALUE_MAP && i < cri->n; i++) {
-        size_t k = 0;
-        while (k < NC_ARRAY_SIZE(servers) && !nc_streq(servers[k], cri->members[i].key))
-            k++;
-        if (k == NC_ARRAY_SIZE(servers))
+        if (!nc_is_one_of(cri->members[i].key, servers))
             return nc_containerd_refuse(
                 s, cri->members[i].value->mark,
                 "this is of version 2, and the text of a newer one: use " IMAGES " and " RUNTIME
                 ", or version = 2");
     }
-    for (size_t i = 0; u->version >= 4 && i < NC_ARRAY_SIZE(moved); i++) {
-        const struct nc_value *v = nc_value_get(u->tree, moved[i]);
+    for (const char *moved = "grpc\0ttrpc\0metrics\0"; u->version >= 4 && *moved;
+         moved = nc_next_name(moved)) {
+        const struct nc_value *v = nc_value_get(u->tree, moved);
         if (v)
             return nc_containerd_refuse(s, v->mark,
                                         "this is of version 3, and the text of version 4: use the "

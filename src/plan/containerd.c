@@ -55,12 +55,6 @@ static void set_at(struct nc_value *map, const char *path, struct nc_value *valu
 
 /* --- config.toml */
 
-/* A setting, where it stands in a file of version 2 and of version 3. "@" is the runtime. */
-struct setting {
-    const char *v2, *v3;
-    const char *text; /* NULL: true */
-};
-
 #define CRI_PLUGIN "io.containerd.grpc.v1.cri"
 #define IMAGES_PLUGIN "io.containerd.cri.v1.images"
 #define CRI "plugins/" CRI_PLUGIN "/"
@@ -69,42 +63,34 @@ struct setting {
 #define RUNTIME "plugins/" RUNTIME_PLUGIN "/"
 #define ADDRESS "grpc/address" /* in version 4 of a plugin, all else is as in version 3 */
 #define SERVER "io.containerd.server.v1.grpc"
-#define SAME(path) path, path
 
-static const struct setting settings[] = {
-    {SAME("root"), "/var/lib/containerd"},
-    {SAME("state"), "/run/containerd"},
-    {SAME(ADDRESS), SOCKET},
-    {CRI "sandbox_image", IMAGES "pinned_images/sandbox", SANDBOX_IMAGE},
-    {CRI "containerd/discard_unpacked_layers", IMAGES "discard_unpacked_layers", NULL},
-    {CRI "registry/config_path", IMAGES "registry/config_path", HOSTS ":/etc/docker/certs.d"},
-    {CRI "containerd/runtimes/@/runtime_type", RUNTIME "containerd/runtimes/@/runtime_type",
-     "io.containerd.runc.v2"},
-    {CRI "containerd/runtimes/@/base_runtime_spec",
-     RUNTIME "containerd/runtimes/@/base_runtime_spec", BASE_SPEC},
-    {CRI "containerd/runtimes/@/options/SystemdCgroup",
-     RUNTIME "containerd/runtimes/@/options/SystemdCgroup", NULL},
-};
+/* Where a setting stands in a file of version 2 and of version 3: a list of names (nc/str.h). "@"
+ * is the runtime. */
+#define AT(v2, v3) v2 "\0" v3 "\0"
 
-static const struct setting cni_program_folder = {CRI "cni/bin_dir", RUNTIME "cni/bin_dir", NULL};
-static const struct setting cni_program_folders = {NULL, RUNTIME "cni/bin_dirs", NULL};
-static const struct setting cni_folder = {CRI "cni/conf_dir", RUNTIME "cni/conf_dir", NULL};
+/* With its text, or true. */
+#define SETTING(v2, v3, text) AT(v2, v3) text "\0"
+#define SETTINGS                                                                                   \
+    SETTING("root", "root", "/var/lib/containerd")                                                 \
+    SETTING("state", "state", "/run/containerd")                                                   \
+    SETTING(ADDRESS, ADDRESS, SOCKET)                                                              \
+    SETTING(CRI "sandbox_image", IMAGES "pinned_images/sandbox", SANDBOX_IMAGE)                    \
+    SETTING(CRI "containerd/discard_unpacked_layers", IMAGES "discard_unpacked_layers", "true")    \
+    SETTING(CRI "registry/config_path", IMAGES "registry/config_path",                             \
+            HOSTS ":/etc/docker/certs.d")                                                          \
+    SETTING(CRI "containerd/runtimes/@/runtime_type",                                              \
+            RUNTIME "containerd/runtimes/@/runtime_type", "io.containerd.runc.v2")                 \
+    SETTING(CRI "containerd/runtimes/@/base_runtime_spec",                                         \
+            RUNTIME "containerd/runtimes/@/base_runtime_spec", BASE_SPEC)                          \
+    SETTING(CRI "containerd/runtimes/@/options/SystemdCgroup",                                     \
+            RUNTIME "containerd/runtimes/@/options/SystemdCgroup", "true")
 
-static const struct setting soci_settings[] = {
-    {CRI "containerd/snapshotter", IMAGES "snapshotter", "soci"},
-    {SAME("proxy_plugins/soci/type"), "snapshot"},
-    {SAME("proxy_plugins/soci/address"), NC_SOCI_SOCKET},
-    {SAME("proxy_plugins/soci/exports/root"), "/var/lib/soci-snapshotter-grpc"},
-};
-
-static const struct setting default_runtime = {CRI "containerd/default_runtime_name",
-                                               RUNTIME "containerd/default_runtime_name", NULL};
-static const struct setting runtime_binary = {CRI "containerd/runtimes/@/options/BinaryName",
-                                              RUNTIME "containerd/runtimes/@/options/BinaryName",
-                                              NULL};
-static const struct setting enable_cdi = {CRI "enable_cdi", RUNTIME "enable_cdi", NULL};
-static const struct setting snapshot_annotations = {CRI "containerd/disable_snapshot_annotations",
-                                                    IMAGES "disable_snapshot_annotations", NULL};
+#define SOCI_SETTINGS                                                                              \
+    SETTING(CRI "containerd/snapshotter", IMAGES "snapshotter", "soci")                            \
+    SETTING("proxy_plugins/soci/type", "proxy_plugins/soci/type", "snapshot")                      \
+    SETTING("proxy_plugins/soci/address", "proxy_plugins/soci/address", NC_SOCI_SOCKET)            \
+    SETTING("proxy_plugins/soci/exports/root", "proxy_plugins/soci/exports/root",                  \
+            "/var/lib/soci-snapshotter-grpc")
 
 /* The file in the making. */
 struct file {
@@ -115,11 +101,10 @@ struct file {
 };
 
 /* why: NULL for a built-in default. */
-static void put(const struct file *f, const struct setting *at, struct nc_value *value,
-                const char *why) {
-    const char *path = f->version == 2                                ? at->v2
-                       : f->version == 4 && nc_streq(at->v3, ADDRESS) ? "plugins/" SERVER "/address"
-                                                                      : at->v3;
+static void put(const struct file *f, const char *at, struct nc_value *value, const char *why) {
+    const char *path = f->version == 2                            ? at
+                       : f->version == 4 && nc_streq(at, ADDRESS) ? "plugins/" SERVER "/address"
+                                                                  : nc_next_name(at);
     const char *hole = strchr(path, '@');
     nc_auto_free char *whole =
         hole ? nc_asprintf("%.*s%s%s", (int)(hole - path), path, f->runtime, hole + 1)
@@ -130,9 +115,12 @@ static void put(const struct file *f, const struct setting *at, struct nc_value 
         nc_reasons_set(&f->planner->reasons, whole, why);
 }
 
-static void put_all(const struct file *f, const struct setting *at, size_t n, const char *why) {
-    for (size_t i = 0; i < n; i++)
-        put(f, &at[i], at[i].text ? nc_value_new_string(at[i].text) : nc_value_new_bool(true), why);
+static void put_all(const struct file *f, const char *list, const char *why) {
+    for (const char *at = list, *text; *at; at = nc_next_name(text)) {
+        text = nc_next_name(nc_next_name(at));
+        put(f, at, nc_streq(text, "true") ? nc_value_new_bool(true) : nc_value_new_string(text),
+            why);
+    }
 }
 
 /* Is the installed containerd 2.minor or newer? */
@@ -148,11 +136,13 @@ static void put_cni(const struct file *f, const struct nc_containerd_user *u) {
             || nc_value_get(nc_value_get(runtime, "cni"), "bin_dirs"))) {
         struct nc_value *list = nc_value_new(NC_VALUE_LIST);
         nc_value_push(list, nc_value_new_string(CNI_PROGRAMS));
-        put(f, &cni_program_folders, list, NULL);
+        put(f, AT("", RUNTIME "cni/bin_dirs"), list, NULL);
     } else {
-        put(f, &cni_program_folder, nc_value_new_string(CNI_PROGRAMS), NULL);
+        put(f, AT(CRI "cni/bin_dir", RUNTIME "cni/bin_dir"), nc_value_new_string(CNI_PROGRAMS),
+            NULL);
     }
-    put(f, &cni_folder, nc_value_new_string("/etc/cni/net.d"), NULL);
+    put(f, AT(CRI "cni/conf_dir", RUNTIME "cni/conf_dir"), nc_value_new_string("/etc/cni/net.d"),
+        NULL);
 }
 
 static struct nc_value *make_config(struct nc_planner *s, const struct nc_containerd_user *u,
@@ -167,16 +157,23 @@ static struct nc_value *make_config(struct nc_planner *s, const struct nc_contai
                            .why_runtime = is_nvidia ? "this host has " NC_NVIDIA_RUNTIME : NULL};
 
     nc_value_set_int(f.tree, "version", version);
-    put_all(&f, settings, NC_ARRAY_SIZE(settings), NULL);
+    put_all(&f, SETTINGS, NULL);
     put_cni(&f, u);
-    put(&f, &default_runtime, nc_value_new_string(f.runtime), f.why_runtime);
-    put(&f, &runtime_binary, nc_value_new_string(is_nvidia ? NC_NVIDIA_RUNTIME : "/usr/sbin/runc"),
-        f.why_runtime);
+    put(&f, AT(CRI "containerd/default_runtime_name", RUNTIME "containerd/default_runtime_name"),
+        nc_value_new_string(f.runtime), f.why_runtime);
+    put(&f,
+        AT(CRI "containerd/runtimes/@/options/BinaryName",
+           RUNTIME "containerd/runtimes/@/options/BinaryName"),
+        nc_value_new_string(is_nvidia ? NC_NVIDIA_RUNTIME : "/usr/sbin/runc"), f.why_runtime);
     if (!is_since(s, CDI_ALWAYS))
-        put(&f, &enable_cdi, nc_value_new_bool(minor >= CDI_FIRST_MINOR), why_cdi);
+        put(&f, AT(CRI "enable_cdi", RUNTIME "enable_cdi"),
+            nc_value_new_bool(minor >= CDI_FIRST_MINOR), why_cdi);
     if (s->uses_soci) {
-        put_all(&f, soci_settings, NC_ARRAY_SIZE(soci_settings), FAST_IMAGE_PULL);
-        put(&f, &snapshot_annotations, nc_value_new_bool(false), FAST_IMAGE_PULL);
+        put_all(&f, SOCI_SETTINGS, FAST_IMAGE_PULL);
+        put(&f,
+            AT(CRI "containerd/disable_snapshot_annotations",
+               IMAGES "disable_snapshot_annotations"),
+            nc_value_new_bool(false), FAST_IMAGE_PULL);
     }
     return f.tree;
 }
