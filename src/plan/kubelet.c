@@ -65,6 +65,18 @@ static void add_gates(struct nc_value *base, unsigned minor, struct nc_reasons *
     }
 }
 
+/* kubelet fills this file with defaults by the gates of this file alone, and refuses some of them
+ * where their gate is off in the end (crashLoopBackOff, imagePullCredentialsVerificationPolicy). */
+static void turn_off(struct nc_value *base, const struct nc_value *user) {
+    const struct nc_value *theirs = nc_value_get(user, "featureGates");
+
+    for (size_t i = 0; theirs && theirs->type == NC_VALUE_MAP && i < theirs->n; i++) {
+        const struct nc_value *v = theirs->members[i].value;
+        if (v->type == NC_VALUE_BOOL && !v->boolean)
+            nc_value_set_bool(nc_value_get(base, "featureGates"), theirs->members[i].key, false);
+    }
+}
+
 static void add_tls(struct nc_value *base) {
     static const char suites[][40] = {
         "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
@@ -178,6 +190,8 @@ struct nc_value *nc_kubelet_base(const struct nc_kubelet_input *in, struct nc_re
     nc_value_set_string(base, "cgroupDriver", "systemd");
     nc_value_set_string(base, "cgroupRoot", "/");
     add_gates(base, in->minor, reasons);
+    turn_off(base, in->user);
+    turn_off(base, in->flags);
     if (in->cluster_dns)
         add_cluster_dns(base, in->cluster_dns);
     nc_value_set_string(base, "containerRuntimeEndpoint", "unix:///run/containerd/containerd.sock");

@@ -325,6 +325,35 @@ static void test_newest_kubelet(void **state) {
     }
 }
 
+/* A gate that the user turns off is off in the file that kubelet fills with defaults, too. */
+static void test_gates_that_are_off(void **state) {
+    static const struct {
+        const char *kubelet;
+        bool off;
+    } rows[] = {
+        {"{config: {featureGates: {KubeletCrashLoopBackOffMax: false, NodeSwap: true}}}", true},
+        {"{flags: ['--feature-gates=KubeletCrashLoopBackOffMax=false,NodeSwap=true']}", true},
+        {"{config: {featureGates: {KubeletCrashLoopBackOffMax: true}}}", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct fixture *x = fixture_new();
+        nc_auto_free char *cluster_text = node_config("");
+        nc_auto_free char *text = nc_asprintf("%s  kubelet: %s\n", cluster_text, rows[i].kubelet);
+        const struct nc_value *gates, *gate;
+        fixture_set(&x->facts.kubelet_version, "v1.37.2");
+        fixture_document(x, text);
+        fixture_plan(x);
+        gates = nc_value_get(x->plan.kubelet_base, "featureGates");
+        gate = nc_value_get(gates, "KubeletCrashLoopBackOffMax");
+        assert_int_equal(gate && !gate->boolean, rows[i].off);
+        assert_null(nc_value_get(gates, "NodeSwap"));
+        assert_non_null(nc_value_get(gates, "RotateKubeletServerCertificate"));
+        fixture_free(x);
+    }
+}
+
 /* The same through flags, which no document schema sees. */
 static void test_flag_rules(void **state) {
     static const struct {
@@ -539,11 +568,17 @@ static void test_early_aks(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rules),       cmocka_unit_test(test_rules_together),
-        cmocka_unit_test(test_flag_rules),  cmocka_unit_test(test_newest_kubelet),
-        cmocka_unit_test(test_shutdown),    cmocka_unit_test(test_shutdown_policy),
-        cmocka_unit_test(test_reservation), cmocka_unit_test(test_reservation_of_claim),
-        cmocka_unit_test(test_early_aks),   cmocka_unit_test(test_known),
+        cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_rules_together),
+        cmocka_unit_test(test_gates_that_are_off),
+        cmocka_unit_test(test_flag_rules),
+        cmocka_unit_test(test_newest_kubelet),
+        cmocka_unit_test(test_shutdown),
+        cmocka_unit_test(test_shutdown_policy),
+        cmocka_unit_test(test_reservation),
+        cmocka_unit_test(test_reservation_of_claim),
+        cmocka_unit_test(test_early_aks),
+        cmocka_unit_test(test_known),
     };
 
     return run_group(tests, NULL, NULL);

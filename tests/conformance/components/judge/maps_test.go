@@ -195,7 +195,7 @@ func (m *maker) flagValue(f *pflag.Flag) string {
 	if known == nil || m.one(12) {
 		known = []string{"", "x", "/x", "a=b", "a"}
 	}
-	value := pick(m.r, known)
+	value := strings.ReplaceAll(pick(m.r, known), " ", "") // which would be two words
 	if f.Name == "eviction-hard" || f.Name == "eviction-soft" {
 		value = strings.Replace(value, "=", "<", 1)
 	}
