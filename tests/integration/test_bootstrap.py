@@ -539,6 +539,20 @@ class Containerd(WorldTest):
         self.assertIn("is of version 3, and containerd 1.7.28 takes version 2", done.err)
         self.assertEqual(world.tree(), before)
 
+    def test_replaced_between_two_boots(self) -> None:
+        """Each boot writes what the containerd of that boot reads, also where an older one has come back."""
+        world = self.world_with("1.7.28", "", "[debug]\nlevel = 'debug'\n")
+        for version, first in (("1.7.28", "2"), ("2.1.4", "3"), ("2.4.2", "3"), ("1.7.28", "2")):
+            (world.root / "etc/eks/containerd-version.txt").write_text(f"containerd example.com/c {version} 0123abc\n")
+            done = world.bootstrap("--skip", "start")
+            self.assertEqual(done.code, 0, done.err)
+            text = (world.root / self.CONFIG).read_text()
+            self.assertIn(f"version = {first}\n", text)
+            self.assertEqual("bin_dirs" in text, version == "2.4.2", "which ignores bin_dir")
+            self.assertEqual("enable_cdi" in text, version != "2.4.2", "which has it always")
+            self.assertEqual("cri.v1.images" in text, version[0] == "2")
+            self.assertIn('level = "debug"', text)
+
     def test_a_mistake_is_told_with_its_line(self) -> None:
         world = self.world_with("2.1.4", "", "[grpc]\naddress = \n")
         done = world.bootstrap("--skip", "start")
