@@ -17,16 +17,15 @@ static void read_names(const struct nc_value *v, struct nc_strv *ret) {
 }
 
 void nc_fit_config_fill(struct nc_config *c) {
-    static const char *const names[_NC_FIT_KIND_MAX] = {"daemonSets", "csiDrivers", "resources",
-                                                        "conditions"};
+    const char *name = "daemonSets\0csiDrivers\0resources\0conditions\0";
     const struct nc_value *fit = nc_value_path(c->tree, "spec.fit");
     const char *timeout = nc_value_get_string(fit, "timeout");
 
     if (!fit || fit->type != NC_VALUE_MAP)
         return;
     c->fit.is_set = true;
-    for (size_t i = 0; i < _NC_FIT_KIND_MAX; i++)
-        read_names(nc_value_get(fit, names[i]), &c->fit.wanted[i]);
+    for (size_t i = 0; i < _NC_FIT_KIND_MAX; i++, name = nc_next_name(name))
+        read_names(nc_value_get(fit, name), &c->fit.wanted[i]);
     c->fit.timeout_usec = NC_FIT_TIMEOUT_USEC;
     if (timeout)
         (void)nc_duration_parse(timeout, &c->fit.timeout_usec);

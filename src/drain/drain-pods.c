@@ -303,11 +303,21 @@ static struct record *find_place(const struct nc_drain *d, const struct nc_pod *
 
 /* The pods that are excluded by what may change: they are missed where others of their kind would
  * not be excluded any more. */
-static const struct nc_pod dropped_kinds[NC_DRAIN_DROPPED_KINDS] = {
-    {.is_daemon = true},
-    {.tolerates_disrupted = true},
-    {.is_daemon = true, .tolerates_disrupted = true},
-    {.put_back = NC_POD_RETURN_EVICTED}};
+static const struct {
+    bool is_daemon, tolerates_disrupted;
+    enum nc_pod_return put_back : 4;
+} dropped_kinds[NC_DRAIN_DROPPED_KINDS] = {{.is_daemon = true},
+                                           {.tolerates_disrupted = true},
+                                           {.is_daemon = true, .tolerates_disrupted = true},
+                                           {.put_back = NC_POD_RETURN_EVICTED}};
+
+static bool is_kind_missed(const struct nc_drain *d, size_t i, const struct nc_drain_rules *r) {
+    const struct nc_pod pod = {.is_daemon = dropped_kinds[i].is_daemon,
+                               .tolerates_disrupted = dropped_kinds[i].tolerates_disrupted,
+                               .put_back = dropped_kinds[i].put_back};
+
+    return d->has_dropped[i] && !nc_pod_excluded(&pod, r, 0);
+}
 
 /* A pod is not kept. What no drain moves is not missed. */
 static void note_dropped(struct nc_drain *d, const struct nc_pod *p, uint64_t now_usec) {
@@ -316,12 +326,11 @@ static void note_dropped(struct nc_drain *d, const struct nc_pod *p, uint64_t no
     if (x == NC_POD_REASON_NONE)
         d->gap = d->next_gap = NC_LIST_TOO_MANY;
     for (size_t i = 0; i < NC_DRAIN_DROPPED_KINDS; i++) {
-        const struct nc_pod *kind = &dropped_kinds[i];
         if (x == NC_POD_REASON_PUT_BACK
-                ? kind->put_back == p->put_back
-                : (x == NC_POD_REASON_DAEMON || x == NC_POD_REASON_TOLERATES) && !kind->put_back
-                      && p->is_daemon == kind->is_daemon
-                      && p->tolerates_disrupted == kind->tolerates_disrupted)
+                ? dropped_kinds[i].put_back == p->put_back
+                : (x == NC_POD_REASON_DAEMON || x == NC_POD_REASON_TOLERATES)
+                      && !dropped_kinds[i].put_back && p->is_daemon == dropped_kinds[i].is_daemon
+                      && p->tolerates_disrupted == dropped_kinds[i].tolerates_disrupted)
             d->has_dropped[i] = true;
     }
 }
@@ -432,7 +441,7 @@ enum nc_list_gap nc_drain_gap(const struct nc_drain *d, const struct nc_drain_ru
     bool is_missed = false;
 
     for (size_t i = 0; i < NC_DRAIN_DROPPED_KINDS; i++)
-        is_missed = is_missed || (d->has_dropped[i] && !nc_pod_excluded(&dropped_kinds[i], r, 0));
+        is_missed = is_missed || is_kind_missed(d, i, r);
     return d->gap == NC_LIST_COMPLETE && is_missed ? NC_LIST_TOO_MANY : d->gap;
 }
 

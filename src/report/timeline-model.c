@@ -153,13 +153,7 @@ static const char *reason_of(const char *refusal) {
 }
 
 const char *nc_pod_time_name(enum nc_pod_time time) {
-    static const char *const names[_NC_POD_TIME_MAX] = {
-        [NC_POD_TIME_REFUSED] = "refused", [NC_POD_TIME_KEPT_UNTIL] = "keptUntil",
-        [NC_POD_TIME_EVICTED] = "evicted", [NC_POD_TIME_FORCE_DELETED] = "forceDeleted",
-        [NC_POD_TIME_GONE] = "gone",
-    };
-
-    return names[time];
+    return nc_name_at("refused\0keptUntil\0evicted\0forceDeleted\0gone\0", time);
 }
 
 void nc_pod_row_text(const struct nc_timeline *t, const struct nc_pod_row *p, struct nc_buf *out) {
