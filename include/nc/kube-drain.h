@@ -59,7 +59,7 @@ struct nc_pod_result {
     struct nc_pod_answer answer;
     uint64_t duration_usec;
     enum nc_err_class class; /* NC_ERR_NONE where the server answered what is usual in a drain */
-    int code;                /* of that failure, as in struct nc_err: 401, ETIMEDOUT, … */
+    struct nc_err err;       /* of the request; where it was not answered, why */
 };
 struct nc_pod_call {
     const struct nc_drain_action *action;

@@ -73,14 +73,9 @@ static void post_unavailable(struct nc_daemon *d, const char *uid, enum nc_drain
 
 /* Whether the API server is there and takes us for who we are: while a drain is held up nothing
  * else may be requested from it. */
-static void note_route(struct nc_daemon *d, enum nc_drain_verb verb,
-                       const struct nc_pod_result *a) {
-    struct nc_err err = NC_ERR_INIT;
-
+static void note_route(struct nc_daemon *d, const struct nc_pod_result *a) {
     if (a->answer.kind == NC_ANSWER_UNAVAILABLE) {
-        (void)nc_err_set(&err, a->class, a->code, "%s pod: %s", nc_drain_verb_name(verb),
-                         a->answer.message);
-        nc_api_session_failed(d, &err);
+        nc_api_session_failed(d, &a->err);
     } else if (a->class == NC_ERR_NONE) {
         nc_api_session_well(d);
     } else {
@@ -106,7 +101,7 @@ static void on_pod_answer(void *userdata, const struct nc_pod_result *a) {
     unlink_pod_request(q);
     q->req = NULL;
     nc_histogram_add(&d->counters.api_latency, a->duration_usec);
-    note_route(d, q->verb, a);
+    note_route(d, a);
     if (!q->is_clean_up)
         post_answer(d, q->uid, q->verb, &a->answer);
     free_pod_request(q);

@@ -151,7 +151,7 @@ static enum nc_err_class class_of(enum nc_pod_answer_kind kind, const struct nc_
 static void on_pod_answer(void *userdata, const struct nc_value *object,
                           const struct nc_kube_status *status, const struct nc_err *err) {
     nc_auto_free struct asked *s = userdata;
-    struct nc_pod_result a = {.duration_usec = nc_mono_usec() - s->started_usec};
+    struct nc_pod_result a = {.duration_usec = nc_mono_usec() - s->started_usec, .err = *err};
 
     const bool is_nonsense =
         status->http >= 200 && status->http <= 299 && err->class != NC_ERR_NONE;
@@ -164,7 +164,6 @@ static void on_pod_answer(void *userdata, const struct nc_value *object,
                                                  .retry_after_usec = status->retry_after_usec},
                        &a.answer);
     a.class = class_of(a.answer.kind, err);
-    a.code = a.class == NC_ERR_NONE ? 0 : err->code;
     s->done(s->userdata, &a);
 }
 

@@ -154,14 +154,14 @@ static void on_written(void *userdata, const struct nc_value *object,
 static const char *what_of(enum nc_node_write_kind kind) {
     switch (kind) {
     case NC_WRITE_SIGNAL:
-        return "signal on node";
+        return "report notice on node";
     case NC_WRITE_CORDON:
         return "cordon node";
     case NC_WRITE_PROGRESS:
-        return "progress on node";
+        return "report drain progress on node";
     case NC_WRITE_DRAINED:
     case NC_WRITE_UNDRAINED:
-        return "drained on node";
+        return "report end of drain on node";
     case NC_WRITE_RELEASE:
         return "release node";
     case NC_WRITE_CLEAR_CONDITIONS:

@@ -163,8 +163,8 @@ static void describe_timeout(struct nc_http_req *r, bool has_answer, char *to, s
 
     (void)curl_easy_getinfo(r->easy, CURLINFO_CONNECT_TIME_T, &connected);
     (void)curl_easy_getinfo(r->easy, CURLINFO_PRETRANSFER_TIME_T, &ready);
-    nc_duration_format(limit_of(r), within);
-    if (r->code == CURLE_COULDNT_CONNECT) /* the kernel gave up */
+    nc_duration_format((limit_of(r) + 999) / 1000 * 1000, within); /* the rest of a time limit */
+    if (r->code == CURLE_COULDNT_CONNECT)                          /* the kernel gave up */
         snprintf(to, size, "no connection to %s: %s", r->server, strerror(ETIMEDOUT));
     else if (r->abort == ABORT_IDLE)
         snprintf(to, size, "%s was silent for %s", r->server, within);
