@@ -52,8 +52,8 @@ uint64_t nc_margin_usec(uint64_t most_usec, uint64_t left_usec);
            .every_usec = NC_POLL_OFTEN_USEC, .absent_usec = NC_POLL_SELDOM_USEC,                   \
            .has_time_left = true)                                                                  \
     /* The annotation nodeclaimd.io/drain-request on our own Node. */                              \
-    FIXED(REQUEST, "request", DRAIN, .reason = "Requested", .sentence = "The Node asks for it",    \
-          .has_own_policy = true)                                                                  \
+    FIXED(REQUEST, "request", DRAIN, .reason = "Requested",                                        \
+          .sentence = "A drain of this node was requested", .has_own_policy = true)                \
     /* `nodeclaimd drain` on this machine. */                                                      \
     FIXED(OPERATOR, "operator", DRAIN, .reason = "Requested",                                      \
           .sentence = "Asked for on this machine", .has_own_policy = true)                         \

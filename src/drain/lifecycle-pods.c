@@ -269,6 +269,9 @@ static char *until_text(const struct nc_lifecycle *l, const struct nc_drain_line
     nc_time_format(nc_lifecycle_ec2_time(l, line->force_delete_at_usec ? line->force_delete_at_usec
                                                                        : line->since_usec),
                    time);
+    if (line->force_delete_at_usec && line->force_delete_at_usec <= l->now_usec)
+        return nc_strdup(
+            "its grace period no longer fits: it is deleted with the time that is left");
     if (line->force_delete_at_usec)
         return nc_asprintf("it is deleted at %s", time);
     return nc_asprintf("waiting without end since %s, for there is no deadline: mend what refuses "

@@ -144,7 +144,7 @@ static void test_messages(void **state) {
         {{"begin", "notice spot +120"},
          "EC2 interrupts this spot instance at 2026-01-02T03:06:05Z; policy=drain"},
         {{"begin", "notice request cordon word=Upgrade"},
-         "The Node asks for it: Upgrade; policy=cordon"},
+         "A drain of this node was requested: Upgrade; policy=cordon"},
         {{"begin", "notice maintenance +3600 begin+2700"},
          "EC2 has scheduled maintenance of this instance at 2026-01-02T04:04:05Z; acted on from "
          "2026-01-02T03:49:05Z, or earlier by the longest grace period of a pod, until then: "
@@ -163,6 +163,9 @@ static void test_messages(void **state) {
          "request the drain with a deadline"},
         {{"begin", "notice request drain +600", "ok", "ok", "pods a:30", "synced", "no a"},
          "Pod ns/a may not leave: web: 'needs 3'; it is deleted at 2026-01-02T03:13:20Z"},
+        {{"begin", "notice request drain +600", "ok", "ok", "pods a:3600", "synced", "no a"},
+         "Pod ns/a may not leave: web: 'needs 3'; its grace period no longer fits: it is deleted "
+         "with the time that is left"},
     };
 
     (void)state;
