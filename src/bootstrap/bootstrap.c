@@ -16,6 +16,7 @@
 #include "nc/backoff.h"
 #include "nc/file.h"
 #include "nc/str.h"
+#include "nc/time.h"
 #include "time-limits.h"
 
 #define LEAST_ATTEMPT_USEC 50000u /* less time than this is no attempt */
@@ -297,6 +298,15 @@ static const struct step {
     {NC_PHASE_INITIALIZE, nc_step_initialize, JOINS, NULL},
 };
 
+static void log_retry(const struct nc_bootstrap *b, enum nc_phase p, const struct nc_err *err) {
+    nc_auto_free char *then = NULL;
+    char until[32];
+
+    nc_time_format(b->report.deadline_usec, until);
+    then = nc_asprintf(", trying again until %s", until);
+    nc_log_failure(b, p, err, then);
+}
+
 /* Tries the step until it is done. Only while the deadline is far away and nobody asked to stop.
  */
 static int run_step(struct nc_bootstrap *b, const struct step *step) {
@@ -323,7 +333,7 @@ static int run_step(struct nc_bootstrap *b, const struct step *step) {
         nc_report_retrying(&b->report, p, &err, nc_report_now(b));
         nc_publish(b);
         if (attempt == 1 || (attempt & (attempt - 1)) == 0)
-            nc_log_failure(b, p, &err, ", trying again");
+            log_retry(b, p, &err);
         if (b->is_connected)
             nc_publish_event_in_time(b, p);
         if (pause_before_retry(b, attempt) < 0)

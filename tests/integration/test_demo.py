@@ -79,7 +79,7 @@ class Demo(unittest.TestCase):
                 self.assertRegex(status, f"remedy: .*{remedy}")
                 self.assertRegex(text, r"(?m)^  nodeclaimd: \{.*\"outcome\":\"failed\"")
                 if code != 6:  # that is not tried again
-                    self.assertRegex(text, f"warning: .*, trying again; .*{remedy}")
+                    self.assertRegex(text, f"warning: .*, trying again until 20.*Z; .*{remedy}")
                 self.assertNotIn("who am I", text)
 
 
