@@ -46,6 +46,8 @@ size_t nc_show_at_most(size_t n, size_t most);
 /* timeline-drain.c: what `status` and `timeline` say of daemon and drain. Nothing where there is
  * nothing to say. */
 void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out);
+/* Why a pod of drain.blocked or drain.others is still there; NULL where that is not said. */
+const char *nc_drain_reason_text(const struct nc_value *pod);
 void nc_drain_timeline_text(const struct nc_value *status, uint64_t now_usec, struct nc_buf *out);
 
 #endif

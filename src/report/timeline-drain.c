@@ -222,7 +222,7 @@ void nc_drain_pods_text(const struct nc_value *drain, size_t names, struct nc_bu
 }
 
 /* What the drain says to a person; a name that is not known is of another release. */
-static const char *reason_text(const struct nc_value *pod) {
+const char *nc_drain_reason_text(const struct nc_value *pod) {
     const char *name = nc_show_text(pod, "reason", NULL);
 
     for (enum nc_pod_reason r = 0; name && r < _NC_POD_REASON_MAX; r++)
@@ -233,7 +233,7 @@ static const char *reason_text(const struct nc_value *pod) {
 
 /* ", blocked by a PodDisruptionBudget", and what the API server said beyond that. */
 static void show_reason(struct nc_buf *out, const struct nc_value *pod) {
-    const char *text = reason_text(pod);
+    const char *text = nc_drain_reason_text(pod);
 
     if (text) {
         (void)nc_buf_puts(out, ", ");
@@ -285,9 +285,10 @@ void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
         nc_drain_phase_text(drain, out);
     else
         nc_show_outcome(out, nc_show_text(drain, "phase", "unknown"));
-    show_more(out, drain, "since", "since");
+    if (!nc_show_text(drain, "unansweredSince", NULL)) /* that is the time which matters */
+        show_more(out, drain, "since", "since");
     nc_drain_pods_text(drain, 0, out);
-    show_more(out, drain, "forceDeleteAt", "force-delete");
+    show_more(out, drain, "forceDeleteAt", "every pod must be gone by");
     if (ours && ours->type == NC_VALUE_BOOL && ours->boolean)
         (void)nc_buf_puts(out, ", cordoned by us");
     (void)nc_buf_putc(out, '\n');
@@ -370,7 +371,8 @@ void nc_drain_timeline_text(const struct nc_value *status, uint64_t now_usec, st
     for (size_t i = 0; i < t.n_pods; i++)
         show_pod(out, &t, &t.pods[i]);
     if (t.more_pods > 0)
-        (void)nc_buf_printf(out, "and %" PRIu64 " more pods\n", t.more_pods);
+        (void)nc_buf_printf(out, "and %" PRIu64 " more pod%s\n", t.more_pods,
+                            t.more_pods > 1 ? "s" : "");
     for (size_t i = 0; i < t.n_moments; i++)
         show_moment(out, &t.moments[i]);
 }

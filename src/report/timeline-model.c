@@ -165,6 +165,8 @@ void nc_pod_row_text(const struct nc_timeline *t, const struct nc_pod_row *p, st
         [NC_POD_TIME_GONE] = "gone",
     };
 
+    if (p->refusal && p->times_usec[NC_POD_TIME_REFUSED] == 0)
+        nc_show_put(out, p->refusal);
     for (enum nc_pod_time k = 0; k < _NC_POD_TIME_MAX; k++) {
         if (p->times_usec[k] == 0)
             continue;
@@ -215,7 +217,7 @@ static void add_blocked(struct nc_timeline *t, const struct nc_value *drain) {
         row->times_usec[NC_POD_TIME_KEPT_UNTIL] = nc_show_time(one, "forceDeleteAt");
         if (!row->times_usec[NC_POD_TIME_REFUSED]) {
             row->times_usec[NC_POD_TIME_REFUSED] = nc_show_time(one, "since");
-            row->refusal = nc_show_text(one, "message", NULL);
+            row->refusal = nc_show_text(one, "message", nc_drain_reason_text(one));
         }
     }
 }

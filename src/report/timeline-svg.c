@@ -212,6 +212,11 @@ static void draw_pod_text(struct drawing *d, unsigned x, unsigned end, const str
     }
 }
 
+/* Also without a refusal, such as by do-not-disrupt: then from the begin. */
+static bool is_kept(const struct nc_pod_row *p) {
+    return p->refusal || p->times_usec[NC_POD_TIME_REFUSED];
+}
+
 /* From its refusal until it may be asked to end, and from then until it is gone. */
 static void draw_pod(struct drawing *d, const struct nc_timeline *t, const struct nc_pod_row *p) {
     const struct box name = {"name", MARGIN, LEFT - MARGIN - GAP, FONT, false};
@@ -224,9 +229,9 @@ static void draw_pod(struct drawing *d, const struct nc_timeline *t, const struc
 
     for (enum nc_pod_time k = 0; k < _NC_POD_TIME_MAX; k++)
         at[k] = place(d, times[k] ? nc_timeline_after(t, times[k]) : t->total_usec);
-    begin = at[times[NC_POD_TIME_REFUSED] ? NC_POD_TIME_REFUSED : ending];
+    begin = times[NC_POD_TIME_REFUSED] ? at[NC_POD_TIME_REFUSED] : is_kept(p) ? LEFT : at[ending];
     end = at[times[ending] ? NC_POD_TIME_GONE : NC_POD_TIME_KEPT_UNTIL];
-    if (times[NC_POD_TIME_REFUSED])
+    if (is_kept(p))
         draw_bar(d, begin, times[ending] ? at[ending] : end, "kept");
     if (times[ending])
         draw_bar(d, at[ending], end, times[NC_POD_TIME_FORCE_DELETED] ? "failed" : "succeeded");
@@ -294,13 +299,13 @@ static void begin_entry(struct drawing *d, unsigned *x, const char *name) {
 
 static void name_entry(struct drawing *d, unsigned *x, const char *name) {
     (void)draw_text(d, (struct box){"tick", *x + 18, WIDTH, FONT, false}, name);
-    *x += 18 + nc_svg_width(name, strlen(name), FONT) + 3 * GAP;
+    *x += 18 + nc_svg_width(name, strlen(name), FONT) + 2 * GAP;
 }
 
 static bool has_pod_bar(const struct nc_pod_row *p, size_t i) {
     const bool is_forced = p->times_usec[NC_POD_TIME_FORCE_DELETED] > 0;
 
-    return i == 0   ? p->times_usec[NC_POD_TIME_REFUSED] > 0
+    return i == 0   ? is_kept(p)
            : i == 1 ? p->times_usec[NC_POD_TIME_EVICTED] > 0 && !is_forced
                     : is_forced;
 }
@@ -365,8 +370,10 @@ static void draw_chart(struct drawing *d, const struct nc_timeline *t) {
         draw_pod(d, t, &t->pods[i]);
     if (t->more_pods > 0) {
         nc_cleanup(nc_buf_done) struct nc_buf more = NC_BUF_INIT;
-        (void)nc_buf_printf(&more, "and %" PRIu64 " more pods", t->more_pods);
+        (void)nc_buf_printf(&more, "and %" PRIu64 " more pod%s", t->more_pods,
+                            t->more_pods > 1 ? "s" : "");
         draw_paragraph(d, (struct box){"name", MARGIN, AXIS, FONT, false}, more.data);
+        d->y += GAP;
     }
     for (size_t i = 0; i < t->n_moments; i++)
         draw_moment(d, &t->moments[i]);

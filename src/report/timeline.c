@@ -118,6 +118,9 @@ static void show_open_phase(struct nc_buf *out, const struct nc_value *status,
         (void)nc_buf_puts(out, NC_SHOW_INDENT
                           "then: systemctl restart nodeclaimd-bootstrap, or replace the node; "
                           "nothing is retried\n");
+    else if (nc_streq(nc_show_text(status, "outcome", NULL), "failed"))
+        (void)nc_buf_puts(out, NC_SHOW_INDENT
+                          "then: nodeclaimd-bootstrap.service starts again by itself\n");
 }
 
 /* Without a bootstrap the daemon alone knows. */

@@ -84,8 +84,8 @@ static void test_status(void **state) {
                 "daemon       connected, shutdown inhibitor held, since 2024-01-01T00:00:00Z\n"
                 "imds         spot ok, maintenance failing (HTTP 503)\n"
                 "drain        evicting, since 2024-01-01T00:10:01Z, 7 of 12 pods left, 5 leaving, "
-                "1 kept by do-not-disrupt, 1 blocked, force-delete 2024-01-01T00:11:45Z, "
-                "cordoned by us\n"
+                "1 kept by do-not-disrupt, 1 blocked, every pod must be gone by "
+                "2024-01-01T00:11:45Z, cordoned by us\n"
                 "notice       spot, to terminate, policy drain, deadline 2024-01-01T00:12:00Z, "
                 "since 2024-01-01T00:10:00Z\n"
                 "blocked      a/b, budget pdb, force-delete 2024-01-01T00:11:15Z, says no\n");
@@ -220,7 +220,7 @@ static void test_timeline(void **state) {
                 "+    0.000 s  signalling       1.000 s  #.......................................\n"
                 "+    1.000 s  evicting        40.000 s  ########################################\n"
                 "+   41.000 s  drained          0.000 s  ........................................\n"
-                "a/b                          +1 min 15 s last possible moment\n"
+                "a/b                          no, +1 min 15 s last possible moment\n"
                 "and 11 more pods\n"
                 "+    0.000 s  notice                spot\n"
                 "+    1.000 s  cordon\n"
@@ -288,7 +288,7 @@ static void test_svg(void **state) {
     assert_has(text, ">1 min 30 s</text>"); /* the grid */
     assert_has(text, "class=\"grid\"/>\n<path d=\"M850.5 ");
     assert_has(text, ">a/b</text>");
-    assert_has(text, ">+1 min 15 s last possible moment</text>");
+    assert_has(text, ">no, +1 min 15 s last possible moment</text>");
     assert_has(text, ">and 11 more pods</text>");
     assert_has(text, ">last possible moment</text>");
     assert_has(text, ">+1 min 45 s, all pods</text>");
@@ -304,14 +304,15 @@ static void draw_svg_now(const struct nc_value *status, struct nc_buf *out) {
 /* A pod that was evicted, one that a budget kept until its force-delete time, one that is kept. */
 static void test_pod_rows(void **state) {
     static const char json[] =
-        "{'drain': {'pods': {'total': 3}, 'history': [{'phase': 'evicting',"
+        "{'drain': {'pods': {'total': 5}, 'history': [{'phase': 'evicting',"
         " 'at': '2024-01-01T00:00:00Z'}], 'podHistory': ["
         "{'pod': 'a/web', 'evictedUsec': 1704067201000345, 'goneUsec': 1704067203000000},"
         "{'pod': 'a/db', 'refusedUsec': 1704067201000000, 'refusal': 'Eviction of pod a/db refused"
         " by PodDisruptionBudget pdb', 'forceDeletedUsec': 1704067275000000,"
         " 'goneUsec': 1704067280000000}], 'blocked': [{'pod': 'a/held',"
         " 'since': '2024-01-01T00:00:02Z', 'message': 'kept by do-not-disrupt',"
-        " 'forceDeleteAt': '2024-01-01T00:01:45Z'}]}}";
+        " 'forceDeleteAt': '2024-01-01T00:01:45Z'}, {'pod': 'a/kept', 'reason': 'do-not-disrupt',"
+        " 'forceDeleteAt': '2024-01-01T00:01:46Z'}]}}";
     static const char tree[] = "\"pods\":[{\"pod\":\"a/web\",\"refusal\":null,\"refused\":null,"
                                "\"keptUntil\":null,\"evicted\":\"2024-01-01T00:00:01Z\","
                                "\"forceDeleted\":null,\"gone\":\"2024-01-01T00:00:03Z\"},";
@@ -326,13 +327,17 @@ static void test_pod_rows(void **state) {
                      "+1 min 20 s gone</text>");
     assert_has(text, ">+2 s kept by do-not-disrupt, +1 min 45 s last possible moment</text>");
     assert_has(text, "class=\"kept\"");
-    assert_null(strstr(text, "more pods"));
+    assert_has(text, ">kept by do-not-disrupt, +1 min 46 s last possible moment</text>");
+    assert_has(text, ">and 1 more pod</text>");
     assert_has(of_programs, tree);
-    assert_has(of_people, "\na/web                        +1 s evicted, +3 s gone\n"
-                          "a/db                         +1 s refused by PodDisruptionBudget pdb, "
-                          "+1 min 15 s force-deleted, +1 min 20 s gone\n"
-                          "a/held                       +2 s kept by do-not-disrupt, "
-                          "+1 min 45 s last possible moment\n");
+    assert_has(of_people,
+               "\na/web                        +1 s evicted, +3 s gone\n"
+               "a/db                         +1 s refused by PodDisruptionBudget pdb, "
+               "+1 min 15 s force-deleted, +1 min 20 s gone\n"
+               "a/held                       +2 s kept by do-not-disrupt, "
+               "+1 min 45 s last possible moment\n"
+               "a/kept                       kept by do-not-disrupt, +1 min 46 s last possible "
+               "moment\nand 1 more pod\n");
 }
 
 /* A deadline that is far away is named, and leaves the bars their room. */
