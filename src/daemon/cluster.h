@@ -218,6 +218,11 @@ struct nc_pod_evictor {
     uint64_t api_boot_usec;         /* nc_kube_boot_usec() of the last connection that knew it */
 };
 
+/* Watches pods of our Node, those that the further field selectors `more` select. The caller sets
+ * in `o` what is kept of each and what is called; a watch that cannot begin is a failure of the API
+ * session. */
+void nc_daemon_watch_pods(struct nc_daemon *d, const char *more, struct nc_watch_options o,
+                          struct nc_watch **ret);
 /* _unwatch ends what _open began, and lets requests go on; what is in flight is cancelled by
  * _close, and answered UNAVAILABLE. */
 void nc_pod_evictor_open(struct nc_daemon *d);

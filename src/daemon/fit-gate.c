@@ -85,26 +85,6 @@ static void on_pods_failed(void *userdata, const struct nc_kube_status *status,
     nc_api_session_failed(d, err);
 }
 
-static void watch_pods(struct nc_daemon *d) {
-    nc_auto_free char *selector =
-        nc_asprintf("fieldSelector=spec.nodeName%%3D%s%s", d->node_name, NC_POD_UNFINISHED);
-    const struct nc_watch_options o = {
-        .path = "/api/v1/pods",
-        .selector = selector,
-        .keep = nc_fit_pod_paths,
-        .max_object_bytes = NC_POD_MAX_BYTES,
-        .max_value_bytes = NC_POD_VALUE_MAX_BYTES,
-        .event = on_pod,
-        .failed = on_pods_failed,
-        .well = nc_api_session_on_well,
-        .userdata = d,
-    };
-    struct nc_err err = NC_ERR_INIT;
-
-    if (nc_watch_new(d->api.connection.kube, d->app->event, &o, &d->fit.watch, &err) < 0)
-        nc_api_session_failed(d, &err);
-}
-
 /* --- the CSINode */
 
 static void on_csi(void *userdata, const struct nc_value *object,
@@ -294,10 +274,14 @@ static void set_timer(struct nc_daemon *d, uint64_t in_usec, bool reads_csi) {
 }
 
 static void observe(struct nc_daemon *d, bool wants_pods, bool wants_csi) {
+    const struct nc_watch_options pods = {.keep = nc_fit_pod_paths,
+                                          .event = on_pod,
+                                          .failed = on_pods_failed,
+                                          .well = nc_api_session_on_well};
     struct nc_fit_gate *g = &d->fit;
 
     if (wants_pods && !g->watch) {
-        watch_pods(d);
+        nc_daemon_watch_pods(d, NC_POD_UNFINISHED, pods, &g->watch);
     } else if (!wants_pods && g->watch) {
         g->watch = nc_watch_free(g->watch);
         nc_fit_forget_pods(&g->seen);

@@ -356,34 +356,31 @@ static void on_well(void *userdata) {
     nc_api_session_well(d);
 }
 
-static int watch(struct nc_daemon *d, const char *more, nc_watch_fn reported, struct nc_watch **ret,
-                 struct nc_err *err) {
+void nc_daemon_watch_pods(struct nc_daemon *d, const char *more, struct nc_watch_options o,
+                          struct nc_watch **ret) {
     nc_auto_free char *selector =
         nc_asprintf("fieldSelector=spec.nodeName%%3D%s%s", d->node_name, more);
-    const struct nc_watch_options o = {
-        .path = "/api/v1/pods",
-        .selector = selector,
-        .keep = nc_pod_paths,
-        .max_object_bytes = NC_POD_MAX_BYTES,
-        .max_value_bytes = NC_POD_VALUE_MAX_BYTES,
-        .is_urgent = reported == on_pod, /* a drain waits for them */
-        .event = reported,
-        .failed = on_failed,
-        .well = on_well,
-        .userdata = d,
-    };
+    struct nc_err err = NC_ERR_INIT;
 
-    return nc_watch_new(d->api.connection.kube, d->app->event, &o, ret, err);
+    o.path = "/api/v1/pods";
+    o.selector = selector;
+    o.max_object_bytes = NC_POD_MAX_BYTES;
+    o.max_value_bytes = NC_POD_VALUE_MAX_BYTES;
+    o.userdata = d;
+    if (nc_watch_new(d->api.connection.kube, d->app->event, &o, ret, &err) < 0)
+        nc_api_session_failed(d, &err);
 }
 
 void nc_pod_evictor_open(struct nc_daemon *d) {
-    struct nc_err err = NC_ERR_INIT;
+    const struct nc_watch_options o = {.keep = nc_pod_paths,
+                                       .is_urgent = true, /* a drain waits for them */
+                                       .event = on_pod,
+                                       .failed = on_failed,
+                                       .well = on_well};
 
     d->pods.wants_watch = true;
-    if (!nc_api_session_is_up(&d->api) || d->pods.watch)
-        return;
-    if (watch(d, NC_POD_UNFINISHED, on_pod, &d->pods.watch, &err) < 0)
-        nc_api_session_failed(d, &err);
+    if (nc_api_session_is_up(&d->api) && !d->pods.watch)
+        nc_daemon_watch_pods(d, NC_POD_UNFINISHED, o, &d->pods.watch);
 }
 
 static void cancel_questions(struct nc_daemon *d) {
@@ -460,11 +457,11 @@ static void on_left(void *userdata, enum nc_watch_event event, const struct nc_v
 }
 
 void nc_pod_evictor_clean_up(struct nc_daemon *d) {
-    struct nc_err err = NC_ERR_INIT;
+    const struct nc_watch_options o = {
+        .keep = nc_pod_paths, .event = on_left, .failed = on_failed, .well = on_well};
 
     if (!d->pods.wants_clean_up || d->pods.is_left_listed || !nc_api_session_is_up(&d->api)
         || d->pods.failed_watch)
         return;
-    if (watch(d, "%2Cstatus.phase%3DFailed", on_left, &d->pods.failed_watch, &err) < 0)
-        nc_api_session_failed(d, &err);
+    nc_daemon_watch_pods(d, "%2Cstatus.phase%3DFailed", o, &d->pods.failed_watch);
 }
