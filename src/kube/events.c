@@ -181,7 +181,6 @@ static int start(struct sent *s, struct nc_kube_call call, struct nc_err *err) {
 
 static void on_sent(void *userdata, const struct nc_value *object,
                     const struct nc_kube_status *status, const struct nc_err *err) {
-    static const struct nc_err none = NC_ERR_INIT;
     struct sent *s = userdata;
     const nc_event_sent_fn done = s->done;
     void *const owner = s->userdata;
@@ -195,7 +194,7 @@ static void on_sent(void *userdata, const struct nc_value *object,
     }
     free_sent(s);
     if (done)
-        done(owner, nc_event_exists(status) ? &none : err);
+        done(owner, nc_event_exists(status) ? &failure : err); /* there is none */
 }
 
 int nc_event_send(struct nc_kube *k, const struct nc_event *e, nc_event_sent_fn done,

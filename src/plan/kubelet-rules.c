@@ -274,7 +274,7 @@ static bool is_given(const struct nc_value *v) {
 static int check_gated(const struct nc_value *kubelet, unsigned minor,
                        const struct nc_documents *docs, struct nc_err *err) {
     static const struct {
-        char field[48], gate[40], passes[6];
+        char field[43], gate[39], passes[6];
         unsigned char first;
     } rows[] = {
         {"cpuCFSQuotaPeriod", "CustomCPUCFSQuotaPeriod", "100ms", 0},
