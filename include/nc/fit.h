@@ -89,8 +89,12 @@ struct nc_fit_moment {
 void nc_fit_judge(const struct nc_fit_settings *settings, const struct nc_fit_seen *s,
                   const struct nc_fit_moment *m, struct nc_fit_verdict *ret);
 
-/* The annotation nodeclaimd.io/fit: compact JSON {boot, fit, reason, missing[≤5], since, until,
- * then}; without `until` where there is no time-out. Owned. */
+/* When the gate was shut, and what comes when: since, until, then ("hold" or "open"); without
+ * `until` where there is no time-out, or a drain holds it. */
+void nc_fit_set_times(struct nc_value *map, const struct nc_fit_settings *settings,
+                      const struct nc_fit_moment *m);
+/* The annotation nodeclaimd.io/fit: compact JSON {boot, fit, reason, missing[≤5]} and the times.
+ * Owned. */
 char *nc_fit_annotation(const struct nc_fit_settings *settings, const struct nc_fit_verdict *v,
                         const char *boot_id, const struct nc_fit_moment *m);
 /* Does the annotation say that of this boot? */

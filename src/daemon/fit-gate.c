@@ -293,7 +293,8 @@ static void observe(struct nc_daemon *d, bool wants_pods, bool wants_csi) {
 }
 
 /* For whoever checks status.json: as it was judged last. */
-static void keep_status(struct nc_daemon *d, const struct nc_fit_verdict *v) {
+static void keep_status(struct nc_daemon *d, const struct nc_fit_moment *m,
+                        const struct nc_fit_verdict *v) {
     struct nc_fit_gate *g = &d->fit;
     struct nc_value *status = nc_value_new(NC_VALUE_MAP);
     struct nc_value *missing = nc_value_new(NC_VALUE_LIST);
@@ -304,7 +305,7 @@ static void keep_status(struct nc_daemon *d, const struct nc_fit_verdict *v) {
     nc_value_set_string(status, "reason", nc_fit_reason_name(v->reason));
     nc_value_set_text(status, "message", v->message);
     nc_value_set(status, "missing", missing);
-    nc_value_set_time(status, "since", g->since_usec);
+    nc_fit_set_times(status, settings_of(d), m);
     nc_value_set_time(status, "opened", g->opened_usec);
     if (!nc_value_equal(status, g->status))
         d->is_status_due = true;
@@ -359,7 +360,7 @@ void nc_fit_gate_check(struct nc_daemon *d) {
     observe(d, watches && wanted[NC_FIT_DAEMON_SETS].n > 0,
             watches && wanted[NC_FIT_CSI_DRIVERS].n > 0);
     write_where_due(d, &v, &m);
-    keep_status(d, &v);
+    keep_status(d, &m, &v);
     set_timer(d, v.next_usec == UINT64_MAX ? UINT64_MAX : v.next_usec - m.now_usec,
               watches && wanted[NC_FIT_CSI_DRIVERS].n > 0);
 }

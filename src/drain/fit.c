@@ -368,6 +368,14 @@ void nc_fit_verdict_done(struct nc_fit_verdict *v) {
 
 /* --- the annotation */
 
+void nc_fit_set_times(struct nc_value *map, const struct nc_fit_settings *settings,
+                      const struct nc_fit_moment *m) {
+    nc_value_set_time(map, "since", m->since_usec);
+    if (settings->timeout_usec > 0 && !m->is_draining)
+        nc_value_set_time(map, "until", m->since_usec + settings->timeout_usec);
+    nc_value_set_string(map, "then", settings->holds ? "hold" : "open");
+}
+
 char *nc_fit_annotation(const struct nc_fit_settings *settings, const struct nc_fit_verdict *v,
                         const char *boot_id, const struct nc_fit_moment *m) {
     nc_auto_value struct nc_value *map = nc_value_new(NC_VALUE_MAP);
@@ -380,10 +388,7 @@ char *nc_fit_annotation(const struct nc_fit_settings *settings, const struct nc_
     nc_value_set_bool(map, "fit", v->is_fit);
     nc_value_set_string(map, "reason", nc_fit_reason_name(v->reason));
     nc_value_set(map, "missing", missing);
-    nc_value_set_time(map, "since", m->since_usec);
-    if (settings->timeout_usec > 0 && !m->is_draining)
-        nc_value_set_time(map, "until", m->since_usec + settings->timeout_usec);
-    nc_value_set_string(map, "then", settings->holds ? "hold" : "open");
+    nc_fit_set_times(map, settings, m);
     nc_json_write(&text, map, 0);
     return nc_buf_steal(&text);
 }

@@ -159,6 +159,13 @@ static void show_fit(struct nc_buf *out, const struct nc_value *fit) {
     nc_show_put(out, opened ? opened : nc_show_text(fit, "message", "?"));
     (void)nc_buf_puts(out, opened ? ", shut since " : "; the gate is shut since ");
     nc_show_put(out, nc_show_text(fit, "since", "-"));
+    if (!opened) {
+        const char *until = nc_show_text(fit, "until", NULL);
+        const bool opens = until && nc_streq(nc_show_text(fit, "then", NULL), "open");
+        (void)nc_buf_puts(out, opens ? ", at most until " : ", until all is there");
+        nc_show_put(out, opens ? until : "");
+        (void)nc_buf_puts(out, "\n             remedy: mend what is missing, or spec.fit");
+    }
     (void)nc_buf_putc(out, '\n');
 }
 

@@ -95,19 +95,24 @@ static void test_marks(void **state) {
 }
 
 /* The startup gate, in both. */
+#define SHUT                                                                                       \
+    "{\"daemon\":{},\"fit\":{\"reason\":\"DaemonSetsNotReady\",\"message\":\"waiting for x\","     \
+    "\"since\":\"A\",\"opened\":null"
+#define IS_SHUT "fit          DaemonSetsNotReady: waiting for x; the gate is shut since A, "
+#define REMEDY "\n             remedy: mend what is missing, or spec.fit\n"
 static void test_fit(void **state) {
     static const char open[] = "{\"daemon\":{},\"fit\":{\"fit\":true,\"reason\":\"NothingMissing\","
-                               "\"since\":\"A\",\"opened\":"
-                               "\"B\"}}",
-                      shut[] =
-                          "{\"daemon\":{},\"fit\":{\"reason\":\"DaemonSetsNotReady\",\"message\":"
-                          "\"waiting for x\",\"since\":\"A\",\"opened\":null}}";
+                               "\"since\":\"A\",\"until\":\"C\",\"then\":\"open\",\"opened\":"
+                               "\"B\"}}";
 
     (void)state;
     assert_text(open, print_timeline,
                 "fit          NothingMissing: the gate opened at B, shut since A\n");
-    assert_text(shut, print_timeline,
-                "fit          DaemonSetsNotReady: waiting for x; the gate is shut since A\n");
+    assert_text(SHUT ",\"until\":\"C\",\"then\":\"open\"}}", print_timeline,
+                IS_SHUT "at most until C" REMEDY);
+    assert_text(SHUT ",\"until\":\"C\",\"then\":\"hold\"}}", print_timeline,
+                IS_SHUT "until all is there" REMEDY);
+    assert_text(SHUT ",\"then\":\"open\"}}", print_timeline, IS_SHUT "until all is there" REMEDY);
     assert_text("{\"fit\":7}", print_timeline, "no phases are known\n");
 }
 
