@@ -300,6 +300,7 @@ func (k kinds) String() string {
 var reviewed = map[string]*regexp.Regexp{
 	"Go reads a negative duration, which ends each pull and stream at once": regexp.MustCompile("must be a duration"),
 	"in version 4 nothing reads it":                                         regexp.MustCompile("and the text of version 4"),
+	"a hosts.toml is made of it":                                            regexp.MustCompile("registry.mirrors of .*: an endpoint must be a URL"),
 	"two versions in one text: which one is meant, nobody knows":            regexp.MustCompile("version is 2, but the plugins"),
 }
 

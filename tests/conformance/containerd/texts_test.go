@@ -232,7 +232,11 @@ func (m *maker) text() string {
 		}
 		if m.one(15) && (s.path[0] != "plugins" || strings.Contains(s.path[1], ".cri")) { // mistyped, or another version's
 			s.path = append([]string{}, s.path...)
-			s.path[len(s.path)-1] = pick(m.r, []string{s.path[len(s.path)-1] + "s", "enable_cdi", "no_such_key"})
+			wrong := []string{s.path[len(s.path)-1] + "x", "no_such_key"}
+			if _, ok := value.(bool); ok { // each value has the type of its key: nothing else is judged
+				wrong = append(wrong, "enable_cdi")
+			}
+			s.path[len(s.path)-1] = pick(m.r, wrong)
 		}
 		put(made, s.path, value)
 	}
