@@ -134,9 +134,9 @@ static void test_reboot(void **state) {
                              "gpu':8},'conditions':[{'type':'NetworkReady','status':'True',"
                              "'lastTransitionTime':'2026-01-01T00:00:20Z'}]}}"
                            : "{'status':{'nodeInfo':{'bootID':'b1'}}}");
+        nc_fit_verdict_done(&w.v);
         nc_fit_judge(&w.settings, &w.seen, &w.m, &w.v);
         assert_int_equal(w.v.is_fit, i % 2);
-        nc_fit_verdict_done(&w.v);
     }
     world_done(&w);
 }
