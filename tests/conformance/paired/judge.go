@@ -187,6 +187,7 @@ func (v *verdict) judgePod(without, with *outcome, i int) {
 		if a.asked < 0 && b.asked >= 0 {
 			say("a static pod was deleted")
 		}
+	case b.isCut && !a.isCut && p.IsLeft() && b.asked < 0 && s.DeletesClaim(): // it ends with the machine in both: when, the others' drain decides
 	case b.isCut && !a.isCut && inMargin:
 		v.margin++
 	case b.isCut && !a.isCut:

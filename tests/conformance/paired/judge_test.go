@@ -32,6 +32,7 @@ func outcomeOf(s *Scene, lives ...*life) *outcome {
 func TestJudge(t *testing.T) {
 	plain, shipper := Pod{Name: "app", Owner: replicaSet, Grace: 60, Stop: 40}, Pod{Name: "shipper", Owner: daemonSet, Grace: 30, Stop: 1}
 	held, slow := Pod{Name: "held", Owner: replicaSet, Grace: 30, Stop: 1, Budgets: []int{0}}, Pod{Name: "slow", Owner: replicaSet, Grace: 20, Stop: 8}
+	riding := Pod{Name: "riding", Owner: bare, Grace: 1, Stop: 40, Tolerates: "all"}
 	never := []Budget{{Opens: -1}}
 	hour := &Scene{Ending: deletion, TGP: time.Hour, Policy: drain, Mode: auto, Pods: []Pod{plain, shipper}}
 	late := &Scene{Ending: spot, Left: 20 * time.Second, Queue: true, Policy: drain, Mode: auto, Pods: []Pod{slow}}
@@ -44,6 +45,7 @@ func TestJudge(t *testing.T) {
 	}{
 		{"the same", outcomeOf(hour, left(plain, 1, 41), left(shipper, 41, 42)), outcomeOf(hour, left(plain, 1, 41), left(shipper, 42, 43)), ""},
 		{"a tier is opened after 10 s", outcomeOf(hour, left(plain, 1, 41), left(shipper, 41, 42)), outcomeOf(hour, left(plain, 1, 41), left(shipper, 11, 12)), "order: shipper"},
+		{"what is left ends with a machine that is drained sooner", outcomeOf(hour, left(riding, 0, 0)), outcomeOf(hour, left(riding, 0, 65)), ""},
 		{"a late notice", outcomeOf(late, left(slow, 1, 9)), outcomeOf(late, left(slow, 1, 5)), "cut short: pod slow"},
 		{"its last moment", outcomeOf(notice, left(held, 0, 120)), outcomeOf(notice, left(held, 75, 76)), ""},
 		{"before its last moment", outcomeOf(notice, left(held, 0, 120)), outcomeOf(notice, left(held, 50, 51)), "ended though a budget"},
