@@ -51,8 +51,8 @@ enum nc_known_condition {
     _NC_KNOWN_CONDITION_MAX
 };
 /* Each message of ours begins so: what others have set is left alone. */
-#define NC_REASON_DRAINED "NodeDrained" /* of our condition Drained */
 #define NC_KNOWN_CONDITION_OURS "nodeclaimd: "
+#define NC_REASON_DRAINED "NodeDrained" /* of our condition Drained */
 
 /* What is known of our own Node. */
 struct nc_node_view {

@@ -251,10 +251,11 @@ static void add_card(struct type_reader *t) {
 static int read_type_element(void *user, const struct nc_xml *element, struct nc_err *err) {
     struct type_reader *t = user;
     const char *text = element->text;
-    const char *path = element->path + strlen(TYPE);
+    const char *path = NULL;
 
     if (!nc_starts_with(element->path, TYPE))
         return 0;
+    path = element->path + strlen(TYPE);
     if (nc_streq(path, "/instanceType"))
         snprintf(t->type.name, sizeof(t->type.name), "%s", text);
     else if (nc_streq(path, "/vCpuInfo/defaultVCpus"))

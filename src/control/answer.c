@@ -43,11 +43,7 @@ static void failed(struct nc_control *c, struct control_object *o,
     if (o->write.attempts < UINT16_MAX)
         o->write.attempts++;
     pause_usec = nc_backoff_pause(&pauses, o->write.attempts, c->rules.seed ^ o->by_name.hash);
-    if (e->retry_after_usec > pause_usec)
-        pause_usec = e->retry_after_usec < CONTROL_RETRY_AFTER_MAX_USEC
-                         ? e->retry_after_usec
-                         : CONTROL_RETRY_AFTER_MAX_USEC;
-    o->write.pause_usec = e->now_usec + pause_usec;
+    o->write.pause_usec = e->now_usec + nc_control_pause(pause_usec, e->retry_after_usec);
     o->write.waits_for_watch = e->answer == NC_CONTROL_MISSING || e->answer == NC_CONTROL_CONFLICT;
 }
 

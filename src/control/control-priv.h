@@ -572,6 +572,12 @@ bool nc_control_may_fit(const struct nc_control *c);      /* not fit to take pod
 /* write.c */
 /* More than so long is not trusted of a Retry-After, nor of a pause. */
 #define CONTROL_RETRY_AFTER_MAX_USEC (300ull * 1000000)
+/* Our own pause, or what a Retry-After asks for, whichever is longer. */
+static inline uint64_t nc_control_pause(uint64_t own_usec, uint64_t asked_usec) {
+    if (asked_usec > CONTROL_RETRY_AFTER_MAX_USEC)
+        asked_usec = CONTROL_RETRY_AFTER_MAX_USEC;
+    return asked_usec > own_usec ? asked_usec : own_usec;
+}
 /* EC2 and Auto Scaling have a part of the concurrency to themselves. */
 bool nc_control_is_for_ec2(enum nc_control_verb verb);
 /* One that only asks: it has pauses of its own. */

@@ -18,8 +18,8 @@
 #include "parse.h"
 
 #define AGAIN_USEC (300ull * 1000000)
-#define UNSTATED_USEC                                                                              \
-    (600ull * 1000000)      /* as long as an agent waits, unless it is told otherwise */
+/* As long as an agent waits, unless it is told otherwise. */
+#define UNSTATED_USEC (600ull * 1000000)
 #define UNCONFIRMED_MAX 11u /* reads, some seven minutes: then it is said */
 #define BOOT_MAX ((size_t)64)
 #define EFFECT "NoSchedule"
@@ -378,9 +378,7 @@ static void failed(struct nc_control *c, struct control_node *node,
     pause_usec = e->answer == NC_CONTROL_REFUSED
                      ? AGAIN_USEC
                      : nc_backoff_pause(&pauses, f->attempts, c->rules.seed ^ node->o.by_name.hash);
-    if (e->retry_after_usec > pause_usec)
-        pause_usec = e->retry_after_usec < AGAIN_USEC ? e->retry_after_usec : AGAIN_USEC;
-    f->again_usec = e->now_usec + pause_usec;
+    f->again_usec = e->now_usec + nc_control_pause(pause_usec, e->retry_after_usec);
 }
 
 static void written(struct nc_control *c, struct control_node *node, bool is_open) {

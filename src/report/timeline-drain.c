@@ -370,9 +370,10 @@ void nc_drain_timeline_text(const struct nc_value *status, uint64_t now_usec, st
         show_span(out, &t.spans[i], t.total_usec);
     for (size_t i = 0; i < t.n_pods; i++)
         show_pod(out, &t, &t.pods[i]);
-    if (t.more_pods > 0)
-        (void)nc_buf_printf(out, "and %" PRIu64 " more pod%s\n", t.more_pods,
-                            t.more_pods > 1 ? "s" : "");
+    if (t.more_pods > 0) {
+        nc_timeline_more_pods(&t, out);
+        (void)nc_buf_putc(out, '\n');
+    }
     for (size_t i = 0; i < t.n_moments; i++)
         show_moment(out, &t.moments[i]);
 }

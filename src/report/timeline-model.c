@@ -5,6 +5,7 @@
  */
 #include "timeline-model.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,6 +155,11 @@ static const char *reason_of(const char *refusal) {
 
 const char *nc_pod_time_name(enum nc_pod_time time) {
     return nc_name_at("refused\0keptUntil\0evicted\0forceDeleted\0gone\0", time);
+}
+
+void nc_timeline_more_pods(const struct nc_timeline *t, struct nc_buf *out) {
+    (void)nc_buf_printf(out, "and %" PRIu64 " more pod%s", t->more_pods,
+                        t->more_pods > 1 ? "s" : "");
 }
 
 void nc_pod_row_text(const struct nc_timeline *t, const struct nc_pod_row *p, struct nc_buf *out) {

@@ -72,6 +72,8 @@ uint64_t nc_timeline_after(const struct nc_timeline *t, uint64_t usec);
 
 /* "+1 s refused by PodDisruptionBudget pdb, +1 min 15 s force-deleted, +1 min 20 s gone". */
 void nc_pod_row_text(const struct nc_timeline *t, const struct nc_pod_row *p, struct nc_buf *out);
+/* "and 2 more pods", those without a row. */
+void nc_timeline_more_pods(const struct nc_timeline *t, struct nc_buf *out);
 
 /* False where there is no span: neither has anything to show. */
 bool nc_timeline_boot(const struct nc_value *status, struct nc_timeline *ret);

@@ -370,8 +370,7 @@ static void draw_chart(struct drawing *d, const struct nc_timeline *t) {
         draw_pod(d, t, &t->pods[i]);
     if (t->more_pods > 0) {
         nc_cleanup(nc_buf_done) struct nc_buf more = NC_BUF_INIT;
-        (void)nc_buf_printf(&more, "and %" PRIu64 " more pod%s", t->more_pods,
-                            t->more_pods > 1 ? "s" : "");
+        nc_timeline_more_pods(t, &more);
         draw_paragraph(d, (struct box){"name", MARGIN, AXIS, FONT, false}, more.data);
         d->y += GAP;
     }

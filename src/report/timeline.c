@@ -164,7 +164,7 @@ static void show_fit(struct nc_buf *out, const struct nc_value *fit) {
         const bool opens = until && nc_streq(nc_show_text(fit, "then", NULL), "open");
         (void)nc_buf_puts(out, opens ? ", at most until " : ", until all is there");
         nc_show_put(out, opens ? until : "");
-        (void)nc_buf_puts(out, "\n             remedy: mend what is missing, or spec.fit");
+        (void)nc_buf_puts(out, "\n" NC_SHOW_INDENT "remedy: mend what is missing, or spec.fit");
     }
     (void)nc_buf_putc(out, '\n');
 }
