@@ -58,13 +58,14 @@ static const struct nc_value *find_condition(const struct nc_value *object, cons
     return NULL;
 }
 
-/* Times are whole seconds, cut. */
+/* Times are whole seconds, cut: in the second in which the boot began, nobody can tell whether what
+ * is dated is older. Kubelet makes nothing ready in its first second. */
 static bool is_of_boot(const struct nc_value *condition, const char *key,
                        const struct nc_fit_boot *boot) {
     const char *text = nc_value_get_string(condition, key);
     uint64_t usec;
 
-    return text && nc_time_parse(text, &usec) == 0 && usec + SECOND > boot->began_usec;
+    return text && nc_time_parse(text, &usec) == 0 && usec >= boot->began_usec;
 }
 
 static void free_pod(struct nc_fit_pod *p) {

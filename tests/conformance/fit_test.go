@@ -36,6 +36,7 @@ const (
 	fitScene     = "fit-scene"
 	fitTooBusy   = 1500 * time.Millisecond // one request, as for the paired worlds
 	kubeletAfter = 2 * time.Second         // the agent's unit is ordered before kubelet's
+	machineDown  = 2 * time.Second         // a reboot; what is left of a whole second counts as the boot's, see startAgent
 )
 
 var (
@@ -391,7 +392,7 @@ func (s *gated) launch(i int) (*gatedNode, error) {
 	return n, nil
 }
 
-// fall is the end of a boot: what the node lifecycle controller does then is played.
+// fall is the end of a boot: what the node lifecycle controller does then is played. No machine comes back in no time.
 func (n *gatedNode) fall() {
 	n.agent.Kill()
 	n.mu.Lock()
@@ -399,6 +400,7 @@ func (n *gatedNode) fall() {
 	n.mu.Unlock()
 	must(n.t, n.report("Unknown"))
 	must(n.t, cluster.UpdateNode(n.ctx, n.name(), func(node *corev1.Node) { node.Spec.Taints = append(node.Spec.Taints, notReady) }))
+	time.Sleep(machineDown)
 }
 
 // rise is a boot, until the pods of the application that wait for it run and Karpenter has initialized the node.

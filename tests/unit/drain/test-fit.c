@@ -10,7 +10,8 @@
 #define SEC 1000000ull
 #define BOOT 1767225600ull /* 2026-01-01T00:00:00Z */
 
-static const struct nc_fit_boot boot = {.id = "b2", .began_usec = BOOT * SEC};
+/* A fraction of a second after a whole one, which is what objects are dated with. */
+static const struct nc_fit_boot boot = {.id = "b2", .began_usec = BOOT * SEC - SEC / 4};
 
 /* A world: settings, what was seen, a clock that begins with the gate. */
 struct world {
@@ -110,7 +111,7 @@ static void test_reboot(void **state) {
     want(&w, NC_FIT_RESOURCES, "nvidia.com/gpu");
     want(&w, NC_FIT_CONDITIONS, "NetworkReady");
     w.seen.has_pods = true;
-    see_pod(&w, "1", "cni", "2025-12-31T23:59:50Z", "");
+    see_pod(&w, "1", "cni", "2025-12-31T23:59:59Z", "");
     see_node(&w, "{'status':{'nodeInfo':{'bootID':'b1'},'allocatable':{'nvidia.com/gpu':'8'},"
                  "'conditions':[{'type':'NetworkReady','status':'True','lastTransitionTime':'2025-"
                  "12-31T20:00:00Z'}]}}");
