@@ -52,7 +52,7 @@ func template(name pkix.Name) *x509.Certificate {
 	}
 	return &x509.Certificate{
 		SerialNumber: serial, Subject: name,
-		NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(6 * time.Hour),
+		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(6 * time.Hour),
 	}
 }
 

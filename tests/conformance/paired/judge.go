@@ -101,6 +101,16 @@ func (s *stage) fate(l *life) fate {
 	return f
 }
 
+// losesVolume: the machine ended with the volume of the pod attached.
+func (s *stage) losesVolume(f fate) bool {
+	return !s.off.IsZero() && f.isAttached(s.off.Add(time.Second))
+}
+
+// isEndedEarly: somebody ended the machine before EC2 would.
+func (s *stage) isEndedEarly() bool {
+	return !s.off.IsZero() && (s.killAt.IsZero() || s.off.Before(s.killAt.Add(-slack)))
+}
+
 // isClosed: a budget of the pod forbade it at that time.
 func (s *Scene) isClosed(p Pod, at time.Duration) bool {
 	return slices.ContainsFunc(p.Budgets, func(b int) bool {
@@ -211,6 +221,12 @@ func (v *verdict) judgePod(without, with *outcome, i int) {
 		say("ended while its budget was closed")
 	}
 	if without.violations[i] && !with.violations[i] {
+		v.better++
+	}
+	switch was, is := without.losesVolume(a), with.losesVolume(b); {
+	case is && !was && with.isEndedEarly():
+		say(fmt.Sprintf("the machine was ended %.1f s after the beginning, with its volume attached", with.since(with.off).Seconds()))
+	case was && !is:
 		v.better++
 	}
 	if with.ends[i] > without.ends[i]+mostEnds {

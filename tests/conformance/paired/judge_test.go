@@ -57,6 +57,20 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.name, v.worse, c.worse)
 		}
 	}
+	stored := Pod{Name: "db", Owner: statefulSet, Grace: 30, Stop: 4, Detach: 10 * time.Second}
+	volumes := &Scene{Ending: deletion, Policy: drain, Mode: auto, Pods: []Pod{stored}}
+	for _, c := range []struct {
+		ended float64 // the machine
+		worse int
+	}{{16, 0}, {8, 1}} {
+		with := outcomeOf(volumes, left(stored, 1, 5))
+		with.off = at(c.ended)
+		without := outcomeOf(volumes, left(stored, 1, 5))
+		without.off = at(16)
+		if v := judge(without, with); len(v.worse) != c.worse {
+			t.Errorf("a machine that is ended after %g s, its volume detached after 15: %q", c.ended, v.worse)
+		}
+	}
 	relayed := outcomeOf(stopped, left(plain, 0, 120))
 	relayed.claimGoes = at(1)
 	if v := judge(outcomeOf(stopped, left(plain, 0, 120)), relayed); len(v.worse) != 1 || !strings.HasPrefix(v.worse[0], "the NodeClaim was deleted") {

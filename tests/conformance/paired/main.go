@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -24,13 +25,15 @@ var (
 	program    = os.Getenv("CONFORMANCE_PROGRAM")    // nodeclaimd
 	controller = os.Getenv("CONFORMANCE_CONTROLLER") // nodeclaim-controller
 	workDir    = os.Getenv("CONFORMANCE_DIR")        // logs, kept where something failed
+	faketime   = os.Getenv("CONFORMANCE_FAKETIME")   // libfaketime, by which one process has a clock of its own
 )
 
 const (
-	deployDir = "../../deploy"
-	atOnce    = 50                      // scenes of a batch
-	tooLate   = 1500 * time.Millisecond // an API server that answers so late, or a process that waits so long for the machine, proves nothing
-	tries     = 3
+	deployDir     = "../../deploy"
+	atOnce        = 50                      // scenes of a batch
+	batchesAtOnce = 2                       // most of a batch is waiting
+	tooLate       = 1500 * time.Millisecond // an API server that answers so late, or a process that waits so long for the machine, proves nothing
+	tries         = 3
 
 	// Of a bad day.
 	killEach  = 20 * time.Second
@@ -71,27 +74,47 @@ func (p *pair) late() time.Duration {
 }
 
 func run(ctx context.Context, count int, seed uint64) (bool, error) {
-	if binDir == "" || program == "" || controller == "" || workDir == "" {
+	if binDir == "" || program == "" || controller == "" || workDir == "" || faketime == "" {
 		return true, errors.New("start it with ./dev paired")
 	}
 	klog.SetLogger(logr.Discard()) // what Karpenter could not tell a control plane that has ended
-	sum := newSummary()
-	for next := seed; next < seed+uint64(count); next += atOnce {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	sum, batches, failed := newSummary(), make(chan []*Scene), make(chan error, batchesAtOnce)
+	var all sync.WaitGroup
+	for range batchesAtOnce {
+		all.Go(func() {
+			for scenes := range batches {
+				pairs, err := runBatch(ctx, scenes)
+				if err != nil && ctx.Err() == nil { // a machine that is too busy to start a control plane, say
+					fmt.Printf("once more, since it could not be played: %v\n", err)
+					pairs, err = runBatch(ctx, scenes)
+				}
+				if err != nil {
+					failed <- err
+					stop()
+					return
+				}
+				sum.add(pairs)
+			}
+		})
+	}
+	for next := seed; next < seed+uint64(count) && ctx.Err() == nil; next += atOnce {
 		var scenes []*Scene
 		for s := next; s < min(next+atOnce, seed+uint64(count)); s++ {
 			scenes = append(scenes, NewScene(s))
 		}
-		pairs, err := runBatch(ctx, scenes)
-		if err != nil { // a machine that is too busy to start a control plane, say
-			fmt.Printf("once more, since it could not be played: %v\n", err)
-			pairs, err = runBatch(ctx, scenes)
+		select {
+		case batches <- scenes:
+		case <-ctx.Done():
 		}
-		if err != nil {
-			return true, err
-		}
-		for _, p := range pairs {
-			sum.add(p)
-		}
+	}
+	close(batches)
+	all.Wait()
+	select {
+	case err := <-failed:
+		return true, err
+	default:
 	}
 	sum.print()
 	return len(sum.worse) > 0, nil

@@ -51,6 +51,8 @@ type Scene struct {
 	Policy  string        // ours, for this ending
 	Mode    string        // ours
 	Killed  time.Duration // the agent is killed at this moment and started again; 0: never
+	Stepped time.Duration // the machine's own clock is set at this moment; 0: never
+	Step    time.Duration // by so much
 	Horizon time.Duration // how long it is watched at most
 	Pods    []Pod
 	Budgets []Budget
@@ -65,7 +67,8 @@ type Pod struct {
 	Tolerates    string // "", "disrupted", "all"
 	DoNotDisrupt string
 	Budgets      []int
-	Returns      bool // its controller puts it back on this node, whatever is there
+	Returns      bool          // its controller puts it back on this node, whatever is there
+	Detach       time.Duration // its volume is attached to the node, until so long after its end; 0: it has none
 }
 
 // Budget opens at some moment; never: Opens < 0. A rolling one lets one pod go at a time, for whom a replacement is ready some seconds later.
@@ -179,6 +182,9 @@ func (s *Scene) String() string {
 	if s.Killed > 0 {
 		fmt.Fprintf(&text, "; agent killed after %s", s.Killed)
 	}
+	if s.Stepped > 0 {
+		fmt.Fprintf(&text, "; clock set by %s after %s", s.Step, s.Stepped)
+	}
 	if s.IsBadDay() {
 		text.WriteString("; controllers killed, API server away")
 	}
@@ -208,6 +214,9 @@ func (p Pod) line() string {
 	if p.Returns {
 		text += ", is put back"
 	}
+	if p.Detach > 0 {
+		text += fmt.Sprintf(", volume detached %s later", p.Detach)
+	}
 	return text
 }
 
@@ -233,6 +242,15 @@ func NewScene(seed uint64) *Scene {
 	}
 	if d.chance(12) {
 		s.Killed = time.Duration(2+d.IntN(30)) * time.Second
+	}
+	if d.chance(12) {
+		s.Stepped = time.Duration(1+d.IntN(30)) * time.Second
+		s.Step = draw(d, -time.Hour, -95*time.Second, 40*time.Second, time.Hour)
+	}
+	for i, p := range s.Pods {
+		if (p.Owner == replicaSet || p.Owner == statefulSet) && p.Tolerates == "" && d.chance(25) {
+			s.Pods[i].Detach = time.Duration(1+d.IntN(12)) * time.Second
+		}
 	}
 	return s
 }

@@ -90,6 +90,9 @@ func (s *stage) raise(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := s.attach(ctx); err != nil {
+		return err
+	}
 	s.world.kubelet.host(s)
 	for _, p := range s.Pods {
 		if err := s.world.kubelet.start(ctx, s, p, 0); err != nil {
@@ -178,6 +181,9 @@ func (s *stage) object(p Pod) *corev1.Pod {
 		pod.Spec.Tolerations = []corev1.Toleration{{Key: karpenterv1.DisruptedTaintKey, Operator: corev1.TolerationOpExists}}
 	case "all":
 		pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	}
+	if p.Detach > 0 {
+		pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: p.Name}}}}
 	}
 	if p.DoNotDisrupt != "" {
 		pod.Annotations[doNotDisrupt] = p.DoNotDisrupt
@@ -306,9 +312,21 @@ func (s *stage) startAgent(ctx context.Context) error {
 	})
 }
 
+// setClock sets the clock of the machine, which only the agent reads; the time since its boot goes on.
+func (s *stage) setClock(by time.Duration) error {
+	return s.write("clock", fmt.Sprintf("%+ds\n", int(by.Seconds())))
+}
+
 func (s *stage) launch() error {
+	env := []string{"DBUS_SYSTEM_BUS_ADDRESS=unix:path=" + s.dir() + "/no-bus"}
+	if s.Stepped > 0 {
+		if err := s.setClock(0); err != nil {
+			return err
+		}
+		env = append(env, "LD_PRELOAD="+faketime, "FAKETIME_TIMESTAMP_FILE="+filepath.Join(s.dir(), "root/clock"), "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1")
+	}
 	var err error
-	s.agent, err = harness.Start(s.dir(), "agent", []string{"DBUS_SYSTEM_BUS_ADDRESS=unix:path=" + s.dir() + "/no-bus"},
+	s.agent, err = harness.Start(s.dir(), "agent", env,
 		program, "run", "--imds", s.imds.URL, "--root", filepath.Join(s.dir(), "root"), "--node-name", s.node(), "--log-level", "debug")
 	return err
 }
@@ -328,8 +346,16 @@ func (s *stage) play(ctx context.Context) {
 	for i := range s.Budgets {
 		go s.keepBudget(ctx, i)
 	}
+	go s.detach(ctx)
 	if s.agent != nil && s.Killed > 0 {
 		go s.restartAgent(ctx)
+	}
+	if s.agent != nil && s.Stepped > 0 {
+		go func() {
+			if wait(ctx, s.began.Add(s.Stepped)) {
+				_ = s.setClock(s.Step)
+			}
+		}()
 	}
 	if s.err = s.announce(ctx); s.err != nil {
 		return
