@@ -136,8 +136,9 @@ enum nc_lifecycle_milestone {
     NC_LIFECYCLE_MILESTONE_CORDONED,
     NC_LIFECYCLE_MILESTONE_DRAINING,
     NC_LIFECYCLE_MILESTONE_INCOMPLETE, /* not every pod of the node is known; once a drain */
-    /* A pod is blocked: names it and its budget. For each of 64 budgets at once, then after 30 s;
-     * where much time is left, or all, after 60 s, 2, 4, 8 and then 10 minutes. */
+    /* A pod is blocked: names it and its budget, or that it is kept. For each of 64 budgets at
+     * once, then after 30 s; where much time is left, or all, after 60 s, 2, 4, 8 and then 10
+     * minutes. */
     NC_LIFECYCLE_MILESTONE_BLOCKED,
     NC_LIFECYCLE_MILESTONE_FORCING,
     NC_LIFECYCLE_MILESTONE_DRAINED,
@@ -160,9 +161,10 @@ struct nc_lifecycle_action {
     enum nc_lifecycle_milestone milestone;
     const char *reason; /* of the Event; static: one a milestone, but NOTICED has the source's */
     bool is_warning;
-    char *message; /* owned */
-    char *series;  /* what is reported again and again is one Event that is counted: which; owned,
-                      NULL =  it is none of these */
+    bool is_lasting; /* of BLOCKED: it is said for the second time; once a drain */
+    char *message;   /* owned */
+    char *series;    /* what is reported again and again is one Event that is counted: which; owned,
+                        NULL =  it is none of these */
 };
 struct nc_lifecycle_actions {
     struct nc_lifecycle_action *v;

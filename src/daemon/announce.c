@@ -100,7 +100,6 @@ void nc_daemon_log_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
         [NC_POD_NEWS_REFUSED] = NC_MILESTONE_POD_REFUSED,
         [NC_POD_NEWS_FORCED] = NC_MILESTONE_POD_FORCED,
         [NC_POD_NEWS_GONE] = NC_MILESTONE_POD_GONE,
-        [NC_POD_NEWS_HANGS] = NC_MILESTONE_NONE,
         [NC_POD_NEWS_ORDER_IGNORED] = NC_MILESTONE_NONE,
     };
     const struct nc_log_fields fields = {.milestone = milestones[n->kind],
@@ -110,8 +109,7 @@ void nc_daemon_log_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
                                          .instance = d->gather.facts.instance_id,
                                          .node = d->node_name,
                                          .nodeclaim = d->claim.name};
-    const bool is_warning = n->kind == NC_POD_NEWS_REFUSED || n->kind == NC_POD_NEWS_FORCED
-                            || n->kind == NC_POD_NEWS_HANGS || n->kind == NC_POD_NEWS_ORDER_IGNORED;
+    const bool is_warning = n->kind != NC_POD_NEWS_EVICTED && n->kind != NC_POD_NEWS_GONE;
 
     nc_log(is_warning ? NC_LOG_WARNING : NC_LOG_INFO, &fields, "%s", n->message);
     keep_pod(d, n);
@@ -126,6 +124,7 @@ static void announce_to_console(const struct nc_daemon *d, const struct nc_lifec
     struct nc_err err = NC_ERR_INIT;
 
     if (a->milestone != NC_LIFECYCLE_MILESTONE_NOTICED
+        && a->milestone != NC_LIFECYCLE_MILESTONE_INCOMPLETE && !a->is_lasting
         && a->milestone != NC_LIFECYCLE_MILESTONE_DRAINED
         && a->milestone != NC_LIFECYCLE_MILESTONE_FAILED)
         return;
@@ -135,6 +134,7 @@ static void announce_to_console(const struct nc_daemon *d, const struct nc_lifec
     nc_value_set_text(map, "drain", nc_lifecycle_phase_name(view.phase));
     nc_value_set_text(map, "reason", a->reason);
     nc_value_set_text(map, "message", a->message);
+    nc_value_set_time(map, "since", view.since_usec);
     nc_value_set_time(map, "deadline", view.deadline_usec);
     nc_value_set_int(map, "pods", (int64_t)view.drain.total);
     nc_value_set_int(map, "remaining", (int64_t)view.drain.remaining);

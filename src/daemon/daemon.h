@@ -186,7 +186,7 @@ void nc_daemon_gathered(struct nc_daemon *d, const struct nc_err *err);
 /* The built-in policies, until there is a configuration. */
 void nc_daemon_defaults(struct nc_daemon *d);
 
-/* announce.c: journal with its milestone, Event, console (NOTICED, DRAINED and FAILED only). */
+/* announce.c: journal with its milestone, Event, console (how a drain begins, lasts and ends). */
 void nc_daemon_announce(struct nc_daemon *d, const struct nc_lifecycle_action *a);
 void nc_daemon_log_pod(struct nc_daemon *d, const struct nc_pod_news *n);
 /* The pod's own Event, where it is the first that is reported of its end. */

@@ -51,6 +51,7 @@ struct record {
     bool was_told : 1;   /* that it was evicted or deleted was reported */
     bool has_warned : 1; /* that its order is ignored */
     bool has_hung : 1;   /* that it hangs was reported */
+    bool was_kept : 1;   /* that it is kept was reported */
     bool is_removed : 1; /* gone for good once nothing is in flight */
 };
 

@@ -81,6 +81,16 @@ static void note_hanging(struct nc_drain *d, struct record *e, enum nc_pod_reaso
                                    nc_pod_reason_text(reason)));
 }
 
+/* Once; while nobody may evict, nobody waits for it. */
+static void note_kept(struct nc_drain *d, struct record *e, enum nc_pod_reason reason) {
+    if (reason != NC_POD_REASON_KEPT || e->was_kept || !d->last_rules.may_evict)
+        return;
+    e->was_kept = true;
+    nc_drain_note_news(d, NC_POD_NEWS_KEPT, e,
+                       nc_asprintf("Pod %s/%s is not evicted: %s", e->pod.namespace, e->pod.name,
+                                   nc_pod_reason_text(reason)));
+}
+
 /* Makes the verdict on each pod, in their order, and notes who is eligible. Must anybody go by
  * force? Mostly nobody must, and this is asked after whatever happens to any pod. */
 static bool make_verdicts(struct nc_drain *d, const struct nc_moments *m, struct nc_verdict *ret) {
@@ -95,6 +105,7 @@ static bool make_verdicts(struct nc_drain *d, const struct nc_moments *m, struct
         if (nc_pod_reason_kind(ret[i].reason) >= NC_REASON_KIND_LEAVING)
             e->was_eligible = true;
         note_hanging(d, e, ret[i].reason);
+        note_kept(d, e, ret[i].reason);
         is_due = is_due || (ret[i].is_by_force && ret[i].at_usec <= m->now_usec);
     }
     return is_due;

@@ -262,40 +262,35 @@ static bool is_blocking(enum nc_pod_answer_kind kind) {
            || kind == NC_ANSWER_FAILED;
 }
 
-/* How long it is waited for. */
+/* Since when it is waited for, until when, and what helps. */
 static char *until_text(const struct nc_lifecycle *l, const struct nc_drain_line *line) {
+    const bool is_kept = line->verdict.reason == NC_POD_REASON_KEPT;
+    const uint64_t force_usec = line->force_delete_at_usec;
+    const uint64_t kept_usec =
+        is_kept && !line->pod->never_disrupt ? line->pod->keep_until_usec : UINT64_MAX;
+    const uint64_t until_usec = force_usec && force_usec < kept_usec ? force_usec : kept_usec;
+    const bool is_endless = until_usec == UINT64_MAX;
+    const uint64_t since_usec = line->since_usec ? line->since_usec : l->evicting_usec;
     char time[32];
 
-    nc_time_format(nc_lifecycle_ec2_time(l, line->force_delete_at_usec ? line->force_delete_at_usec
-                                                                       : line->since_usec),
-                   time);
-    if (line->force_delete_at_usec && line->force_delete_at_usec <= l->now_usec)
+    if (force_usec && force_usec <= l->now_usec)
         return nc_strdup(
             "its grace period no longer fits: it is deleted with the time that is left");
-    if (line->force_delete_at_usec)
-        return nc_asprintf("it is deleted at %s", time);
-    return nc_asprintf("waiting without end since %s, for there is no deadline: mend what refuses "
-                       "it, delete the pod, or request the drain with a deadline",
-                       time);
+    nc_time_format(nc_lifecycle_ec2_time(l, is_endless ? since_usec : until_usec), time);
+    if (!is_endless)
+        return nc_asprintf("it is %s at %s", until_usec == kept_usec ? "evicted" : "deleted", time);
+    return nc_asprintf("waiting without end since %s, for there is no deadline: %s, delete the "
+                       "pod, or request the drain with a deadline",
+                       time, is_kept ? "remove the annotation" : "mend what refuses it");
 }
 
-void nc_lifecycle_report_blocked(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,
-                                 struct nc_lifecycle_actions *out) {
-    const struct nc_drain_line *line = NULL;
-    size_t n;
-
-    if (!is_blocking(e->answer->kind))
-        return;
-    nc_auto_free struct nc_drain_line *v = nc_lifecycle_lines(l, &n);
-    for (size_t i = 0; i < n && !line; i++)
-        line = nc_streq(v[i].pod->uid, e->uid) ? &v[i] : NULL;
-    if (!line)
-        return;
+/* Says that `what` holds the pod, unless that was said lately. */
+static void report_held(struct nc_lifecycle *l, const struct nc_drain_line *line, const char *what,
+                        const char *message, struct nc_lifecycle_actions *out) {
     const struct nc_pod *pod = line->pod;
-    const char *budget = e->answer->kind == NC_ANSWER_BUDGET ? e->answer->budget
-                                                             : nc_pod_answer_name(e->answer->kind);
-    nc_auto_free char *key = nc_asprintf("%s/%s", pod->namespace, budget);
+    nc_auto_free char *key = nc_asprintf("%s/%s", pod->namespace, what);
     struct nc_lifecycle_budget *place = &l->budgets[place_of(l, key)];
+
     if (was_reported(l, place, key))
         return;
     const unsigned times = nc_streq(place->key, key) ? place->times : 0;
@@ -305,8 +300,40 @@ void nc_lifecycle_report_blocked(struct nc_lifecycle *l, const struct nc_lifecyc
     nc_auto_free char *until = until_text(l, line);
     nc_lifecycle_emit(NC_LIFECYCLE_MILESTONE_BLOCKED, "DrainBlocked",
                       nc_asprintf("Pod %s/%s may not leave: %s%s%s; %s", pod->namespace, pod->name,
-                                  budget, e->answer->message[0] ? ": " : "", e->answer->message,
-                                  until),
+                                  what, message[0] ? ": " : "", message, until),
                       out);
     out->v[out->n - 1].series = nc_steal(&key);
+    if (times && !l->has_announced[NC_LIFECYCLE_MILESTONE_BLOCKED])
+        out->v[out->n - 1].is_lasting = l->has_announced[NC_LIFECYCLE_MILESTONE_BLOCKED] = true;
+}
+
+void nc_lifecycle_report_blocked(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,
+                                 struct nc_lifecycle_actions *out) {
+    size_t n;
+
+    if (!is_blocking(e->answer->kind))
+        return;
+    nc_auto_free struct nc_drain_line *v = nc_lifecycle_lines(l, &n);
+    for (size_t i = 0; i < n; i++)
+        if (nc_streq(v[i].pod->uid, e->uid)) {
+            report_held(l, &v[i],
+                        e->answer->kind == NC_ANSWER_BUDGET ? e->answer->budget
+                                                            : nc_pod_answer_name(e->answer->kind),
+                        e->answer->message, out);
+            return;
+        }
+}
+
+/* No answer ever tells of those that are not asked: one of each namespace stands for them. */
+void nc_lifecycle_report_kept(struct nc_lifecycle *l, uint64_t *next_usec,
+                              struct nc_lifecycle_actions *out) {
+    size_t n;
+
+    if (l->summary.kept == 0 || !l->evicting_usec || !l->is_synced)
+        return;
+    nc_auto_free struct nc_drain_line *v = nc_lifecycle_lines(l, &n);
+    for (size_t i = 0; i < n; i++)
+        if (v[i].verdict.reason == NC_POD_REASON_KEPT)
+            report_held(l, &v[i], nc_pod_reason_text(NC_POD_REASON_KEPT), "", out);
+    nc_wake_at(nc_sum_usec(l->now_usec, BLOCKED_EVENT_USEC), next_usec);
 }

@@ -202,6 +202,8 @@ void nc_lifecycle_step_pods(struct nc_lifecycle *l, uint64_t *next_usec,
                             struct nc_lifecycle_actions *out);
 void nc_lifecycle_report_blocked(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,
                                  struct nc_lifecycle_actions *out);
+void nc_lifecycle_report_kept(struct nc_lifecycle *l, uint64_t *next_usec,
+                              struct nc_lifecycle_actions *out);
 
 /* hooks.c */
 bool nc_lifecycle_is_hook_over(const struct nc_lifecycle *l, enum nc_hook h);

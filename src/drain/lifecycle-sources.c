@@ -221,10 +221,10 @@ static void evaluate_sources(struct nc_lifecycle *l, uint64_t *next_usec) {
 
 static void forget_drain(struct nc_lifecycle *l) {
     static const enum nc_lifecycle_milestone of_drain[] = {
-        NC_LIFECYCLE_MILESTONE_DRAINING,  NC_LIFECYCLE_MILESTONE_FORCING,
-        NC_LIFECYCLE_MILESTONE_DRAINED,   NC_LIFECYCLE_MILESTONE_FAILED,
-        NC_LIFECYCLE_MILESTONE_ORPHANED,  NC_LIFECYCLE_MILESTONE_WAITING,
-        NC_LIFECYCLE_MILESTONE_UNREPLACED};
+        NC_LIFECYCLE_MILESTONE_DRAINING,   NC_LIFECYCLE_MILESTONE_FORCING,
+        NC_LIFECYCLE_MILESTONE_DRAINED,    NC_LIFECYCLE_MILESTONE_FAILED,
+        NC_LIFECYCLE_MILESTONE_ORPHANED,   NC_LIFECYCLE_MILESTONE_WAITING,
+        NC_LIFECYCLE_MILESTONE_UNREPLACED, NC_LIFECYCLE_MILESTONE_BLOCKED};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(of_drain); i++)
         l->has_announced[of_drain[i]] = false;

@@ -202,6 +202,7 @@ static void reconcile(struct nc_lifecycle *l, struct nc_lifecycle_actions *out) 
     nc_lifecycle_open_pods(l, &next_usec, out);
     nc_lifecycle_step_pods(l, &next_usec, out);
     nc_lifecycle_report_pods(l, out);
+    nc_lifecycle_report_kept(l, &next_usec, out);
     nc_lifecycle_release_inhibitor(l, &next_usec, out);
     l->next_usec = next_usec;
 }

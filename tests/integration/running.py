@@ -431,16 +431,21 @@ class DaemonTest(WorldTest):
             self.rates(world)
 
     def rates(self, world: DaemonWorld) -> None:
-        """PROGRESS at most once a second, a budget that blocks at most once in thirty. When a request arrives is the loaded
+        """PROGRESS at most once a second, what blocks in a namespace at most once in thirty. When a request arrives is the loaded
         machine's: they are counted."""
         at = [s.at for s in world.steps("progress")]
         self.assertLessEqual(len(at), at[-1] - at[0] + 2 if at else 0, f"more than one a second: {at}")
         about = [(s, s.body["involvedObject"]["kind"]) for s in world.steps("event") if s.entry["method"] == "POST"]
-        said = [s.at for s, kind in about if s.what == "DrainBlocked" and kind == "Node"]
         drains = 1 + sum(s.what == "InterruptionWithdrawn" for s, _ in about)
-        blockers = len(world.api.pods.budgets) + sum("/eviction" in f.path for f in world.api.server.faults)
-        most = max(1, blockers) * (drains + (said[-1] - said[0]) // 30) if said else 0
-        self.assertLessEqual(len(said), most, "one budget is complained about again and again")
+        said: dict[tuple[str, str], list[float]] = {}
+        for step, kind in about:
+            if step.what == "DrainBlocked" and kind == "Node":
+                found = re.match(r"Pod ([^/]+)/\S+ may not leave: ([^:;]+)", step.body["message"])
+                assert found, step.body["message"]
+                said.setdefault((found[1], found[2]), []).append(step.at)
+        for what, times in said.items():
+            most = drains + (times[-1] - times[0]) // 30
+            self.assertLessEqual(len(times), most, f"{what} is complained about again and again")
 
     def own_keys_only(self, body: dict[str, Any], where: str) -> None:
         meta = body.get("metadata", {})

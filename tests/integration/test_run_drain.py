@@ -82,6 +82,10 @@ class LastMoments(DaemonTest):
         world.must(lambda: world.annotation().get("blocked") == names, "their names")
         self.assertEqual([b["pod"] for b in world.drain()["blocked"]], names)
         self.assertEqual({b["message"] for b in world.drain()["blocked"]}, {"kept by do-not-disrupt"})
+        for name in names:
+            self.assertEqual(world.log().count(f"Pod {name} is not evicted: kept by do-not-disrupt"), 1, "a line of the journal")
+        said = world.must(lambda: [s.body["message"] for s in world.steps("event") if s.what == "DrainBlocked" and "kept by" in s.body["message"]], "the Event")
+        self.assertRegex(said[0], r"^Pod default/kept may not leave: kept by do-not-disrupt; it is deleted at 2\S+Z$")
         world.must(lambda: not world.pods(), "the end")
         self.assertEvictedOnce(world, "was-kept", "garbage")
         for name, status in (("kept", 429), ("kept-an-hour", 201)):
@@ -185,6 +189,24 @@ class Refusals(DaemonTest):
         event = next(e for e in world.api.objects("events") if e["reason"] == "DrainBlocked")
         self.assertNotEqual(event["firstTimestamp"], event["lastTimestamp"])
         self.assertEqual(world.pods(), ["web-1", "web-2"])
+
+    def test_a_console_that_is_told_of_what_holds_a_drain(self) -> None:
+        """Once in a drain, and only of what has lasted: what holds it, since when, until when, and what to do."""
+        world = self.node_world()
+        world.pod("kept", grace=2, annotations={"karpenter.sh/do-not-disrupt": "true"})
+        world.pod("web", grace=2)
+        world.budget("never", "web")
+        world.start()
+        lines = lambda: [json.loads(line.partition(": ")[2]) for line in world.console().splitlines()]
+        self.assertEqual(world.run("drain").code, 0)
+        world.must(lambda: world.log().count("Pod default/kept may not leave") == 2, "the second time", within=45)
+        said = world.must(lambda: len(lines()) == 2 and lines()[1], "the line")
+        self.assertEqual((said["drain"], said["reason"], said["remaining"], said["deadline"]), ("evicting", "DrainBlocked", 2, None))
+        self.assertLess(epoch(said["since"]), time.time() - 20)
+        self.assertRegex(said["message"], "^Pod default/(kept may not leave: kept by do-not-disrupt|web may not leave: never: .*); waiting "
+                         r"without end since \S+Z, for there is no deadline: (remove the annotation|mend what refuses it), delete the pod")
+        world.must(lambda: world.log().count("Pod default/web may not leave") == 2, "the other one's second time", within=45)
+        self.assertEqual(len(lines()), 2)
 
     def test_many_budgets_make_one_event_each(self) -> None:
         """Each blocked pod has one Event, whose count is patched."""
@@ -476,6 +498,12 @@ class Order(DaemonTest):
 
     def volume_of_a_pod_that_stays(self, meta: dict[str, Any]) -> None:
         world = self.node_world()
+        self.pod_with_a_volume(world, meta)
+        world.start()
+        world.imds.spot(120)
+        world.drained()
+
+    def pod_with_a_volume(self, world: DaemonWorld, meta: dict[str, Any]) -> None:
         world.api.put(
             "persistentvolumeclaims", {"metadata": {"name": "data", **meta}, "spec": {"volumeName": "pv-1"}}, "default"
         )
@@ -486,9 +514,6 @@ class Order(DaemonTest):
         world.pod("agent", owner="DaemonSet", spec={"volumes": claims})
         attached = [{"name": "kubernetes.io/csi/ebs.csi.aws.com^vol-1", "devicePath": "x"}]
         world.change_node(lambda n: n["status"].update(volumesAttached=attached))
-        world.start()
-        world.imds.spot(120)
-        world.drained()
 
     def test_linger(self) -> None:
         world = self.node_world(drain="    linger: 8s\n")

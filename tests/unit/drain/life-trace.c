@@ -95,6 +95,7 @@ void life_step(struct life_world *w, struct nc_lifecycle_event *e) {
     e->now_usec = w->now_usec;
     e->clock_offset_usec = w->clock_offset_usec;
     e->more = w->more;
+    w->lasting = "";
     nc_lifecycle_step(w->life, e, &out);
     for (size_t i = 0; i < out.n; i++) {
         struct nc_lifecycle_action *a = &out.v[i];
@@ -131,6 +132,8 @@ void life_step(struct life_world *w, struct nc_lifecycle_event *e) {
         case NC_LIFECYCLE_ACTION_ANNOUNCE: {
             nc_auto_free char *text = nc_asprintf("SAY %s", a->reason);
             life_request_text(w, text);
+            if (a->is_lasting)
+                w->lasting = a->reason;
             (void)snprintf(w->last_message, sizeof(w->last_message), "%s", a->message);
             break;
         }

@@ -166,10 +166,12 @@ static void do_accepted(struct life_world *w, char *rest) {
     life_step(w, &e);
 }
 
-enum shown { AS_IT_IS, LEAVING, STARTED, FIRST };
+enum shown { AS_IT_IS, LEAVING, STARTED, FIRST, KEPT, KEPT_FOR_HOUR };
 
 static void show_pod(struct life_world *w, char *word, enum shown how) {
-    struct nc_pod pod = {.has_started = how == STARTED, .is_replacement_first = how == FIRST};
+    struct nc_pod pod = {.has_started = how == STARTED,
+                         .is_replacement_first = how == FIRST,
+                         .never_disrupt = how == KEPT};
     struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_POD, .pod = &pod};
     char *colon = strchr(word, ':');
 
@@ -182,6 +184,9 @@ static void show_pod(struct life_world *w, char *word, enum shown how) {
     pod.name = nc_strdup(word);
     pod.uid = nc_strdup(word);
     pod.controller = nc_backoff_seed(word);
+    if (how == KEPT_FOR_HOUR)
+        pod.keep_until_usec =
+            nc_lifecycle_shift(w->now_usec + 3600 * 1000000ull, w->clock_offset_usec);
     if (how == LEAVING) {
         pod.deletion_usec =
             nc_lifecycle_shift(w->now_usec + pod.grace_sec * 1000000, w->clock_offset_usec);
@@ -210,6 +215,14 @@ static void do_started(struct life_world *w, char *rest) {
 
 static void do_first(struct life_world *w, char *rest) {
     show_pod(w, rest, FIRST);
+}
+
+static void do_kept(struct life_world *w, char *rest) {
+    show_pod(w, rest, KEPT);
+}
+
+static void do_kept_for_hour(struct life_world *w, char *rest) {
+    show_pod(w, rest, KEPT_FOR_HOUR);
 }
 
 static void do_unreadable(struct life_world *w, char *rest) {
@@ -475,6 +488,8 @@ static const struct {
     {"lost", do_lost},
     {"started", do_started},
     {"first", do_first},
+    {"kept", do_kept},
+    {"kept-for-hour", do_kept_for_hour},
     {"unreadable", do_unreadable},
     {"limit", do_limit},
     {"synced", do_synced},

@@ -467,6 +467,72 @@ static void test_what_blocks_for_long_is_reported_seldom(void **state) {
     life_world_done(&w);
 }
 
+/* Nobody asks for it, so no answer tells of it: that its pods are kept is said like that a budget
+ * blocks, for a namespace once; and each pod has its line. */
+static void test_kept_pods_are_reported(void **state) {
+    static const char *const before[] = {"begin", "notice request drain", "ok", "ok", "kept a",
+                                         "kept b"};
+    static const unsigned at_sec[] = {1, 31, 91, 211, 451, 931, 1531, 2131};
+    struct life_world w;
+    size_t n = 0;
+
+    (void)state;
+    life_world_init(&w);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(before); i++)
+        (void)life_do(&w, 1000, before[i]);
+    assert_null(strstr(w.trace.data, "DrainBlocked")); /* of a list that has not ended */
+    for (unsigned sec = 1; sec < 2200; sec++) {
+        if (!strstr(life_do(&w, sec * 1000, sec == 1 ? "synced" : "tick"), "DrainBlocked"))
+            continue;
+        assert_true(n < NC_ARRAY_SIZE(at_sec));
+        assert_int_equal(sec, at_sec[n++]);
+        assert_true(nc_lifecycle_next(w.life, w.now_usec) <= w.now_usec + 30000000);
+    }
+    assert_int_equal(n, NC_ARRAY_SIZE(at_sec));
+    assert_string_equal(w.news.data, "Pod ns/a is not evicted: kept by do-not-disrupt; "
+                                     "Pod ns/b is not evicted: kept by do-not-disrupt");
+    life_world_done(&w);
+}
+
+/* A console that nobody can scroll has one line of it: once it has lasted, once a drain. */
+static void test_what_lasts_is_said_once_a_drain(void **state) {
+    static const struct {
+        unsigned at_sec;
+        const char *event;
+        const char *expected;
+    } rows[] = {{1, "notice request drain", ""},
+                {1, "ok", ""},
+                {1, "ok", ""},
+                {1, "kept a", ""},
+                {1, "pods b:30", ""},
+                {1, "synced", ""},
+                {2, "no b web", ""},
+                {31, "tick", "DrainBlocked"},
+                {33, "no b web", ""},
+                {91, "tick", ""},
+                {93, "no b web", ""},
+                {94, "clear request", ""},
+                {95, "ok", ""},
+                {96, "ok", ""},
+                {97, "notice request drain id=2", ""},
+                {97, "ok", ""},
+                {97, "ok", ""},
+                {97, "ok", ""},
+                {97, "kept a", ""},
+                {97, "synced", ""},
+                {128, "tick", "DrainBlocked"}};
+    struct life_world w;
+
+    (void)state;
+    life_world_init(&w);
+    (void)life_do(&w, 500, "begin");
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        (void)life_do(&w, rows[i].at_sec * 1000, rows[i].event);
+        assert_string_equal(w.lasting, rows[i].expected);
+    }
+    life_world_done(&w);
+}
+
 /* Told of by a watch that was closed. */
 static void test_pods_that_nobody_waits_for(void **state) {
     static const struct life_row story[] = {
@@ -838,6 +904,8 @@ TEST_GROUP() {
         cmocka_unit_test(test_pods_never_listed),
         cmocka_unit_test(test_reported_gone),
         cmocka_unit_test(test_what_blocks_for_long_is_reported_seldom),
+        cmocka_unit_test(test_kept_pods_are_reported),
+        cmocka_unit_test(test_what_lasts_is_said_once_a_drain),
         cmocka_unit_test(test_reported_gone_while_listed),
         cmocka_unit_test(test_withdrawn_while_a_request_is_in_flight),
         cmocka_unit_test(test_many_pods),

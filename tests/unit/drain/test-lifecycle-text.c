@@ -166,6 +166,14 @@ static void test_messages(void **state) {
         {{"begin", "notice request drain +600", "ok", "ok", "pods a:3600", "synced", "no a"},
          "Pod ns/a may not leave: web: 'needs 3'; its grace period no longer fits: it is deleted "
          "with the time that is left"},
+        {{"begin", "notice request drain", "ok", "ok", "kept a:30", "synced"},
+         "Pod ns/a may not leave: kept by do-not-disrupt; waiting without end since "
+         "2026-01-02T03:04:05Z, for there is no deadline: remove the annotation, delete the pod, "
+         "or request the drain with a deadline"},
+        {{"begin", "notice request drain", "ok", "ok", "kept-for-hour a:30", "synced"},
+         "Pod ns/a may not leave: kept by do-not-disrupt; it is evicted at 2026-01-02T04:04:05Z"},
+        {{"begin", "notice request drain +600", "ok", "ok", "kept-for-hour a:30", "synced"},
+         "Pod ns/a may not leave: kept by do-not-disrupt; it is deleted at 2026-01-02T03:13:20Z"},
     };
 
     (void)state;
