@@ -172,6 +172,16 @@ static void free_volume_request(struct nc_volume_request *q) {
     free(q);
 }
 
+/* The drain waits for it as for any other, which whoever waits for the drain should know: once for
+ * all that are requested again. */
+static void note_unreadable(struct nc_volume_request *q, const char *why, bool is_asked_again) {
+    bool *has_warned = &q->d->pods.has_warned_of_volume;
+
+    nc_log(is_asked_again && *has_warned ? NC_LOG_DEBUG : NC_LOG_WARNING, NULL,
+           "volume of %s cannot be read: %s; waiting until it is detached", q->claim, why);
+    *has_warned = *has_warned || is_asked_again;
+}
+
 static int get(struct nc_volume_request *q, const char *what, const char *path, const char *keep,
                nc_kube_done_fn done) {
     const struct nc_kube_call call = {.what = what,
@@ -187,16 +197,18 @@ static int get(struct nc_volume_request *q, const char *what, const char *path, 
 
     q->d->counters.api_requests++;
     if (r < 0)
-        nc_log(NC_LOG_DEBUG, NULL, "volume of %s: %s, ignoring", q->claim, err.msg);
+        note_unreadable(q, err.msg, true);
     return r;
 }
 
 /* It is forgotten that it was requested: the next look asks again. */
 static void give_up(struct nc_volume_request *q, const struct nc_kube_status *status,
                     const struct nc_err *err) {
+    const bool is_asked_again = status->http == 0 || status->http >= 429;
+
     if (err->class != NC_ERR_NONE)
-        nc_log(NC_LOG_DEBUG, NULL, "volume of %s: %s, ignoring", q->claim, err->msg);
-    if (status->http == 0 || status->http >= 429) {
+        note_unreadable(q, err->msg, is_asked_again);
+    if (is_asked_again) {
         struct nc_strv *result = &q->d->pods.staying_claims;
         for (size_t i = 0; i < result->n; i++)
             if (nc_streq(result->v[i], q->claim)) {
@@ -402,6 +414,7 @@ static void cancel_questions(struct nc_daemon *d) {
 void nc_pod_evictor_unwatch(struct nc_daemon *d) {
     nc_api_session_note_pods(d, NULL);
     d->pods.watch = nc_watch_free(d->pods.watch);
+    d->pods.has_warned_of_volume = false;
     while (d->pods.volume_requests) {
         struct nc_volume_request *q = d->pods.volume_requests;
         d->pods.volume_requests = q->next;

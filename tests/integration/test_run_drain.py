@@ -496,6 +496,25 @@ class Order(DaemonTest):
         """What the API server takes of whoever writes the claim."""
         self.volume_of_a_pod_that_stays({"labels": {f"l{n}": "x" * 63 for n in range(14_000)}, "annotations": {"a": "\0"}})
 
+    def test_a_volume_that_cannot_be_read(self) -> None:
+        """Who waits for it learns why: at once where it is refused, once where it is asked for again and again."""
+        for status in (403, 500):
+            with self.subTest(status):
+                world = self.node_world()
+                self.pod_with_a_volume(world, {})
+                text = json.dumps({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no volumes today", "code": status})
+                world.api.server.fault("status", path="/persistentvolumes/", status=status, body=text, content_type="application/json")
+                world.start()
+                world.imds.spot(120)
+                world.phase_is("volume-wait")
+                asked = 3 if status == 500 else 1
+                world.must(lambda: sum("/persistentvolumes/" in s.what for s in world.steps("look")) >= asked, "the requests", within=30)
+                found = [line for line in world.log().splitlines() if line.startswith("warning: volume of default/data cannot be read")]
+                self.assertEqual(len(found), 1, world.log())
+                self.assertIn("no volumes today", found[0])
+                world.change_node(lambda n: n["status"].update(volumesAttached=[]))
+                world.drained()
+
     def volume_of_a_pod_that_stays(self, meta: dict[str, Any]) -> None:
         world = self.node_world()
         self.pod_with_a_volume(world, meta)
