@@ -286,7 +286,7 @@ struct nc_config {
     struct nc_strv warnings;    /* what was tolerated */
 };
 /* What holds where nothing is written: policies, spec.drain, spec.report, spec.claim. */
-extern const struct nc_config nc_config_defaults;
+void nc_config_set_defaults(struct nc_config *c);
 
 #define NC_CONFIG_INIT                                                                             \
     { 0 }

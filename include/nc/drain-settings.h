@@ -47,6 +47,8 @@ struct nc_drain_settings {
     NC_DRAIN_SETTINGS(NC_SETTING_MEMBER, NC_SETTING_MEMBER)
 };
 #undef NC_SETTING_MEMBER
+/* What holds where nothing is written. */
+extern const struct nc_drain_settings nc_drain_defaults;
 
 /* Of a scheduled event: that of its code; where that has none, that of maintenance, but no more
  * than the code's row allows. */
@@ -61,9 +63,9 @@ enum nc_setting_type {
 
 struct nc_drain_setting {
     char path[44]; /* "spec.drain.margin" */
-    enum nc_setting_type type;
-    size_t offset;    /* of its member */
-    const char *most; /* of a DURATION, as it is written; NULL = any */
+    enum nc_setting_type type : 8;
+    unsigned offset : 24; /* of its member */
+    char most[4];         /* of a DURATION, as it is written; "" = any */
 };
 /* In the order in which `explain` shows them; the last one has an empty path. */
 extern const struct nc_drain_setting nc_drain_setting_rows[];

@@ -19,6 +19,11 @@ const struct nc_source_info nc_sources[_NC_SOURCE_MAX] = {
 #undef OPTION
 #undef FIXED
 
+const struct nc_drain_settings nc_drain_defaults = {
+#define POLICY(id, name, by_default, ...) [NC_SOURCE_##id] = NC_POLICY_##by_default,
+#define DEFAULT(type, member, name, by_default, ...) .member = (by_default),
+    .policy = {NC_SOURCES(POLICY, POLICY)}, NC_DRAIN_SETTINGS(DEFAULT, DEFAULT)};
+
 const struct nc_drain_setting nc_drain_setting_rows[] = {
 #define OPTION(id, text, ...)                                                                      \
     {.path = "spec.interruption." text,                                                            \

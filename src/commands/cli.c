@@ -65,71 +65,66 @@ static bool is_kubelet_version(const char *value) {
     return nc_kubelet_version_parse(value, NULL, NULL) >= 0;
 }
 
-static const char *add_source(const struct nc_flag *f, void *to, const char *value) {
-    nc_strv_add(to, value);
-    return NULL;
-}
+#define INTO(ctype, member) .to = NC_OPTION_TO(ctype, struct nc_options, member)
+#define TEXT(member) .type = NC_OPTION_TEXT, INTO(const char *, member)
+#define ANY_TEXT(member) .type = NC_OPTION_ANY_TEXT, INTO(const char *, member)
+#define SWITCH(member) .type = NC_OPTION_SWITCH, INTO(bool, member)
+#define OWN(function) .type = NC_OPTION_OWN, .parse = (function)
 
-#define INTO(type, member, parser)                                                                 \
-    .parse = (parser), .to = NC_FLAG_TO(type, struct nc_options, member)
-#define TEXT(member) INTO(const char *, member, nc_flag_text)
-#define SWITCH(member) INTO(bool, member, nc_flag_switch)
-
-static const struct nc_flag flags[] = {
-    {"source", "URL", ACCEPTS_SOURCES,
-     "imds://user-data or file:///PATH; may be repeated, later wins",
-     INTO(struct nc_strv, sources, add_source)},
-    {"facts", "DIR-or-URL", ACCEPTS_FACTS, "recorded facts, or the IMDS to query", TEXT(facts)},
-    {"save-facts", "DIR", ACCEPTS_FACTS, "records the facts, to replay them anywhere",
+static const struct nc_option options[] = {
+    {"source\0URL", ACCEPTS_SOURCES,
+     "imds://user-data or file:///PATH; may be repeated, later wins", .type = NC_OPTION_LIST,
+     INTO(struct nc_strv, sources)},
+    {"facts\0DIR-or-URL", ACCEPTS_FACTS, "recorded facts, or the IMDS to query", TEXT(facts)},
+    {"save-facts\0DIR", ACCEPTS_FACTS, "records the facts, to replay them anywhere",
      TEXT(save_facts)},
-    {"kubelet-version", "vX.Y.Z", ACCEPTS_VERSION, "instead of the one that is installed",
+    {"kubelet-version\0vX.Y.Z", ACCEPTS_VERSION, "instead of the one that is installed",
      TEXT(kubelet_version), .check = is_kubelet_version,
      .wanted = "MAJOR.MINOR.PATCH such as v1.34.4"},
-    {"out", "DIR", ACCEPTS_OUT, "where the tree is written", TEXT(out)},
-    {"skip", "start", ACCEPTS_BOOTSTRAP, "stop after the files", TEXT(skip)},
-    {"start", "systemd|exec|none", ACCEPTS_BOOTSTRAP, "how kubelet is started", TEXT(start)},
-    {"timeout", "DURATION", ACCEPTS_BOOTSTRAP, "when to give up, 15m by default",
-     INTO(uint64_t, timeout_usec, nc_flag_duration), .least = "1us",
+    {"out\0DIR", ACCEPTS_OUT, "where the tree is written", TEXT(out)},
+    {"skip\0start", ACCEPTS_BOOTSTRAP, "stop after the files", TEXT(skip)},
+    {"start\0systemd|exec|none", ACCEPTS_BOOTSTRAP, "how kubelet is started", TEXT(start)},
+    {"timeout\0DURATION", ACCEPTS_BOOTSTRAP, "when to give up, 15m by default",
+     .type = NC_OPTION_DURATION, INTO(uint64_t, timeout_usec), .least = "1us",
      .wanted = "a duration such as 90s or 15m"},
-    {"kubelet-log", "FILE", ACCEPTS_BOOTSTRAP, "where kubelet's output goes with --start exec",
+    {"kubelet-log\0FILE", ACCEPTS_BOOTSTRAP, "where kubelet's output goes with --start exec",
      TEXT(kubelet_log)},
-    {"strict", NULL, ACCEPTS_CHECK, "unknown fields are errors", SWITCH(strict)},
-    {"fragment", NULL, ACCEPTS_CHECK, "judges each field by itself", SWITCH(fragment)},
-    {"output", "text|json", ACCEPTS_OUTPUT, "also -o", INTO(bool, json, nc_flag_json),
-     .letter = 'o'},
-    {"metrics", NULL, ACCEPTS_STATUS, "Prometheus text", SWITCH(metrics)},
-    {"watch", NULL, ACCEPTS_STATUS, "again at each change", SWITCH(watch)},
-    {"cluster", "NAME", ACCEPTS_CLUSTER, "the EKS cluster", TEXT(cluster)},
-    {"region", "REGION", ACCEPTS_CLUSTER, "instead of the instance's own", TEXT(region)},
-    {"sts-endpoint", "URL", ACCEPTS_CLUSTER, "instead of the region's own", TEXT(sts_endpoint)},
-    {"dry-run", NULL, ACCEPTS_DRAIN, "prints what would be done, and when; touches nothing",
+    {"strict", ACCEPTS_CHECK, "unknown fields are errors", SWITCH(strict)},
+    {"fragment", ACCEPTS_CHECK, "judges each field by itself", SWITCH(fragment)},
+    {"output\0text|json", ACCEPTS_OUTPUT, "also -o", SWITCH(json), .letter = 'o'},
+    {"metrics", ACCEPTS_STATUS, "Prometheus text", SWITCH(metrics)},
+    {"watch", ACCEPTS_STATUS, "again at each change", SWITCH(watch)},
+    {"cluster\0NAME", ACCEPTS_CLUSTER, "the EKS cluster", TEXT(cluster)},
+    {"region\0REGION", ACCEPTS_CLUSTER, "instead of the instance's own", TEXT(region)},
+    {"sts-endpoint\0URL", ACCEPTS_CLUSTER, "instead of the region's own", TEXT(sts_endpoint)},
+    {"dry-run", ACCEPTS_DRAIN, "prints what would be done, and when; touches nothing",
      SWITCH(dry_run)},
-    {"mode", "graceful|cordon|deadline", ACCEPTS_DRAIN, "how far to go; default graceful",
+    {"mode\0graceful|cordon|deadline", ACCEPTS_DRAIN, "how far to go; default graceful",
      TEXT(mode)},
-    {"deadline", "DURATION-or-TIME", ACCEPTS_DRAIN,
+    {"deadline\0DURATION-or-TIME", ACCEPTS_DRAIN,
      "5m, or RFC 3339: when the machine goes; implies --mode deadline", TEXT(deadline)},
-    {"reason", "TEXT", ACCEPTS_DRAIN, "shown in Events and in status", TEXT(reason)},
-    {"wait", NULL, ACCEPTS_WAIT, "follows it to its end", SWITCH(wait)},
-    {"svg", "FILE", ACCEPTS_SVG, "draws it instead; - is standard output", TEXT(svg)},
-    {"image", "ROOT", ACCEPTS_IMAGE, "checks an image's root file system instead", TEXT(image)},
-    {"imds", "URL", 0,
+    {"reason\0TEXT", ACCEPTS_DRAIN, "shown in Events and in status", TEXT(reason)},
+    {"wait", ACCEPTS_WAIT, "follows it to its end", SWITCH(wait)},
+    {"svg\0FILE", ACCEPTS_SVG, "draws it instead; - is standard output", TEXT(svg)},
+    {"image\0ROOT", ACCEPTS_IMAGE, "checks an image's root file system instead", TEXT(image)},
+    {"imds\0URL", 0,
      "endpoint of the instance metadata service (AWS_EC2_METADATA_SERVICE_ENDPOINT)",
-     INTO(const char *, imds, nc_flag_any_text)},
-    {"kubeconfig", "FILE", 0, "default " NC_KUBECONFIG, TEXT(kubeconfig)},
-    {"node-name", "NAME", 0, "instead of the one that the instance gives", TEXT(node_name)},
-    {"root", "DIR", 0, "below which the machine's own files are; not what options name",
-     INTO(const char *, root, nc_flag_any_text)},
-    {"log-format", "text|json|journal", 0, "default: journal below systemd, else text",
-     .parse = nc_flag_log_format},
-    {"log-level", "error|warning|info|debug", 0, "default info", .parse = nc_flag_log_level},
-    {"help", NULL, 0, "this text", .letter = 'h'},
+     ANY_TEXT(imds)},
+    {"kubeconfig\0FILE", 0, "default " NC_KUBECONFIG, TEXT(kubeconfig)},
+    {"node-name\0NAME", 0, "instead of the one that the instance gives", TEXT(node_name)},
+    {"root\0DIR", 0, "below which the machine's own files are; not what options name",
+     ANY_TEXT(root)},
+    {"log-format\0text|json|journal", 0, "default: journal below systemd, else text",
+     OWN(nc_option_log_format)},
+    {"log-level\0error|warning|info|debug", 0, "default info", OWN(nc_option_log_level)},
+    {"help", 0, "this text", .letter = 'h'},
 };
 
 static const struct nc_option_table table = {.usage = "COMMAND [OPTION...]",
                                              .commands = commands,
                                              .n_commands = NC_ARRAY_SIZE(commands),
-                                             .flags = flags,
-                                             .n_flags = NC_ARRAY_SIZE(flags)};
+                                             .options = options,
+                                             .n_options = NC_ARRAY_SIZE(options)};
 
 static int dispatch(struct nc_app *app, int argc, char **argv) {
     const struct nc_command_line line = {.table = &table,

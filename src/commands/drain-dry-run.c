@@ -131,17 +131,16 @@ static int list_pods(struct plan *p, struct nc_err *err) {
 /* What the daemon would take: of the configuration, where that can be read. */
 static void read_settings(struct plan *p) {
     nc_cleanup(nc_gather_done) struct nc_gather g = {0};
-    const struct nc_config *c = &g.config;
     struct nc_err err = NC_ERR_INIT;
 
+    p->settings = nc_drain_defaults;
     if (nc_gather_open(&g, p->app, &err) < 0 || nc_gather_imds(&g, &err) < 0
-        || nc_gather_documents(&g, &err) < 0 || nc_gather_config(&g, &err) < 0) {
+        || nc_gather_documents(&g, &err) < 0 || nc_gather_config(&g, &err) < 0)
         (void)fprintf(stderr, "nodeclaimd drain: %s; assuming the default margin of %llu s\n",
                       err.msg, NC_MARGIN_USEC / 1000000);
-        c = &nc_config_defaults;
-    }
-    p->settings = c->drain;
-    p->rules.tolerating_last = c->drain.tolerating_last;
+    else
+        p->settings = g.config.drain;
+    p->rules.tolerating_last = p->settings.tolerating_last;
 }
 
 static int read_rules(struct plan *p, const struct nc_value *request, struct nc_err *err) {

@@ -16,15 +16,10 @@
 
 #define SECOND ((uint64_t)1000000)
 
-const struct nc_config nc_config_defaults = {
-#define POLICY(id, name, by_default, ...) [NC_SOURCE_##id] = NC_POLICY_##by_default,
-#define DEFAULT(type, member, name, by_default, ...) .member = (by_default),
-    .drain = {.policy = {NC_SOURCES(POLICY, POLICY)}, NC_DRAIN_SETTINGS(DEFAULT, DEFAULT)},
-    .report_console = true,
-    .report_events = true,
-    .report_node = true,
-    .claim_lookup = true,
-};
+void nc_config_set_defaults(struct nc_config *c) {
+    c->drain = nc_drain_defaults;
+    c->report_console = c->report_events = c->report_node = c->claim_lookup = true;
+}
 
 void nc_config_done(struct nc_config *c) {
     char *owned[] = {c->cluster_name, c->endpoint,           c->ca_pem,
@@ -302,7 +297,7 @@ static int check_most(const struct nc_documents *d, const struct nc_config *c,
     uint64_t most_usec = UINT64_MAX;
     nc_auto_free char *why = NULL;
 
-    if (!s->most || nc_duration_parse(s->most, &most_usec) < 0 || usec <= most_usec)
+    if (!*s->most || nc_duration_parse(s->most, &most_usec) < 0 || usec <= most_usec)
         return 0;
     why = nc_asprintf("is at most %s: the drain waits for it", s->most);
     return conflict(d, c, s->path, why, err);
@@ -311,7 +306,6 @@ static int check_most(const struct nc_documents *d, const struct nc_config *c,
 static int apply_drain(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
     int r = 0;
 
-    c->drain = nc_config_defaults.drain;
     for (const struct nc_drain_setting *s = nc_drain_setting_rows; r >= 0 && *s->path; s++) {
         void *to = (char *)&c->drain + s->offset;
         switch (s->type) {
@@ -337,16 +331,14 @@ static int apply_drain(const struct nc_documents *d, struct nc_config *c, struct
 
 static void apply_surroundings(struct nc_config *c) {
     nc_fit_config_fill(c);
-    c->report_console = bool_at(c, "spec.report.console", nc_config_defaults.report_console);
-    c->report_events = bool_at(c, "spec.report.events", nc_config_defaults.report_events);
-    c->report_node = bool_at(c, "spec.report.node", nc_config_defaults.report_node);
+    c->report_console = bool_at(c, "spec.report.console", c->report_console);
+    c->report_events = bool_at(c, "spec.report.events", c->report_events);
+    c->report_node = bool_at(c, "spec.report.node", c->report_node);
     c->ec2 = (enum nc_ec2_use)pick(c, "spec.aws.ec2", nc_ec2_use_names, NC_EC2_AUTO);
     c->ec2_endpoint = text_at(c, "spec.aws.ec2Endpoint");
     c->sts_endpoint = text_at(c, "spec.aws.stsEndpoint");
     c->domain = text_at(c, "spec.aws.domain");
-    c->claim_lookup =
-        pick(c, "spec.claim.lookup", nc_claim_lookup_names, nc_config_defaults.claim_lookup ? 1 : 2)
-        == 1;
+    c->claim_lookup = pick(c, "spec.claim.lookup", nc_claim_lookup_names, 1) == 1;
 }
 
 /* --- what is not honoured */
@@ -451,6 +443,7 @@ int nc_config_check_authority(const struct nc_documents *d, const struct nc_conf
 
 /* What both read of the documents: what is wrong in them, and all laid over one another. */
 static int merge(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
+    nc_config_set_defaults(c);
     if (nc_documents_errors(d) > 0)
         return refuse(d, err);
     if (d->n_docs == 0)

@@ -31,46 +31,37 @@ static const struct nc_command commands[] = {
 
 /* --- values */
 
-static const char *parse_mode(const struct nc_flag *f, void *to, const char *value) {
+#define NAMESPACE "the name of a namespace"
+
+static const char *parse_mode(const struct nc_option *o, void *to, const char *value) {
     *(enum nc_control_mode *)to = nc_streq(value, "auto")        ? NC_CONTROL_MODE_UNKNOWN
                                   : nc_streq(value, "karpenter") ? NC_CONTROL_KARPENTER
                                                                  : NC_CONTROL_STANDALONE;
     return NULL;
 }
 
-static const char *parse_order(const struct nc_flag *f, void *to, const char *value) {
+static const char *parse_order(const struct nc_option *o, void *to, const char *value) {
     *(enum nc_control_order *)to =
         nc_streq(value, "both") ? NC_CONTROL_BOTH : NC_CONTROL_DELETE_FIRST;
     return NULL;
 }
 
-static const char *parse_rebalance(const struct nc_flag *f, void *to, const char *value) {
-    *(bool *)to = nc_streq(value, "drain");
-    return NULL;
-}
-
-static const char *parse_after_reboot(const struct nc_flag *f, void *to, const char *value) {
-    (void)f;
-    *(bool *)to = nc_streq(value, "leave");
-    return NULL;
-}
-
-static const char *parse_node_identity(const struct nc_flag *f, void *to, const char *value) {
+static const char *parse_node_identity(const struct nc_option *o, void *to, const char *value) {
     *(enum nc_control_identity *)to =
         nc_streq(value, "ec2") ? NC_CONTROL_IDENTITY_EC2 : NC_CONTROL_IDENTITY_ADMISSION;
     return NULL;
 }
 
-static const char *parse_max_in_flight(const struct nc_flag *f, void *to, const char *value) {
+static const char *parse_max_in_flight(const struct nc_option *o, void *to, const char *value) {
     uint64_t n;
 
     if (nc_parse_u64(value, &n) < 0 || n < 4 || n > 1024)
-        return nc_flag_wrong(f, "a number from 4 to 1024");
+        return nc_option_wrong(o, "a number from 4 to 1024");
     *(unsigned *)to = (unsigned)n;
     return NULL;
 }
 
-static const char *parse_metrics_address(const struct nc_flag *f, void *to, const char *value) {
+static const char *parse_metrics_address(const struct nc_option *o, void *to, const char *value) {
     const bool is_off = nc_streq(value, "off");
     union nc_address a;
     socklen_t n;
@@ -78,8 +69,8 @@ static const char *parse_metrics_address(const struct nc_flag *f, void *to, cons
     *(const char **)to = is_off ? NULL : value;
     return is_off || nc_address_parse(value, &a, &n, NULL) >= 0
                ? NULL
-               : nc_flag_wrong(f, "a numeric address and a port (127.0.0.1:8080, [::1]:8080) or "
-                                  "off");
+               : nc_option_wrong(o, "a numeric address and a port (127.0.0.1:8080, [::1]:8080) or "
+                                    "off");
 }
 
 /* A DNS label, or a DNS name with `dots`: it goes into a path. */
@@ -99,26 +90,32 @@ static bool is_dns_name(const char *s) {
     return is_name(s, true);
 }
 
-static const char *parse_endpoint(const struct nc_flag *f, void *to, const char *value) {
+static const char *parse_endpoint(const struct nc_option *o, void *to, const char *value) {
     *(const char **)to = value;
     return nc_starts_with(value, "https://") || nc_starts_with(value, "http://")
                ? NULL
                : "an endpoint is https://HOST[:PORT], not";
 }
 
-static const char *add_karpenter_namespace(const struct nc_flag *f, void *to, const char *value) {
+static const char *check_namespace(const struct nc_option *o, const char *value) {
+    return is_label(value) ? NULL : nc_option_wrong(o, NAMESPACE);
+}
+
+static const char *add_karpenter_namespace(const struct nc_option *o, void *to, const char *value) {
     const char **namespaces = ((struct nc_settings *)to)->karpenter_namespaces;
     size_t n = 0;
 
     while (namespaces[n])
         n++;
-    return n == NC_KARPENTER_NAMESPACES_MAX
-               ? "--karpenter-namespace is given at most 8 times, so not for"
-               : nc_flag_any_text(f, &namespaces[n], value);
+    if (n == NC_KARPENTER_NAMESPACES_MAX)
+        return "--karpenter-namespace is given at most 8 times, so not for";
+    namespaces[n] = value;
+    return check_namespace(o, value);
 }
 
 /* Twice the same is once. */
-static const char *add_replacement_namespace(const struct nc_flag *f, void *to, const char *value) {
+static const char *add_replacement_namespace(const struct nc_option *o, void *to,
+                                             const char *value) {
     struct nc_settings *s = to;
     size_t n = 0;
 
@@ -128,131 +125,129 @@ static const char *add_replacement_namespace(const struct nc_flag *f, void *to, 
     if (n == NC_REPLACEMENT_NAMESPACES_MAX)
         return "--replacement-first is given at most 32 times, so not for";
     s->rules.replaces = true;
-    return nc_flag_any_text(f, &s->replacement_namespaces[n], value);
+    s->replacement_namespaces[n] = value;
+    return check_namespace(o, value);
 }
 
-static const char *parse_identity(const struct nc_flag *f, void *to, const char *value) {
+static const char *parse_identity(const struct nc_option *o, void *to, const char *value) {
     const size_t n = strlen(value);
 
     *(const char **)to = value;
     if (!nc_is_visible(value, n))
-        return nc_flag_wrong(f, "printable and without spaces");
-    return n > 0 && n <= 200 ? NULL : nc_flag_wrong(f, "1 to 200 characters long");
+        return nc_option_wrong(o, "printable and without spaces");
+    return n > 0 && n <= 200 ? NULL : nc_option_wrong(o, "1 to 200 characters long");
 }
 
 /* --- the options */
 
-#define NAMESPACE "the name of a namespace"
-#define INTO(type, member, parser)                                                                 \
-    .parse = (parser), .to = NC_FLAG_TO(type, struct nc_settings, member)
-#define SWITCH(member) INTO(bool, member, nc_flag_switch)
-#define DURATION(member, from, up_to)                                                              \
-    INTO(uint64_t, member, nc_flag_duration), .least = (from), .most = (up_to)
-#define TEXT(member, parser) INTO(const char *, member, parser)
-#define CHECKED(member, is_right, words)                                                           \
-    TEXT(member, nc_flag_any_text), .check = (is_right), .wanted = (words)
+#define INTO(ctype, member) .to = NC_OPTION_TO(ctype, struct nc_settings, member)
+#define OWN(function) .type = NC_OPTION_OWN, .parse = (function)
+#define SWITCH(member) .type = NC_OPTION_SWITCH, INTO(bool, member)
+#define TEXT(member) .type = NC_OPTION_ANY_TEXT, INTO(const char *, member)
+#define CHECKED(member, is_right, words) TEXT(member), .check = (is_right), .wanted = (words)
+#define ENDPOINT(member) OWN(parse_endpoint), INTO(const char *, member)
+#define DURATION(member) .type = NC_OPTION_DURATION, INTO(uint64_t, member)
+#define FROM(low, high) .least = (low), .most = (high), .wanted = "a duration from " low " to " high
+#define UP_TO(high) .most = (high), .wanted = "a duration of at most " high
 
-static const struct nc_flag flags[] = {
-    {"kubeconfig", "FILE", ACCEPTS_RUN,
+static const struct nc_option options[] = {
+    {"kubeconfig\0FILE", ACCEPTS_RUN,
      "default: the pod's own ServiceAccount, else $KUBECONFIG; ~/.kube is not read",
-     TEXT(kubeconfig, nc_flag_any_text)},
-    {"mode", "auto|karpenter|standalone", ACCEPTS_RUN,
-     "who manages NodeClaims; auto checks the Lease of Karpenter",
-     INTO(enum nc_control_mode, mode, parse_mode)},
-    {"mode", "alone", ACCEPTS_RUN, NULL, INTO(enum nc_control_mode, mode, parse_mode)},
-    {"karpenter-namespace", "NAME", ACCEPTS_RUN,
+     TEXT(kubeconfig)},
+    {"mode\0auto|karpenter|standalone", ACCEPTS_RUN,
+     "who manages NodeClaims; auto checks the Lease of Karpenter", OWN(parse_mode),
+     INTO(enum nc_control_mode, mode)},
+    {"mode\0alone", ACCEPTS_RUN, NULL, OWN(parse_mode), INTO(enum nc_control_mode, mode)},
+    {"karpenter-namespace\0NAME", ACCEPTS_RUN,
      "where its Lease is; may be given several times; kube-system and karpenter",
-     .parse = add_karpenter_namespace, .check = is_label, .wanted = NAMESPACE},
-    {"order", "both|delete-first", ACCEPTS_RUN,
+     OWN(add_karpenter_namespace)},
+    {"order\0both|delete-first", ACCEPTS_RUN,
      "of a relay: the deadline, then DELETE; or DELETE at once and the deadline later",
-     INTO(enum nc_control_order, rules.order, parse_order)},
-    {"margin", "DURATION", ACCEPTS_RUN,
+     OWN(parse_order), INTO(enum nc_control_order, rules.order)},
+    {"margin\0DURATION", ACCEPTS_RUN,
      "how much earlier than the end of the machine the termination timestamp is, where two minutes "
      "are left; 15s",
-     DURATION(rules.margin_usec, NULL, "10m")},
-    {"timestamp-after", "DURATION", ACCEPTS_RUN,
+     DURATION(rules.margin_usec), UP_TO("10m")},
+    {"timestamp-after\0DURATION", ACCEPTS_RUN,
      "with delete-first: how much later the deadline follows; 5s",
-     DURATION(rules.timestamp_after_usec, NULL, "10m")},
-    {"stamp-after", "DURATION", ACCEPTS_RUN, NULL,
-     DURATION(rules.timestamp_after_usec, NULL, "10m")},
-    {"max-in-flight", "N", ACCEPTS_RUN, "writes in flight at once; 64",
-     INTO(unsigned, rules.max_in_flight, parse_max_in_flight)},
-    {"replacement-first", "NAMESPACE", ACCEPTS_RUN,
+     DURATION(rules.timestamp_after_usec), UP_TO("10m")},
+    {"stamp-after\0DURATION", ACCEPTS_RUN, NULL, DURATION(rules.timestamp_after_usec),
+     UP_TO("10m")},
+    {"max-in-flight\0N", ACCEPTS_RUN, "writes in flight at once; 64", OWN(parse_max_in_flight),
+     INTO(unsigned, rules.max_in_flight)},
+    {"replacement-first\0NAMESPACE", ACCEPTS_RUN,
      "pods that ask for it are replaced before a drain evicts them; may be given several times",
-     .parse = add_replacement_namespace, .check = is_label, .wanted = NAMESPACE},
-    {"rebalance", "ignore|drain", ACCEPTS_RUN,
+     OWN(add_replacement_namespace)},
+    {"rebalance\0ignore|drain", ACCEPTS_RUN,
      "standalone: is a rebalance recommendation a reason to replace a node? ignore",
-     INTO(bool, rules.rebalances, parse_rebalance)},
-    {"terminate", NULL, ACCEPTS_RUN,
+     SWITCH(rules.rebalances)},
+    {"terminate", ACCEPTS_RUN,
      "standalone: terminates instances through EC2, once they are drained or their deadline has "
      "passed",
      SWITCH(rules.terminates)},
-    {"node-identity", "ec2|admission", ACCEPTS_RUN,
+    {"node-identity\0ec2|admission", ACCEPTS_RUN,
      "standalone: what proves which Node is a NodeClaim's: EC2, or an admission policy; ec2",
-     INTO(enum nc_control_identity, rules.identity, parse_node_identity)},
-    {"ending-ceiling", "DURATION", ACCEPTS_RUN,
+     OWN(parse_node_identity), INTO(enum nc_control_identity, rules.identity)},
+    {"ending-ceiling\0DURATION", ACCEPTS_RUN,
      "standalone: a drain without a deadline that no agent answers is over then; 0 = never; 24h",
-     DURATION(rules.ceiling_usec, NULL, "8760h")},
-    {"zone-turn", "DURATION", ACCEPTS_RUN,
+     DURATION(rules.ceiling_usec), UP_TO("8760h")},
+    {"zone-turn\0DURATION", ACCEPTS_RUN,
      "standalone: voluntary disruption in one zone at a time; while others wait, at most so long; "
      "1m to 24h; off",
-     DURATION(rules.zone_turn_usec, "1m", "24h")},
-    {"complete-lifecycle-actions", NULL, ACCEPTS_RUN,
+     DURATION(rules.zone_turn_usec), FROM("1m", "24h")},
+    {"complete-lifecycle-actions", ACCEPTS_RUN,
      "completes the lifecycle action of an Auto Scaling group once the node is drained",
      SWITCH(rules.completes_actions)},
-    {"lifecycle-hook", "NAME", ACCEPTS_RUN,
+    {"lifecycle-hook\0NAME", ACCEPTS_RUN,
      "the terminating hook of these groups; default " NC_LIFECYCLE_HOOK,
      CHECKED(lifecycle_hook, nc_autoscaling_is_hook, "1 to 255 letters, digits, '-', '_' and '/'")},
-    {"out-of-service-taint", NULL, ACCEPTS_RUN,
+    {"out-of-service-taint", ACCEPTS_RUN,
      "sets the taint node.kubernetes.io/out-of-service where EC2 reports that the instance of an "
      "unreachable node is terminated",
      SWITCH(rules.out_of_service)},
-    {"after-reboot", "taint|leave", ACCEPTS_RUN,
+    {"after-reboot\0taint|leave", ACCEPTS_RUN,
      "is the taint nodeclaimd.io/unfit put back, until the node is fit once more? taint",
-     INTO(bool, rules.no_taint_after_reboot, parse_after_reboot)},
-    {"region", "REGION", ACCEPTS_RUN,
-     "of EC2; default $AWS_REGION, else that of the instance's zone",
+     SWITCH(rules.no_taint_after_reboot)},
+    {"region\0REGION", ACCEPTS_RUN, "of EC2; default $AWS_REGION, else that of the instance's zone",
      CHECKED(region, is_label, "a region such as us-west-2")},
-    {"ec2-endpoint", "URL", ACCEPTS_RUN, "instead of the region's own",
-     TEXT(ec2_endpoint, parse_endpoint)},
-    {"autoscaling-endpoint", "URL", ACCEPTS_RUN, "instead of the region's own",
-     TEXT(autoscaling_endpoint, parse_endpoint)},
-    {"sts-endpoint", "URL", ACCEPTS_RUN, "instead of the region's own",
-     TEXT(sts_endpoint, parse_endpoint)},
-    {"imds", "URL", ACCEPTS_RUN,
+    {"ec2-endpoint\0URL", ACCEPTS_RUN, "instead of the region's own", ENDPOINT(ec2_endpoint)},
+    {"autoscaling-endpoint\0URL", ACCEPTS_RUN, "instead of the region's own",
+     ENDPOINT(autoscaling_endpoint)},
+    {"sts-endpoint\0URL", ACCEPTS_RUN, "instead of the region's own", ENDPOINT(sts_endpoint)},
+    {"imds\0URL", ACCEPTS_RUN,
      "endpoint of the instance metadata service (AWS_EC2_METADATA_SERVICE_ENDPOINT)",
-     TEXT(imds, parse_endpoint)},
-    {"lease-namespace", "NAME", ACCEPTS_RUN, "default: the pod's, else " NC_LEASE_NAMESPACE,
+     ENDPOINT(imds)},
+    {"lease-namespace\0NAME", ACCEPTS_RUN, "default: the pod's, else " NC_LEASE_NAMESPACE,
      CHECKED(lease_namespace, is_label, NAMESPACE)},
-    {"lease-name", "NAME", ACCEPTS_RUN, "default " NC_CONTROLLER,
+    {"lease-name\0NAME", ACCEPTS_RUN, "default " NC_CONTROLLER,
      CHECKED(lease_name, is_dns_name, "the name of a Lease")},
-    {"identity", "NAME", ACCEPTS_RUN, "in the Lease; default HOST_ and a random string",
-     TEXT(identity, parse_identity)},
-    {"no-leader-election", NULL, ACCEPTS_RUN, "leads at once; for one process only",
+    {"identity\0NAME", ACCEPTS_RUN, "in the Lease; default HOST_ and a random string",
+     OWN(parse_identity), INTO(const char *, identity)},
+    {"no-leader-election", ACCEPTS_RUN, "leads at once; for one process only",
      SWITCH(no_leader_election)},
-    {"lease-duration", "DURATION", ACCEPTS_RUN, "15s", DURATION(lease_duration_usec, "1s", "1h")},
-    {"renew-deadline", "DURATION", ACCEPTS_RUN, "10s", DURATION(renew_usec, "1s", "1h")},
-    {"retry-period", "DURATION", ACCEPTS_RUN, "2s", DURATION(retry_usec, NULL, "10m")},
-    {"metrics-address", "ADDRESS:PORT|off", ACCEPTS_ADDRESS,
+    {"lease-duration\0DURATION", ACCEPTS_RUN, "15s", DURATION(lease_duration_usec),
+     FROM("1s", "1h")},
+    {"renew-deadline\0DURATION", ACCEPTS_RUN, "10s", DURATION(renew_usec), FROM("1s", "1h")},
+    {"retry-period\0DURATION", ACCEPTS_RUN, "2s", DURATION(retry_usec), UP_TO("10m")},
+    {"metrics-address\0ADDRESS:PORT|off", ACCEPTS_ADDRESS,
      "/metrics, /healthz, /readyz, and /status for this machine; " NC_METRICS_ADDRESS,
-     TEXT(metrics_address, parse_metrics_address)},
-    {"node-address", "ADDRESS", ACCEPTS_RUN,
+     OWN(parse_metrics_address), INTO(const char *, metrics_address)},
+    {"node-address\0ADDRESS", ACCEPTS_RUN,
      "of the node that this runs on, whose probes always have room; default $NODE_ADDRESS",
-     TEXT(node_address, nc_flag_any_text)},
-    {"output", "text|json", ACCEPTS_OUTPUT, "also -o", INTO(bool, json, nc_flag_json),
-     .letter = 'o'},
-    {"metrics", NULL, ACCEPTS_METRICS, "Prometheus text", SWITCH(metrics)},
-    {"log-format", "text|json|journal", 0,
-     "default: journal below systemd, json in a pod, else text", .parse = nc_flag_log_format},
-    {"log-level", "error|warning|info|debug", 0, "default info", .parse = nc_flag_log_level},
-    {"help", NULL, 0, "this text", .letter = 'h'},
+     TEXT(node_address)},
+    {"output\0text|json", ACCEPTS_OUTPUT, "also -o", SWITCH(json), .letter = 'o'},
+    {"metrics", ACCEPTS_METRICS, "Prometheus text", SWITCH(metrics)},
+    {"log-format\0text|json|journal", 0, "default: journal below systemd, json in a pod, else text",
+     OWN(nc_option_log_format)},
+    {"log-level\0error|warning|info|debug", 0, "default info", OWN(nc_option_log_level)},
+    {"help", 0, "this text", .letter = 'h'},
 };
 
 static const struct nc_option_table table = {.usage = "[COMMAND] [OPTION...]",
                                              .commands = commands,
                                              .n_commands = NC_ARRAY_SIZE(commands),
-                                             .flags = flags,
-                                             .n_flags = NC_ARRAY_SIZE(flags)};
+                                             .options = options,
+                                             .n_options = NC_ARRAY_SIZE(options)};
 
 /* --- what only shows when all of it is there; client-go has the first two rules too */
 

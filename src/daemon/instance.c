@@ -27,7 +27,7 @@ static void make_rules(struct nc_daemon *d) {
 
 void nc_daemon_defaults(struct nc_daemon *d) {
     nc_config_done(&d->gather.config);
-    d->gather.config = nc_config_defaults;
+    nc_config_set_defaults(&d->gather.config);
     d->gather.has_config = false;
     make_rules(d);
 }

@@ -107,17 +107,17 @@ enum field_type { NUMBER, BOOL, TEXT };
 /* What the host says in one value, in the order in which it is written. */
 static const struct field {
     char key[28];
-    size_t at; /* in struct nc_facts: an int64_t or uint64_t, a bool, or an owned string */
-    enum field_type type;
+    enum field_type type : 8;
+    unsigned at : 24; /* in struct nc_facts: an int64_t or uint64_t, a bool, or an owned string */
+    bool (*shape)(const char *); /* of a text, and the words for it */
     const char *wanted;
-    bool (*shape)(const char *); /* of a text */
 } fields[] = {
 #define HOST_NUMBER(name)                                                                          \
-    { #name, offsetof(struct nc_facts, name), NUMBER, "an integer that is not negative", NULL }
+    { #name, NUMBER, offsetof(struct nc_facts, name), NULL, NULL }
 #define HOST_BOOL(key, name)                                                                       \
-    { key, offsetof(struct nc_facts, name), BOOL, "true or false", NULL }
+    { key, BOOL, offsetof(struct nc_facts, name), NULL, NULL }
 #define HOST_TEXT(name, shape, wanted)                                                             \
-    { #name, offsetof(struct nc_facts, name), TEXT, wanted, shape }
+    { #name, TEXT, offsetof(struct nc_facts, name), shape, wanted }
     HOST_NUMBER(cpus),
     HOST_NUMBER(mem_total_bytes),
     HOST_NUMBER(root_fs_bytes),
@@ -136,16 +136,18 @@ static const struct field {
     HOST_NUMBER(local_disk_bytes),
 };
 
-static bool is_right(const struct field *x, const struct nc_value *v) {
+/* What it must be. NULL: it is that. */
+static const char *wanted_of(const struct field *x, const struct nc_value *v) {
     switch (x->type) {
     case NUMBER:
-        return v->type == NC_VALUE_INT && v->integer >= 0;
+        return v->type == NC_VALUE_INT && v->integer >= 0 ? NULL
+                                                          : "an integer that is not negative";
     case BOOL:
-        return v->type == NC_VALUE_BOOL;
+        return v->type == NC_VALUE_BOOL ? NULL : "true or false";
     case TEXT:
-        return v->type == NC_VALUE_STRING && x->shape(nc_value_string(v));
+        break;
     }
-    return false;
+    return v->type == NC_VALUE_STRING && x->shape(nc_value_string(v)) ? NULL : x->wanted;
 }
 
 static void read_field(const struct field *x, const struct nc_value *v, struct nc_facts *f) {
@@ -216,8 +218,9 @@ static int check_host(const struct nc_value *host, struct nc_err *err) {
 
     for (size_t i = 0; r == 0 && i < NC_ARRAY_SIZE(fields); i++) {
         const struct nc_value *v = nc_value_get(host, fields[i].key);
-        if (is_set(v) && !is_right(&fields[i], v))
-            r = wrong(err, fields[i].key, fields[i].wanted);
+        const char *wanted = is_set(v) ? wanted_of(&fields[i], v) : NULL;
+        if (wanted)
+            r = wrong(err, fields[i].key, wanted);
     }
     if (r == 0)
         r = check_services(nc_value_get(host, "environment_services"), err);

@@ -352,7 +352,7 @@ static const char *setting_text(const struct nc_drain_setting *s, const void *va
 void nc_explain_policies(struct nc_plan *p, const struct nc_documents *docs,
                          const struct nc_config *c) {
     for (const struct nc_drain_setting *s = nc_drain_setting_rows; *s->path; s++) {
-        const void *otherwise = (const char *)&nc_config_defaults.drain + s->offset;
+        const void *otherwise = (const char *)&nc_drain_defaults + s->offset;
         const char *field = s->path + strlen("spec.");
         const struct nc_value *v = nc_value_path(c->tree, s->path);
         char buf[32];

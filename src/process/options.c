@@ -1,5 +1,5 @@
 /*
- * getopt over a table of flags. States what is wrong in the words of whoever owns the flag.
+ * getopt over a table of options. States what is wrong in the words of whoever owns the option.
  */
 #include "options.h"
 
@@ -13,19 +13,27 @@
 
 enum { FIRST_INDEX = 1000 }; /* of getopt's values: beyond any letter */
 
-static bool is_accepted(const struct nc_command *c, const struct nc_flag *f) {
-    return !f->accepts || (f->accepts & c->accepts);
+/* What it takes. NULL: it is a switch. */
+static const char *argument_of(const struct nc_option *o) {
+    const char *argument = o->name + strlen(o->name) + 1;
+
+    return *argument ? argument : NULL;
+}
+
+static bool is_accepted(const struct nc_command *c, const struct nc_option *o) {
+    return !o->accepts || (o->accepts & c->accepts);
 }
 
 /* The row that getopt's value stands for. NULL: this command takes no such one. */
-static const struct nc_flag *find_flag(const struct nc_command_line *line, int value) {
+static const struct nc_option *find_option(const struct nc_command_line *line, int value) {
     const struct nc_option_table *t = line->table;
 
     if (value >= FIRST_INDEX)
-        return &t->flags[value - FIRST_INDEX];
-    for (size_t i = 0; i < t->n_flags; i++)
-        if (value > 0 && t->flags[i].letter == value && is_accepted(line->command, &t->flags[i]))
-            return &t->flags[i];
+        return &t->options[value - FIRST_INDEX];
+    for (size_t i = 0; i < t->n_options; i++)
+        if (value > 0 && t->options[i].letter == value
+            && is_accepted(line->command, &t->options[i]))
+            return &t->options[i];
     return NULL;
 }
 
@@ -37,13 +45,14 @@ static void print_help(const struct nc_command_line *line) {
 
     (void)nc_buf_printf(&text, "usage: %s %s [OPTION...]%s\n\n%s\n\n", nc_program(), c->name,
                         c->arguments ? c->arguments : "", c->help);
-    for (size_t i = 0; i < line->table->n_flags; i++) {
-        const struct nc_flag *f = &line->table->flags[i];
+    for (size_t i = 0; i < line->table->n_options; i++) {
+        const struct nc_option *o = &line->table->options[i];
+        const char *argument = argument_of(o);
         nc_auto_free char *left = NULL;
-        if (!is_accepted(c, f) || !f->help)
+        if (!is_accepted(c, o) || !o->help)
             continue;
-        left = nc_asprintf("--%s %s", f->name, f->argument ? f->argument : "");
-        (void)nc_buf_printf(&text, "  %-34s  %s\n", left, f->help);
+        left = nc_asprintf("--%s %s", o->name, argument ? argument : "");
+        (void)nc_buf_printf(&text, "  %-34s  %s\n", left, o->help);
     }
     nc_terminal_print(stdout, text.data);
 }
@@ -96,10 +105,10 @@ static void report_unknown_option(const struct nc_command_line *line, const char
     nc_cleanup(nc_buf_done) struct nc_buf names = NC_BUF_INIT;
     nc_auto_free char *name = nc_strndup(arg, strcspn(arg, "="));
 
-    for (size_t i = 0; i < line->table->n_flags; i++) {
-        const struct nc_flag *f = &line->table->flags[i];
-        if (is_accepted(line->command, f))
-            (void)nc_buf_add(&names, f->name, strlen(f->name) + 1);
+    for (size_t i = 0; i < line->table->n_options; i++) {
+        const struct nc_option *o = &line->table->options[i];
+        if (is_accepted(line->command, o))
+            (void)nc_buf_add(&names, o->name, strlen(o->name) + 1);
     }
     report_unknown(line->command->name, "unknown option:", arg,
                    nc_starts_with(name, "--") ? nc_nearest(name + 2, names.data) : NULL);
@@ -108,12 +117,13 @@ static void report_unknown_option(const struct nc_command_line *line, const char
 /* getopt stays at a word of several letters until its last one. */
 static int report_option(const struct nc_command_line *line, const char *arg) {
     const char letter[] = {'-', (char)optopt, '\0'};
-    const struct nc_flag *f = find_flag(line, optopt);
+    const struct nc_option *o = find_option(line, optopt);
 
-    if (f)
-        (void)nc_options_wrong(
-            line->command->name,
-            f->argument ? "an option without its value:" : "an option that takes no value:", arg);
+    if (o)
+        (void)nc_options_wrong(line->command->name,
+                               argument_of(o) ? "an option without its value:"
+                                              : "an option that takes no value:",
+                               arg);
     else
         report_unknown_option(line, optopt > 0 && optopt < FIRST_INDEX ? letter : arg);
     return NC_OPTIONS_WRONG;
@@ -131,24 +141,26 @@ static bool is_named(const char *argument, const char *value) {
 }
 
 /* A former argument has a row of its own. */
-static bool is_allowed(const struct nc_option_table *t, const struct nc_flag *f,
+static bool is_allowed(const struct nc_option_table *t, const struct nc_option *o,
                        const char *value) {
-    if (!f->argument || strpbrk(f->argument, NC_UPPER))
+    const char *argument = argument_of(o);
+
+    if (!argument || strpbrk(argument, NC_UPPER))
         return true;
-    for (size_t i = 0; i < t->n_flags; i++)
-        if (nc_streq(t->flags[i].name, f->name) && is_named(t->flags[i].argument, value))
+    for (size_t i = 0; i < t->n_options; i++)
+        if (nc_streq(t->options[i].name, o->name) && is_named(argument_of(&t->options[i]), value))
             return true;
     return false;
 }
 
 /* "--x is a, b or c, not value" */
-static void report_value(const struct nc_command_line *line, const struct nc_flag *f,
+static void report_value(const struct nc_command_line *line, const struct nc_option *o,
                          const char *value) {
-    const char *last = strrchr(f->argument, '|');
+    const char *argument = argument_of(o), *last = strrchr(argument, '|');
     nc_cleanup(nc_buf_done) struct nc_buf what = NC_BUF_INIT;
 
-    (void)nc_buf_printf(&what, "--%s is ", f->name);
-    for (const char *p = f->argument; *p; p++)
+    (void)nc_buf_printf(&what, "--%s is ", o->name);
+    for (const char *p = argument; *p; p++)
         if (*p == '|')
             (void)nc_buf_puts(&what, p == last ? " or " : ", ");
         else
@@ -170,23 +182,23 @@ static const char *wrong(const char *format, ...) {
     return text;
 }
 
-const char *nc_flag_wrong(const struct nc_flag *f, const char *wanted) {
-    return wrong("--%s is %s, not", f->name, wanted);
+const char *nc_option_wrong(const struct nc_option *o, const char *wanted) {
+    return wrong("--%s is %s, not", o->name, wanted);
 }
 
-const char *nc_flag_any_text(const struct nc_flag *f, void *to, const char *value) {
-    *(const char **)to = value;
-    return f->check && !f->check(value) ? nc_flag_wrong(f, f->wanted) : NULL;
+static const char *parse_text(const struct nc_option *o, const char **to, const char *value) {
+    *to = value;
+    if (o->check)
+        return o->check(value) ? NULL : nc_option_wrong(o, o->wanted);
+    return *value || o->type == NC_OPTION_ANY_TEXT
+               ? NULL
+               : wrong("--%s has an empty value, %s is needed", o->name, argument_of(o));
 }
 
-const char *nc_flag_text(const struct nc_flag *f, void *to, const char *value) {
-    return *value ? nc_flag_any_text(f, to, value)
-                  : wrong("--%s has an empty value, %s is needed", f->name, f->argument);
-}
+static bool parse_switch(const struct nc_option *o, const char *value) {
+    const char *argument = argument_of(o);
 
-const char *nc_flag_switch(const struct nc_flag *f, void *to, const char *value) {
-    *(bool *)to = true;
-    return NULL;
+    return !argument || nc_streq(strrchr(argument, '|') + 1, value);
 }
 
 static uint64_t bound(const char *text, uint64_t none) {
@@ -197,30 +209,42 @@ static uint64_t bound(const char *text, uint64_t none) {
     return usec;
 }
 
-const char *nc_flag_duration(const struct nc_flag *f, void *to, const char *value) {
-    uint64_t *usec = to;
+static const char *parse_duration(const struct nc_option *o, uint64_t *to, const char *value) {
+    const bool is_right = nc_duration_parse(value, to) == 0 && *to >= bound(o->least, 0)
+                          && *to <= bound(o->most, UINT64_MAX);
 
-    if (nc_duration_parse(value, usec) == 0 && *usec >= bound(f->least, 0)
-        && *usec <= bound(f->most, UINT64_MAX))
-        return NULL;
-    if (f->wanted)
-        return nc_flag_wrong(f, f->wanted);
-    return f->least ? wrong("--%s is a duration from %s to %s, not", f->name, f->least, f->most)
-                    : wrong("--%s is a duration of at most %s, not", f->name, f->most);
+    return is_right ? NULL : nc_option_wrong(o, o->wanted);
 }
 
-const char *nc_flag_json(const struct nc_flag *f, void *to, const char *value) {
-    *(bool *)to = nc_streq(value, "json");
-    return NULL;
-}
-
-const char *nc_flag_log_format(const struct nc_flag *f, void *to, const char *value) {
+const char *nc_option_log_format(const struct nc_option *o, void *to, const char *value) {
     (void)nc_log_set_format(value);
     return NULL;
 }
 
-const char *nc_flag_log_level(const struct nc_flag *f, void *to, const char *value) {
+const char *nc_option_log_level(const struct nc_option *o, void *to, const char *value) {
     (void)nc_log_set_level(value);
+    return NULL;
+}
+
+/* NULL, or what is wrong with the value. */
+static const char *parse(const struct nc_option *o, void *to, const char *value) {
+    switch (o->type) {
+    case NC_OPTION_HELP:
+        break;
+    case NC_OPTION_TEXT:
+    case NC_OPTION_ANY_TEXT:
+        return parse_text(o, to, value);
+    case NC_OPTION_LIST:
+        nc_strv_add(to, value);
+        break;
+    case NC_OPTION_SWITCH:
+        *(bool *)to = parse_switch(o, value);
+        break;
+    case NC_OPTION_DURATION:
+        return parse_duration(o, to, value);
+    case NC_OPTION_OWN:
+        return o->parse(o, to, value);
+    }
     return NULL;
 }
 
@@ -229,7 +253,7 @@ const char *nc_flag_log_level(const struct nc_flag *f, void *to, const char *val
 /* Several rows may have one name: the first is meant. */
 static bool is_first(const struct nc_option_table *t, size_t i) {
     for (size_t k = 0; k < i; k++)
-        if (nc_streq(t->flags[k].name, t->flags[i].name))
+        if (nc_streq(t->options[k].name, t->options[i].name))
             return false;
     return true;
 }
@@ -237,13 +261,13 @@ static bool is_first(const struct nc_option_table *t, size_t i) {
 /* A NULL-terminated array for getopt_long of what this command takes. Owned. */
 static struct option *list_options(const struct nc_command_line *line) {
     const struct nc_option_table *t = line->table;
-    struct option *list = nc_calloc(t->n_flags + 1, sizeof(*list));
+    struct option *list = nc_calloc(t->n_options + 1, sizeof(*list));
     size_t n = 0;
 
-    for (size_t i = 0; i < t->n_flags; i++) {
-        const struct nc_flag *f = &t->flags[i];
-        if (is_accepted(line->command, f) && is_first(t, i))
-            list[n++] = (struct option){f->name, f->argument ? required_argument : no_argument,
+    for (size_t i = 0; i < t->n_options; i++) {
+        const struct nc_option *o = &t->options[i];
+        if (is_accepted(line->command, o) && is_first(t, i))
+            list[n++] = (struct option){o->name, argument_of(o) ? required_argument : no_argument,
                                         NULL, FIRST_INDEX + (int)i};
     }
     return list;
@@ -259,26 +283,26 @@ static int check_arguments(const struct nc_command *c, int argc, char **argv) {
 }
 
 int nc_options_parse(const struct nc_command_line *line, int argc, char **argv, int *ret_rest) {
-    const char *letters = find_flag(line, 'o') ? "o:h" : "h";
+    const char *letters = find_option(line, 'o') ? "o:h" : "h";
     nc_auto_free struct option *list = list_options(line);
     int value;
 
     optind = 0; /* also forgets where in a word it stopped before */
     opterr = 0;
     while ((value = getopt_long(argc, argv, letters, list, NULL)) != -1) {
-        const struct nc_flag *f = value == '?' ? NULL : find_flag(line, value);
+        const struct nc_option *o = value == '?' ? NULL : find_option(line, value);
         const char *what;
-        if (!f)
+        if (!o)
             return report_option(line, argv[optind - 1]);
-        if (!f->parse) {
+        if (o->type == NC_OPTION_HELP) {
             print_help(line);
             return NC_OPTIONS_HELP;
         }
-        if (!is_allowed(line->table, f, optarg)) {
-            report_value(line, f, optarg);
+        if (!is_allowed(line->table, o, optarg)) {
+            report_value(line, o, optarg);
             return NC_OPTIONS_WRONG;
         }
-        what = f->parse(f, (char *)line->to + f->to, optarg);
+        what = parse(o, (char *)line->to + o->to, optarg);
         if (what) {
             (void)nc_options_wrong(line->command->name, what, optarg);
             return NC_OPTIONS_WRONG;

@@ -20,45 +20,52 @@ struct nc_command {
     int (*run)(struct nc_app *app); /* of the agent */
 };
 
+/* What an option writes is of the type of its target. */
+enum nc_option_type {
+    NC_OPTION_HELP = 0,
+    NC_OPTION_TEXT,     /* const char *; not empty, where there is no .check */
+    NC_OPTION_ANY_TEXT, /* the same, and may be empty */
+    NC_OPTION_LIST,     /* struct nc_strv, to which it is added */
+    NC_OPTION_SWITCH,   /* bool; with an argument "a|b" true for the last */
+    NC_OPTION_DURATION, /* uint64_t of microseconds */
+    NC_OPTION_OWN,      /* by .parse */
+};
+
 /* An option is one row: what it is called, what it may be, and where it goes. */
-struct nc_flag {
-    char name[28];
-    const char *argument; /* NULL: takes none; "a|b": a or b; with a capital letter: any */
-    unsigned accepts;     /* bits of the commands' `accepts`; 0: every command */
-    const char *help;     /* NULL: a former name or argument, still accepted */
-    /* Takes the value to where it goes. NULL, or what is wrong with it: "--x is a duration, not".
-     * An option without a parser is help. */
-    const char *(*parse)(const struct nc_flag *f, void *to, const char *value);
-    size_t to; /* offset in what the options are read into */
+struct nc_option {
+    char name[36];     /* and, behind its NUL, what it takes: "a|b": a or b; with a capital letter:
+                          any; nothing: it is a switch */
+    unsigned accepts;  /* bits of the commands' `accepts`; 0: every command */
+    const char *help;  /* NULL: a former name or argument, still accepted */
+    unsigned short to; /* offset in what the options are read into */
+    enum nc_option_type type : 8;
     char letter;
-    const char *least, *most;         /* of a duration, as they are written; NULL = any */
-    bool (*check)(const char *value); /* of a text */
-    const char *wanted;               /* words for what check, or a bound, wants: "a number" */
+    const char *wanted; /* words for what a check or a bound wants: "a number" */
+    union {
+        bool (*check)(const char *value); /* of a text; NULL: any */
+        const char *least;                /* of a duration, as it is written; NULL: any */
+        /* Of OWN: NULL, or what is wrong: "--x is a duration, not". */
+        const char *(*parse)(const struct nc_option *o, void *to, const char *value);
+    };
+    const char *most; /* of a duration, as it is written; NULL: any */
 };
 
 /* Where an option goes; what is not of this type is an error of the compiler. */
-#define NC_FLAG_TO(type, options, member)                                                          \
-    (offsetof(options, member) + 0 * sizeof(_Generic(((options *)NULL)->member, type : 0)))
+#define NC_OPTION_TO(ctype, options, member)                                                       \
+    (offsetof(options, member) + 0 * sizeof(_Generic(((options *)NULL)->member, ctype : 0)))
 
-/* Parsers. The target of a text is a const char *, of a switch a bool, of a duration a uint64_t of
- * microseconds; log_format and log_level set the log's own. A text without a check is not empty;
- * any_text may be. */
-const char *nc_flag_text(const struct nc_flag *f, void *to, const char *value);
-const char *nc_flag_any_text(const struct nc_flag *f, void *to, const char *value);
-const char *nc_flag_switch(const struct nc_flag *f, void *to, const char *value);
-const char *nc_flag_duration(const struct nc_flag *f, void *to, const char *value);
-const char *nc_flag_json(const struct nc_flag *f, void *to, const char *value);
-const char *nc_flag_log_format(const struct nc_flag *f, void *to, const char *value);
-const char *nc_flag_log_level(const struct nc_flag *f, void *to, const char *value);
+/* Parsers that set the log's own. */
+const char *nc_option_log_format(const struct nc_option *o, void *to, const char *value);
+const char *nc_option_log_level(const struct nc_option *o, void *to, const char *value);
 /* "--x is WANTED, not". Of static storage, good until the next one. */
-const char *nc_flag_wrong(const struct nc_flag *f, const char *wanted);
+const char *nc_option_wrong(const struct nc_option *o, const char *wanted);
 
 struct nc_option_table {
     const char *usage; /* "COMMAND [OPTION...]" */
     const struct nc_command *commands;
     size_t n_commands;
-    const struct nc_flag *flags;
-    size_t n_flags;
+    const struct nc_option *options;
+    size_t n_options;
 };
 
 /* The command that was requested, as far as its options go. */

@@ -105,7 +105,7 @@ static void expect_said(const char *page, const char *head, const char *words) {
 /* "; default 30s, at most 10m" */
 static void expect_default(const char *page, const struct nc_drain_setting *s, const char *help) {
     const char *head = s->path + strlen("spec.");
-    const void *otherwise = (const char *)&nc_config_defaults.drain + s->offset;
+    const void *otherwise = (const char *)&nc_drain_defaults + s->offset;
     nc_auto_free char *item = manual_item(page, head), *text = NULL;
     nc_auto_free char *begin = nc_asprintf(" %s; default ", help);
     const char *at = item ? strstr(item, begin) : NULL;
@@ -121,7 +121,7 @@ static void expect_default(const char *page, const struct nc_drain_setting *s, c
         assert_string_equal(text, *(const bool *)otherwise ? "true" : "false");
     else
         assert_true(nc_duration_parse(text, &usec) == 0 && usec == *(const uint64_t *)otherwise);
-    if (s->most) {
+    if (*s->most) {
         nc_auto_free char *most = nc_asprintf("; default %s, at most %s.", text, s->most);
         expect_said(page, head, most);
     }
@@ -180,7 +180,7 @@ static void manual_page(void **state) {
             continue;
         if (s->type == NC_SETTING_MODE) {
             mode = nc_asprintf(" %s. %s (default)", *help,
-                               nc_name_at(nc_drain_mode_names, nc_config_defaults.drain.mode - 1));
+                               nc_name_at(nc_drain_mode_names, nc_drain_defaults.mode - 1));
             expect_said(page.data, s->path + strlen("spec."), mode);
         } else {
             expect_default(page.data, s, *help);
