@@ -15,6 +15,8 @@
 #define IMAGES "io.containerd.cri.v1.images"
 #define RUNTIME "io.containerd.cri.v1.runtime"
 
+static const char parts[] = CRI "\0" IMAGES "\0" RUNTIME "\0";
+
 /* The CRI plugin's tables: of version 2 it is one. */
 struct cri {
     const struct nc_value *images, *runtime, *server;
@@ -104,7 +106,7 @@ static int check_disabled(struct nc_planner *s, const struct nc_value *config) {
     const struct nc_value *list = nc_value_get(config, "disabled_plugins");
 
     for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++)
-        if (nc_is_one_of(nc_value_string(list->items[i]), CRI "\0" IMAGES "\0" RUNTIME "\0"))
+        if (nc_is_one_of(nc_value_string(list->items[i]), parts))
             return nc_containerd_refuse(s, list->items[i]->mark,
                                         "disabled_plugins: kubelet needs the CRI plugin");
     return 0;
@@ -138,48 +140,93 @@ static int check_moved(struct nc_planner *s, const struct nc_containerd_user *u)
     return 0;
 }
 
-/* --- what is ignored */
+/* --- keys: what is ignored, and what is of another type, of which containerd loads nothing */
 
-/* `path`: of `map`, with what parts it from a key. */
-static void warn_of_unknown(struct nc_planner *s, const struct nc_value *map, const char *path) {
+/* What a value of the table's type must be; NULL: it is. */
+static const char *wants(const struct nc_value *v, char type) {
+    static const struct {
+        char type;
+        enum nc_value_type is;
+        char what[18];
+    } rows[] = {{'b', NC_VALUE_BOOL, "true or false"},
+                {'i', NC_VALUE_INT, "a whole number"},
+                {'s', NC_VALUE_STRING, "a string"},
+                {'l', NC_VALUE_LIST, "a list of strings"},
+                {'.', NC_VALUE_MAP, "a table"}};
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        if (rows[i].type != type)
+            continue;
+        if (rows[i].is != v->type)
+            return rows[i].what;
+        for (size_t k = 0; type == 'l' && k < v->n; k++)
+            if (v->items[k]->type != NC_VALUE_STRING)
+                return rows[i].what;
+    }
+    return NULL;
+}
+
+static int check_table(struct nc_planner *s, const struct nc_value *map, const char *path);
+
+/* `own` is a key's path, `any` that of each key beside it. */
+static int check_key(struct nc_planner *s, const struct nc_value *v, const char *own,
+                     const char *any) {
     const unsigned version = s->plan.containerd.major * 10 + s->plan.containerd.minor;
     const char *table = s->in->containerd_keys;
+    const char its = nc_known_path(table, own, version),
+               type = its ? its : nc_known_path(table, any, version);
+    const char *what = wants(v, type);
 
-    for (size_t i = 0; map && map->type == NC_VALUE_MAP && i < map->n; i++) {
-        const struct nc_value *v = map->members[i].value;
-        nc_auto_free char *own = nc_asprintf("%s%s", path, map->members[i].key),
-                          *any = nc_asprintf("%s*", path);
-        const enum nc_known_path is[] = {nc_known_path(table, own, version),
-                                         nc_known_path(table, any, version)};
-        if (is[0] == NC_KNOWN_NAME || is[1] == NC_KNOWN_NAME)
-            continue;
-        if (is[0] || is[1]) {
-            nc_auto_free char *below = nc_asprintf("%s.", is[0] ? own : any);
-            warn_of_unknown(s, v, below);
-            continue;
-        }
+    if (what) {
+        nc_auto_free char *message = nc_asprintf("%s must be %s", own, what);
+        return nc_containerd_refuse(s, v->mark, message);
+    }
+    if (type == '.') {
+        nc_auto_free char *below = nc_asprintf("%s.", its ? own : any);
+        return check_table(s, v, below);
+    }
+    if (!type) {
         nc_auto_free char *near = nc_known_suggestion(table, own, version, "");
         nc_strv_addf(&s->plan.warnings,
                      NC_CONTAINERD_FIELD ": line %u: containerd %s ignores \"%s\"%s", v->mark.line,
                      s->facts->containerd_version, own, near);
     }
+    return 0;
+}
+
+/* `path`: of `map`, with what parts it from a key. */
+static int check_table(struct nc_planner *s, const struct nc_value *map, const char *path) {
+    nc_auto_free char *any = nc_asprintf("%s*", path);
+    int r = 0;
+
+    for (size_t i = 0; i < map->n && r == 0; i++) {
+        nc_auto_free char *own = nc_asprintf("%s%s", path, map->members[i].key);
+        r = check_key(s, map->members[i].value, own, any);
+    }
+    return r;
 }
 
 /* The file's own keys and those of the CRI plugin. */
-static void check_keys(struct nc_planner *s, const struct nc_value *user) {
-    static const char *const known[][2] = {
-        {CRI, CRI " "}, {IMAGES, IMAGES " "}, {RUNTIME, RUNTIME " "}};
+static int check_keys(struct nc_planner *s, const struct nc_value *user) {
+    const struct nc_value *plugins = nc_value_get(user, "plugins");
     nc_auto_value struct nc_value *top = user ? nc_value_copy(user) : NULL;
+    int r = 0;
 
     if (user && !s->in->containerd_keys)
         nc_strv_add(&s->plan.warnings, "the keys of " NC_CONTAINERD_FIELD
                                        " are not checked: containerd-keys.tsv is not installed");
     if (!user || !s->in->containerd_keys)
-        return;
-    for (size_t i = 0; i < NC_ARRAY_SIZE(known); i++)
-        warn_of_unknown(s, nc_value_get(nc_value_get(user, "plugins"), known[i][0]), known[i][1]);
+        return 0;
+    for (size_t i = 0; plugins && i < plugins->n && r == 0; i++) {
+        const struct nc_member *m = &plugins->members[i];
+        nc_auto_free char *path = nc_asprintf("%s ", m->key);
+        if (m->value->type != NC_VALUE_MAP)
+            r = nc_containerd_refuse(s, m->value->mark, "a plugin is a table");
+        else if (nc_is_one_of(m->key, parts))
+            r = check_table(s, m->value, path);
+    }
     (void)nc_value_remove(top, "plugins");
-    warn_of_unknown(s, top, "");
+    return r < 0 ? r : check_table(s, top, "");
 }
 
 int nc_containerd_check(struct nc_planner *s, const struct nc_containerd_user *u,
@@ -195,9 +242,7 @@ int nc_containerd_check(struct nc_planner *s, const struct nc_containerd_user *u
         r = check_durations(s, &c);
     if (r >= 0)
         r = check_disabled(s, config);
-    if (r >= 0)
-        check_keys(s, u->tree);
-    return r;
+    return r < 0 ? r : check_keys(s, u->tree);
 }
 
 /* Does the CRI plugin pull images itself, without the transfer service? That one takes the whole of

@@ -73,9 +73,9 @@ static void list_names(const char *table, unsigned minor, struct nc_buf *ret) {
     }
 }
 
-enum nc_known_path nc_known_path(const char *table, const char *path, unsigned version) {
+char nc_known_path(const char *table, const char *path, unsigned version) {
     const size_t length = strlen(path);
-    enum nc_known_path found = NC_KNOWN_NOT;
+    char found = 0;
 
     for (const char *line = table; *line; line = *line ? line + 1 : line) {
         const size_t n = strcspn(line, "\t\n");
@@ -83,9 +83,9 @@ enum nc_known_path nc_known_path(const char *table, const char *path, unsigned v
             && (n == length || line[length] == '.')) {
             const struct nc_known row = read_row(line + n);
             if (row.first <= version && version <= row.last && n == length)
-                return NC_KNOWN_NAME;
+                return *row.text;
             if (row.first <= version && version <= row.last)
-                found = NC_KNOWN_BEGINNING;
+                found = '.';
         }
         line += strcspn(line, "\n");
     }

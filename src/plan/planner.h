@@ -68,9 +68,9 @@ struct nc_known {
     const char *text, *needs; /* behind `last`, and behind `stable`, up to the line's end */
 };
 bool nc_known_row(const char *table, const char *name, struct nc_known *ret);
-/* A path of a table of paths, parted by points, in a version. */
-enum nc_known_path { NC_KNOWN_NOT = 0, NC_KNOWN_BEGINNING, NC_KNOWN_NAME };
-enum nc_known_path nc_known_path(const char *table, const char *path, unsigned version);
+/* The first letter of the type that a path has, parted by points, in a version of a table of paths;
+ * '.' where others begin with it, 0 for an unknown one. */
+char nc_known_path(const char *table, const char *path, unsigned version);
 /* ", did you mean …?" or "". Owned. */
 char *nc_known_suggestion(const char *table, const char *name, unsigned minor, const char *before);
 

@@ -302,6 +302,8 @@ var reviewed = map[string]*regexp.Regexp{
 	"in version 4 nothing reads it":                                         regexp.MustCompile("and the text of version 4"),
 	"a hosts.toml is made of it":                                            regexp.MustCompile("registry.mirrors of .*: an endpoint must be a URL"),
 	"two versions in one text: which one is meant, nobody knows":            regexp.MustCompile("version is 2, but the plugins"),
+	"2.4 drops it from a file of version 2, whatever it is":                 regexp.MustCompile("grpc.v1.cri enable_cdi must be"),
+	"another runtime's options are of no such names":                        regexp.MustCompile("runtimes.*options.* must be"),
 }
 
 func isReviewed(message string) bool {

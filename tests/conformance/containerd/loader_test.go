@@ -1,3 +1,5 @@
+//go:build !containerd17
+
 package judge
 
 import (
@@ -80,8 +82,14 @@ func dump(file string, _ map[string]any, v *verdict) error {
 
 // validate is what the CRI plugin's three parts do with their configurations before anything else.
 func validate(ctx context.Context, configs map[string]any) error {
-	if _, err := criconfig.ValidateRuntimeConfig(ctx, configs["io.containerd.cri.v1.runtime"].(*criconfig.RuntimeConfig)); err != nil {
+	c := configs["io.containerd.cri.v1.runtime"].(*criconfig.RuntimeConfig)
+	if _, err := criconfig.ValidateRuntimeConfig(ctx, c); err != nil {
 		return fmt.Errorf("invalid plugin config: %w", err)
+	}
+	for _, r := range c.Runtimes { // for each pod
+		if _, err := criconfig.GenerateRuntimeOptions(r); err != nil {
+			return err
+		}
 	}
 	if _, err := criconfig.ValidateImageConfig(ctx, configs["io.containerd.cri.v1.images"].(*criconfig.ImageConfig)); err != nil {
 		return fmt.Errorf("invalid cri image config: %w", err)

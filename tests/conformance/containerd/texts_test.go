@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -29,6 +30,16 @@ var values = map[string][]any{
 	"type":                        {"snapshot"},
 	"sandbox_image":               {"a.example.com/pause:1"},
 }
+
+// Settings that one rule reads together, and those that stand below them; one in eight texts is made of one of these.
+var related = [][]string{
+	{"config_path", "mirrors", "configs", "auths"},
+	{"default_runtime_name", "runtimes"},
+}
+
+// One in twelve of the values whose types we know is one of these, of whatever type its key is.
+// (An empty table is nothing to containerd's reader.)
+var others = []any{true, int64(1), "x", 1.5, []any{}, []any{"x"}, []any{int64(1)}, map[string]any{"x": "x"}}
 
 // Of the keys of a map.
 var names = map[string][]string{
@@ -152,6 +163,9 @@ func (m *maker) value(of reflect.Type, name string) any {
 	if known := values[name]; known != nil {
 		return pick(m.r, known)
 	}
+	if name == "options" && m.one(3) {
+		return map[string]any{pick(m.r, []string{"BinaryName", "SystemdCgroup", "IoUid"}): pick(m.r, others)}
+	}
 	if of.Kind() != reflect.Pointer && reflect.PointerTo(of).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
 		return pick(m.r, []string{"1s", "0s", "5m"})
 	}
@@ -169,6 +183,9 @@ func (m *maker) value(of reflect.Type, name string) any {
 	case reflect.Slice:
 		if of.Elem().Kind() != reflect.String {
 			return nil
+		}
+		if name == "endpoint" {
+			return pick(m.r, [][]any{{"https://mirror.example.com"}, {"https://mirror.example.com", "http://a:5000/v2"}, {"x"}})
 		}
 		return []any{"x"}
 	case reflect.Map:
@@ -224,19 +241,25 @@ func (m *maker) text() string {
 	if m.one(20) {
 		of = 2 + m.r.IntN(newest-1)
 	}
+	settings := m.settings[of]
+	if m.one(8) {
+		group := pick(m.r, related)
+		settings = slices.DeleteFunc(slices.Clone(settings), func(s setting) bool { return !slices.Contains(group, s.path[len(s.path)-1]) })
+	}
 	for range 1 + m.r.IntN(4) {
-		s := pick(m.r, m.settings[of])
+		s := pick(m.r, settings)
 		value := m.value(s.of, s.path[len(s.path)-1])
 		if value == nil {
 			continue
 		}
-		if m.one(15) && (s.path[0] != "plugins" || strings.Contains(s.path[1], ".cri")) { // mistyped, or another version's
-			s.path = append([]string{}, s.path...)
-			wrong := []string{s.path[len(s.path)-1] + "x", "no_such_key"}
-			if _, ok := value.(bool); ok { // each value has the type of its key: nothing else is judged
-				wrong = append(wrong, "enable_cdi")
+		if s.path[0] != "plugins" || strings.Contains(s.path[1], ".cri") { // what is in the table
+			if m.one(15) { // mistyped, or another version's
+				s.path = append([]string{}, s.path...)
+				s.path[len(s.path)-1] = pick(m.r, []string{s.path[len(s.path)-1] + "x", "no_such_key", "enable_cdi"})
 			}
-			s.path[len(s.path)-1] = pick(m.r, wrong)
+			if m.one(12) {
+				value = pick(m.r, others)
+			}
 		}
 		put(made, s.path, value)
 	}

@@ -1,4 +1,4 @@
-//go:build !containerd20
+//go:build !containerd17 && !containerd20
 
 package judge
 

@@ -311,19 +311,21 @@ static void test_keys_by_version(void **state) {
     assert_written("2.1.4", own, "bin_dirs = [\"/a\"]", true);
 }
 
+static const char keys[] =
+    "# key\tfirst\tlast\ttype\n"
+    "debug.level\t16\t-\tstring\n"
+    "io.containerd.cri.v1.images registry.headers.*\t20\t-\tlist\n"
+    "io.containerd.cri.v1.runtime cni.bin_dir\t20\t23\tstring\n"
+    "io.containerd.cri.v1.runtime cni.bin_dirs\t21\t-\tlist\n"
+    "io.containerd.cri.v1.runtime containerd.runtimes.*.options.*\t20\t-\tany\n"
+    "io.containerd.cri.v1.runtime containerd.runtimes.*.options.SystemdCgroup\t20\t-\tbool\n"
+    "io.containerd.cri.v1.runtime containerd.runtimes.*.runtime_type\t20\t-\tstring\n"
+    "io.containerd.cri.v1.runtime enable_cdi\t20\t23\tbool\n"
+    "io.containerd.cri.v1.runtime enable_selinux\t20\t-\tbool\n"
+    "version\t16\t-\tint\n";
+
 /* Keys of a user's text that the installed version has no field for are named. */
 static void test_ignored_keys(void **state) {
-    static const char table[] =
-        "# key\tfirst\tlast\n"
-        "debug.level\t16\t-\n"
-        "io.containerd.cri.v1.images registry.headers.*\t20\t-\n"
-        "io.containerd.cri.v1.runtime cni.bin_dir\t20\t23\n"
-        "io.containerd.cri.v1.runtime cni.bin_dirs\t21\t-\n"
-        "io.containerd.cri.v1.runtime containerd.runtimes.*.options.*\t20\t-\n"
-        "io.containerd.cri.v1.runtime containerd.runtimes.*.runtime_type\t20\t-\n"
-        "io.containerd.cri.v1.runtime enable_cdi\t20\t23\n"
-        "io.containerd.cri.v1.runtime enable_selinux\t20\t-\n"
-        "version\t16\t-\n";
     static const struct {
         const char *version, *text, *warning; /* NULL: none */
     } rows[] = {
@@ -349,11 +351,53 @@ static void test_ignored_keys(void **state) {
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
         struct fixture *x = host_with(rows[i].version);
-        x->keys = table;
+        x->keys = keys;
         add_toml(x, rows[i].text);
         fixture_plan(x);
         print_message("# %s\n", rows[i].text);
         assert_warned(x, rows[i].warning ? rows[i].warning : " ignores ", rows[i].warning != NULL);
+        fixture_free(x);
+    }
+}
+
+/* containerd loads nothing of a plugin with a value that it cannot decode. */
+static void test_types_of_keys(void **state) {
+    static const struct {
+        const char *text, *message; /* NULL: right */
+    } rows[] = {
+        {"[plugins.'io.containerd.cri.v1.runtime']\nenable_cdi = 1",
+         "line 2, column 14: io.containerd.cri.v1.runtime enable_cdi must be true or false"},
+        {"[plugins.'io.containerd.cri.v1.runtime'.cni]\nbin_dir = ['/a']",
+         "cni.bin_dir must be a string"},
+        {"[plugins.'io.containerd.cri.v1.runtime'.cni]\nbin_dirs = '/a'",
+         "cni.bin_dirs must be a list of strings"},
+        {"[plugins.'io.containerd.cri.v1.runtime'.cni]\nbin_dirs = ['/a', 1]",
+         "cni.bin_dirs must be a list of strings"},
+        {"[plugins.'io.containerd.cri.v1.images'.registry]\nheaders = 'x'",
+         "images registry.headers must be a table"},
+        {"[plugins.'io.containerd.cri.v1.images'.registry.headers]\nX-A = 'b'",
+         "images registry.headers.X-A must be a list of strings"},
+        {"[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.kata]\nruntime_type = 1",
+         "containerd.runtimes.*.runtime_type must be a string"},
+        {"[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]\n"
+         "SystemdCgroup = 'true'",
+         "containerd.runtimes.*.options.SystemdCgroup must be true or false"},
+        {"debug.level = true", "debug.level must be a string"},
+        {"version = 3\nplugins.'io.containerd.grpc.v1.cri' = 1", "a plugin is a table"},
+        {"plugins.'io.containerd.gc.v1.scheduler' = 'x'", "a plugin is a table"},
+        {"[plugins.'io.containerd.cri.v1.runtime']\nenable_cdi = true\ncni.bin_dirs = ['/a']",
+         NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct fixture *x = host_with("2.1.4");
+        x->keys = keys;
+        add_toml(x, rows[i].text);
+        if (rows[i].message)
+            fixture_refused(x, NC_ERR_CONFIG, rows[i].message);
+        else
+            fixture_plan(x);
         fixture_free(x);
     }
 }
@@ -527,6 +571,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_merged_key_by_key),
         cmocka_unit_test(test_keys_by_version),
         cmocka_unit_test(test_ignored_keys),
+        cmocka_unit_test(test_types_of_keys),
         cmocka_unit_test(test_folders_of_hosts),
         cmocka_unit_test(test_texts_of_two_versions),
         cmocka_unit_test(test_long_keys),
