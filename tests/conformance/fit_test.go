@@ -164,9 +164,9 @@ func newGated(t *testing.T, ctx context.Context, dir string, isOurs bool, first,
 	var err error
 	s.karpenter, err = cluster.StartKarpenter(ctx, s.instances...)
 	must(t, err)
-	s.follow()
+	followScene(t, ctx, s.name, s.seePod, s.seeNode)
 	for _, name := range fitSets {
-		must(t, s.makeDaemonSet(name))
+		must(t, makeDaemonSet(ctx, name, s.name))
 	}
 	t.Cleanup(s.remove)
 	return s
@@ -207,51 +207,57 @@ func runGated(t *testing.T, ctx context.Context, dir string, isOurs bool, boots,
 
 func (s *gated) remove() {
 	ctx := context.Background()
-	of := metav1.ListOptions{LabelSelector: fitScene + "=" + s.name}
-	for _, name := range fitSets {
-		_ = cluster.Client.AppsV1().DaemonSets("kube-system").Delete(ctx, name+"-"+s.name, metav1.DeleteOptions{})
-	}
 	for _, n := range s.nodes {
 		if n.claim != nil {
 			cluster.DropClaim(ctx, n.claim.Name, n.name())
 		}
 		cluster.Forget(ctx, n.name())
 	}
-	for _, namespace := range []string{"kube-system", "default"} {
-		_ = cluster.Client.CoreV1().Pods(namespace).DeleteCollection(ctx, *metav1.NewDeleteOptions(0), of)
-	}
+	dropScene(s.name)
 }
 
 // makeDaemonSet tolerates everything, as those that a gate waits for do.
-func (s *gated) makeDaemonSet(name string) error {
-	labels := map[string]string{fitScene: s.name, "app": name}
+func makeDaemonSet(ctx context.Context, name, scene string, first ...corev1.Container) error {
+	labels := map[string]string{fitScene: scene, "app": name}
 	no := false
-	_, err := cluster.Client.AppsV1().DaemonSets("kube-system").Create(s.ctx, &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: name + "-" + s.name},
+	_, err := cluster.Client.AppsV1().DaemonSets("kube-system").Create(ctx, &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: name + "-" + scene},
 		Spec: appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
-			Spec: corev1.PodSpec{NodeSelector: map[string]string{fitScene: s.name}, Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-				AutomountServiceAccountToken: &no, Containers: []corev1.Container{{Name: "main", Image: "localhost/pause:1"}}}}}}, metav1.CreateOptions{})
+			Spec: corev1.PodSpec{NodeSelector: map[string]string{fitScene: scene}, Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+				AutomountServiceAccountToken: &no, InitContainers: first, Containers: []corev1.Container{{Name: "main", Image: "localhost/pause:1"}}}}}}, metav1.CreateOptions{})
 	return err
+}
+
+// dropScene removes DaemonSets and pods.
+func dropScene(scene string) {
+	ctx := context.Background()
+	for _, name := range fitSets {
+		_ = cluster.Client.AppsV1().DaemonSets("kube-system").Delete(ctx, name+"-"+scene, metav1.DeleteOptions{})
+	}
+	for _, namespace := range []string{"kube-system", "default"} {
+		_ = cluster.Client.CoreV1().Pods(namespace).DeleteCollection(ctx, *metav1.NewDeleteOptions(0), metav1.ListOptions{LabelSelector: fitScene + "=" + scene})
+	}
 }
 
 // --- what is seen
 
-// follow watches pods and Nodes: it is kubelet of the ones, and notes the taint of the others.
-func (s *gated) follow() {
-	of := func(options *metav1.ListOptions) { options.LabelSelector = fitScene + "=" + s.name }
+// followScene watches the pods and the Nodes with this label.
+func followScene(t *testing.T, ctx context.Context, scene string, seePod func(*corev1.Pod), seeNode func(*corev1.Node)) {
+	t.Helper()
+	of := func(options *metav1.ListOptions) { options.LabelSelector = fitScene + "=" + scene }
 	core := cluster.Client.CoreV1().RESTClient()
 	for _, w := range []struct {
 		resource string
 		object   client.Object
 		see      func(any)
 	}{
-		{"pods", &corev1.Pod{}, func(o any) { s.seePod(o.(*corev1.Pod)) }},
-		{"nodes", &corev1.Node{}, func(o any) { s.seeNode(o.(*corev1.Node)) }},
+		{"pods", &corev1.Pod{}, func(o any) { seePod(o.(*corev1.Pod)) }},
+		{"nodes", &corev1.Node{}, func(o any) { seeNode(o.(*corev1.Node)) }},
 	} {
 		list := cache.NewFilteredListWatchFromClient(core, w.resource, "", of)
 		_, informer := cache.NewInformerWithOptions(cache.InformerOptions{ListerWatcher: list, ObjectType: w.object, Handler: cache.ResourceEventHandlerFuncs{
 			AddFunc: w.see, UpdateFunc: func(_, o any) { w.see(o) }}})
-		go informer.RunWithContext(s.ctx)
-		must(s.t, harness.Poll(s.ctx, "the watch of "+w.resource, nil, func() error {
+		go informer.RunWithContext(ctx)
+		must(t, harness.Poll(ctx, "the watch of "+w.resource, nil, func() error {
 			if !informer.HasSynced() {
 				return context.DeadlineExceeded
 			}
@@ -260,6 +266,7 @@ func (s *gated) follow() {
 	}
 }
 
+// seeNode notes the taint.
 func (s *gated) seeNode(node *corev1.Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -281,6 +288,7 @@ func (s *gated) seeNode(node *corev1.Node) {
 	n.wasShut = n.wasShut || isShut
 }
 
+// seePod is kubelet's.
 func (s *gated) seePod(p *corev1.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
