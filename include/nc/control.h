@@ -248,11 +248,16 @@ struct nc_value *nc_control_report(const struct nc_control *c, uint64_t now_usec
  * created, cause, message}; `cause` is a phase of the bootstrap, "launch" or "unknown". Owned. */
 #define NC_CONTROL_CLAIMS_REPORTED ((size_t)1000)
 struct nc_value *nc_control_report_claims(const struct nc_control *c);
+/* Where nodes have less memory than their NodeClaims count on, by instance type and image, at most
+ * 101: {type, image, nodes, short, lacks}; how many there are, how many of them have less, and what
+ * the one lacks that has least. Owned. */
+struct nc_value *nc_control_report_overhead(const struct nc_control *c);
 /* The same as tables for people, from reports that were read back (hostile: bounded, no control
  * characters). Where one is wider than `room` columns, 0 = there is room for all, a node has a
  * brief row, and the rest of it below. Nothing for no claims. */
 void nc_control_text(const struct nc_value *report, size_t room, struct nc_buf *out);
 void nc_control_text_claims(const struct nc_value *report, size_t room, struct nc_buf *out);
+void nc_control_text_overhead(const struct nc_value *report, size_t room, struct nc_buf *out);
 /* Prometheus text; all families nodeclaim_controller_…. */
 void nc_control_metrics(const struct nc_control *c, uint64_t now_usec, struct nc_buf *out);
 

@@ -175,6 +175,11 @@ static const struct column of_claims[] = {
     {"instance", "INSTANCE", 20, true, 0, false}, {"created", "CREATED", 20, false, 6, false},
     {"cause", "CAUSE", 12, true, 0, false},       {"message", "MESSAGE", 0, false, 0, false},
 };
+static const struct column of_overhead[] = {
+    {"type", "TYPE", 24, true, 0, false},  {"image", "IMAGE", 40, true, 0, false},
+    {"nodes", "NODES", 7, true, 0, false}, {"short", "SHORT", 7, true, 0, false},
+    {"lacks", "LACKS", 0, true, 0, false},
+};
 
 #define COLUMNS_MAX NC_ARRAY_SIZE(of_nodes)
 #define LAST_BYTES ((size_t)400)
@@ -295,11 +300,21 @@ void nc_control_text(const struct nc_value *report, size_t room, struct nc_buf *
         add_table(out, &t, report, room);
 }
 
-void nc_control_text_claims(const struct nc_value *report, size_t room, struct nc_buf *out) {
-    struct table t = {.columns = of_claims, .n = NC_ARRAY_SIZE(of_claims)};
-
+static void add_titled(struct nc_buf *out, const char *title, struct table t,
+                       const struct nc_value *report, size_t room) {
     if (is_empty(report))
         return;
-    (void)nc_buf_puts(out, "\nNodeClaims without a Node:\n");
+    (void)nc_buf_printf(out, "\n%s:\n", title);
     add_table(out, &t, report, room);
+}
+
+void nc_control_text_claims(const struct nc_value *report, size_t room, struct nc_buf *out) {
+    add_titled(out, "NodeClaims without a Node",
+               (struct table){.columns = of_claims, .n = NC_ARRAY_SIZE(of_claims)}, report, room);
+}
+
+void nc_control_text_overhead(const struct nc_value *report, size_t room, struct nc_buf *out) {
+    add_titled(out, "Less memory than NodeClaims count on",
+               (struct table){.columns = of_overhead, .n = NC_ARRAY_SIZE(of_overhead)}, report,
+               room);
 }

@@ -190,6 +190,7 @@ struct control_node {
     char *owner_uid;                      /* of its owner of kind NodeClaim; NULL = none */
     char *pool;                           /* label karpenter.sh/nodepool; NULL = none */
     uint64_t mirrored_usec; /* annotation termination-deadline, where it is its owner's; 0 = none */
+    int64_t memory_bytes;   /* allocatable, as it states; 0 = not known */
     uint32_t provider_hash; /* of its providerID, which metadata only do not show; 0 = not known */
     struct control_drain_status *drain_status; /* NULL = reports nothing */
     uint64_t drain_status_usec;                /* since when this id and deadline are known */
@@ -294,7 +295,9 @@ struct control_claim {
     bool has_our_finalizer, has_karpenter_finalizer; /* not of the relay */
     bool counts_as_node, counts_as_out;              /* in its pool's numbers */
     bool counts_as_karpenter;                        /* in n_karpenter_claims */
-    bool has_gate; /* the taint of a node that is not yet fit is one of its startup taints */
+    uint8_t shape;        /* number of its instance type and image; 0 = other ones */
+    int64_t memory_bytes; /* status.allocatable; 0 = not known */
+    bool has_gate;        /* the taint of a node that is not yet fit is one of its startup taints */
     struct control_claim_more *more;
     struct control_strings *left;              /* as a Node's */
     struct control_boot_failure *boot_failure; /* NULL: none is known, or it is registered */
@@ -352,6 +355,9 @@ struct nc_control {
     struct control_turn turn;
     size_t n_pools_there, n_classes_there;
     size_t n_karpenter_claims; /* with Karpenter's finalizer, without another controller's mark */
+
+    struct control_shape *shapes; /* of overhead.c */
+    size_t n_shapes;
 
     struct control_queue dirty, relays, others, ends,
         states; /* all but dirty wait for the concurrency limit; ends, states: what EC2 is asked,
@@ -595,6 +601,14 @@ void nc_control_check_boot_failure(struct control_claim *claim); /* it was read 
 void nc_control_drop_boot_failure(struct control_claim *claim);
 size_t nc_control_count_without_node(const struct nc_control *c);
 void nc_control_metrics_without_node(struct nc_metrics *m, const struct nc_control *c);
+
+/* overhead.c: memory, as the Node states it and as its claim counts on it */
+void nc_control_read_offer(struct control_node *node, const struct nc_value *object);
+void nc_control_read_promise(struct nc_control *c, struct control_claim *claim,
+                             const struct nc_value *object);
+void nc_control_drop_promise(struct nc_control *c, struct control_claim *claim);
+void nc_control_drop_shapes(struct nc_control *c);
+void nc_control_metrics_overhead(struct nc_metrics *m, const struct nc_control *c);
 
 /* answer.c */
 void nc_control_answered(struct nc_control *c, const struct nc_control_event *e);

@@ -60,6 +60,7 @@ const char *nc_control_verb_name(enum nc_control_verb v) {
 /* What a node states, and what is recorded of that. */
 #define STATED_PATHS                                                                               \
     ANNOTATION(NC_ANNOTATION_STATUS)                                                               \
+    ANNOTATION(NC_ANNOTATION_BOOTSTRAP)                                                            \
     ANNOTATION(NC_ANNOTATION_FIT) ANNOTATION(NC_ANNOTATION_FIT_BOOT)
 
 #define NODE_PATHS                                                                                 \
@@ -72,8 +73,11 @@ const char *nc_control_verb_name(enum nc_control_verb v) {
         "status.conditions.status\0" ANNOTATION(NC_ANNOTATION_REQUEST)                             \
             ANNOTATION(NC_ANNOTATION_OUR_TAINT)
 #define SINCE_PATH "status.conditions.lastTransitionTime\0"
+/* What it counts on, of which type and image. */
+#define PROMISE_PATHS "status.imageID\0status.allocatable.memory\0"
 #define CLAIM_PATHS                                                                                \
     HEAD_PATHS POOL_LABEL_PATH                                                                     \
+        "metadata.labels.'" NC_LABEL_INSTANCE_TYPE "'\0" PROMISE_PATHS                             \
         "metadata.finalizers\0status.nodeName\0status.providerID\0"                                \
         "status.conditions.type\0status.conditions.status\0" SINCE_PATH                            \
         "spec.startupTaints.key\0" ANNOTATION(NC_ANNOTATION_TERMINATION_TIMESTAMP)                 \
@@ -89,7 +93,8 @@ static const char keep_claim[] = CLAIM_PATHS;
 static const char keep_claim_standalone[] = HEAD_PATHS
     "metadata.finalizers\0metadata.labels\0metadata.annotations\0"
     "spec.expireAfter\0spec.terminationGracePeriod\0spec.nodeClassRef\0spec.resources.requests\0"
-    "spec.taints\0spec.startupTaints\0status.nodeName\0status.providerID\0status.conditions\0";
+    "spec.taints\0spec.startupTaints\0status.nodeName\0status.providerID\0status."
+    "conditions\0" PROMISE_PATHS;
 static const char keep_pool[] = HEAD_PATHS ANNOTATION(NC_ANNOTATION_NODE_POOL_HASH)
     ANNOTATION(NC_ANNOTATION_NODE_POOL_HASH_VERSION) "spec.disruption\0";
 static const char keep_class[] = HEAD_PATHS ANNOTATION(NC_ANNOTATION_NODE_CLASS_HASH)
@@ -130,6 +135,7 @@ struct nc_control *nc_control_free(struct nc_control *c) {
         return NULL;
     nc_control_forget_in_flight(c);
     nc_control_drop_all(c);
+    nc_control_drop_shapes(c);
     free(c->in_flight);
     free(c->heap);
     free(c->claims_version);

@@ -51,6 +51,7 @@ void nc_control_metrics(const struct nc_control *c, uint64_t now_usec, struct nc
     nc_metric_one(&m, "invalid_termination_timestamps_total", NC_COUNTER,
                   "Termination timestamps received that could not be read.", c->bad_timestamps);
     nc_control_metrics_without_node(&m, c);
+    nc_control_metrics_overhead(&m, c);
     nc_metric_one(&m, "relaying", NC_GAUGE, "Notices that are not yet relayed to their NodeClaim.",
                   n.relaying);
     nc_metric_one(&m, "draining", NC_GAUGE, "Nodes that report a drain.", n.draining);

@@ -210,6 +210,7 @@ static void done_claim(struct nc_control *c, struct control_claim *claim) {
     claim->more = nc_control_claim_more_free(claim->more);
     claim->left = nc_control_left_free(claim->left);
     nc_control_drop_boot_failure(claim);
+    nc_control_drop_promise(c, claim);
     nc_control_count_karpenter(c, claim, false);
     free(claim->node_name);
     free(claim->provider_id);

@@ -146,6 +146,7 @@ static void read_node(struct nc_control *c, struct control_node *node,
     node->deletion_usec = h->deletion_usec;
     apply_outage(c, node, object);
     nc_control_fit_set(node, nc_control_fit_from(c, object));
+    nc_control_read_offer(node, object);
     set_text(&node->owner_uid, owner_of(object));
     node->mirrored_usec =
         nc_control_mirrored(nc_value_string(nc_control_at(object, "metadata.annotations",
@@ -302,6 +303,7 @@ static int read_claim(struct nc_control *c, struct control_claim *claim,
     nc_control_set_class(c, claim, class_of(&class));
     set_claim_more(c, claim, more);
     nc_control_check_boot_failure(claim);
+    nc_control_read_promise(c, claim, object);
     nc_control_count_karpenter(c, claim,
                                claim->has_karpenter_finalizer && !(more && more->is_foreign));
     return 0;

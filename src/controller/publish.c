@@ -74,6 +74,8 @@ static void write_status(const struct nc_controller *c, struct nc_buf *out) {
                             : nc_value_new(NC_VALUE_LIST));
     nc_value_set(map, "nodeClaimsWithoutNode",
                  c->control ? nc_control_report_claims(c->control) : nc_value_new(NC_VALUE_LIST));
+    nc_value_set(map, "memory",
+                 c->control ? nc_control_report_overhead(c->control) : nc_value_new(NC_VALUE_LIST));
     nc_json_write(out, map, 0);
     (void)nc_buf_putc(out, '\n');
 }

@@ -118,6 +118,7 @@ static void format(const struct nc_value *status, size_t room, struct nc_buf *ou
     (void)nc_buf_puts(out, "\n\n");
     nc_control_text(nc_value_get(status, "nodes"), room, out);
     nc_control_text_claims(nc_value_get(status, "nodeClaimsWithoutNode"), room, out);
+    nc_control_text_overhead(nc_value_get(status, "memory"), room, out);
 }
 
 static int print_text(const struct nc_http_answer *answer, struct nc_err *err) {

@@ -209,6 +209,7 @@ void nc_report_annotation(const struct nc_report *r, struct nc_buf *out) {
         if (r->phases[p].attempts > 0)
             nc_value_set_int(phases, nc_phase_name(p), (int64_t)r->phases[p].duration_usec);
     nc_value_set(map, "phases_usec", phases);
+    set_text(map, "memory", nc_value_get_string(r->actual, "memory"));
     if (r->differences.n > 0)
         nc_value_set(map, "differences", strings(&r->differences));
     nc_json_write(&text, map, 0);

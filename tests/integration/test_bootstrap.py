@@ -29,7 +29,7 @@ class GoodPath(WorldTest):
         self.assertEqual(kinds["BootstrapComplete"]["status"], "True")
         self.assertEqual(kinds["Ready"]["status"], "True")
         annotation = json.loads(node["metadata"]["annotations"]["nodeclaimd.io/bootstrap"])
-        self.assertIsInstance(annotation, dict)
+        self.assertEqual(annotation["memory"], node["status"]["allocatable"]["memory"])
 
     def test_the_node_registered_itself_with_its_taints(self) -> None:
         world = self.world()

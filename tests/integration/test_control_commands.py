@@ -129,6 +129,25 @@ class Telling(ControlTest):
             world.change("nodeclaims", name, lambda c: c["status"].update(nodeName="n-" + c["metadata"]["name"]))
         world.must(lambda: world.metric("nodeclaims_without_node", series % "preflight") == -1, "that it is registered")
 
+    def test_less_memory_than_the_claim_counts_on(self) -> None:
+        """By type and image, which are the NodeClaim's; only nodes that have said what they have."""
+        world = self.control_world()
+        more = {"imageID": "ami-1", "allocatable": {"memory": "6903Mi"}}
+        for name, memory in (("n1", "7134Mi"), ("n2", "6803Mi"), ("n3", None)):
+            claim, _ = world.pair(name)
+            world.change("nodeclaims", claim["metadata"]["name"], lambda c: c["status"].update(more))
+            world.change("nodeclaims", claim["metadata"]["name"], lambda c: c["metadata"]["labels"].update({"node.kubernetes.io/instance-type": "m5.large"}))
+            if memory:
+                world.annotate("nodes", name, "nodeclaimd.io/bootstrap", json.dumps({"outcome": "succeeded", "memory": memory}))
+        world.start()
+        series = '{instance_type="m5.large",image="ami-1"}'
+        world.must(lambda: world.metric("memory_short_bytes", series) == 100 << 20, "the metric")
+        self.assertEqual(world.metric("memory_short_nodes", series), 1)
+        check_with_promtool(world.ask("/metrics")[1])
+        text = world.run("status", "--metrics-address", world.addresses[world.proc.pid])[1]
+        self.assertRegex(text, r"Less memory than NodeClaims count on:\nTYPE +IMAGE +NODES +SHORT +LACKS\nm5.large +ami-1 +2 +1 +100Mi\n")
+        self.assertEqual(world.writes(), [], world.story())
+
     def test_claims_without_a_node_and_without_the_right(self) -> None:
         """The Role of an earlier release: the cause is unknown, and status says what is missing."""
         world = self.control_world()

@@ -257,7 +257,12 @@ static void test_annotation(void **state) {
     assert_string_equal(text.data,
                         "{\"outcome\":\"succeeded\",\"phase\":\"imds\",\"duration_usec\":"
                         "5,\"node\":null,\"instance\":null,\"version\":\"" NC_VERSION
-                        "\",\"phases_usec\":{\"imds\":5}}");
+                        "\",\"phases_usec\":{\"imds\":5},\"memory\":null}");
+    r.actual = nc_value_new(NC_VALUE_MAP);
+    nc_value_set_string(r.actual, "memory", "6903Mi");
+    nc_buf_clear(&text);
+    nc_report_annotation(&r, &text);
+    assert_non_null(strstr(text.data, ",\"memory\":\"6903Mi\"}"));
 }
 
 static void test_metrics(void **state) {
