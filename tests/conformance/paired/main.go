@@ -85,10 +85,10 @@ func run(ctx context.Context, count int, seed uint64) (bool, error) {
 	for range batchesAtOnce {
 		all.Go(func() {
 			for scenes := range batches {
-				pairs, err := runBatch(ctx, scenes)
+				pairs, err := runBatch(ctx, scenes, "from")
 				if err != nil && ctx.Err() == nil { // a machine that is too busy to start a control plane, say
 					fmt.Printf("once more, since it could not be played: %v\n", err)
-					pairs, err = runBatch(ctx, scenes)
+					pairs, err = runBatch(ctx, scenes, "once-more-from")
 				}
 				if err != nil {
 					failed <- err
@@ -121,9 +121,9 @@ func run(ctx context.Context, count int, seed uint64) (bool, error) {
 }
 
 // runBatch plays scenes at once; those that are worse are played again without the others, and only what is worse then, too, counts: and
-// that only if the machine was not too busy for it.
-func runBatch(ctx context.Context, scenes []*Scene) (done []*pair, err error) {
-	pairs, err := playBoth(ctx, scenes, fmt.Sprintf("from-%d", scenes[0].Seed))
+// that only if the machine was not too busy for it. name is of the folder: a control plane is never made in one that was used.
+func runBatch(ctx context.Context, scenes []*Scene, name string) (done []*pair, err error) {
+	pairs, err := playBoth(ctx, scenes, fmt.Sprintf("%s-%d", name, scenes[0].Seed))
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func runBatch(ctx context.Context, scenes []*Scene) (done []*pair, err error) {
 	for count := map[uint64]int{}; len(again) > 0; {
 		few := again[:min(8, len(again))]
 		again = again[len(few):]
-		pairs, err := playBoth(ctx, few, fmt.Sprintf("again-%d-%d", few[0].Seed, count[few[0].Seed]))
+		pairs, err := playBoth(ctx, few, fmt.Sprintf("%s-%d-again-%d-%d", name, scenes[0].Seed, few[0].Seed, count[few[0].Seed]))
 		if err != nil {
 			return nil, err
 		}
