@@ -123,7 +123,8 @@ func (m *Machine) startContainerd(ctx context.Context, program, pauseImage strin
 }
 
 func (m *Machine) inside(argv []string) []string {
-	return append([]string{"nsenter", "--mount=/proc/" + strconv.Itoa(m.holder.Pid()) + "/ns/mnt", "--"}, argv...)
+	of := "/proc/" + strconv.Itoa(m.holder.Pid()) // with its root: all of this may run in a changed one
+	return append([]string{"nsenter", "--mount=" + of + "/ns/mnt", "--root=" + of + "/root", "--"}, argv...)
 }
 
 // Start runs a program on the machine; its output goes to logs/name.log.
