@@ -125,7 +125,7 @@ static bool is_set(const struct nc_value *kubelet, const char *field) {
 }
 
 /* enforceNodeAllocatable, ["pods"] by default: "none" alone; the reserved groups need their
- * cgroups, and each but "none" the cgroups of the pods. */
+ * cgroups and what to limit them to, and each but "none" the cgroups of the pods. */
 static int check_enforcement(const struct nc_value *kubelet, const struct nc_documents *docs,
                              struct nc_err *err) {
     static const char path[] = "kubelet.enforceNodeAllocatable";
@@ -138,7 +138,9 @@ static int check_enforcement(const struct nc_value *kubelet, const struct nc_doc
         const struct nc_value *v = list->items[i];
         const bool is_system = nc_starts_with(v->text, "system-reserved"),
                    is_kube = nc_starts_with(v->text, "kube-reserved");
-        const char *group = is_system ? "systemReservedCgroup" : "kubeReservedCgroup";
+        const char *group = is_system ? "systemReservedCgroup" : "kubeReservedCgroup",
+                   *amounts = is_system ? "systemReserved" : "kubeReserved";
+        const struct nc_value *reserved = nc_value_get(kubelet, amounts);
         for (size_t k = 0; k < i; k++) {
             if (nc_streq(v->text, list->items[k]->text))
                 return nc_origin_error(err, docs, v, "%s: %s is there twice", path, v->text);
@@ -149,8 +151,9 @@ static int check_enforcement(const struct nc_value *kubelet, const struct nc_doc
         }
         if (nc_streq(v->text, "none") && n > 1)
             return nc_origin_error(err, docs, v, "%s: none excludes other values", path);
-        if ((is_system || is_kube) && !is_set(kubelet, group))
-            return nc_origin_error(err, docs, v, "%s: %s needs %s", path, v->text, group);
+        if ((is_system || is_kube) && (!is_set(kubelet, group) || !reserved || reserved->n == 0))
+            return nc_origin_error(err, docs, v, "%s: %s needs %s and %s", path, v->text, group,
+                                   amounts);
     }
     if (!qos || qos->type != NC_VALUE_BOOL || qos->boolean
         || (has_list && (n == 0 || nc_streq(list->items[0]->text, "none"))))

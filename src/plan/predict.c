@@ -127,6 +127,45 @@ static int read_reserved(const struct nc_value *kubelet, const struct nc_documen
     return r < 0 ? r : read_reserved_cpus(kubelet, docs, kube, system, err);
 }
 
+/* What is reserved of memory on NUMA nodes; -1 where anything else is, of which kubelet keeps
+ * nothing back. */
+static __int128 numa_memory(const struct nc_value *list) {
+    __int128 sum = 0;
+
+    for (size_t i = 0; list && i < list->n; i++) {
+        const struct nc_value *limits = nc_value_get(list->items[i], "limits"),
+                              *memory = nc_value_get(limits, "memory");
+        int64_t bytes;
+        if (!memory || limits->n > 1 || nc_quantity_of(memory, NULL, &bytes) < 0)
+            return -1;
+        sum += bytes;
+    }
+    return sum;
+}
+
+/* Behind its validation kubelet's managers of CPUs and memory refuse what they have nothing of:
+ * `kept`, CPU and memory. A percentage of the memory is kubelet's own to compute. */
+static int check_managers(const struct nc_value *kubelet, const struct nc_documents *docs,
+                          const struct nc_resources *kept, struct nc_err *err) {
+    const struct nc_value *cpus = nc_value_get(kubelet, "cpuManagerPolicy"),
+                          *policy = nc_value_get(kubelet, "memoryManagerPolicy"),
+                          *list = nc_value_get(kubelet, "reservedMemory"),
+                          *hard = nc_value_get(kubelet, "evictionHard");
+    const char *available = nc_value_get_string(hard, "memory.available");
+
+    if (nc_streq(nc_value_string(cpus), "static") && kept->cpu_millicores == 0)
+        return nc_origin_error(err, docs, cpus,
+                               "kubelet.cpuManagerPolicy: static needs a reservation of CPU");
+    if (nc_streq(nc_value_string(policy), "Static") && kept->memory_bytes >= 0
+        && !strchr(available ? available : "", '%') && numa_memory(list) != kept->memory_bytes)
+        return nc_origin_error(err, docs, list ? list : policy,
+                               "kubelet.reservedMemory: memoryManagerPolicy: Static needs all of "
+                               "kubeReserved, systemReserved and evictionHard, %lld bytes of "
+                               "memory, and nothing else",
+                               (long long)kept->memory_bytes);
+    return 0;
+}
+
 int nc_predict_kubelet(const struct nc_facts *f, const struct nc_value *kubelet,
                        const struct nc_documents *docs, struct nc_prediction *ret,
                        struct nc_err *err) {
@@ -151,7 +190,10 @@ int nc_predict_kubelet(const struct nc_facts *f, const struct nc_value *kubelet,
     }
     a.pods = c.pods;
     *ret = (struct nc_prediction){.capacity = c, .allocatable = a};
-    return first;
+    const struct nc_resources kept = {
+        c.cpu_millicores < 0 ? -1 : c.cpu_millicores - a.cpu_millicores,
+        c.memory_bytes < 0 ? -1 : c.memory_bytes - a.memory_bytes, 0, 0};
+    return first < 0 ? first : check_managers(kubelet, docs, &kept, err);
 }
 
 /* M - ceil(7.5 %), in MiB; on arm64 of 64 MiB less. */

@@ -112,6 +112,8 @@ static void test_rules(void **state) {
          "needs kubeReservedCgroup"},
         {"{enforceNodeAllocatable: [system-reserved], systemReservedCgroup: ''}",
          "needs systemReservedCgroup"},
+        {"{enforceNodeAllocatable: [system-reserved]}", "and systemReserved"},
+        {"{enforceNodeAllocatable: [system-reserved], systemReserved: {cpu: 100m}}", NULL},
         {"{enforceNodeAllocatable: [none, pods]}", "none excludes"},
         {"{enforceNodeAllocatable: [everything]}", "enforceNodeAllocatable"},
         {"{clusterDNS: [nowhere]}", "clusterDNS"},
@@ -128,6 +130,26 @@ static void test_rules(void **state) {
 /* What kubelet demands of several fields together, or of a field and a gate. */
 static void test_rules_together(void **state) {
     static const struct rule_row rows[] = {
+        {"{cpuManagerPolicy: static, kubeReserved: {cpu: 0}}", "static needs a reservation of CPU"},
+        {"{cpuManagerPolicy: static}", NULL},
+        {"{cpuManagerPolicy: static, kubeReserved: {cpu: 0}, systemReserved: {cpu: 1m}}", NULL},
+        {"{memoryManagerPolicy: Static}", "Static needs all of kubeReserved, systemReserved"},
+        {"{memoryManagerPolicy: Static, kubeReserved: {memory: 300Mi}, reservedMemory: [{numaNode: "
+         "0, limits: {memory: 400Mi}}]}",
+         NULL},
+        {"{memoryManagerPolicy: Static, kubeReserved: {memory: 300Mi}, reservedMemory: [{numaNode: "
+         "0, limits: {memory: 300Mi}}]}",
+         "419430400 bytes of memory"},
+        {"{memoryManagerPolicy: Static, kubeReserved: {memory: 300Mi}, systemReserved: {memory: "
+         "100Mi}, evictionHard: {memory.available: 50Mi}, reservedMemory: [{numaNode: 0, limits: "
+         "{memory: 400Mi}}, {numaNode: 1, limits: {memory: 50Mi}}]}",
+         NULL},
+        {"{memoryManagerPolicy: Static, kubeReserved: {memory: 300Mi}, reservedMemory: [{numaNode: "
+         "0, limits: {memory: 400Mi, hugepages-2Mi: 2Mi}}]}",
+         "and nothing else"},
+        {"{memoryManagerPolicy: Static, evictionHard: {memory.available: 5%}, reservedMemory: "
+         "[{numaNode: 0, limits: {memory: 1Gi}}]}",
+         NULL},
         {"{enforceNodeAllocatable: [pods, pods]}", "pods is there twice"},
         {"{enforceNodeAllocatable: [pods, '']}", "enforceNodeAllocatable"},
         {"{enforceNodeAllocatable: [kube-reserved, kube-reserved-compressible]}",
