@@ -233,12 +233,13 @@ const char *nc_node_label(const struct nc_value *node, const char *key);
 void nc_node_waiting_for(const struct nc_value *node, const struct nc_claim *claim,
                          const char **ret_reason, char **ret_sentence);
 
-/* A condition as it becomes now: both of its times are now_usec. */
+/* A condition as it is now. */
 struct nc_node_condition {
     const char *type;
     bool is_true;
     const char *reason, *message; /* message NULL = "", cut at 1024 bytes */
     uint64_t now_usec;
+    uint64_t since_usec; /* of its last transition; 0 = now */
 };
 /* Patch bodies; owned trees. */
 struct nc_value *nc_node_condition_patch(const struct nc_node_condition *c);

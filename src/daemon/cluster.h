@@ -141,6 +141,10 @@ int nc_own_node_open(struct nc_daemon *d, struct nc_err *err);
 void nc_own_node_close(struct nc_daemon *d);
 void nc_own_node_done(struct nc_daemon *d);
 void nc_own_node_write(struct nc_daemon *d, const struct nc_node_write *w);
+/* What the lifecycle does not write: `call` has its words, the patch, and what is to be done once
+ * it is answered, or at once where it cannot be sent; that is given the daemon. */
+void nc_own_node_patch_status(struct nc_daemon *d, struct nc_kube_call call,
+                              struct nc_kube_req **ret);
 /* GETs the Node, now or as soon as a second has passed since the last time. */
 void nc_own_node_refresh(struct nc_daemon *d);
 /* DELETION, by what is known of the Node and its claim. */

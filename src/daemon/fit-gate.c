@@ -191,32 +191,22 @@ static void on_written(void *userdata, const struct nc_value *object,
 /* The condition's last transition is that of the gate, not of a message. */
 static void write_fit(struct nc_daemon *d, const struct nc_fit_verdict *v, char *annotation) {
     struct nc_fit_gate *g = &d->fit;
-    const struct nc_node_condition condition = {.type = NC_CONDITION_FIT,
-                                                .is_true = v->is_fit,
-                                                .reason = nc_fit_reason_name(v->reason),
-                                                .message = v->message,
-                                                .now_usec = nc_daemon_now(d)};
+    const struct nc_node_condition condition = {
+        .type = NC_CONDITION_FIT,
+        .is_true = v->is_fit,
+        .reason = nc_fit_reason_name(v->reason),
+        .message = v->message,
+        .now_usec = nc_daemon_now(d),
+        .since_usec = v->is_fit && g->opened_usec ? g->opened_usec : g->since_usec};
     nc_auto_value struct nc_value *body = nc_node_condition_patch(&condition),
                                   *patch = nc_node_annotation_patch(NC_ANNOTATION_FIT, annotation);
-    nc_auto_free char *path = nc_kube_node_path(d->node_name, "status");
-    const struct nc_kube_call call = {.what = "report condition " NC_CONDITION_FIT,
-                                      .method = "PATCH",
-                                      .path = path,
-                                      .body = body,
-                                      .patch = NC_KUBE_PATCH_STRATEGIC,
-                                      .timeout_usec = TIMEOUT_USEC,
-                                      .done = on_written,
-                                      .userdata = d};
-    struct nc_err err = NC_ERR_INIT;
+    const struct nc_kube_call call = {
+        .what = "report condition " NC_CONDITION_FIT, .body = body, .done = on_written};
 
-    nc_value_set_time(nc_value_path(body, "status.conditions")->items[0], "lastTransitionTime",
-                      v->is_fit && g->opened_usec ? g->opened_usec : g->since_usec);
     nc_value_merge(body, nc_steal(&patch));
     g->writing = annotation;
     g->is_writing_fit = v->is_fit;
-    d->counters.api_requests++;
-    if (nc_kube_start(d->api.connection.kube, &call, &g->write, &err) < 0)
-        on_written(d, NULL, &(struct nc_kube_status){0}, &err);
+    nc_own_node_patch_status(d, call, &g->write);
 }
 
 /* Before Karpenter has registered the node a write would fight its optimistic lock. That the gate

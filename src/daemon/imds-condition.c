@@ -13,7 +13,6 @@
 #include "nc/str.h"
 
 #define FAILING_USEC 20000000u /* of failures; less is a restart of the service */
-#define TIMEOUT_USEC 5000000u
 #define RETRY_USEC 10000000u
 #define REFUSED_USEC 600000000u /* access may be granted later */
 
@@ -52,24 +51,14 @@ static void write_condition(struct nc_daemon *d, bool is_failing, const char *me
                                                 .message = message,
                                                 .now_usec = nc_daemon_now(d)};
     nc_auto_value struct nc_value *body = nc_node_condition_patch(&condition);
-    nc_auto_free char *path = nc_kube_node_path(d->node_name, "status");
-    const struct nc_kube_call call = {.what = "report condition " NC_CONDITION_NOTICES,
-                                      .method = "PATCH",
-                                      .path = path,
-                                      .body = body,
-                                      .patch = NC_KUBE_PATCH_STRATEGIC,
-                                      .timeout_usec = TIMEOUT_USEC,
-                                      .done = on_written,
-                                      .userdata = d};
-    struct nc_err err = NC_ERR_INIT;
+    const struct nc_kube_call call = {
+        .what = "report condition " NC_CONDITION_NOTICES, .body = body, .done = on_written};
 
     d->condition.is_writing_true = is_failing;
-    d->counters.api_requests++;
     nc_log(is_failing ? NC_LOG_WARNING : NC_LOG_INFO, &(struct nc_log_fields){.node = d->node_name},
            "node %s: condition %s=%s: %s", d->node_name, NC_CONDITION_NOTICES,
            is_failing ? "True" : "False", message);
-    if (nc_kube_start(d->api.connection.kube, &call, &d->condition.write, &err) < 0)
-        on_written(d, NULL, &(struct nc_kube_status){0}, &err);
+    nc_own_node_patch_status(d, call, &d->condition.write);
 }
 
 /* Earlier writes would fight Karpenter's optimistic lock while it registers the node. */

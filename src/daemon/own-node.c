@@ -443,6 +443,21 @@ void nc_own_node_write(struct nc_daemon *d, const struct nc_node_write *w) {
     }
 }
 
+void nc_own_node_patch_status(struct nc_daemon *d, struct nc_kube_call call,
+                              struct nc_kube_req **ret) {
+    nc_auto_free char *path = nc_kube_node_path(d->node_name, "status");
+    struct nc_err err = NC_ERR_INIT;
+
+    call.method = "PATCH";
+    call.path = path;
+    call.patch = NC_KUBE_PATCH_STRATEGIC;
+    call.timeout_usec = TIMEOUT_USEC;
+    call.userdata = d;
+    d->counters.api_requests++;
+    if (nc_kube_start(d->api.connection.kube, &call, ret, &err) < 0)
+        call.done(d, NULL, &(struct nc_kube_status){0}, &err);
+}
+
 bool nc_own_node_is_stuck(const struct nc_daemon *d, uint64_t mono_usec) {
     return (d->node.write && mono_usec > d->node.write_usec + 2 * TIMEOUT_USEC)
            || (d->node.refresh && mono_usec > d->node.refresh_usec + 2 * TIMEOUT_USEC);

@@ -93,15 +93,12 @@ struct nc_value *nc_node_condition_patch(const struct nc_node_condition *c) {
     struct nc_value *condition = nc_value_new(NC_VALUE_MAP);
     const char *message = c->message ? c->message : "";
     nc_auto_free char *text = nc_strndup(message, nc_cut(message, MAX_CONDITION_MESSAGE));
-    char now[32];
-
-    nc_time_format(c->now_usec, now);
     nc_value_set_string(condition, "type", c->type);
     nc_value_set_string(condition, "status", c->is_true ? "True" : "False");
     nc_value_set_string(condition, "reason", c->reason);
     nc_value_set_string(condition, "message", text);
-    nc_value_set_string(condition, "lastHeartbeatTime", now);
-    nc_value_set_string(condition, "lastTransitionTime", now);
+    nc_value_set_time(condition, "lastHeartbeatTime", c->now_usec);
+    nc_value_set_time(condition, "lastTransitionTime", c->since_usec ? c->since_usec : c->now_usec);
     nc_value_push(list, condition);
     nc_value_set(inner, "conditions", list);
     nc_value_set(root, "status", inner);
