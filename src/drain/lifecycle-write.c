@@ -84,31 +84,8 @@ static bool needs_cordon(const struct nc_lifecycle *l, uint64_t *next_usec) {
                || (!l->is_cordon_done && nc_lifecycle_may_cordon(l, next_usec)));
 }
 
-static bool wants_cordon(const struct nc_lifecycle *l, uint64_t *next_usec) {
-    return needs_cordon(l, next_usec) && is_seen_since(l, l->raised_usec);
-}
-
 static bool needs_release(const struct nc_lifecycle *l) {
     return may_undo(l) && (has_cordon_to_undo(l) || has_label_to_undo(l) || has_status_to_undo(l));
-}
-
-static bool wants_release(const struct nc_lifecycle *l) {
-    return needs_release(l) && is_seen_since(l, l->quiet_usec);
-}
-
-static bool wants_conditions_cleared(const struct nc_lifecycle *l) {
-    return may_undo(l) && has_conditions_to_undo(l)
-           && (!needs_release(l) || l->tries[NC_WRITE_RELEASE].is_refused);
-}
-
-static bool wants_drained(const struct nc_lifecycle *l) {
-    return l->phase == NC_LIFECYCLE_DRAINED && !l->is_unverified && !l->is_drained_done
-           && l->is_synced && !l->node.is_drained_true;
-}
-
-static bool wants_undrained(const struct nc_lifecycle *l) {
-    return !is_ignored(l) && l->phase != NC_LIFECYCLE_DRAINED && l->node.is_complete
-           && l->node.is_drained_true;
 }
 
 static bool wants(const struct nc_lifecycle *l, enum nc_node_write_kind kind, uint64_t *next_usec) {
@@ -116,15 +93,18 @@ static bool wants(const struct nc_lifecycle *l, enum nc_node_write_kind kind, ui
     case NC_WRITE_SIGNAL:
         return wants_signal(l);
     case NC_WRITE_CORDON:
-        return wants_cordon(l, next_usec);
+        return needs_cordon(l, next_usec) && is_seen_since(l, l->raised_usec);
     case NC_WRITE_UNDRAINED:
-        return wants_undrained(l);
+        return !is_ignored(l) && l->phase != NC_LIFECYCLE_DRAINED && l->node.is_complete
+               && l->node.is_drained_true;
     case NC_WRITE_DRAINED:
-        return wants_drained(l);
+        return l->phase == NC_LIFECYCLE_DRAINED && !l->is_unverified && !l->is_drained_done
+               && l->is_synced && !l->node.is_drained_true;
     case NC_WRITE_RELEASE:
-        return wants_release(l);
+        return needs_release(l) && is_seen_since(l, l->quiet_usec);
     case NC_WRITE_CLEAR_CONDITIONS:
-        return wants_conditions_cleared(l);
+        return may_undo(l) && has_conditions_to_undo(l)
+               && (!needs_release(l) || l->tries[NC_WRITE_RELEASE].is_refused);
     case NC_WRITE_NONE:
     case NC_WRITE_PROGRESS: /* where nothing else has to go out */
     case _NC_WRITE_MAX:
@@ -486,18 +466,12 @@ static uint64_t pause_of(const struct nc_lifecycle *l, const struct nc_lifecycle
     return asked_usec > own_usec ? asked_usec : own_usec;
 }
 
-/* Kinds that are not tried again once they were refused: what they would say next is another thing,
- * and goes out at once. */
-static bool is_write_final(enum nc_node_write_kind kind) {
-    return kind == NC_WRITE_SIGNAL || kind == NC_WRITE_CORDON || kind == NC_WRITE_DRAINED
-           || kind == NC_WRITE_PROGRESS;
-}
-
 void nc_lifecycle_written(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,
                           struct nc_lifecycle_actions *out) {
-    struct nc_lifecycle_try *t = &l->tries[l->in_flight];
+    const enum nc_node_write_kind kind = l->in_flight;
+    struct nc_lifecycle_try *t = &l->tries[kind];
 
-    if (!l->in_flight)
+    if (!kind)
         return;
     l->in_flight = NC_WRITE_NONE;
     if (l->is_in_flight_void)
@@ -505,12 +479,11 @@ void nc_lifecycle_written(struct nc_lifecycle *l, const struct nc_lifecycle_even
     t->is_refused = e->outcome == NC_WRITE_REFUSED;
     t->attempts = e->outcome == NC_WRITTEN ? 0 : t->attempts + 1;
     if (e->outcome == NC_WRITE_UNAVAILABLE) {
-        if (t == &l->tries[NC_WRITE_RELEASE])
-            l->is_release_lost = true;
+        l->is_release_lost |= kind == NC_WRITE_RELEASE;
         t->next_usec = nc_sum_usec(e->now_usec, pause_of(l, e, t));
         return;
     }
-    if (e->outcome == NC_WRITE_REFUSED && l->in_flight_parts.kind == NC_WRITE_CORDON) {
+    if (e->outcome == NC_WRITE_REFUSED && kind == NC_WRITE_CORDON) {
         retry_cordon(l, t, out);
         return;
     }
@@ -519,6 +492,8 @@ void nc_lifecycle_written(struct nc_lifecycle *l, const struct nc_lifecycle_even
     else
         apply(l, &l->in_flight_parts);
     finish_write(l, e->outcome == NC_WRITTEN, out);
-    if (is_write_final(l->in_flight_parts.kind))
+    /* Refused or not, what they would say next is another thing, and goes out at once. */
+    if (kind == NC_WRITE_SIGNAL || kind == NC_WRITE_CORDON || kind == NC_WRITE_DRAINED
+        || kind == NC_WRITE_PROGRESS)
         *t = (struct nc_lifecycle_try){0};
 }
