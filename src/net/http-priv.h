@@ -9,6 +9,7 @@
 #define NC_HTTP_PRIV_H
 
 #include <curl/curl.h>
+#include <sys/queue.h>
 
 #include "nc/http.h"
 
@@ -31,9 +32,9 @@ struct nc_http {
     uint64_t active_usec;  /* CLOCK_MONOTONIC: libcurl was called last */
     size_t received;       /* bytes of answers, of all requests; may wrap */
     sd_event_source *turn; /* defer: one finished request a loop turn */
-    struct http_socket *sockets;
-    struct nc_http_req *requests;
-    struct nc_http_req *finished, **finished_tail;
+    LIST_HEAD(, http_socket) sockets;
+    LIST_HEAD(, nc_http_req) requests;
+    TAILQ_HEAD(, nc_http_req) finished; /* of them */
     unsigned depth; /* > 0: libcurl is on the stack and must not be asked to add, remove or free */
     bool doomed;    /* freed while depth > 0 */
 };
@@ -59,8 +60,8 @@ enum request_abort {
 
 struct nc_http_req {
     struct nc_http *h;
-    struct nc_http_req *next, **prev; /* in h->requests */
-    struct nc_http_req *next_finished;
+    LIST_ENTRY(nc_http_req) all;
+    TAILQ_ENTRY(nc_http_req) finished;
     enum request_state state;
 
     /* What was asked. */

@@ -141,17 +141,15 @@ static size_t receive_part(struct nc_http_req *r, const char *data, size_t n) {
  * makes of that depends on its version: 7.88 waits until the body is sent; 8.14 resets the stream
  * and takes that for an error of the peer's, or waits for what does not come any more. So a refusal
  * that is all there by its length ends the request here. */
-static bool is_refused(const struct nc_http_req *r) {
+static void finish_where_refused(struct nc_http_req *r) {
     long version = 0, status = 0;
 
     if (r->sent_body_n == 0 || r->come != r->length)
-        return false;
+        return;
     (void)curl_easy_getinfo(r->easy, CURLINFO_HTTP_VERSION, &version);
     (void)curl_easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &status);
-    return version == CURL_HTTP_VERSION_2_0 && (status < 200 || status > 299);
-}
-
-static void finish_refused(struct nc_http_req *r) {
+    if (version != CURL_HTTP_VERSION_2_0 || (status >= 200 && status <= 299))
+        return;
     r->is_refused = true;
     nc_http_request_finish(r, CURLE_OK);
 }
@@ -171,8 +169,8 @@ static size_t receive_body(char *data, size_t size, size_t n, void *userdata) {
     r->turn_bytes += n;
     taken = receive_part(r, data, n);
     r->come += taken;
-    if (taken == n && is_refused(r))
-        finish_refused(r);
+    if (taken == n)
+        finish_where_refused(r);
     return taken;
 }
 
@@ -212,9 +210,8 @@ static size_t receive_header(char *line, size_t size, size_t n, void *userdata) 
         r->abort = ABORT_LARGE_HEAD;
         return 0;
     }
-    if (n >= 5
-        && memcmp(line, "HTTP/", 5)
-               == 0) { /* a new answer: what a 1xx said before it does not count */
+    if (n >= 5 && memcmp(line, "HTTP/", 5) == 0) {
+        /* A new answer: what a 1xx said before it does not count. */
         r->retry_after_usec = r->date_usec = r->token_ttl_sec = 0;
         r->length = UINT64_MAX;
         r->received_usec = nc_now_usec();
@@ -232,11 +229,10 @@ static size_t receive_header(char *line, size_t size, size_t n, void *userdata) 
                 (number < MAX_RETRY_AFTER_SEC ? number : MAX_RETRY_AFTER_SEC) * 1000000;
     } else if (header_value(line, n, "X-Aws-Ec2-Metadata-Token-Ttl-Seconds", value,
                             sizeof(value))) {
-        if (nc_parse_u64(value, &number) == 0)
-            r->token_ttl_sec = number;
+        (void)nc_parse_u64(value, &r->token_ttl_sec);
     }
-    if (n == 2 && line[0] == '\r' && is_refused(r))
-        finish_refused(r);
+    if (n == 2 && line[0] == '\r')
+        finish_where_refused(r);
     return n;
 }
 
@@ -291,20 +287,11 @@ static long milliseconds(uint64_t usec) {
     return ms == 0 ? 1 : ms > 86400000 ? 86400000 : (long)ms;
 }
 
-static void set_tls_files(CURL *c, const struct nc_http_tls *tls) {
-    struct curl_blob blob = {.flags = CURL_BLOB_NOCOPY};
+static void set_pem(CURL *c, CURLoption option, const char *pem) {
+    struct curl_blob blob = {
+        .data = (void *)(uintptr_t)pem, .len = strlen(pem), .flags = CURL_BLOB_NOCOPY};
 
-    if (tls->client_cert_pem && tls->client_key_pem) {
-        blob.data = (void *)(uintptr_t)tls->client_cert_pem;
-        blob.len = strlen(tls->client_cert_pem);
-        curl_easy_setopt(c, CURLOPT_SSLCERT_BLOB, &blob);
-        blob.data = (void *)(uintptr_t)tls->client_key_pem;
-        blob.len = strlen(tls->client_key_pem);
-        curl_easy_setopt(c, CURLOPT_SSLKEY_BLOB, &blob);
-    } else if (tls->client_cert_file && tls->client_key_file) {
-        curl_easy_setopt(c, CURLOPT_SSLCERT, tls->client_cert_file);
-        curl_easy_setopt(c, CURLOPT_SSLKEY, tls->client_key_file);
-    }
+    curl_easy_setopt(c, option, &blob);
 }
 
 static void set_tls(CURL *c, const struct nc_http_tls *tls) {
@@ -314,15 +301,18 @@ static void set_tls(CURL *c, const struct nc_http_tls *tls) {
     if (!tls)
         return;
     if (tls->ca_pem) {
-        struct curl_blob blob = {.data = (void *)(uintptr_t)tls->ca_pem,
-                                 .len = strlen(tls->ca_pem),
-                                 .flags = CURL_BLOB_NOCOPY};
-        curl_easy_setopt(c, CURLOPT_CAINFO_BLOB, &blob);
+        set_pem(c, CURLOPT_CAINFO_BLOB, tls->ca_pem);
         /* The blob stands beside the built-in folder, not instead of it. */
         curl_easy_setopt(c, CURLOPT_CAINFO, NULL);
         curl_easy_setopt(c, CURLOPT_CAPATH, NULL);
     }
-    set_tls_files(c, tls);
+    if (tls->client_cert_pem && tls->client_key_pem) {
+        set_pem(c, CURLOPT_SSLCERT_BLOB, tls->client_cert_pem);
+        set_pem(c, CURLOPT_SSLKEY_BLOB, tls->client_key_pem);
+    } else if (tls->client_cert_file && tls->client_key_file) {
+        curl_easy_setopt(c, CURLOPT_SSLCERT, tls->client_cert_file);
+        curl_easy_setopt(c, CURLOPT_SSLKEY, tls->client_key_file);
+    }
 }
 
 static void set_method(struct nc_http_req *r, const struct nc_http_options *o) {
@@ -350,10 +340,9 @@ static void set_method(struct nc_http_req *r, const struct nc_http_options *o) {
 }
 
 static void set_rules(struct nc_http_req *r, const struct nc_http_options *o) {
-    const bool https = r->is_https;
     CURL *c = r->easy;
 
-    curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, https ? "https" : "http");
+    curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, r->is_https ? "https" : "http");
     curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(c, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
     curl_easy_setopt(c, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
@@ -363,11 +352,11 @@ static void set_rules(struct nc_http_req *r, const struct nc_http_options *o) {
     curl_easy_setopt(c, CURLOPT_TCP_KEEPINTVL, (long)KEEPALIVE_INTERVAL_SEC);
     curl_easy_setopt(c, CURLOPT_USERAGENT, nc_http_user_agent());
     curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, milliseconds(r->connect_timeout_usec));
-    if (o->no_proxy || !https) {
+    if (o->no_proxy || !r->is_https) {
         curl_easy_setopt(c, CURLOPT_PROXY, "");
         curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
     }
-    if (https)
+    if (r->is_https)
         set_tls(c, o->tls);
     else
         curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);

@@ -35,37 +35,22 @@
 struct http_socket {
     struct nc_http *h;
     sd_event_source *source;
-    struct http_socket *next, **prev;
+    LIST_ENTRY(http_socket) all;
 };
 
 static void wake(struct nc_http *h) {
     sd_event_source_set_enabled(h->turn, SD_EVENT_ONESHOT);
 }
 
-/* As soon as everything else that is due has had its turn. A defer source that enables itself again
- * would come before each descriptor that becomes ready meanwhile, for ever. */
-static void set_due(sd_event_source *timer) {
-    (void)sd_event_source_set_time(timer, 1);
+static void set_timer(sd_event_source *timer, uint64_t usec) {
+    (void)sd_event_source_set_time(timer, usec);
     (void)sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
 }
 
-static void unlink_request(struct nc_http_req *r) {
-    *r->prev = r->next;
-    if (r->next)
-        r->next->prev = r->prev;
-}
-
-static void unqueue(struct nc_http_req *r) {
-    struct nc_http *h = r->h;
-    struct nc_http_req **at = &h->finished;
-
-    while (*at && *at != r)
-        at = &(*at)->next_finished;
-    if (!*at)
-        return;
-    *at = r->next_finished;
-    if (!*at)
-        h->finished_tail = at;
+/* As soon as everything else that is due has had its turn. A defer source that enables itself again
+ * would come before each descriptor that becomes ready meanwhile, for ever. */
+static void set_due(sd_event_source *timer) {
+    set_timer(timer, 1);
 }
 
 void nc_http_request_finish(struct nc_http_req *r, CURLcode code) {
@@ -73,9 +58,7 @@ void nc_http_request_finish(struct nc_http_req *r, CURLcode code) {
 
     r->state = REQUEST_FINISHED;
     r->code = code;
-    r->next_finished = NULL;
-    *h->finished_tail = r;
-    h->finished_tail = &r->next_finished;
+    TAILQ_INSERT_TAIL(&h->finished, r, finished);
     if (r->deadline)
         (void)sd_event_source_set_enabled(r->deadline, SD_EVENT_OFF);
     wake(h);
@@ -84,22 +67,25 @@ void nc_http_request_finish(struct nc_http_req *r, CURLcode code) {
 /* Takes a request out of everything and frees it; libcurl is off the stack. */
 static void drop(struct nc_http_req *r) {
     if (r->state == REQUEST_FINISHED)
-        unqueue(r);
-    unlink_request(r);
+        TAILQ_REMOVE(&r->h->finished, r, finished);
+    LIST_REMOVE(r, all);
     curl_multi_remove_handle(r->h->multi, r->easy);
     nc_http_request_free(r);
 }
 
+static void forget_socket(struct http_socket *s) {
+    sd_event_source_disable_unref(s->source);
+    LIST_REMOVE(s, all);
+    free(s);
+}
+
 static void destroy(struct nc_http *h) {
-    while (h->requests)
-        drop(h->requests);
+    while (!LIST_EMPTY(&h->requests))
+        drop(LIST_FIRST(&h->requests));
     if (h->multi)
         curl_multi_cleanup(h->multi);
-    for (struct http_socket *s = h->sockets, *next; s; s = next) {
-        next = s->next;
-        sd_event_source_disable_unref(s->source);
-        free(s);
-    }
+    while (!LIST_EMPTY(&h->sockets))
+        forget_socket(LIST_FIRST(&h->sockets));
     sd_event_source_disable_unref(h->timer);
     sd_event_source_disable_unref(h->again);
     sd_event_source_disable_unref(h->nudge);
@@ -134,10 +120,10 @@ static void collect_finished(struct nc_http *h) {
 }
 
 static bool has_https(const struct nc_http *h) {
-    const struct nc_http_req *r = h->requests;
+    const struct nc_http_req *r = LIST_FIRST(&h->requests);
 
     while (r && !r->is_https)
-        r = r->next;
+        r = LIST_NEXT(r, all);
     return r;
 }
 
@@ -149,8 +135,7 @@ static void arm_nudge(struct nc_http *h) {
     if (h->is_nudge_armed || !has_https(h))
         return;
     h->is_nudge_armed = true;
-    (void)sd_event_source_set_time(h->nudge, h->active_usec + NUDGE_USEC);
-    (void)sd_event_source_set_enabled(h->nudge, SD_EVENT_ONESHOT);
+    set_timer(h->nudge, h->active_usec + NUDGE_USEC);
 }
 
 /* libcurl has worked: does what could not be done while it was on the stack. False: the handle is
@@ -161,8 +146,8 @@ static bool after_curl(struct nc_http *h) {
         return false;
     }
     collect_finished(h);
-    for (struct nc_http_req *r = h->requests, *next; r; r = next) {
-        next = r->next;
+    for (struct nc_http_req *r = LIST_FIRST(&h->requests), *next; r; r = next) {
+        next = LIST_NEXT(r, all);
         if (r->state == REQUEST_DROPPED)
             drop(r);
         else if (r->state == REQUEST_WAITING)
@@ -189,9 +174,10 @@ void nc_http_request_pause(struct nc_http_req *r) {
 /* A new loop turn: each stream has its share again. */
 static int on_again(sd_event_source *source, uint64_t usec, void *userdata) {
     struct nc_http *h = userdata;
+    struct nc_http_req *r;
 
     h->depth++;
-    for (struct nc_http_req *r = h->requests; r; r = r->next) {
+    LIST_FOREACH(r, &h->requests, all) {
         r->turn_bytes = 0;
         if (!r->is_paused || r->state != REQUEST_RUNNING)
             continue;
@@ -217,23 +203,11 @@ static int on_socket(sd_event_source *source, int fd, uint32_t revents, void *us
     return 0;
 }
 
-static void forget_socket(struct http_socket *s) {
-    sd_event_source_disable_unref(s->source);
-    *s->prev = s->next;
-    if (s->next)
-        s->next->prev = s->prev;
-    free(s);
-}
-
 static int watch_socket(struct nc_http *h, curl_socket_t fd, uint32_t events) {
     struct http_socket *s = nc_calloc(1, sizeof(*s));
 
     s->h = h;
-    s->prev = &h->sockets;
-    s->next = h->sockets;
-    if (s->next)
-        s->next->prev = &s->next;
-    h->sockets = s;
+    LIST_INSERT_HEAD(&h->sockets, s, all);
     if (sd_event_add_io(h->event, &s->source, fd, events, on_socket, s) < 0) {
         forget_socket(s);
         return -1;
@@ -263,37 +237,34 @@ static int socket_wanted(CURL *easy, curl_socket_t fd, int what, void *userdata,
     return sd_event_source_set_io_events(s->source, events) < 0 ? -1 : 0;
 }
 
-static struct http_socket *find_socket(const struct nc_http *h, curl_socket_t fd) {
-    struct http_socket *s = h->sockets;
+static bool has_socket(const struct nc_http *h, curl_socket_t fd) {
+    const struct http_socket *s = LIST_FIRST(&h->sockets);
 
     while (s && sd_event_source_get_io_fd(s->source) != fd)
-        s = s->next;
+        s = LIST_NEXT(s, all);
     return s;
 }
 
 /* What is called may close any of them, and end the handle: then false. */
 static bool nudge_sockets(struct nc_http *h) {
+    const struct http_socket *s;
     nc_auto_free curl_socket_t *fds = NULL;
     size_t n = 0;
 
-    for (const struct http_socket *s = h->sockets; s; s = s->next)
-        n++;
-    fds = nc_calloc(n, sizeof(*fds));
-    n = 0;
-    for (const struct http_socket *s = h->sockets; s; s = s->next)
-        fds[n++] = sd_event_source_get_io_fd(s->source);
+    LIST_FOREACH(s, &h->sockets, all)
+    *nc_append(&fds, &n) = sd_event_source_get_io_fd(s->source);
     for (size_t i = 0; i < n; i++)
-        if (find_socket(h, fds[i]) && !call_curl(h, fds[i], CURL_CSELECT_IN))
+        if (has_socket(h, fds[i]) && !call_curl(h, fds[i], CURL_CSELECT_IN))
             return false;
     return true;
 }
 
 /* A stream may be silent for minutes: it is nudged once after what came. */
 static bool has_waiting(const struct nc_http *h) {
-    const struct nc_http_req *r = h->requests;
+    const struct nc_http_req *r = LIST_FIRST(&h->requests);
 
     while (r && (r->state != REQUEST_RUNNING || r->timeout_usec == 0))
-        r = r->next;
+        r = LIST_NEXT(r, all);
     return r;
 }
 
@@ -310,17 +281,17 @@ static int on_nudge(sd_event_source *source, uint64_t usec, void *userdata) {
         if (!h->is_nudge_armed)
             return 0;
     }
-    (void)sd_event_source_set_time(source, at);
-    (void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+    set_timer(source, at);
     return 0;
 }
 
 /* The descriptor of the connection that a request uses: libcurl tells it by its local port only. */
 static int descriptor_of(const struct nc_http_req *r) {
+    const struct http_socket *s;
     long wanted = 0;
 
     (void)curl_easy_getinfo(r->easy, CURLINFO_LOCAL_PORT, &wanted);
-    for (const struct http_socket *s = r->h->sockets; s && wanted > 0; s = s->next) {
+    LIST_FOREACH(s, &r->h->sockets, all) {
         struct sockaddr_storage a;
         socklen_t n = sizeof(a);
         const int fd = sd_event_source_get_io_fd(s->source);
@@ -331,7 +302,7 @@ static int descriptor_of(const struct nc_http_req *r) {
             port = ((const struct sockaddr_in *)&a)->sin_port;
         else if (a.ss_family == AF_INET6)
             port = ((const struct sockaddr_in6 *)&a)->sin6_port;
-        if (ntohs(port) == wanted)
+        if (port && ntohs(port) == wanted)
             return fd;
     }
     return -1;
@@ -397,7 +368,7 @@ static void deliver(struct nc_http_req *r) {
         deliver_repeated(r, &result);
         return;
     }
-    unlink_request(r);
+    LIST_REMOVE(r, all);
     r->state = REQUEST_DELIVERED;
     r->h = NULL;
     r->on_done(r->userdata, &result);
@@ -406,15 +377,14 @@ static void deliver(struct nc_http_req *r) {
 
 static int on_turn(sd_event_source *source, void *userdata) {
     struct nc_http *h = userdata;
-    struct nc_http_req *r;
+    struct nc_http_req *r = TAILQ_FIRST(&h->finished);
 
-    r = h->finished;
-    if (r)
-        unqueue(r);
-    if (h->finished)
+    if (!r)
+        return 0;
+    TAILQ_REMOVE(&h->finished, r, finished);
+    if (!TAILQ_EMPTY(&h->finished))
         wake(h);
-    if (r)
-        deliver(r);
+    deliver(r);
     return 0;
 }
 
@@ -478,7 +448,7 @@ int nc_http_new(sd_event *event, unsigned max_host_connections, struct nc_http *
     ignore_sigpipe();
     h = nc_calloc(1, sizeof(*h));
     h->event = sd_event_ref(event);
-    h->finished_tail = &h->finished;
+    TAILQ_INIT(&h->finished);
     r = set_up_sources(h);
     if (r < 0) {
         destroy(h);
@@ -494,6 +464,8 @@ int nc_http_new(sd_event *event, unsigned max_host_connections, struct nc_http *
 }
 
 struct nc_http *nc_http_free(struct nc_http *h) {
+    struct nc_http_req *r;
+
     if (!h)
         return NULL;
     if (h->depth == 0) {
@@ -501,9 +473,9 @@ struct nc_http *nc_http_free(struct nc_http *h) {
         return NULL;
     }
     h->doomed = true;
-    for (struct nc_http_req *r = h->requests; r; r = r->next)
-        if (r->state != REQUEST_FINISHED)
-            r->state = REQUEST_DROPPED;
+    LIST_FOREACH(r, &h->requests, all)
+    if (r->state != REQUEST_FINISHED)
+        r->state = REQUEST_DROPPED;
     return NULL;
 }
 
@@ -519,11 +491,7 @@ int nc_http_start(struct nc_http *h, const struct nc_http_options *o, struct nc_
         nc_http_request_free(req);
         return r;
     }
-    req->prev = &h->requests;
-    req->next = h->requests;
-    if (req->next)
-        req->next->prev = &req->next;
-    h->requests = req;
+    LIST_INSERT_HEAD(&h->requests, req, all);
     req->state = REQUEST_WAITING;
     if (h->depth == 0)
         submit(req);
@@ -560,7 +528,7 @@ struct nc_http_req *nc_http_cancel(struct nc_http_req *r) {
         return NULL;
     }
     if (r->state == REQUEST_FINISHED)
-        unqueue(r);
+        TAILQ_REMOVE(&r->h->finished, r, finished);
     r->state = REQUEST_DROPPED;
     return NULL;
 }
