@@ -56,7 +56,7 @@ uint64_t nc_margin_usec(uint64_t most_usec, uint64_t left_usec);
           .sentence = "A drain of this node was requested", .has_own_policy = true)                \
     /* `nodeclaimd drain` on this machine. */                                                      \
     FIXED(OPERATOR, "operator", DRAIN, .reason = "Requested",                                      \
-          .sentence = "Asked for on this machine", .has_own_policy = true)                         \
+          .sentence = "A drain was requested on this machine", .has_own_policy = true)             \
     FIXED(DELETION, "deletion", DRAIN, .reason = "Requested",                                      \
           .sentence = "The Node or its NodeClaim is being deleted")                                \
     OPTION(SPOT, "spot", DRAIN, .reason = "SpotInterruption",                                      \

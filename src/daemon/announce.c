@@ -136,8 +136,10 @@ static void announce_to_console(const struct nc_daemon *d, const struct nc_lifec
     nc_value_set_text(map, "message", a->message);
     nc_value_set_time(map, "since", view.since_usec);
     nc_value_set_time(map, "deadline", view.deadline_usec);
-    nc_value_set_int(map, "pods", (int64_t)view.drain.total);
-    nc_value_set_int(map, "remaining", (int64_t)view.drain.remaining);
+    if (a->milestone != NC_LIFECYCLE_MILESTONE_NOTICED) { /* else they are not listed yet */
+        nc_value_set_int(map, "pods", (int64_t)view.drain.total);
+        nc_value_set_int(map, "remaining", (int64_t)view.drain.remaining);
+    }
     nc_value_set_text(map, "node", d->node_name);
     nc_value_set_text(map, "instance", d->gather.facts.instance_id);
     (void)nc_buf_puts(&line, "nodeclaimd: ");

@@ -107,6 +107,10 @@ static struct nc_value *new_blocked_pod(const struct nc_drain_line *line,
     nc_value_set_time(v, "since", nc_lifecycle_shift(line->since_usec, clock_offset_usec));
     nc_value_set_time(v, "forceDeleteAt",
                       nc_lifecycle_shift(line->force_delete_at_usec, clock_offset_usec));
+    if (line->verdict.reason == NC_POD_REASON_KEPT && !line->pod->never_disrupt
+        && (!line->force_delete_at_usec || line->pod->keep_until_usec < line->force_delete_at_usec))
+        nc_value_set_time(v, "keptUntil",
+                          nc_lifecycle_shift(line->pod->keep_until_usec, clock_offset_usec));
     return v;
 }
 

@@ -316,10 +316,11 @@ void nc_lifecycle_report_blocked(struct nc_lifecycle *l, const struct nc_lifecyc
     nc_auto_free struct nc_drain_line *v = nc_lifecycle_lines(l, &n);
     for (size_t i = 0; i < n; i++)
         if (nc_streq(v[i].pod->uid, e->uid)) {
-            report_held(l, &v[i],
-                        e->answer->kind == NC_ANSWER_BUDGET ? e->answer->budget
-                                                            : nc_pod_answer_name(e->answer->kind),
-                        e->answer->message, out);
+            const bool is_budget = e->answer->kind == NC_ANSWER_BUDGET;
+            nc_auto_free char *what =
+                nc_asprintf("%s%s", is_budget ? "PodDisruptionBudget " : "",
+                            is_budget ? e->answer->budget : nc_pod_answer_name(e->answer->kind));
+            report_held(l, &v[i], what, e->answer->message, out);
             return;
         }
 }

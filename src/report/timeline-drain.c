@@ -164,7 +164,7 @@ void nc_drain_phase_text(const struct nc_value *drain, struct nc_buf *out) {
     nc_show_put(out, phase);
     if (!since || nc_streq(phase, nc_lifecycle_phase_name(NC_LIFECYCLE_IDLE)))
         return;
-    (void)nc_buf_puts(out, ": no answer from the API server since ");
+    (void)nc_buf_puts(out, ": the API server has been unavailable since ");
     nc_show_put(out, since);
 }
 
@@ -181,16 +181,22 @@ static void put_leaving(struct nc_buf *out, const struct nc_value *others, size_
     (void)nc_buf_puts(out, n ? ")" : "");
 }
 
-/* Until when the first of those that block is waited for. */
+/* Is any of those that block waited for without end? */
 static void put_patience(struct nc_buf *out, const struct nc_value *drain) {
-    const struct nc_value *blocked = nc_show_list(drain, "blocked");
-    const struct nc_value *first = blocked && blocked->n > 0 ? blocked->items[0] : NULL;
+    const struct nc_value *blocked = nc_show_list(drain, "blocked"), *endless = NULL;
 
-    if (nc_show_number(drain, "pods.blocked", MAX_COUNT) == 0
+    if (nc_show_number(drain, "pods.blocked", MAX_COUNT)
+                + nc_show_number(drain, "pods.kept", MAX_COUNT)
+            == 0
         || nc_show_text(drain, "forceDeleteAt", NULL))
         return;
+    for (size_t i = blocked ? nc_show_at_most(blocked->n, MAX_BLOCKED) : 0; i > 0; i--)
+        if (!nc_show_text(blocked->items[i - 1], "keptUntil", NULL))
+            endless = blocked->items[i - 1];
+    if (!endless)
+        return;
     (void)nc_buf_puts(out, ", waits without end: no deadline");
-    show_more(out, first, "since", "since");
+    show_more(out, endless, "since", "since");
 }
 
 void nc_drain_pods_text(const struct nc_value *drain, size_t names, struct nc_buf *out) {

@@ -220,7 +220,8 @@ static void add_blocked(struct nc_timeline *t, const struct nc_value *drain) {
         struct nc_pod_row *row = row_of(t, nc_show_text(one, "pod", "?"));
         if (!row || row->times_usec[NC_POD_TIME_GONE])
             continue;
-        row->times_usec[NC_POD_TIME_KEPT_UNTIL] = nc_show_time(one, "forceDeleteAt");
+        row->times_usec[NC_POD_TIME_KEPT_UNTIL] =
+            nc_show_time(one, nc_show_text(one, "keptUntil", NULL) ? "keptUntil" : "forceDeleteAt");
         if (!row->times_usec[NC_POD_TIME_REFUSED]) {
             row->times_usec[NC_POD_TIME_REFUSED] = nc_show_time(one, "since");
             row->refusal = nc_show_text(one, "message", nc_drain_reason_text(one));

@@ -149,6 +149,29 @@ static void test_kept_is_named(void **state) {
     nc_drain_free(d);
 }
 
+/* Until its own time, where that comes before its force-delete time. */
+static void test_kept_until(void **state) {
+    static const struct {
+        uint64_t t_usec;
+        bool is_named;
+    } rows[] = {{0, true}, {NOW + 7200 * 1000000ull, true}, {NOW + 600 * 1000000ull, false}};
+    const struct nc_notice notices[_NC_SOURCE_MAX] = {0};
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct nc_lifecycle_view view = {
+            .notices = notices, .leading = -1, .drain_rules = {.t_usec = rows[i].t_usec}};
+        struct nc_pod pod = new_pod("kept", NC_TIER_PLAIN);
+        struct nc_drain *d = nc_drain_new();
+        pod.keep_until_usec = NOW + 3600 * 1000000ull;
+        see(d, pod);
+        nc_auto_value struct nc_value *v = nc_drain_report_view(&view, d, NOW, NULL);
+        const struct nc_value *one = nc_value_get(v, "blocked")->items[0];
+        assert_true((nc_value_get(one, "keptUntil") != NULL) == rows[i].is_named);
+        nc_drain_free(d);
+    }
+}
+
 static void test_order_is_named(void **state) {
     const struct nc_notice notices[_NC_SOURCE_MAX] = {0};
     struct nc_lifecycle_view view = {
@@ -407,6 +430,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_report_of_nothing),
         cmocka_unit_test(test_report_of_a_drain),
         cmocka_unit_test(test_kept_is_named),
+        cmocka_unit_test(test_kept_until),
         cmocka_unit_test(test_order_is_named),
         cmocka_unit_test(test_waiting_is_named),
         cmocka_unit_test(test_at_most_twenty_blocked),

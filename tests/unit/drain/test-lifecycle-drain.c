@@ -670,6 +670,21 @@ static void test_an_unreadable_pod(void **state) {
     LIFE_STORY(story);
 }
 
+static void test_an_unreadable_pod_of_each_drain(void **state) {
+    static const char *const events[] = {
+        "begin", "notice request drain",      "ok", "ok", "unreadable", "clear request", "ok",
+        "ok",    "notice request drain id=2", "ok", "ok", "ok",         "unreadable"};
+    struct life_world w;
+    size_t said = 0;
+
+    (void)state;
+    life_world_init(&w);
+    for (unsigned i = 0; i < NC_ARRAY_SIZE(events); i++)
+        said += strstr(life_do(&w, 1000 * i, events[i]), "PodListIncomplete") != NULL;
+    assert_int_equal(said, 2);
+    life_world_done(&w);
+}
+
 /* What was Drained is not any more once there is a pod that is not known. */
 static void test_an_unreadable_pod_comes_late(void **state) {
     static const struct life_row story[] = {
@@ -917,6 +932,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_more_pods_than_are_kept_and_none_leaves),
         cmocka_unit_test(test_started_pods_are_kept_first),
         cmocka_unit_test(test_an_unreadable_pod),
+        cmocka_unit_test(test_an_unreadable_pod_of_each_drain),
         cmocka_unit_test(test_an_unreadable_pod_comes_late),
         cmocka_unit_test(test_incomplete_is_reported),
         cmocka_unit_test(test_a_line_for_each_pod),

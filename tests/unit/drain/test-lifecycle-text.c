@@ -154,7 +154,7 @@ static void test_messages(void **state) {
         {{"begin cordoned", "notice request cordon", "ok", "ok"},
          "Node was already cordoned by another client and stays cordoned"},
         {{"begin", "notice request drain", "ok", "ok", "pods a:30", "synced", "no a"},
-         "Pod ns/a may not leave: web: 'needs 3'; waiting without end since "
+         "Pod ns/a may not leave: PodDisruptionBudget web: 'needs 3'; waiting without end since "
          "2026-01-02T03:04:05Z, for there is no deadline: mend what refuses it, delete the pod, or "
          "request the drain with a deadline"},
         {{"begin", "notice request drain", "ok", "ok", "pods a:30", "synced", "refused-pod a"},
@@ -162,9 +162,11 @@ static void test_messages(void **state) {
          "2026-01-02T03:04:05Z, for there is no deadline: mend what refuses it, delete the pod, or "
          "request the drain with a deadline"},
         {{"begin", "notice request drain +600", "ok", "ok", "pods a:30", "synced", "no a"},
-         "Pod ns/a may not leave: web: 'needs 3'; it is deleted at 2026-01-02T03:13:20Z"},
+         "Pod ns/a may not leave: PodDisruptionBudget web: 'needs 3'; it is deleted at "
+         "2026-01-02T03:13:20Z"},
         {{"begin", "notice request drain +600", "ok", "ok", "pods a:3600", "synced", "no a"},
-         "Pod ns/a may not leave: web: 'needs 3'; its grace period no longer fits: it is deleted "
+         "Pod ns/a may not leave: PodDisruptionBudget web: 'needs 3'; its grace period no longer "
+         "fits: it is deleted "
          "with the time that is left"},
         {{"begin", "notice request drain", "ok", "ok", "kept a:30", "synced"},
          "Pod ns/a may not leave: kept by do-not-disrupt; waiting without end since "

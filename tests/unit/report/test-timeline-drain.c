@@ -73,6 +73,14 @@ static void test_pods(void **state) {
                 ", the list of pods is incomplete: TooManyPods, 7 of 12 pods left, 2 leaving, "
                 "1 force-deleted, 1 kept by do-not-disrupt, 2 blocked: a/b by "
                 "a/pdb, a/c , ?, waits without end: no deadline");
+    assert_text("{'pods': {'total': 1, 'remaining': 1, 'kept': 1}, 'blocked': [{'pod': 'a/b',"
+                " 'reason': 'do-not-disrupt'}]}",
+                named_1,
+                ", 1 of 1 pods left, 1 kept by do-not-disrupt: a/b, waits without end: no "
+                "deadline");
+    assert_text("{'pods': {'total': 1, 'remaining': 1, 'kept': 1}, 'blocked': [{'pod': 'a/b',"
+                " 'reason': 'do-not-disrupt', 'keptUntil': '2026-01-02T03:04:05Z'}]}",
+                named_1, ", 1 of 1 pods left, 1 kept by do-not-disrupt: a/b");
     assert_text("{'pods': {'total': 0, 'remaining': 0}, 'blocked': []}", named_3, "");
     assert_text("{'pods': 7, 'blocked': 'a/b'}", named_3, "");
 }
