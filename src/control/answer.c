@@ -1,12 +1,12 @@
 /*
  * What came of a write: when it is tried again, what is waited for, who is told. Rules C5, C8.
  */
-#include "control-priv.h"
 #include "fit.h"
 #include "lifecycle-action.h"
 #include "nc/backoff.h"
 #include "nc/str.h"
 #include "out-of-service.h"
+#include "step.h"
 
 static const struct nc_backoff pauses = {.first_usec = 200000, .max_usec = 30000000};
 

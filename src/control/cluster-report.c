@@ -2,11 +2,11 @@
  * What the controller tells people and programs: counts, a report of every node, its text. These
  * walk all objects: they are for who asks, not for the step.
  */
-#include "control-priv.h"
 #include "fit.h"
 #include "lifecycle-action.h"
 #include "nc/str.h"
 #include "out-of-service.h"
+#include "step.h"
 
 static void *object_of(struct control_link *l) {
     return (char *)l - offsetof(struct control_object, by_name);

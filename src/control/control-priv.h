@@ -57,7 +57,6 @@ struct control_strings {
     uint16_t n;     /* CONTROL_LIST_MAX at most */
     bool is_shared; /* nobody's: what nearly every object has */
 };
-void nc_control_strings_set(struct control_strings *t, const char *data, size_t bytes, size_t n);
 void nc_control_strings_done(struct control_strings *t);
 /* Walks: `at` is NULL first; NULL at the end. `width` texts are put into ret. */
 const char *nc_control_strings_next(const struct control_strings *t, const char *at, size_t width,
@@ -128,7 +127,6 @@ enum control_phase {
     CONTROL_PHASE_OTHER, /* of a later release */
     _CONTROL_PHASE_MAX
 };
-const char *nc_control_phase_name(enum control_phase p); /* "Detected", … */
 
 struct control_drain_status {
     int source; /* enum nc_source; -1: "" or one of a later release */
@@ -387,10 +385,6 @@ struct nc_control {
 /* ---- lookups: all O(1), NULL where there is none */
 
 struct control_node *nc_control_node(const struct nc_control *c, const char *name);
-/* Entries of pools and classes that only claims name have is_there == false. */
-struct control_claim *nc_control_claim(const struct nc_control *c, const char *name);
-struct control_pool *nc_control_pool(const struct nc_control *c, const char *name);
-struct control_class *nc_control_class(const struct nc_control *c, const char *name);
 
 /* The Node that belongs to a claim and the other way round, by rules C1 and C2: by
  * status.nodeName (and where the Node has an owner of kind NodeClaim, that must be this claim;
@@ -403,12 +397,8 @@ struct control_claim *nc_control_claim_of(const struct nc_control *c,
 /* How many Nodes have this providerID, counted up to 2 (standalone only), and the first of them. */
 unsigned nc_control_nodes_with(const struct nc_control *c, const char *provider_id,
                                struct control_node **ret_first);
-/* Of the claims that name it in status.nodeName: the one that owns it; where nobody owns it, the
- * only one; NULL where it cannot be told. */
-struct control_claim *nc_control_naming(const struct nc_control *c, const struct control_node *node,
-                                        bool *ret_any);
-/* What EC2 states that the claim's instance is called. */
-void nc_control_set_dns_name(struct control_claim *claim, const char *name);
+struct control_link *nc_control_find(const struct nc_control *c, const struct control_table *t,
+                                     const char *key);
 /* Standalone only; empty lists once it is Initialized. */
 const struct control_claim_early *nc_control_early(const struct control_claim *claim);
 /* Claims of a pool: pool->claims, then claim->pool_next; pool->n_claims. Of a class alike. */
@@ -418,11 +408,6 @@ const struct control_claim_early *nc_control_early(const struct control_claim *c
 static inline bool nc_control_is_deleting(const struct control_claim *claim) {
     return claim->deletion_usec > 0 || claim->deleted_usec > 0;
 }
-static inline const char *nc_control_provider_of(const struct control_claim *claim) {
-    return claim->more ? claim->more->provider_id : claim->provider_id;
-}
-/* Check all of them again. */
-void nc_control_touch_all(struct nc_control *c);
 void nc_control_touch_kind(struct nc_control *c, enum nc_control_kind k);
 /* Check it again in this step (or the next one). */
 void nc_control_touch(struct nc_control *c, struct control_object *o);
@@ -431,6 +416,12 @@ void nc_control_touch(struct nc_control *c, struct control_object *o);
 bool nc_control_emit(struct nc_control *c, struct control_object *o, const char *reason,
                      bool is_warning, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
+/* EMIT_EVENT that no rate limit holds back: for what is reported once. */
+void nc_control_emit_always(struct nc_control *c, const struct control_object *o,
+                            const char *reason, bool is_warning, char *message);
+/* Is that moment still to come? One that is further away than it can be is of a clock that was set
+ * back since. */
+bool nc_control_is_ahead(uint64_t usec, uint64_t now_usec, uint64_t most_usec);
 /* {"metadata":{"uid":…}} or, with_version, {"metadata":{"resourceVersion":…,"uid":…}}: how a patch
  * begins. The uid is a precondition: another object of this name refuses it. Owned. */
 struct nc_value *nc_control_patch(const struct control_object *o, bool with_version);
@@ -441,6 +432,18 @@ bool nc_control_drop_finalizer(const struct control_object *o,
                                struct nc_control_action *ret);
 /* {"apiVersion":"v1","kind":"DeleteOptions","preconditions":{"uid":…}}. Owned. */
 struct nc_value *nc_control_delete_options(const struct control_object *o);
+
+/* relay.c: the one next write that the relay wants of a claim. Level-triggered, as the
+ * hooks of the standalone half are. */
+struct control_relay {
+    enum nc_control_verb verb; /* SET_TIMESTAMP or DELETE_CLAIM; 0 = nothing now */
+    uint64_t t_usec;           /* the termination timestamp; 0: ours is taken back */
+    uint64_t next_usec;        /* look again; UINT64_MAX = never */
+    const struct control_node *node;
+};
+/* Is there a drain status that is to be relayed to this claim, whatever was done about it? */
+bool nc_control_has_relay(const struct nc_control *c, const struct control_claim *claim,
+                          uint64_t now_usec, struct control_relay *ret);
 
 /* ---- where no Karpenter runs: standalone/
  *
@@ -489,138 +492,8 @@ static inline void nc_control_sooner(uint64_t *next_usec, uint64_t usec) {
     if (usec < *next_usec)
         *next_usec = usec;
 }
-static inline struct control_node *nc_control_as_node(struct control_object *o) {
-    return (struct control_node *)o;
-}
 static inline struct control_claim *nc_control_as_claim(struct control_object *o) {
     return (struct control_claim *)o;
 }
-static inline struct control_pool *nc_control_as_pool(struct control_object *o) {
-    return (struct control_pool *)o;
-}
-static inline struct control_class *nc_control_as_class(struct control_object *o) {
-    return (struct control_class *)o;
-}
-
-/* ---- between the files of the step: nobody else's */
-
-/* store.c */
-uint32_t nc_control_hash(const struct nc_control *c, const char *text);
-void nc_control_link(const struct nc_control *c, struct control_table *t, struct control_link *l,
-                     const char *key);
-void nc_control_unlink(struct control_table *t, struct control_link *l);
-struct control_link *nc_control_find(const struct nc_control *c, const struct control_table *t,
-                                     const char *key);
-void nc_control_enqueue(struct control_queue *q, struct control_object *o, size_t which);
-void nc_control_enqueue_first(struct control_queue *q, struct control_object *o, size_t which);
-void nc_control_dequeue(struct control_queue *q, struct control_object *o, size_t which);
-struct control_object *nc_control_pop(struct control_queue *q, size_t which);
-void nc_control_wake_at(struct nc_control *c, struct control_object *o, uint64_t usec);
-/* It, and what belongs to it: Node and claim, all claims of one Node, the claim's pool. */
-void nc_control_touch_around(struct nc_control *c, struct control_object *o);
-
-/* objects.c */
-struct control_object *nc_control_put(struct nc_control *c, enum nc_control_kind k,
-                                      const char *name, const char *uid);
-void nc_control_set_uid(struct nc_control *c, struct control_object *o, const char *uid);
-void nc_control_count_karpenter(struct nc_control *c, struct control_claim *claim, bool counts);
-void nc_control_gone(struct nc_control *c, struct control_object *o);
-void nc_control_drop_all(struct nc_control *c);
-void nc_control_set_pool(struct nc_control *c, struct control_claim *claim, const char *name);
-void nc_control_set_class(struct nc_control *c, struct control_claim *claim, const char *name);
-struct control_node_more *nc_control_node_more_free(struct control_node_more *m);
-struct control_claim_more *nc_control_claim_more_free(struct control_claim_more *m);
-
-/* read-objects.c: negative: the object is refused, nothing has changed; 0: nothing new; 1: it was
- * read, and touched with what belongs to it. */
-int nc_control_read(struct nc_control *c, enum nc_control_kind k, const struct nc_value *object,
-                    struct control_object **ret);
-
-/* transfer.c: what is left of a time without Karpenter. */
-struct control_strings *nc_control_left_free(struct control_strings *left);
-int nc_control_parse_leftovers(const struct nc_value *object, uint64_t deletion_usec,
-                               struct control_strings **ret);
-bool nc_control_transfer(struct control_object *o, uint64_t now_usec, struct nc_control_action *ret,
-                         uint64_t *next_usec);
-
-/* mirror.c: the time of a claim that is being deleted, copied to its Node. What is on the Node as
- * the copy of that claim's; 0 = none. Is there another one to be written? */
-uint64_t nc_control_mirrored(const char *text, const char *claim_uid);
-bool nc_control_mirror(const struct nc_control *c, const struct control_node *node,
-                       uint64_t now_usec, struct nc_control_action *ret);
-
-/* relay.c: the one next write that the relay wants of a claim. Level-triggered, as the
- * hooks of the standalone half are. */
-struct control_relay {
-    enum nc_control_verb verb; /* SET_TIMESTAMP or DELETE_CLAIM; 0 = nothing now */
-    uint64_t t_usec;           /* the termination timestamp; 0: ours is taken back */
-    uint64_t next_usec;        /* look again; UINT64_MAX = never */
-    const struct control_node *node;
-};
-/* Is there a drain status that is to be relayed to this claim, whatever was done about it? */
-bool nc_control_has_relay(const struct nc_control *c, const struct control_claim *claim,
-                          uint64_t now_usec, struct control_relay *ret);
-bool nc_control_relay(struct nc_control *c, struct control_claim *claim, uint64_t now_usec,
-                      struct control_relay *ret);
-void nc_control_relay_action(const struct control_claim *claim, const struct control_relay *r,
-                             struct nc_control_action *ret);
-void nc_control_relay_answered(struct nc_control *c, struct control_claim *claim,
-                               enum nc_control_verb verb, enum nc_control_answer answer,
-                               uint64_t now_usec);
-
-/* mode.c */
-bool nc_control_may_complete(const struct nc_control *c); /* lifecycle actions */
-bool nc_control_may_relay(const struct nc_control *c);    /* the relay */
-bool nc_control_may_manage(const struct nc_control *c);   /* everything else */
-bool nc_control_may_taint(const struct nc_control *c);    /* out of service */
-bool nc_control_may_fit(const struct nc_control *c);      /* not fit to take pods */
-
-/* write.c */
-/* More than so long is not trusted of a Retry-After, nor of a pause. */
-#define CONTROL_RETRY_AFTER_MAX_USEC (300ull * 1000000)
-/* Our own pause, or what a Retry-After asks for, whichever is longer. */
-static inline uint64_t nc_control_pause(uint64_t own_usec, uint64_t asked_usec) {
-    if (asked_usec > CONTROL_RETRY_AFTER_MAX_USEC)
-        asked_usec = CONTROL_RETRY_AFTER_MAX_USEC;
-    return asked_usec > own_usec ? asked_usec : own_usec;
-}
-/* EC2 and Auto Scaling have a part of the concurrency to themselves. */
-bool nc_control_is_for_ec2(enum nc_control_verb verb);
-/* One that only asks: it has pauses of its own. */
-static inline bool nc_control_is_get(enum nc_control_verb verb) {
-    return verb == NC_CONTROL_GET_NODE || verb == NC_CONTROL_INSTANCE_STATE;
-}
-bool nc_control_is_of_lifecycle(const struct control_object *o, enum nc_control_verb verb);
-void nc_control_reconcile(struct nc_control *c, uint64_t now_usec); /* the end of each step */
-void nc_control_seen(struct nc_control *c, struct control_object *o);
-void nc_control_forget_in_flight(struct nc_control *c);
-
-/* without-node.c */
-void nc_control_apply_boot_failure(struct nc_control *c, const struct nc_control_event *e);
-void nc_control_check_boot_failure(struct control_claim *claim); /* it was read */
-void nc_control_drop_boot_failure(struct control_claim *claim);
-size_t nc_control_count_without_node(const struct nc_control *c);
-void nc_control_metrics_without_node(struct nc_metrics *m, const struct nc_control *c);
-
-/* overhead.c: memory, as the Node states it and as its claim counts on it */
-void nc_control_read_offer(struct control_node *node, const struct nc_value *object);
-void nc_control_read_promise(struct nc_control *c, struct control_claim *claim,
-                             const struct nc_value *object);
-void nc_control_drop_promise(struct nc_control *c, struct control_claim *claim);
-void nc_control_drop_shapes(struct nc_control *c);
-void nc_control_metrics_overhead(struct nc_metrics *m, const struct nc_control *c);
-
-/* answer.c */
-void nc_control_answered(struct nc_control *c, const struct nc_control_event *e);
-
-/* rate-limit.c */
-/* Is that moment still to come? One that is further away than it can be is of a clock that was set
- * back since. */
-bool nc_control_is_ahead(uint64_t usec, uint64_t now_usec, uint64_t most_usec);
-bool nc_control_rate_allows(const struct control_object *o, uint64_t now_usec, uint64_t *ret_usec);
-void nc_control_rate_spend(struct control_object *o, uint64_t now_usec);
-/* EMIT_EVENT that no rate limit holds back: for what is reported once. */
-void nc_control_emit_always(struct nc_control *c, const struct control_object *o,
-                            const char *reason, bool is_warning, char *message);
 
 #endif

@@ -3,9 +3,9 @@
  */
 #include "nc/control.h"
 
-#include "control-priv.h"
 #include "nc/names.h"
 #include "nc/str.h"
+#include "step.h"
 
 #define CLOCK_BACK_USEC 1000000ull
 

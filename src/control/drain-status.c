@@ -7,6 +7,7 @@
 
 #include "nc/str.h"
 #include "nc/time.h"
+#include "step.h"
 
 #define SHORT_MAX ((size_t)32)   /* bytes of source and phase */
 #define BLOCKED_MAX ((size_t)16) /* entries that are taken for sane; an agent names 5 */

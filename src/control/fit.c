@@ -16,6 +16,7 @@
 #include "nc/str.h"
 #include "nc/time.h"
 #include "parse.h"
+#include "step.h"
 
 #define AGAIN_USEC (300ull * 1000000)
 /* As long as an agent waits, unless it is told otherwise. */

@@ -13,6 +13,7 @@
 #include "nc/backoff.h"
 #include "nc/str.h"
 #include "parse.h"
+#include "step.h"
 
 #define PAUSE_MAX_USEC (300ull * 1000000)
 

@@ -1,7 +1,7 @@
 /*
  * What the controller counts, as Prometheus text. No label has a value that a node could choose.
  */
-#include "control-priv.h"
+#include "step.h"
 
 static void add_mode(struct nc_metrics *m, const struct nc_control *c) {
     nc_metric_family(m, "mode", NC_GAUGE, "Mode of the controller: 1 for the current one.");

@@ -6,9 +6,9 @@
  * what it states; that of a claim that lives could become the hard end of whatever deletes it
  * later.
  */
-#include "control-priv.h"
 #include "nc/names.h"
 #include "nc/str.h"
+#include "step.h"
 
 uint64_t nc_control_mirrored(const char *text, const char *claim_uid) {
     struct nc_notice n = {0};

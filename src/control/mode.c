@@ -1,7 +1,7 @@
 /*
  * What may be done: by who leads, by what was seen, and by whether Karpenter is here.
  */
-#include "control-priv.h"
+#include "step.h"
 
 const char *nc_control_mode_name(enum nc_control_mode m) {
     static const char *const names[_NC_CONTROL_MODE_MAX] = {

@@ -1,11 +1,11 @@
 /*
  * Objects come and go: what they own, and what must be unlinked from them.
  */
-#include "control-priv.h"
 #include "fit.h"
 #include "lifecycle-action.h"
 #include "nc/str.h"
 #include "out-of-service.h"
+#include "step.h"
 
 static size_t size_of(enum nc_control_kind k) {
     switch (k) {

@@ -15,6 +15,7 @@
 #include "nc/names.h"
 #include "nc/str.h"
 #include "parse.h"
+#include "step.h"
 
 #define FIRST_AGAIN_USEC (15ull * 1000000)
 #define LAST_AGAIN_USEC (300ull * 1000000)

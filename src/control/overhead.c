@@ -5,11 +5,11 @@
  * Type and image are the NodeClaim's, which no node can write, and of so many at most; a node
  * states what it offers itself, and nothing else follows from that than these numbers.
  */
-#include "control-priv.h"
 #include "nc/names.h"
 #include "nc/quantity.h"
 #include "nc/str.h"
 #include "parse.h"
+#include "step.h"
 
 #define SHAPES_MAX 100u
 #define BOOTSTRAP_MAX ((size_t)2048) /* as the agent has it */

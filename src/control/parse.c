@@ -7,6 +7,7 @@
 
 #include "nc/str.h"
 #include "nc/time.h"
+#include "step.h"
 
 #define CONDITIONS_BYTES ((size_t)16384)
 

@@ -3,7 +3,7 @@
  * moment, the one at which a bucket that leaks would be empty again. And what is reported, which
  * costs alike.
  */
-#include "control-priv.h"
+#include "step.h"
 
 #define RATE_USEC (60ull * 1000000 / NC_CONTROL_RATE_PER_MINUTE)
 #define BURST_USEC (RATE_USEC * NC_CONTROL_RATE_BURST)

@@ -11,6 +11,7 @@
 #include "nc/str.h"
 #include "out-of-service.h"
 #include "parse.h"
+#include "step.h"
 
 struct head {
     const char *name, *uid;

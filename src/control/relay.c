@@ -6,10 +6,10 @@
  * time, so a node that lies or is skewed ends its own claim earlier or later, never another one;
  * and beyond an hour ahead or ten minutes past nothing is done at all.
  */
-#include "control-priv.h"
 #include "nc/mem.h"
 #include "nc/names.h"
 #include "nc/time.h"
+#include "step.h"
 
 #define TIMESTAMP_TRIES 4u /* that are waited for before the DELETE: some three seconds */
 

@@ -2,8 +2,8 @@
  * What the controller holds: objects by name, and who belongs to whom. Hash tables with chains; a
  * link knows what points at it, so that leaving a chain costs nothing, however long it is.
  */
-#include "control-priv.h"
 #include "nc/str.h"
+#include "step.h"
 
 #define FIRST_ROOM 64u
 #define CLOCKS_DIFFER_USEC (30ull * 1000000)

@@ -1,9 +1,9 @@
 /*
  * Lists of texts, each in one piece of memory. What nearly every object has is there once.
  */
-#include "control-priv.h"
 #include "nc/names.h"
 #include "nc/str.h"
+#include "step.h"
 
 static const struct {
     const char *data;

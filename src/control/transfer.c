@@ -7,10 +7,10 @@
  * claim without that Karpenter leaves alone. A Node that Karpenter does not hold either is released
  * once its agent states that the drain is over, or, where it reports nothing, after five minutes.
  */
-#include "control-priv.h"
 #include "nc/names.h"
 #include "nc/str.h"
 #include "parse.h"
+#include "step.h"
 
 struct control_strings *nc_control_left_free(struct control_strings *left) {
     if (left)

@@ -4,9 +4,9 @@
  * The cause is what a node says in an Event BootstrapFailed about its NodeClaim. Any node may write
  * such an Event about any NodeClaim: it is shown, and nothing is done because of it.
  */
-#include "control-priv.h"
 #include "nc/names.h"
 #include "nc/str.h"
+#include "step.h"
 
 #define AWAITED_USEC (60ull * 1000000) /* most are registered sooner */
 #define MESSAGE_MAX ((size_t)240)

@@ -5,12 +5,12 @@
  * as writes in flight end the first of it is asked again and sent. So what is sent is what is
  * wanted at that moment, not what was wanted when it began to wait.
  */
-#include "control-priv.h"
 #include "fit.h"
 #include "lifecycle-action.h"
 #include "nc/mem.h"
 #include "nc/names.h"
 #include "out-of-service.h"
+#include "step.h"
 
 #define POOL_PAUSE_USEC 1000000ull                   /* between two checks the same pool */
 #define INVALID_STATUS_EVENT_USEC (600ull * 1000000) /* said of one Node at most so often */
