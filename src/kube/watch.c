@@ -61,6 +61,8 @@ struct nc_watch {
     unsigned ends;                    /* streams in a row that ended at once */
 };
 
+static const struct nc_kube_status none; /* of a failure that is no answer */
+
 static void go_on(struct nc_watch *w);
 
 /* False where the callback freed the watch. */
@@ -99,7 +101,6 @@ static void fail(struct nc_watch *w, const struct nc_kube_status *status,
 }
 
 static void fail_protocol(struct nc_watch *w, const char *what) {
-    const struct nc_kube_status none = {0};
     struct nc_err err = NC_ERR_INIT;
 
     nc_err_set(&err, NC_ERR_PROTOCOL, EBADMSG, "watch %s: %s", w->path, what);
@@ -119,14 +120,6 @@ static bool report_object(struct nc_watch *w, const struct nc_value *object) {
     return report(w, event, object);
 }
 
-/* False: the watch is gone. */
-static bool report_items(struct nc_watch *w, const struct nc_value *items) {
-    for (size_t i = 0; i < items->n; i++)
-        if (!report_object(w, items->items[i]))
-            return false;
-    return true;
-}
-
 static bool report_vanished(struct nc_watch *w) {
     struct nc_value *old;
     bool is_here = true;
@@ -144,8 +137,9 @@ static void handle_page(struct nc_watch *w, const struct nc_value *object) {
     const struct nc_value *items = nc_value_get(object, "items");
     const char *version = nc_value_string(nc_value_path(object, "metadata.resourceVersion"));
 
-    if (items && items->type == NC_VALUE_LIST && !report_items(w, items))
-        return;
+    for (size_t i = 0; items && items->type == NC_VALUE_LIST && i < items->n; i++)
+        if (!report_object(w, items->items[i]))
+            return;
     nc_watch_cursor_done(&w->cursor);
     if (more && *more) {
         w->cursor.next = nc_strdup(more);
@@ -230,7 +224,6 @@ static bool handle_watch_event(struct nc_watch *w, const struct nc_watch_line *l
 
 /* An item of a list that is thinned out. */
 static bool handle_item(struct nc_watch *w, const char *line, size_t n) {
-    const struct nc_kube_status none = {0};
     nc_auto_value struct nc_value *object = NULL;
     struct nc_err err = NC_ERR_INIT;
     const char *wrong;
@@ -311,7 +304,6 @@ static int on_data(void *userdata, const char *data, size_t n) {
 /* The server ends each watch after its time; one that ends at once, again and again, is no server
  * to be hurried, and does not do its part. */
 static void end_cleanly(struct nc_watch *w) {
-    const struct nc_kube_status none = {0};
     struct nc_err err = NC_ERR_INIT;
 
     if (w->is_alive || nc_mono_usec() - w->started_usec >= ALIVE_USEC) {
@@ -338,7 +330,6 @@ static bool handle_rest(struct nc_watch *w) {
 
 /* A list that is thinned out is complete; its items have been told. */
 static void end_list(struct nc_watch *w) {
-    const struct nc_kube_status none = {0};
     nc_auto_value struct nc_value *rest = NULL;
     struct nc_err err = NC_ERR_INIT;
     const char *wrong;
@@ -358,7 +349,6 @@ static void end_list(struct nc_watch *w) {
 
 /* The reader said no. */
 static void end_refused(struct nc_watch *w) {
-    const struct nc_kube_status none = {0};
 
     if (w->thin.failure.class == NC_ERR_NONE) {
         fail_protocol(w, "an event is larger than an object may be");
@@ -416,15 +406,11 @@ static uint64_t least(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
-/* How long whoever waits for the list can afford to be patient. */
-static uint64_t patience_of(const struct nc_watch *w) {
-    const unsigned doubled = w->cursor.failures < 3 ? w->cursor.failures : 3;
-
-    return w->cursor.is_urgent ? (uint64_t)URGENT_TIMEOUT_USEC << doubled : UINT64_MAX;
-}
-
+/* Whoever waits for the list can afford so much patience. */
 static void set_limits(const struct nc_watch *w, struct nc_http_options *o) {
-    const uint64_t patience = patience_of(w);
+    const unsigned doubled = w->cursor.failures < 3 ? w->cursor.failures : 3;
+    const uint64_t patience =
+        w->cursor.is_urgent ? (uint64_t)URGENT_TIMEOUT_USEC << doubled : UINT64_MAX;
 
     o->timeout_usec = w->is_listing ? THIN_LIST_TIMEOUT_USEC : 0;
     o->connect_timeout_usec = least(CONNECT_TIMEOUT_USEC, patience);
@@ -471,7 +457,6 @@ static int start_stream(struct nc_watch *w, const char *request, struct nc_err *
 /* The next request. What keeps it from starting (no token) is a failure like any other. */
 static void go_on(struct nc_watch *w) {
     nc_auto_free char *request = nc_watch_cursor_request(&w->cursor, w->path, w->selector);
-    const struct nc_kube_status none = {0};
     struct nc_err err = NC_ERR_INIT;
     int r;
 
