@@ -142,6 +142,11 @@ static int check_moved(struct nc_planner *s, const struct nc_containerd_user *u)
 
 /* --- keys: what is ignored, and what is of another type, of which containerd loads nothing */
 
+/* As the table has versions. */
+static unsigned installed(const struct nc_planner *s) {
+    return s->plan.containerd.major * 10 + s->plan.containerd.minor;
+}
+
 /* What a value of the table's type must be; NULL: it is. */
 static const char *wants(const struct nc_value *v, char type) {
     static const struct {
@@ -166,15 +171,21 @@ static const char *wants(const struct nc_value *v, char type) {
     return NULL;
 }
 
+static void warn_of_unknown(struct nc_planner *s, const struct nc_value *v, const char *path) {
+    nc_auto_free char *near = nc_known_suggestion(s->in->containerd_keys, path, installed(s), "");
+
+    nc_strv_addf(&s->plan.warnings, NC_CONTAINERD_FIELD ": line %u: containerd %s ignores \"%s\"%s",
+                 v->mark.line, s->facts->containerd_version, path, near);
+}
+
 static int check_table(struct nc_planner *s, const struct nc_value *map, const char *path);
 
 /* `own` is a key's path, `any` that of each key beside it. */
 static int check_key(struct nc_planner *s, const struct nc_value *v, const char *own,
                      const char *any) {
-    const unsigned version = s->plan.containerd.major * 10 + s->plan.containerd.minor;
     const char *table = s->in->containerd_keys;
-    const char its = nc_known_path(table, own, version),
-               type = its ? its : nc_known_path(table, any, version);
+    const char its = nc_known_path(table, own, installed(s)),
+               type = its ? its : nc_known_path(table, any, installed(s));
     const char *what = wants(v, type);
 
     if (what) {
@@ -185,12 +196,8 @@ static int check_key(struct nc_planner *s, const struct nc_value *v, const char 
         nc_auto_free char *below = nc_asprintf("%s.", its ? own : any);
         return check_table(s, v, below);
     }
-    if (!type) {
-        nc_auto_free char *near = nc_known_suggestion(table, own, version, "");
-        nc_strv_addf(&s->plan.warnings,
-                     NC_CONTAINERD_FIELD ": line %u: containerd %s ignores \"%s\"%s", v->mark.line,
-                     s->facts->containerd_version, own, near);
-    }
+    if (!type)
+        warn_of_unknown(s, v, own);
     return 0;
 }
 
@@ -206,7 +213,7 @@ static int check_table(struct nc_planner *s, const struct nc_value *map, const c
     return r;
 }
 
-/* The file's own keys and those of the CRI plugin. */
+/* The file's own keys, the plugins, and the keys of the CRI plugin. */
 static int check_keys(struct nc_planner *s, const struct nc_value *user) {
     const struct nc_value *plugins = nc_value_get(user, "plugins");
     nc_auto_value struct nc_value *top = user ? nc_value_copy(user) : NULL;
@@ -224,6 +231,8 @@ static int check_keys(struct nc_planner *s, const struct nc_value *user) {
             r = nc_containerd_refuse(s, m->value->mark, "a plugin is a table");
         else if (nc_is_one_of(m->key, parts))
             r = check_table(s, m->value, path);
+        else if (nc_known_path(s->in->containerd_keys, m->key, installed(s)) != 'p')
+            warn_of_unknown(s, m->value, m->key);
     }
     (void)nc_value_remove(top, "plugins");
     return r < 0 ? r : check_table(s, top, "");

@@ -234,7 +234,8 @@ func judge(t *testing.T, folder string, config []byte) verdict {
 }
 
 func known() []string {
-	names := []string{"io.containerd.grpc.v1.cri"} // of version 2, which 2.x converts
+	// Of version 2, which 2.x converts.
+	names := []string{cri, "io.containerd.internal.v1.restart", "io.containerd.monitor.v1.cgroups"}
 	for _, r := range registrations {
 		names = append(names, r.URI())
 	}
@@ -321,6 +322,9 @@ func isAbout(warning, key string) bool {
 	if !ok {
 		return strings.Contains(warning, key)
 	}
+	if strings.HasPrefix(ours, key+"\"") { // a plugin
+		return true
+	}
 	words := strings.FieldsFunc(strings.SplitN(ours, "\"", 2)[0], func(r rune) bool { return r == ' ' || r == '.' })
 	return slices.Contains(strings.Fields(key), words[len(words)-1])
 }
@@ -401,6 +405,19 @@ func ours() (questions []question) {
 		}
 	}
 	return questions
+}
+
+// The table has each plugin that this containerd registers.
+func TestTableOfPlugins(t *testing.T) {
+	var questions []question
+	for _, name := range known() {
+		questions = append(questions, question{text: fmt.Sprintf("[plugins.%q]\n", name)})
+	}
+	for i, a := range ask(t, questions) {
+		if a.refused == "" && named(a.warnings, known()[i]) {
+			t.Errorf("the table does not have %s: run data/update-containerd-keys", known()[i])
+		}
+	}
 }
 
 func TestContainerdJudgesOurs(t *testing.T) {

@@ -261,6 +261,10 @@ func (m *maker) text() string {
 				value = pick(m.r, others)
 			}
 		}
+		if s.path[0] == "plugins" && m.one(40) {
+			s.path = append([]string{}, s.path...)
+			s.path[1] += "s"
+		}
 		put(made, s.path, value)
 	}
 	text, err := marshal(made)

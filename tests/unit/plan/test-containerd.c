@@ -314,6 +314,7 @@ static void test_keys_by_version(void **state) {
 static const char keys[] =
     "# key\tfirst\tlast\ttype\n"
     "debug.level\t16\t-\tstring\n"
+    "io.containerd.cri.v1.images\t20\t-\tplugin\n"
     "io.containerd.cri.v1.images registry.headers.*\t20\t-\tlist\n"
     "io.containerd.cri.v1.runtime cni.bin_dir\t20\t23\tstring\n"
     "io.containerd.cri.v1.runtime cni.bin_dirs\t21\t-\tlist\n"
@@ -322,6 +323,8 @@ static const char keys[] =
     "io.containerd.cri.v1.runtime containerd.runtimes.*.runtime_type\t20\t-\tstring\n"
     "io.containerd.cri.v1.runtime enable_cdi\t20\t23\tbool\n"
     "io.containerd.cri.v1.runtime enable_selinux\t20\t-\tbool\n"
+    "io.containerd.gc.v1.scheduler\t16\t-\tplugin\n"
+    "io.containerd.server.v1.grpc\t23\t-\tplugin\n"
     "version\t16\t-\tint\n";
 
 /* Keys of a user's text that the installed version has no field for are named. */
@@ -345,6 +348,12 @@ static void test_ignored_keys(void **state) {
         {"2.1.4", "[plugins.'io.containerd.cri.v1.images'.registry.headers]\nX-A = ['b']", NULL},
         {"2.1.4", "debug = {level = 'info', colour = true}", "ignores \"debug.colour\""},
         {"2.1.4", "[plugins.'io.containerd.gc.v1.scheduler']\nany = 1", NULL},
+        {"2.1.4", "[plugins.'io.containerd.cri.v1.image']\nsnapshotter = 'x'",
+         "line 1: containerd 2.1.4 ignores \"io.containerd.cri.v1.image\", did you mean "
+         "\"io.containerd.cri.v1.images\"?"},
+        {"2.1.4", "[plugins.'io.containerd.server.v1.grpc']\nuid = 1",
+         "ignores \"io.containerd.server.v1.grpc\""},
+        {"2.4.2", "[plugins.'io.containerd.server.v1.grpc']\nuid = 1", NULL},
         {"2.9.0", "[plugins.'io.containerd.cri.v1.runtime']\nenable_selinux = true", NULL},
     };
 
