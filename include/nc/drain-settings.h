@@ -17,6 +17,8 @@
                  "How long after its target state became Terminated the instance is taken to end") \
     INTERRUPTION(POLICY, karpenter_reboot, "karpenterReboot", NC_POLICY_REPORT,                    \
                  "The most that a shutdown leads to by which Karpenter reboots the node")          \
+    INTERRUPTION(POLICY, reboot, "reboot", NC_POLICY_DRAIN,                                        \
+                 "The most that a shutdown leads to that logind calls a reboot")                   \
     DRAIN(MODE, mode, "mode", NC_DRAIN_AUTO, "Who evicts the pods")                                \
     DRAIN(DURATION, margin_usec, "margin", NC_MARGIN_USEC,                                         \
           "How long before the deadline every pod must be gone, where two minutes are left")       \

@@ -208,8 +208,9 @@ struct nc_target *nc_target_free(struct nc_target *t); /* forgets it; NULL in, N
 struct nc_login;
 
 struct nc_login_options {
-    /* is_coming false: it was cancelled. `window_usec`: how long logind waits from now. */
-    void (*told)(void *userdata, bool is_coming, uint64_t window_usec);
+    /* is_coming false: it was cancelled. `window_usec`: how long logind waits from now. is_reboot:
+     * the machine comes back, where logind says so (systemd 255). */
+    void (*told)(void *userdata, bool is_coming, uint64_t window_usec, bool is_reboot);
     /* How long logind waits at most for whoever holds an inhibitor, as often as it was read. */
     void (*delay)(void *userdata, uint64_t delay_usec);
     void *userdata;

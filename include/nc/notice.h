@@ -15,6 +15,8 @@
 #include "nc/err.h"
 #include "nc/mem.h"
 
+#define NC_ACTION_REBOOT "reboot" /* of a shutdown, as logind has it */
+
 /* One announcement. All times are microseconds since the epoch, on EC2's clock. */
 struct nc_notice {
     enum nc_source source;

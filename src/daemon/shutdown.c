@@ -12,7 +12,7 @@
 #include "nc/time.h"
 
 /* A daemon that was restarted in the window knows from its saved state when that ends. */
-static void on_shutdown(void *userdata, bool is_coming, uint64_t window_usec) {
+static void on_shutdown(void *userdata, bool is_coming, uint64_t window_usec, bool is_reboot) {
     struct nc_daemon *d = userdata;
     const uint64_t now = nc_daemon_now(d);
     const struct nc_notice *before = nc_lifecycle_notice(d->life, NC_SOURCE_SHUTDOWN);
@@ -28,6 +28,8 @@ static void on_shutdown(void *userdata, bool is_coming, uint64_t window_usec) {
         notice = *before;
     } else {
         nc_time_format(now, begun);
+        if (is_reboot)
+            (void)snprintf(notice.action, sizeof(notice.action), NC_ACTION_REBOOT);
         (void)snprintf(notice.id, sizeof(notice.id), "shutdown-%s", begun);
         notice.deadline_usec = now + window_usec;
     }

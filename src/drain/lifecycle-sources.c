@@ -113,6 +113,8 @@ static enum nc_policy policy_of(const struct nc_lifecycle *l, enum nc_source sou
         return NC_POLICY_IGNORE;
     if (source == NC_SOURCE_SHUTDOWN && l->node.has_rebooting_taint)
         p = at_most(p, l->rules.drain.karpenter_reboot);
+    if (source == NC_SOURCE_SHUTDOWN && nc_streq(s->notice.action, NC_ACTION_REBOOT))
+        p = at_most(p, l->rules.drain.reboot);
     if (l->rules.drain.mode == NC_DRAIN_OFF || s->is_late)
         p = at_most(p, NC_POLICY_REPORT);
     if (l->rules.drain.mode == NC_DRAIN_OBSERVE)

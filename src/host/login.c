@@ -4,8 +4,8 @@
  *
  * D-Bus is no authority: every local user may send us a signal, and libsystemd does not check the
  * sender of one that is addressed to us. PrepareForShutdown is a hint; what counts is the property
- * PreparingForShutdown, requested from the owner of logind's name. The bus sees to it that only
- * root owns that name, and that nobody else answers the call.
+ * PreparingForShutdown, requested from the owner of logind's name, and of what kind it is. The bus
+ * sees to it that only root owns that name, and that nobody else answers the call.
  *
  * Every call is asynchronous. The bus, logind, or both may be missing at first, go away, and come
  * back: each failure arms one timer, and that timer tries again whatever is missing. What the
@@ -53,6 +53,7 @@ struct nc_login {
     bool has_released;       /* and shall not take it again before the shutdown is cancelled */
     struct nc_hint shutdown; /* CLOCK_MONOTONIC; since_usec: when the window began */
     bool is_reported;
+    bool is_reboot;
     uint64_t delay_usec; /* InhibitDelayMaxUSec as last read; 0 = never */
 };
 
@@ -119,7 +120,8 @@ static void report_inhibitor(struct nc_login *l) {
     const bool is_coming = l->shutdown.is_true;
 
     l->is_reported = true;
-    l->o.told(l->o.userdata, is_coming, is_coming && window > gone ? window - gone : 0);
+    l->o.told(l->o.userdata, is_coming, is_coming && window > gone ? window - gone : 0,
+              l->is_reboot);
 }
 
 static int on_window(sd_bus_message *m, void *userdata, sd_bus_error *error) {
@@ -152,17 +154,48 @@ static int request_property(struct nc_login *l, const char *name, uint64_t timeo
 }
 
 /* How long the window is may have been changed since it was last read: it is requested again. */
+static void read_window(struct nc_login *l) {
+    if (request_property(l, "InhibitDelayMaxUSec", WINDOW_TIMEOUT_USEC, on_window, &l->window) < 0)
+        report_inhibitor(l);
+}
+
+static bool is_of_reboot(sd_bus_message *m) {
+    const char *key = NULL, *kind = NULL;
+
+    if (sd_bus_message_is_method_error(m, NULL)
+        || sd_bus_message_enter_container(m, 'v', "a{sv}") <= 0
+        || sd_bus_message_enter_container(m, 'a', "{sv}") <= 0)
+        return false;
+    while (!kind && sd_bus_message_enter_container(m, 'e', "sv") > 0
+           && sd_bus_message_read(m, "s", &key) > 0)
+        if ((nc_streq(key, "type") ? sd_bus_message_read(m, "v", "s", &kind)
+                                   : sd_bus_message_skip(m, "v"))
+                < 0
+            || sd_bus_message_exit_container(m) < 0)
+            return false;
+    return kind && nc_is_one_of(kind, "reboot\0soft-reboot\0kexec\0");
+}
+
+/* systemd 255 says what kind of shutdown it is; an older one answers with an error. */
+static int on_kind(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+    struct nc_login *l = userdata;
+
+    l->is_reboot = is_of_reboot(m);
+    read_window(l);
+    return 0;
+}
+
 static void handle_change(struct nc_login *l) {
-    l->is_reported = false;
+    l->is_reported = l->is_reboot = false;
     if (!l->shutdown.is_true) {
         l->has_released = false;
         if (l->fd < 0)
             acquire_inhibitor(l);
         report_inhibitor(l);
-    } else if (request_property(l, "InhibitDelayMaxUSec", WINDOW_TIMEOUT_USEC, on_window,
+    } else if (request_property(l, "PreparingForShutdownWithMetadata", WINDOW_TIMEOUT_USEC, on_kind,
                                 &l->window)
                < 0) {
-        report_inhibitor(l);
+        read_window(l);
     }
 }
 

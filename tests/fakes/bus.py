@@ -125,6 +125,7 @@ class Bus:
         self.preparing = False
         self.has_strangers = False  # who claim of each job that it has ended
         self.refuses_inhibitors = False
+        self.kind = ""  # of a shutdown, as systemd 255 has it; "": an older one
         self.refuses_reads = False  # of properties
         self.reads: list[str] = []  # the properties that were asked for, in order
         self._serial = 100
@@ -414,4 +415,8 @@ class Bus:
                 self._send(sock, Message(SIGNAL, 0, fields, [LOGIN, old, new]))
 
     def _logind_properties(self) -> dict[str, tuple[str, Any]]:
-        return {"InhibitDelayMaxUSec": ("t", self.inhibit_usec), "PreparingForShutdown": ("b", int(self.preparing))}
+        have: dict[str, tuple[str, Any]] = {"InhibitDelayMaxUSec": ("t", self.inhibit_usec), "PreparingForShutdown": ("b", int(self.preparing))}
+        if self.kind:
+            told = {"preparing": ("b", int(self.preparing)), "type": ("s", self.kind)}
+            have["PreparingForShutdownWithMetadata"] = ("a{sv}", told)
+        return have

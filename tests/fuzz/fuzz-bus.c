@@ -49,7 +49,7 @@ static void must(bool is_so) {
         abort();
 }
 
-static void on_told(void *userdata, bool is_coming, uint64_t window_usec) {
+static void on_told(void *userdata, bool is_coming, uint64_t window_usec, bool is_reboot) {
     struct world *w = userdata;
 
     must(w->was_reported[is_coming]);
@@ -187,6 +187,8 @@ static void answer(struct world *w, const char *message, size_t n) {
                                           .signature = "s",
                                           .body = "\4\0\0\0:1.7",
                                           .n = sizeof(hello) - 2});
+    } else if (names(message, n, "PreparingForShutdownWithMetadata")) { /* of an older systemd */
+        answer_property(w, serial, true);
     } else if (names(message, n, "PreparingForShutdown")) {
         must(w->read == 0);
         w->read = serial;

@@ -117,6 +117,24 @@ class Shutdown(DaemonTest):
         world.must(lambda: not bus.held(), "letting go")
         self.assertEqual(world.steps("cordon", "evict"), [])
 
+    def test_a_reboot(self) -> None:
+        """By the policy of its own, where logind says so; by Karpenter's taint what it let ride is left alone, whatever logind says."""
+        taint = {"key": "karpenter.sh/rebooting", "effect": "NoSchedule"}
+        for kind, taints, drains in (("reboot", [], False), ("poweroff", [], True), ("", [], True), ("", [taint], False)):
+            with self.subTest(kind=kind, taints=taints):
+                world = self.node_world(profile="m5.large", bus=True, config="  interruption: {reboot: report}\n")
+                assert world.bus
+                world.pod("web", grace=1)
+                world.change_node(lambda n, t=taints: n["spec"].update(taints=t))  # type: ignore[misc]
+                world.start()
+                self.held(world, world.bus)
+                world.bus.kind, world.bus.inhibit_usec = kind, 20_000_000
+                world.bus.prepare_for_shutdown()
+                bus = world.bus
+                world.must(lambda: not bus.held(), "letting go", 20)  # pylint: disable=cell-var-from-loop
+                self.assertEqual({s.kind for s in world.steps("cordon", "evict")}, {"cordon", "evict"} if drains else set())
+                self.assertEqual(world.condition("InterruptionPending"), ("True", "NodeShutdown"))
+
 
 if __name__ == "__main__":
     unittest.main()

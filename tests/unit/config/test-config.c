@@ -176,7 +176,8 @@ static void manual_page(void **state) {
     for (const struct nc_drain_setting *s = nc_drain_setting_rows; *s->path; s++) {
         nc_auto_free char *mode = NULL;
         if (s->type == NC_SETTING_POLICY
-            && s->offset != offsetof(struct nc_drain_settings, karpenter_reboot))
+            && s->offset != offsetof(struct nc_drain_settings, karpenter_reboot)
+            && s->offset != offsetof(struct nc_drain_settings, reboot))
             continue;
         if (s->type == NC_SETTING_MODE) {
             mode = nc_asprintf(" %s. %s (default)", *help,
@@ -200,25 +201,27 @@ static void bare_off(void **state) {
 }
 
 static void everything(void **state) {
-    BUILT(c, GOOD,
-          AGENT("node: {name: resource-name, nameOverride: me, providerID: 'aws:///a/i-0', labels: "
-                "{a: b, c: 1}, taints: [{key: k, "
-                "effect: NoExecute}, {key: l, value: v, effect: NoSchedule}]}, maxPods: {mode: "
-                "prefix, expression: e, value: 7}, "
-                "reservation: {policy: gke, kubeReserved: {cpu: 1}, systemReserved: {memory: "
-                "1Gi}}, kubelet: {start: exec, unit: "
-                "k.service, path: /k}, shutdown: {gracePeriod: 1m, gracePeriodCriticalPods: 10s}, "
-                "interruption: {spot: cordon, "
-                "rebalance: drain, maintenance: ignore, autoscaling: report, "
-                "autoscalingDeadline: 30m, karpenterReboot: drain, shutdown: ignore}, "
-                "drain: {mode: 'off', margin: 5s, "
-                "linger: 2s, hookTimeout: 3s, podEvents: false, toleratingLast: true, "
-                "replacementTimeout: 0s}, signal: "
-                "none, report: "
-                "{console: false, events: false, node: false}, "
-                "aws: {ec2: never, ec2Endpoint: "
-                "'http://e', stsEndpoint: 'http://s', domain: "
-                "amazonaws.com.cn}, claim: {lookup: never}"));
+    BUILT(
+        c, GOOD,
+        AGENT(
+            "node: {name: resource-name, nameOverride: me, providerID: 'aws:///a/i-0', labels: "
+            "{a: b, c: 1}, taints: [{key: k, "
+            "effect: NoExecute}, {key: l, value: v, effect: NoSchedule}]}, maxPods: {mode: "
+            "prefix, expression: e, value: 7}, "
+            "reservation: {policy: gke, kubeReserved: {cpu: 1}, systemReserved: {memory: "
+            "1Gi}}, kubelet: {start: exec, unit: "
+            "k.service, path: /k}, shutdown: {gracePeriod: 1m, gracePeriodCriticalPods: 10s}, "
+            "interruption: {spot: cordon, "
+            "rebalance: drain, maintenance: ignore, autoscaling: report, "
+            "autoscalingDeadline: 30m, karpenterReboot: drain, reboot: cordon, shutdown: ignore}, "
+            "drain: {mode: 'off', margin: 5s, "
+            "linger: 2s, hookTimeout: 3s, podEvents: false, toleratingLast: true, "
+            "replacementTimeout: 0s}, signal: "
+            "none, report: "
+            "{console: false, events: false, node: false}, "
+            "aws: {ec2: never, ec2Endpoint: "
+            "'http://e', stsEndpoint: 'http://s', domain: "
+            "amazonaws.com.cn}, claim: {lookup: never}"));
 
     (void)state;
     assert_int_equal(c.naming, NC_NAMING_RESOURCE_NAME);
@@ -249,6 +252,7 @@ static void everything(void **state) {
     assert_int_equal(c.drain.policy[NC_SOURCE_AUTOSCALING], NC_POLICY_REPORT);
     assert_int_equal(c.drain.autoscaling_deadline_usec, 1800000000);
     assert_int_equal(c.drain.karpenter_reboot, NC_POLICY_DRAIN);
+    assert_int_equal(c.drain.reboot, NC_POLICY_CORDON);
     assert_int_equal(c.drain.policy[NC_SOURCE_SHUTDOWN], NC_POLICY_IGNORE);
     assert_int_equal(c.drain.mode, NC_DRAIN_OFF);
     assert_int_equal(c.drain.margin_usec, 5000000);

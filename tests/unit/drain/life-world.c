@@ -10,7 +10,8 @@ void life_world_init(struct life_world *w) {
     *w = (struct life_world){.now_usec = LIFE_EPOCH_USEC};
     w->rules = (struct nc_lifecycle_rules){.drain = {.mode = NC_DRAIN_AUTO,
                                                      .margin_usec = 15000000,
-                                                     .karpenter_reboot = NC_POLICY_REPORT},
+                                                     .karpenter_reboot = NC_POLICY_REPORT,
+                                                     .reboot = NC_POLICY_DRAIN},
                                            .max_in_flight = 100,
                                            .seed = 7};
     for (size_t s = 0; s < _NC_SOURCE_MAX; s++)
@@ -380,6 +381,8 @@ static void do_rules(struct life_world *w, char *rest) {
             w->rules.drain.linger_usec = (uint64_t)(strtod(value, NULL) * 1e6);
         else if (nc_streq(word, "replacement"))
             w->rules.drain.replacement_usec = (uint64_t)(strtod(value, NULL) * 1e6);
+        else if (nc_streq(word, "reboot"))
+            w->rules.drain.reboot = policy_of(value);
         else
             w->rules.drain.policy[source_of(word)] = policy_of(value);
     }

@@ -81,6 +81,28 @@ static void test_shutdown_by_karpenters_reboot(void **state) {
     LIFE_STORY(late);
 }
 
+/* By the policy of its own, which is drain unless it is set. */
+static void test_shutdown_that_is_a_reboot(void **state) {
+    static const struct life_row story[] = {
+        {0, "rules reboot=report", "@idle"},
+        {0, "begin", "@idle"},
+        {1000, "notice shutdown +60 action=reboot",
+         "SAY NodeShutdown; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "LET GO @reported"},
+    };
+    static const struct life_row other[] = {
+        {0, "rules reboot=cordon", "@idle"},
+        {0, "begin", "@idle"},
+        {1000, "notice shutdown +60",
+         "SAY NodeShutdown; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+    LIFE_STORY(other);
+}
+
 static void test_shutdown_by_policy_cordon(void **state) {
     static const struct life_row story[] = {
         {0, "rules shutdown=cordon", "@idle"},
@@ -905,6 +927,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_shutdown_goes_on_when_time_is_over),
         cmocka_unit_test(test_shutdown_by_policy_report),
         cmocka_unit_test(test_shutdown_by_karpenters_reboot),
+        cmocka_unit_test(test_shutdown_that_is_a_reboot),
         cmocka_unit_test(test_shutdown_by_policy_cordon),
         cmocka_unit_test(test_shutdown_by_policy_ignore),
         cmocka_unit_test(test_shutdown_without_a_node),

@@ -52,6 +52,7 @@ static const char server[] =
     "        if word == 'disconnect':\n"
     "            bus.forge('Disconnected', '', interface='org.freedesktop.DBus.Local',\n"
     "                      path='/org/freedesktop/DBus/Local')\n"
+    "        if word == 'kind': bus.kind = line.split()[1]\n"
     "        if word == 'window': bus.inhibit_usec = int(line.split()[1])\n"
     "        print(answer, flush=True)\n";
 
@@ -59,16 +60,17 @@ struct world {
     sd_event *event;
     struct nc_login *login;
     unsigned told; /* how often */
-    bool is_coming;
+    bool is_coming, is_reboot;
     uint64_t window_usec, delay_usec;
 };
 
-static void on_told(void *userdata, bool is_coming, uint64_t window_usec) {
+static void on_told(void *userdata, bool is_coming, uint64_t window_usec, bool is_reboot) {
     struct world *w = userdata;
 
     w->told++;
     w->is_coming = is_coming;
     w->window_usec = window_usec;
+    w->is_reboot = is_reboot;
 }
 
 static void on_delay(void *userdata, uint64_t delay_usec) {
@@ -117,6 +119,35 @@ static void test_held_from_the_start(void **state) {
     assert_int_equal(ask_server("held"), 1);
     close_login(&w);
     assert_int_equal(ask_server("held"), 0);
+    stop_server();
+}
+
+/* Of what kind it is, says systemd 255. */
+static void test_reboot(void **state) {
+    static const struct {
+        const char *kind;
+        bool is_reboot;
+    } rows[] = {{"reboot", true}, {"poweroff", false}, {"soft-reboot", true},
+                {"kexec", true},  {"halt", false},     {"rebooting", false}};
+    struct world w = {0};
+
+    (void)state;
+    start_server(server, NULL);
+    open_login(&w);
+    turn_until(&w, nc_login_holds(w.login) && w.told == 1);
+    for (unsigned i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        nc_auto_free char *word = nc_asprintf("kind %s", rows[i].kind);
+        ask_server(word);
+        ask_server("prepare");
+        turn_until(&w, w.told == 2 * i + 2);
+        assert_true(w.is_coming);
+        if (w.is_reboot != rows[i].is_reboot)
+            fail_msg("%s", rows[i].kind);
+        ask_server("cancel");
+        turn_until(&w, w.told == 2 * i + 3);
+        assert_false(w.is_reboot);
+    }
+    close_login(&w);
     stop_server();
 }
 
@@ -312,6 +343,7 @@ TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         host_test(test_held_from_the_start),
         host_test(test_shutdown),
+        host_test(test_reboot),
         host_test(test_begun_before_we_came),
         host_test(test_bus_comes_and_goes),
         host_test(test_logind_is_restarted),
