@@ -11,12 +11,14 @@
 
 #include "log.h"
 #include "nc/str.h"
+#include "nc/time.h"
 
 #define CHECK_USEC 1000000u      /* for a kubeconfig that is not there yet */
 #define RETRY_USEC 5000000u      /* after a kubeconfig that is of no use, or an answer of no use */
 #define RECONNECT_USEC 10000000u /* not more often, whatever the server says */
 #define FILES_USEC 60000000u     /* kubelet rotates its certificate long before the old one ends */
 #define FILES_SOON_USEC 2000000u /* somebody may be mending them, and something waits for it */
+#define LASTING_USEC 30000000u   /* as what blocks is said for the second time */
 #define RENEW_RETRY_USEC 5000000u
 #define RENEW_PAUSE_USEC 10000000u /* whatever a plugin says of how long its token is good */
 #define WHOAMI_TIMEOUT_USEC 3000000u
@@ -27,6 +29,32 @@
 static void set_timer(struct nc_daemon *d);
 
 /* --- how it is */
+
+/* Nothing else tells of a drain that stands still because of it, where only this machine can be
+ * seen: once an outage. */
+static void report_lasting(struct nc_daemon *d) {
+    const uint64_t now = nc_daemon_now(d);
+    nc_auto_free char *message = NULL;
+    struct nc_lifecycle_view view;
+    char since[32];
+
+    if (d->api.is_lasting || !d->life || now < d->api.failing_usec + LASTING_USEC)
+        return;
+    nc_lifecycle_get_view(d->life, now, &view);
+    if (view.policy != NC_POLICY_DRAIN || view.drained_usec)
+        return;
+    d->api.is_lasting = true;
+    nc_time_format(d->api.failing_usec, since);
+    message =
+        nc_asprintf("Nothing is evicted: the API server has been unavailable since %s: %s%s%s",
+                    since, d->api.error.msg, *d->api.error.remedy ? "; " : "", d->api.error.remedy);
+    nc_daemon_announce(d, &(struct nc_lifecycle_action){.kind = NC_LIFECYCLE_ACTION_ANNOUNCE,
+                                                        .milestone = NC_LIFECYCLE_MILESTONE_BLOCKED,
+                                                        .reason = "DrainBlocked",
+                                                        .is_warning = true,
+                                                        .is_lasting = true,
+                                                        .message = message});
+}
 
 void nc_api_session_failed(struct nc_daemon *d, const struct nc_err *err) {
     const bool is_new = d->api.error.class != err->class || d->api.error.code != err->code;
@@ -43,6 +71,7 @@ void nc_api_session_failed(struct nc_daemon *d, const struct nc_err *err) {
         d->api.failing_usec = nc_daemon_now(d);
     d->api.error = *err;
     d->is_status_due = true;
+    report_lasting(d);
     if (err->code == 401 && ++d->api.refusals >= REFUSALS_MAX)
         d->api.wants_reconnect = true;
     set_timer(d);
@@ -56,6 +85,7 @@ void nc_api_session_well(struct nc_daemon *d) {
     if (d->api.error.class != NC_ERR_NONE)
         nc_log(NC_LOG_INFO, &(struct nc_log_fields){.node = d->node_name},
                "the API server answers again");
+    d->api.is_lasting = false;
     d->api.error = (struct nc_err)NC_ERR_INIT;
     d->is_status_due = true;
 }

@@ -48,6 +48,7 @@ struct nc_api_session {
     bool has_answered;        /* the API server, whatever it said, the last time */
     struct nc_err error;      /* the last failure; class NONE while it is well */
     uint64_t failing_usec;    /* since when it is not, on EC2's clock */
+    bool is_lasting;          /* that it lasts, while a drain waits for it, was said */
     struct nc_err pods_error; /* of the list and watch of pods: others' success is none */
     enum nc_api_state waits;  /* for what a connection needs; NC_API_CONNECTING = for nothing */
     bool has_waited;          /* for a kubeconfig: see NC_SESSION_HELD */

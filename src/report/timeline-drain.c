@@ -67,7 +67,9 @@ static void show_daemon(struct nc_buf *out, const struct nc_value *daemon) {
         (void)nc_buf_puts(out, "; what follows is what it last wrote\n");
         return;
     }
-    if (truth_of(daemon, "connected") == 1) {
+    if (truth_of(daemon, "connected") == 1 && error) {
+        nc_show_marked(out, NC_MARK_BAD, "connected, but requests fail");
+    } else if (truth_of(daemon, "connected") == 1) {
         nc_show_marked(out, NC_MARK_GOOD, "connected");
     } else {
         nc_show_marked(out, NC_MARK_BAD, "not connected");

@@ -61,6 +61,23 @@ class Commands(DaemonTest):
             world.api.server.faults.remove(fault)
         world.must(lambda: world.annotation().get("phase") in ("Failed", "Drained"), "the drain status")
 
+    def test_an_api_server_that_serves_nobody(self) -> None:
+        """Who sees only this machine learns that the drain stands still, and why: once."""
+        world = self.node_world(profile="m5.large")
+        world.pod("web", grace=1)
+        world.start()
+        world.must(lambda: world.said_of_itself().get("connected"), "the connection")
+        away = world.api.server.fault("status", status=503, path=".", body="the proxy has no server")
+        self.assertEqual(world.run("drain").code, 0)
+        lines = lambda: [json.loads(line.partition(": ")[2]) for line in world.console().splitlines()]
+        said = world.must(lambda: len(lines()) == 2 and lines()[1], "the line on the console", within=60)
+        self.assertRegex(said["message"], r"^Nothing is evicted: the API server has been unavailable since 2\S+Z: .*the proxy has no server")
+        self.assertEqual((said["drain"], said["reason"]), ("signalling", "DrainBlocked"))
+        self.assertRegex(world.run("status").out, "daemon +connected, but requests fail, ")
+        world.api.server.faults.remove(away)
+        world.must(lambda: not world.pods(), "the end", within=40)
+        self.assertEqual(world.log().count("Nothing is evicted"), 1)
+
     def test_a_request_that_is_taken_back(self) -> None:
         world = self.node_world(profile="m5.large")
         world.pod("blocked")
