@@ -13,11 +13,9 @@
 
 enum { FIRST_INDEX = 1000 }; /* of getopt's values: beyond any letter */
 
-/* What it takes. NULL: it is a switch. */
+/* What it takes. "": it is a switch. */
 static const char *argument_of(const struct nc_option *o) {
-    const char *argument = o->name + strlen(o->name) + 1;
-
-    return *argument ? argument : NULL;
+    return o->name + strlen(o->name) + 1;
 }
 
 static bool is_accepted(const struct nc_command *c, const struct nc_option *o) {
@@ -47,11 +45,10 @@ static void print_help(const struct nc_command_line *line) {
                         c->arguments ? c->arguments : "", c->help);
     for (size_t i = 0; i < line->table->n_options; i++) {
         const struct nc_option *o = &line->table->options[i];
-        const char *argument = argument_of(o);
         nc_auto_free char *left = NULL;
         if (!is_accepted(c, o) || !o->help)
             continue;
-        left = nc_asprintf("--%s %s", o->name, argument ? argument : "");
+        left = nc_asprintf("--%s %s", o->name, argument_of(o));
         (void)nc_buf_printf(&text, "  %-34s  %s\n", left, o->help);
     }
     nc_terminal_print(stdout, text.data);
@@ -121,8 +118,8 @@ static int report_option(const struct nc_command_line *line, const char *arg) {
 
     if (o)
         (void)nc_options_wrong(line->command->name,
-                               argument_of(o) ? "an option without its value:"
-                                              : "an option that takes no value:",
+                               *argument_of(o) ? "an option without its value:"
+                                               : "an option that takes no value:",
                                arg);
     else
         report_unknown_option(line, optopt > 0 && optopt < FIRST_INDEX ? letter : arg);
@@ -145,7 +142,7 @@ static bool is_allowed(const struct nc_option_table *t, const struct nc_option *
                        const char *value) {
     const char *argument = argument_of(o);
 
-    if (!argument || strpbrk(argument, NC_UPPER))
+    if (!*argument || strpbrk(argument, NC_UPPER))
         return true;
     for (size_t i = 0; i < t->n_options; i++)
         if (nc_streq(t->options[i].name, o->name) && is_named(argument_of(&t->options[i]), value))
@@ -198,7 +195,7 @@ static const char *parse_text(const struct nc_option *o, const char **to, const 
 static bool parse_switch(const struct nc_option *o, const char *value) {
     const char *argument = argument_of(o);
 
-    return !argument || nc_streq(strrchr(argument, '|') + 1, value);
+    return !*argument || nc_streq(strrchr(argument, '|') + 1, value);
 }
 
 static uint64_t bound(const char *text, uint64_t none) {
@@ -267,7 +264,7 @@ static struct option *list_options(const struct nc_command_line *line) {
     for (size_t i = 0; i < t->n_options; i++) {
         const struct nc_option *o = &t->options[i];
         if (is_accepted(line->command, o) && is_first(t, i))
-            list[n++] = (struct option){o->name, argument_of(o) ? required_argument : no_argument,
+            list[n++] = (struct option){o->name, *argument_of(o) ? required_argument : no_argument,
                                         NULL, FIRST_INDEX + (int)i};
     }
     return list;
