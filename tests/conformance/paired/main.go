@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
 	"time"
@@ -18,6 +19,8 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 )
+
+var batchesAtOnce = max(1, runtime.NumCPU()/2) // on fewer processors the pods of a batch would wait for the other one
 
 // What ../run hands over.
 var (
@@ -29,11 +32,10 @@ var (
 )
 
 const (
-	deployDir     = "../../deploy"
-	atOnce        = 50                      // scenes of a batch
-	batchesAtOnce = 2                       // most of a batch is waiting
-	tooLate       = 1500 * time.Millisecond // an API server that answers so late, or a process that waits so long for the machine, proves nothing
-	tries         = 3
+	deployDir = "../../deploy"
+	atOnce    = 50                      // scenes of a batch
+	tooLate   = 1500 * time.Millisecond // an API server that answers so late, or a process that waits so long for the machine, proves nothing
+	tries     = 3
 
 	// Of a bad day.
 	killEach  = 20 * time.Second
