@@ -8,10 +8,6 @@
 #include "out-of-service.h"
 #include "step.h"
 
-static void *object_of(struct control_link *l) {
-    return (char *)l - offsetof(struct control_object, by_name);
-}
-
 /* ---- what stands with a node */
 
 static bool is_relayed(const struct control_claim *claim, const struct control_relay *r) {
@@ -56,8 +52,8 @@ static size_t count_relaying(const struct nc_control *c, uint64_t now_usec) {
 
     for (size_t i = 0; i < t->room; i++)
         for (struct control_link *l = t->slots[i]; l; l = l->next)
-            n += nc_control_has_relay(c, object_of(l), now_usec, &r)
-                 && !is_relayed(object_of(l), &r);
+            n += nc_control_has_relay(c, nc_control_object_of(l), now_usec, &r)
+                 && !is_relayed(nc_control_object_of(l), &r);
     return n;
 }
 
@@ -66,7 +62,7 @@ static void count_nodes(const struct nc_control *c, struct nc_control_counts *re
 
     for (size_t i = 0; i < t->room; i++)
         for (struct control_link *l = t->slots[i]; l; l = l->next) {
-            const struct control_node *node = object_of(l);
+            const struct control_node *node = nc_control_object_of(l);
             const struct control_fit *f = node->deletion_usec ? NULL : node->fit;
             ret->draining += is_draining(node);
             ret->unfit += f && f->stated && !f->is_fit && !f->is_invalid;
@@ -107,7 +103,7 @@ static const struct control_node **sorted(const struct nc_control *c) {
 
     for (size_t i = 0; i < t->room; i++)
         for (struct control_link *l = t->slots[i]; l; l = l->next)
-            v[n++] = object_of(l);
+            v[n++] = nc_control_object_of(l);
     qsort(v, n, sizeof(*v), by_name);
     return v;
 }

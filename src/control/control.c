@@ -93,8 +93,8 @@ static const char keep_claim[] = CLAIM_PATHS;
 static const char keep_claim_standalone[] = HEAD_PATHS
     "metadata.finalizers\0metadata.labels\0metadata.annotations\0"
     "spec.expireAfter\0spec.terminationGracePeriod\0spec.nodeClassRef\0spec.resources.requests\0"
-    "spec.taints\0spec.startupTaints\0status.nodeName\0status.providerID\0status."
-    "conditions\0" PROMISE_PATHS;
+    "spec.taints\0spec.startupTaints\0status.nodeName\0status.providerID\0"
+    "status.conditions\0" PROMISE_PATHS;
 static const char keep_pool[] = HEAD_PATHS ANNOTATION(NC_ANNOTATION_NODE_POOL_HASH)
     ANNOTATION(NC_ANNOTATION_NODE_POOL_HASH_VERSION) "spec.disruption\0";
 static const char keep_class[] = HEAD_PATHS ANNOTATION(NC_ANNOTATION_NODE_CLASS_HASH)
@@ -200,13 +200,9 @@ static void apply_synced(struct nc_control *c, enum nc_control_kind k) {
 }
 
 static void apply_gone(struct nc_control *c, const struct nc_control_event *e) {
-    struct control_link *l = nc_control_find(c, &c->names[e->what], e->name);
-    struct control_object *o = NULL;
+    struct control_object *o = nc_control_named(c, e->what, e->name);
 
-    if (!l)
-        return;
-    o = (struct control_object *)((char *)l - offsetof(struct control_object, by_name));
-    if (e->uid && e->uid[0] && !nc_streq(o->uid, e->uid))
+    if (!o || (e->uid && e->uid[0] && !nc_streq(o->uid, e->uid)))
         return;
     nc_control_touch_around(c, o);
     nc_control_gone(c, o);

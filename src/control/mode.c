@@ -31,9 +31,7 @@ bool nc_control_denies_karpenter(const struct nc_control *c) {
 
     for (size_t i = 0; c->n_karpenter_claims == 0 && i < t->room; i++)
         for (const struct control_link *l = t->slots[i]; l; l = l->next)
-            if (((const struct control_claim *)((const char *)l
-                                                - offsetof(struct control_object, by_name)))
-                    ->has_our_finalizer)
+            if (((const struct control_claim *)nc_control_object_of(l))->has_our_finalizer)
                 return true;
     return false;
 }

@@ -284,8 +284,7 @@ static void drop_all(struct nc_control *c, enum nc_control_kind k) {
 
     for (size_t i = 0; i < t->room; i++)
         while (t->slots[i])
-            drop(c, (struct control_object *)((char *)t->slots[i]
-                                              - offsetof(struct control_object, by_name)));
+            drop(c, nc_control_object_of(t->slots[i]));
     free(t->slots);
     *t = (struct control_table){0};
 }

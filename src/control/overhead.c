@@ -108,8 +108,7 @@ static struct sum *sums_of(const struct nc_control *c) {
 
     for (size_t i = 0; i < t->room; i++)
         for (struct control_link *l = t->slots[i]; l; l = l->next) {
-            const struct control_node *node =
-                (const void *)((char *)l - offsetof(struct control_object, by_name));
+            const struct control_node *node = nc_control_object_of(l);
             const struct control_claim *claim =
                 node->memory_bytes > 0 ? nc_control_claim_of(c, node) : NULL;
             if (!claim || claim->memory_bytes == 0)

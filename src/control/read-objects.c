@@ -371,23 +371,15 @@ static bool is_known(const struct nc_control *c, const struct control_object *o,
     return true;
 }
 
-static struct control_object *find(const struct nc_control *c, enum nc_control_kind k,
-                                   const char *name) {
-    struct control_link *l = nc_control_find(c, &c->names[k], name);
-
-    return l ? (struct control_object *)((char *)l - offsetof(struct control_object, by_name))
-             : NULL;
-}
-
 /* The object of this name and uid. Another one of the same name is gone. */
 static struct control_object *place(struct nc_control *c, enum nc_control_kind k,
                                     const struct head *h) {
-    struct control_object *o = find(c, k, h->name);
+    struct control_object *o = nc_control_named(c, k, h->name);
 
     if (o && o->uid[0] && !nc_streq(o->uid, h->uid)) {
         nc_control_touch_around(c, o);
         nc_control_gone(c, o);
-        o = find(c, k, h->name);
+        o = nc_control_named(c, k, h->name);
     }
     if (!o)
         return nc_control_put(c, k, h->name, h->uid);
@@ -409,7 +401,7 @@ int nc_control_read(struct nc_control *c, enum nc_control_kind k, const struct n
         c->counts.unreadable[k]++;
         return -EBADMSG;
     }
-    o = find(c, k, h.name);
+    o = nc_control_named(c, k, h.name);
     *ret = o;
     if (o && is_known(c, o, &h))
         return 0;

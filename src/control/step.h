@@ -15,6 +15,10 @@ static inline struct control_pool *nc_control_as_pool(struct control_object *o) 
 static inline struct control_class *nc_control_as_class(struct control_object *o) {
     return (struct control_class *)o;
 }
+/* Of a link by name. */
+static inline void *nc_control_object_of(const struct control_link *l) {
+    return (char *)(uintptr_t)l - offsetof(struct control_object, by_name);
+}
 static inline const char *nc_control_provider_of(const struct control_claim *claim) {
     return claim->more ? claim->more->provider_id : claim->provider_id;
 }
@@ -24,6 +28,7 @@ void nc_control_strings_set(struct control_strings *t, const char *data, size_t 
 const char *nc_control_phase_name(enum control_phase p); /* "Detected", … */
 
 /* store.c: lookups, and whom to ask again */
+void *nc_control_named(const struct nc_control *c, enum nc_control_kind k, const char *name);
 /* Entries of pools and classes that only claims name have is_there == false. */
 struct control_claim *nc_control_claim(const struct nc_control *c, const char *name);
 struct control_pool *nc_control_pool(const struct nc_control *c, const char *name);

@@ -140,8 +140,7 @@ void nc_control_touch(struct nc_control *c, struct control_object *o) {
 void nc_control_touch_kind(struct nc_control *c, enum nc_control_kind k) {
     for (size_t i = 0; i < c->names[k].room; i++)
         for (struct control_link *l = c->names[k].slots[i]; l; l = l->next)
-            nc_control_touch(
-                c, (struct control_object *)((char *)l - offsetof(struct control_object, by_name)));
+            nc_control_touch(c, nc_control_object_of(l));
 }
 
 void nc_control_touch_all(struct nc_control *c) {
@@ -206,26 +205,26 @@ void nc_control_wake_at(struct nc_control *c, struct control_object *o, uint64_t
 
 /* ---- lookups */
 
-static void *by_name(const struct nc_control *c, enum nc_control_kind k, const char *name) {
-    struct control_link *l = nc_control_find(c, &c->names[k], name);
+void *nc_control_named(const struct nc_control *c, enum nc_control_kind k, const char *name) {
+    const struct control_link *l = nc_control_find(c, &c->names[k], name);
 
-    return l ? (char *)l - offsetof(struct control_object, by_name) : NULL;
+    return l ? nc_control_object_of(l) : NULL;
 }
 
 struct control_node *nc_control_node(const struct nc_control *c, const char *name) {
-    return by_name(c, NC_CONTROL_NODE, name);
+    return nc_control_named(c, NC_CONTROL_NODE, name);
 }
 
 struct control_claim *nc_control_claim(const struct nc_control *c, const char *name) {
-    return by_name(c, NC_CONTROL_CLAIM, name);
+    return nc_control_named(c, NC_CONTROL_CLAIM, name);
 }
 
 struct control_pool *nc_control_pool(const struct nc_control *c, const char *name) {
-    return by_name(c, NC_CONTROL_POOL, name);
+    return nc_control_named(c, NC_CONTROL_POOL, name);
 }
 
 struct control_class *nc_control_class(const struct nc_control *c, const char *name) {
-    return by_name(c, NC_CONTROL_CLASS, name);
+    return nc_control_named(c, NC_CONTROL_CLASS, name);
 }
 
 static struct control_claim *of_node_link(const struct control_link *l) {

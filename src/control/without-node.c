@@ -116,8 +116,7 @@ static const struct control_claim **sorted(const struct nc_control *c, order_fn 
 
     for (size_t i = 0; i < t->room; i++)
         for (struct control_link *l = t->slots[i]; l; l = l->next) {
-            const struct control_claim *claim =
-                (const void *)((char *)l - offsetof(struct control_object, by_name));
+            const struct control_claim *claim = nc_control_object_of(l);
             if (is_without_node(claim))
                 *nc_append(&v, &n) = claim;
         }

@@ -349,7 +349,6 @@ static void end_list(struct nc_watch *w) {
 
 /* The reader said no. */
 static void end_refused(struct nc_watch *w) {
-
     if (w->thin.failure.class == NC_ERR_NONE) {
         fail_protocol(w, "an event is larger than an object may be");
         return;
