@@ -11,16 +11,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 )
-
-var batchesAtOnce = max(1, runtime.NumCPU()/2) // on fewer processors the pods of a batch would wait for the other one
 
 // What ../run hands over.
 var (
@@ -80,43 +76,23 @@ func run(ctx context.Context, count int, seed uint64) (bool, error) {
 		return true, errors.New("start it with ./dev paired")
 	}
 	klog.SetLogger(logr.Discard()) // what Karpenter could not tell a control plane that has ended
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	sum, batches, failed := newSummary(), make(chan []*Scene), make(chan error, batchesAtOnce)
-	var all sync.WaitGroup
-	for range batchesAtOnce {
-		all.Go(func() {
-			for scenes := range batches {
-				pairs, err := runBatch(ctx, scenes, "from")
-				if err != nil && ctx.Err() == nil { // a machine that is too busy to start a control plane, say
-					fmt.Printf("once more, since it could not be played: %v\n", err)
-					pairs, err = runBatch(ctx, scenes, "once-more-from")
-				}
-				if err != nil {
-					failed <- err
-					stop()
-					return
-				}
-				sum.add(pairs)
-			}
-		})
-	}
-	for next := seed; next < seed+uint64(count) && ctx.Err() == nil; next += atOnce {
+	sum := newSummary()
+	for next := seed; next < seed+uint64(count); next += atOnce {
 		var scenes []*Scene
 		for s := next; s < min(next+atOnce, seed+uint64(count)); s++ {
 			scenes = append(scenes, NewScene(s))
 		}
-		select {
-		case batches <- scenes:
-		case <-ctx.Done():
+		pairs, err := runBatch(ctx, scenes, "from")
+		if err != nil { // a machine that is too busy to start a control plane, say
+			fmt.Printf("once more, since it could not be played: %v\n", err)
+			pairs, err = runBatch(ctx, scenes, "once-more-from")
 		}
-	}
-	close(batches)
-	all.Wait()
-	select {
-	case err := <-failed:
-		return true, err
-	default:
+		if err != nil {
+			return true, err
+		}
+		for _, p := range pairs {
+			sum.add(p)
+		}
 	}
 	sum.print()
 	return len(sum.worse) > 0, nil

@@ -5,12 +5,10 @@ package main
 import (
 	"fmt"
 	"strings"
-	"sync"
 )
 
 // summary of all scenes.
 type summary struct {
-	mu                             sync.Mutex
 	scenes, better, margin, opened int
 	worse                          []string // failures, by scene
 	flaky                          []string
@@ -24,16 +22,7 @@ type row struct {
 
 func newSummary() *summary { return &summary{rows: map[bool]*row{false: {}, true: {}}} }
 
-// add may be called by several at once.
-func (s *summary) add(pairs []*pair) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, p := range pairs {
-		s.addOne(p)
-	}
-}
-
-func (s *summary) addOne(p *pair) {
+func (s *summary) add(p *pair) {
 	s.scenes++
 	s.better += p.better
 	s.margin += p.margin
