@@ -122,10 +122,11 @@ static void read_csi(struct nc_daemon *d) {
 
 static void announce(struct nc_daemon *d, const char *reason, bool is_warning,
                      const struct nc_fit_verdict *v) {
+    nc_auto_free char *text = nc_asprintf("startup gate: %s", v->message);
     const struct nc_lifecycle_action a = {.kind = NC_LIFECYCLE_ACTION_ANNOUNCE,
                                           .reason = reason,
                                           .is_warning = is_warning,
-                                          .message = v->message};
+                                          .message = text};
 
     nc_daemon_announce(d, &a);
 }

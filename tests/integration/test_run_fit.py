@@ -86,6 +86,7 @@ class Gate(DaemonTest):
         self.report(world)
         world.must(lambda: self.event(world, "NotFit"), "the Event")
         message = (self.event(world, "NotFit") or {})["message"]
+        self.assertTrue(message.startswith("startup gate: waiting for "), message)
         for name in ("cni-x is not ready", "kube-system/csi (no pod", "ebs.csi", "nvidia.com/gpu", "NetworkingReady"):
             self.assertIn(name, message)
         self.shut_as(world, "DaemonSetsNotReady", 25)
