@@ -1,7 +1,7 @@
 """What other programs of a cluster do to a new Node, on a real API server.
 
-Knows: the cloud controller takes `uninitialized` off, the controller manager `not-ready` once the
-       node is Ready, Karpenter `unregistered` (and marks the node registered, later initialized), a
+Knows: the cloud controller takes `uninitialized` off, the controller manager `not-ready` while the
+       node is Ready (and puts it back), Karpenter `unregistered` (and marks the node registered, later initialized), a
        CNI agent its own startup taint; the certificate controller signs kubelet's serving
        certificate; then somebody's pod is scheduled.
 Gives: `Actors`, which follows Nodes, requests and pods by watch; each step is a patch of its own with
@@ -181,7 +181,12 @@ class Actors:
 
     @staticmethod
     def _manager(node: Node) -> Optional[Node]:
-        return without(node, {NOT_READY}) if is_ready(node) else None
+        if is_ready(node):
+            return without(node, {NOT_READY})
+        taints = node["spec"].get("taints") or []
+        if any(t["key"] == NOT_READY for t in taints):
+            return None
+        return {"spec": {"taints": [*taints, {"key": NOT_READY, "effect": "NoSchedule"}]}}
 
     @staticmethod
     def _cni(node: Node) -> Optional[Node]:
