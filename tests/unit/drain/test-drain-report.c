@@ -122,9 +122,11 @@ static void test_report_of_a_drain(void **state) {
            "\"ended\":null}},"
            "\"drained\":\"2026-01-01T00:00:00Z\",\"history\":[\"as given\"]}");
 
+    view.status_phase = "Failed";     /* as the annotation has it */
     view.leading = NC_SOURCE_REQUEST; /* its own words go before ours */
     nc_auto_value struct nc_value *asked = nc_drain_report_view(&view, d, NOW, NULL);
     assert_string_equal(nc_value_get_string(asked, "reason"), "upgrade");
+    assert_string_equal(nc_value_get_string(asked, "phase"), "failed");
     nc_drain_free(d);
 }
 
@@ -146,6 +148,30 @@ static void test_kept_is_named(void **state) {
         "[{\"pod\":\"web/kept\",\"reason\":\"do-not-disrupt\",\"budget\":null,\"message\":\"kept "
         "by do-not-disrupt\","
         "\"since\":null,\"forceDeleteAt\":null}]");
+    nc_drain_free(d);
+}
+
+/* What holds it, and since when; also once the drain goes on without it. */
+static void test_hanging_is_named(void **state) {
+    const struct nc_notice notices[_NC_SOURCE_MAX] = {0};
+    struct nc_lifecycle_view view = {.notices = notices, .leading = -1};
+    struct nc_drain *d = nc_drain_new();
+
+    (void)state;
+    for (uint64_t sec = 10; sec <= 100; sec += 90) {
+        struct nc_pod pod = new_pod(sec == 10 ? "hangs" : "stuck", NC_TIER_PLAIN);
+        pod.deletion_usec = NOW - sec * SEC;
+        pod.has_finalizer = sec == 100;
+        see(d, pod);
+    }
+    nc_auto_value struct nc_value *v = nc_drain_report_view(&view, d, NOW, NULL);
+    assert_json(nc_value_get(v, "blocked"),
+                "[{\"pod\":\"web/hangs\",\"reason\":\"kubelet\",\"budget\":null,\"message\":\"its "
+                "grace period is over, kubelet has not reported its end\","
+                "\"since\":\"2025-12-31T23:59:50Z\",\"forceDeleteAt\":null},"
+                "{\"pod\":\"web/stuck\",\"reason\":\"stuck\",\"budget\":null,\"message\":\"has "
+                "ended, a finalizer holds it\",\"since\":\"2025-12-31T23:58:20Z\","
+                "\"forceDeleteAt\":null}]");
     nc_drain_free(d);
 }
 
@@ -430,6 +456,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_report_of_nothing),
         cmocka_unit_test(test_report_of_a_drain),
         cmocka_unit_test(test_kept_is_named),
+        cmocka_unit_test(test_hanging_is_named),
         cmocka_unit_test(test_kept_until),
         cmocka_unit_test(test_order_is_named),
         cmocka_unit_test(test_waiting_is_named),

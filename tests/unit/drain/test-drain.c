@@ -80,6 +80,10 @@ static void test_put_back(void **state) {
          "rules cordon=-5\nsee a\nsee c of=x\nlisted\nat 0\nanswer evict a accepted\ngone a\nsee b "
          "tolerates created=2\nsee d of=y tolerates created=2\nat 2\nlines",
          "0: evict a, evict c\n2: evict d\nb put-back, c, d\n"},
+        {"nor one of another namespace",
+         "rules cordon=-5\nsee a\nlisted\nat 0\nanswer evict a accepted\ngone a\nsee b ns=other "
+         "tolerates created=2\nat 2",
+         "0: evict a\n2: evict b\n"},
         {"nor is another controller's, one's of none, or one that was there before the cordon",
          "rules cordon=0\nsee a of=x\nlisted\nat 1\nanswer evict a accepted\nsee b of=y tolerates "
          "created=2\nsee c tolerates created=2\nsee d of=x tolerates created=-1\nat 3",

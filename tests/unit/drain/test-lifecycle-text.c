@@ -7,6 +7,7 @@
 
 #include <errno.h>
 
+#include "nc/drain-report.h"
 #include "nc/mem.h"
 
 static void begin(struct life_world *w, const char *const *events) {
@@ -176,6 +177,15 @@ static void test_messages(void **state) {
          "Pod ns/a may not leave: kept by do-not-disrupt; it is evicted at 2026-01-02T04:04:05Z"},
         {{"begin", "notice request drain +600", "ok", "ok", "kept-for-hour a:30", "synced"},
          "Pod ns/a may not leave: kept by do-not-disrupt; it is deleted at 2026-01-02T03:13:20Z"},
+        {{"begin", "notice spot +20", "ok", "ok", "pods a:8 b:60"},
+         "The force-delete time has come: ending pods with the time that is left: ns/b (its "
+         "force-delete time has come)"},
+        {{"begin", "notice request drain", "ok", "refused", "refused"},
+         "The API server refuses the cordon: the node takes new pods, and is not drained before it "
+         "is cordoned; trying again"},
+        {{"begin", "notice deletion", "ok", "refused", "ok"},
+         "Node cordoned; the API server refuses the label that takes it off external load "
+         "balancers"},
     };
 
     (void)state;
@@ -185,6 +195,35 @@ static void test_messages(void **state) {
         assert_string_equal(w.last_message, rows[i].expected);
         life_world_done(&w);
     }
+}
+
+/* That of the first refusal, not of the drain. */
+static void test_blocked_since(void **state) {
+    static const char *const events[] = {
+        "begin", "notice request drain", "ok", "ok", "pods a:30", "synced", NULL};
+    struct life_world w;
+
+    (void)state;
+    begin(&w, events);
+    (void)life_do(&w, 5000, "no a");
+    assert_non_null(strstr(w.last_message, "waiting without end since 2026-01-02T03:04:10Z"));
+    life_world_done(&w);
+}
+
+static void test_report_of_a_refused_cordon(void **state) {
+    static const char *const events[] = {
+        "begin", "notice request drain", "ok", "refused", "refused", NULL};
+    struct life_world w;
+
+    (void)state;
+    begin(&w, events);
+    nc_auto_value struct nc_value *refused = nc_drain_report(w.life, w.now_usec, NULL);
+    assert_true(nc_value_path(refused, "cordon.refused")->boolean);
+    (void)life_do(&w, 2000, "tick");
+    (void)life_do(&w, 2010, "ok");
+    nc_auto_value struct nc_value *cordoned = nc_drain_report(w.life, w.now_usec, NULL);
+    assert_false(nc_value_path(cordoned, "cordon.refused")->boolean);
+    life_world_done(&w);
 }
 
 /* Where kubelet has stopped, no pod ends: it is left behind as Karpenter does it, but not hidden.
@@ -366,6 +405,8 @@ TEST_GROUP() {
         cmocka_unit_test(test_annotation_of_what_returns),
         cmocka_unit_test(test_annotation_is_short),
         cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_blocked_since),
+        cmocka_unit_test(test_report_of_a_refused_cordon),
         cmocka_unit_test(test_drained_beside_a_pod_that_does_not_end),
         cmocka_unit_test(test_view),
         cmocka_unit_test(test_derived_deadline),

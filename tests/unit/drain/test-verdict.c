@@ -223,11 +223,25 @@ static void test_reasons(void **state) {
     assert_string_equal(nc_pod_reason_text(_NC_POD_REASON_MAX), "unknown");
 }
 
+/* Whom the drain waits for, or ends without. */
+static void test_named(void **state) {
+    struct nc_buf b = NC_BUF_INIT;
+
+    (void)state;
+    for (enum nc_pod_reason r = 0; r < _NC_POD_REASON_MAX; r++)
+        if (nc_pod_reason_is_named(r))
+            (void)nc_buf_printf(&b, " %s", nc_pod_reason_name(r));
+    assert_string_equal(b.data, " put-back stuck finalizer kubelet do-not-disrupt replacement "
+                                "budget budgets namespace refused failed put-back");
+    nc_buf_done(&b);
+}
+
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_excluded),
         cmocka_unit_test(test_kept),
         cmocka_unit_test(test_reasons),
+        cmocka_unit_test(test_named),
     };
 
     return run_group(tests, NULL, NULL);
