@@ -29,6 +29,12 @@ func outcomeOf(s *Scene, lives ...*life) *outcome {
 	return newOutcome(&stage{Scene: s, began: began, lives: lives})
 }
 
+// sent is an outcome with so many evictions, by Karpenter and by us.
+func sent(o *outcome, karpenters, ours int) *outcome {
+	o.counts.Evictions, o.counts.OurEvictions = karpenters, ours
+	return o
+}
+
 func TestJudge(t *testing.T) {
 	plain, shipper := Pod{Name: "app", Owner: replicaSet, Grace: 60, Stop: 40}, Pod{Name: "shipper", Owner: daemonSet, Grace: 30, Stop: 1}
 	held, slow := Pod{Name: "held", Owner: replicaSet, Grace: 30, Stop: 1, Budgets: []int{0}}, Pod{Name: "slow", Owner: replicaSet, Grace: 20, Stop: 8}
@@ -37,6 +43,7 @@ func TestJudge(t *testing.T) {
 	hour := &Scene{Ending: deletion, TGP: time.Hour, Policy: drain, Mode: auto, Pods: []Pod{plain, shipper}}
 	late := &Scene{Ending: spot, Left: 20 * time.Second, Queue: true, Policy: drain, Mode: auto, Pods: []Pod{slow}}
 	notice := &Scene{Ending: spot, Left: 120 * time.Second, Policy: drain, Mode: auto, Pods: []Pod{held}, Budgets: never}
+	blocked := &Scene{Ending: deletion, TGP: 24 * time.Hour, Horizon: 120 * time.Second, Policy: drain, Mode: auto, Pods: []Pod{held}, Budgets: never}
 	stopped := &Scene{Ending: spot, Left: 120 * time.Second, Policy: cordon, Mode: auto, Pods: []Pod{plain}}
 	for _, c := range []struct {
 		name          string
@@ -49,6 +56,9 @@ func TestJudge(t *testing.T) {
 		{"a late notice", outcomeOf(late, left(slow, 1, 9)), outcomeOf(late, left(slow, 1, 5)), "cut short: pod slow"},
 		{"its last moment", outcomeOf(notice, left(held, 0, 120)), outcomeOf(notice, left(held, 75, 76)), ""},
 		{"before its last moment", outcomeOf(notice, left(held, 0, 120)), outcomeOf(notice, left(held, 50, 51)), "ended though a budget"},
+		{"evictions like Karpenter's", sent(outcomeOf(blocked, left(held, 0, 0)), 9, 0), sent(outcomeOf(blocked, left(held, 0, 0)), 0, 26), ""},
+		{"evictions more often than that", sent(outcomeOf(blocked, left(held, 0, 0)), 9, 0), sent(outcomeOf(blocked, left(held, 0, 0)), 0, 28), "noise: 28 evictions"},
+		{"evictions where Karpenter is not told", sent(outcomeOf(blocked, left(held, 0, 0)), 0, 0), sent(outcomeOf(blocked, left(held, 0, 0)), 0, 26), ""},
 		{"a policy that leaves pods", outcomeOf(stopped, left(plain, 0, 120)), outcomeOf(stopped, left(plain, 2, 42)), "ended though policy is cordon"},
 	} {
 		v := judge(c.without, c.with)
