@@ -153,27 +153,30 @@ static bool is_clean_path(const char *s) {
            && !nc_ends_with(s, "/.") && (n == 1 || s[n - 1] != '/');
 }
 
-/* A registry's host, then names in lower case; an asterisk behind them stands for all below. */
+/* A registry, then names in lower case, as distribution's references are; an asterisk behind them
+ * stands for all below. What kubelet would name otherwise it refuses: Docker Hub's short names. */
 static bool is_image_pattern(const char *s) {
-    const size_t host = strcspn(s, "/");
-    bool is_name = false;
+    const size_t domain = strcspn(s, ":/"), registry = strcspn(s, "/"), port = registry - domain;
+    nc_auto_free char *name = nc_strndup(s, domain);
+    size_t names = nc_streq(name, "docker.io") ? 0 : 1, n;
 
-    if (host == 0
-        || strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.:-") != host
-        || (strcspn(s, ".:") > host && !nc_starts_with(s, "localhost/")))
+    if (strlen(s) > 255 || !nc_shape_domain(name) || nc_streq(name, "index.docker.io") || port == 1
+        || (port > 1 && strspn(s + domain + 1, NC_DIGITS) != port - 1)
+        || (port == 0 && !strchr(name, '.') && !nc_streq(name, "localhost")))
         return false;
-    for (s += host; *s; s++) {
+    for (s += registry; *s == '/'; names++) {
         if (nc_streq(s, "/*"))
             return true;
-        if (*s == '/' || (is_name && *s && strchr("._-", *s))) {
-            is_name = false;
-            continue;
-        }
-        if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789", *s))
+        do {
+            s++;
+            s += s[-1] == '-' ? strspn(s, "-") : s[-1] == '_' && *s == '_';
+            n = strspn(s, NC_LOWER NC_DIGITS);
+            s += n;
+        } while (n > 0 && *s && strchr("._-", *s));
+        if (n == 0)
             return false;
-        is_name = true;
     }
-    return is_name;
+    return !*s && names > 1;
 }
 
 static const char reservation_policies[] = "None\0TieredReservation\0";

@@ -206,6 +206,10 @@ static const struct row kubelet_rows[] = {
      "\"2m30s\", not the string '60'\n"},
     {"list for a string", "clusterDomain: [a]",
      "d:3:42: error: spec.kubelet.config.clusterDomain: must be a string, not a list\n"},
+    {"images that may be there before",
+     "preloadedImagesVerificationAllowlist: [r.example.com/a, 'r.example.com:5000/a/b-c_d.e', "
+     "localhost/a--b__c, 'r.example.com/*', docker.io/library/a, 'docker.io/*', 'R:1/a']",
+     ""},
     {"string for a list", "clusterDNS: 10.0.0.10",
      "d:3:39: error: spec.kubelet.config.clusterDNS: must be a list of strings, not the string "
      "'10.0.0.10'\n"},
@@ -370,6 +374,44 @@ static const struct row agent_config_rows[] = {
      "d:3:58: error: spec.aws.ec2Endpoint: must be a URL such as "
      "https://ec2.us-west-2.amazonaws.com, not the string 'ftp'\n"},
 };
+
+/* What kubelet's pull manager refuses (k8s.io/kubernetes pkg/kubelet/images/pullmanager). */
+static void images_that_kubelet_refuses(void **state) {
+    static const char *const patterns[] = {"https://x",
+                                           "r.example.com",
+                                           "a/b",
+                                           "r.example.com/",
+                                           "r.example.com//a",
+                                           "r.example.com/a/",
+                                           "r.example.com/-a",
+                                           "r.example.com/a-",
+                                           "r.example.com/a..b",
+                                           "r.example.com/a___b",
+                                           "r.example.com/A",
+                                           "r.example.com/a:v1",
+                                           "r.example.com:/a",
+                                           "r.example.com:x/a",
+                                           "-r.example.com/a",
+                                           "docker.io/a",
+                                           "index.docker.io/library/a",
+                                           "*",
+                                           "/*",
+                                           " r.example.com/a"};
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(patterns); i++) {
+        nc_auto_free char *document = nc_asprintf(
+            NODE_CONFIG
+            "spec: {kubelet: {config: {preloadedImagesVerificationAllowlist: ['%s']}}}\n",
+            patterns[i]);
+        nc_auto_free char *expected = nc_asprintf(
+            "d:3:66: error: spec.kubelet.config.preloadedImagesVerificationAllowlist[0]: must be "
+            "an image without tag, such as registry.example.com/name, not the string '%s'\n",
+            patterns[i]);
+
+        assert_int_equal(differs(patterns[i], document, expected), 0);
+    }
+}
 
 static void agent_config(void **state) {
     (void)state;
@@ -571,6 +613,7 @@ TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(node_config),
         cmocka_unit_test(kubelet),
+        cmocka_unit_test(images_that_kubelet_refuses),
         cmocka_unit_test(agent_config),
         cmocka_unit_test(node_claim),
         cmocka_unit_test(node_claim_beta),

@@ -39,7 +39,7 @@ var values = map[string][]string{
 	"healthzBindAddress":                        {"127.0.0.1", "0.0.0.0", "::", "localhost"},
 	"address":                                   {"0.0.0.0", "::", "127.0.0.1", "any"},
 	"imagePullCredentialsVerificationPolicy":    {"NeverVerify", "NeverVerifyPreloadedImages", "NeverVerifyAllowlistedImages", "AlwaysVerify", "Always"},
-	"preloadedImagesVerificationAllowlist":      {"registry.example.com/a", "registry.example.com/*", "a:b", "reg.example.com/img:v1", "*", "https://x"},
+	"preloadedImagesVerificationAllowlist":      {"registry.example.com/a", "registry.example.com/*", "a:b", "reg.example.com/img:v1", "*", "https://x", "r.example.com//a", "r.example.com:/a", "r.example.com/a--b__c", "docker.io/a", "docker.io/library/a", "index.docker.io/*"},
 	"kubeReserved":                              {"cpu=100m", "memory=100Mi", "ephemeral-storage=1Gi", "pid=100", "cpu=0", "memory=0", "cpu=-1", "gpu=1", "cpu=x", "hugepages-2Mi=2Mi"},
 	"systemReserved":                            {"cpu=100m", "memory=100Mi", "ephemeral-storage=1Gi", "pid=100", "cpu=0", "memory=0", "cpu=-1", "gpu=1", "memory=1k"},
 	"kubeReservedCgroup":                        {"", "/runtime", "/kube.slice", "kube"},
