@@ -10,8 +10,7 @@ for one in $names; do
     n=$((n + 1))
     file=${one%%:*}
     name=${one#*:}
-    path=$(find tests -path "*/$file" -not -path '*/corpus/*' | head -n 1)
-    if [ -n "$path" ] && grep -qw "$name" "$path"; then
+    if find tests -path "*/$file" -not -path '*/corpus/*' -exec grep -qw "$name" {} \; -print | grep -q .; then
         echo "ok $n - $file: $name"
     else
         bad=1
