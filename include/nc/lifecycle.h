@@ -266,6 +266,8 @@ void nc_lifecycle_get_view(const struct nc_lifecycle *l, uint64_t now_usec,
 const struct nc_drain *nc_lifecycle_drain(const struct nc_lifecycle *l);
 /* Single facts of it. The notice of an active source; NULL = it is not active. */
 const struct nc_notice *nc_lifecycle_notice(const struct nc_lifecycle *l, enum nc_source s);
+/* Likewise, and NULL where its time had passed before it was seen first: it is only reported. */
+const struct nc_notice *nc_lifecycle_acted(const struct nc_lifecycle *l, enum nc_source s);
 bool nc_lifecycle_is_orphaned(const struct nc_lifecycle *l);
 enum nc_hook_state nc_lifecycle_hook_state(const struct nc_lifecycle *l, enum nc_hook h);
 

@@ -38,7 +38,8 @@ struct nc_notice_answer {
     enum nc_source source; /* which has a path */
     const struct nc_buf *body;
     uint64_t now_usec;                     /* of maintenance alone, */
-    const struct nc_drain_settings *rules; /* as are these */
+    const struct nc_drain_settings *rules; /* as are these, */
+    const char *acted_id;                  /* and the event that is acted upon; NULL = none is */
 };
 /* What IMDS answers at the path of its source. Returns 1 with *ret; 0 where nothing is announced;
  * NC_ERR_PROTOCOL for anything else. With 1 err may say which part of the answer was left out.
@@ -50,14 +51,16 @@ struct nc_notice_answer {
  * canceled, or whose Description begins "[Completed]" or "[Canceled]", are no news; of the others
  * the one counts about which most is done now, and of these the one with the earliest deadline
  * ahead (deadline = NotBefore; begin = NotBefore - NC_MAINTENANCE_LEAD_USEC; where NotBefore is in
- * the past: no deadline, begin = NotBefore). One that cannot be read hides no other. "" is none. */
+ * the past: no deadline, begin = NotBefore). About one that is not acted upon and whose NotBefore
+ * passed more than NC_REQUEST_LATE_USEC ago nothing is done. One that cannot be read hides no
+ * other. "" is none. */
 int nc_notice_read(const struct nc_notice_answer *a, struct nc_notice *ret, struct nc_err *err);
 #define NC_MAINTENANCE_LEAD_USEC (15ull * 60 * 1000000)
 
 /* The annotation nodeclaimd.io/drain-request, and the file of `nodeclaimd drain`: {id, reason,
  * mode: cordon|graceful|deadline, deadline: RFC 3339}. cordon requests the policy cordon, the
- * others for drain; deadline needs a deadline, the others have none (one that is given is not
- * checked). Unknown keys are tolerated (one release apart); the id is required (1..64 printable
+ * others for drain; deadline needs a deadline, the others have none (one that is given is
+ * refused). Unknown keys are tolerated (one release apart); the id is required (1..64 printable
  * bytes), a reason is not. At most 4 KiB. Returns 1, or NC_ERR_PROTOCOL. `source` is REQUEST or
  * OPERATOR. */
 int nc_notice_read_request(const char *data, size_t n, enum nc_source source, struct nc_notice *ret,

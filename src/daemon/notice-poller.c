@@ -145,11 +145,13 @@ static void apply_poll_absence(struct poll *p) {
 static void apply_poll_body(struct poll *p, const struct nc_buf *body) {
     struct nc_daemon *d = p->all->d;
     struct nc_err err = NC_ERR_INIT;
+    const struct nc_notice *acted = nc_lifecycle_acted(d->life, p->source);
     struct nc_notice notice;
     const int r = nc_notice_read(&(struct nc_notice_answer){.source = p->source,
                                                             .body = body,
                                                             .now_usec = nc_daemon_now(d),
-                                                            .rules = &d->rules.drain},
+                                                            .rules = &d->rules.drain,
+                                                            .acted_id = acted ? acted->id : NULL},
                                  &notice, &err);
 
     if (r >= 0 && p->source == NC_SOURCE_AUTOSCALING)

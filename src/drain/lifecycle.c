@@ -317,6 +317,10 @@ const struct nc_notice *nc_lifecycle_notice(const struct nc_lifecycle *l, enum n
     return l->sources[s].is_active ? &l->notices[s] : NULL;
 }
 
+const struct nc_notice *nc_lifecycle_acted(const struct nc_lifecycle *l, enum nc_source s) {
+    return l->sources[s].is_late ? NULL : nc_lifecycle_notice(l, s);
+}
+
 bool nc_lifecycle_is_orphaned(const struct nc_lifecycle *l) {
     return l->orphaned_usec != 0;
 }

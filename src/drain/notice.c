@@ -182,10 +182,16 @@ static int read_event(const struct nc_value *event, uint64_t now_usec, struct nc
     return 1;
 }
 
+/* Whatever EC2 did, it did before the event was seen (N1). */
+static bool is_over(const struct nc_notice_answer *a, const struct nc_notice *n) {
+    return !n->deadline_usec && n->begin_usec + NC_REQUEST_LATE_USEC < a->now_usec
+           && !nc_streq(a->acted_id, n->id);
+}
+
 /* How much is done about it now, then how much will be. */
 static unsigned weight_of(const struct nc_notice_answer *a, const struct nc_notice *n) {
     const enum nc_policy p = nc_maintenance_policy(a->rules, n->action);
-    const bool has_begun = n->begin_usec <= a->now_usec;
+    const bool has_begun = n->begin_usec <= a->now_usec && !is_over(a, n);
 
     return (unsigned)(has_begun || p < NC_POLICY_REPORT ? p : NC_POLICY_REPORT) * 8 + (unsigned)p;
 }

@@ -12,13 +12,15 @@
 
 #define NOW_USEC (1548060000ull * 1000000) /* 2019-01-21T08:40:00Z */
 
+static const char *acted_id; /* of the event that is acted upon */
+
 static int read_notice(enum nc_source source, const char *data, size_t n, uint64_t now_usec,
                        struct nc_notice *ret, struct nc_err *err) {
     static const struct nc_drain_settings rules = {
         .policy = {[NC_SOURCE_MAINTENANCE] = NC_POLICY_DRAIN},
         .by_code = {[NC_MAINTENANCE_REBOOT] = NC_POLICY_IGNORE}};
     const struct nc_buf body = {.data = (char *)data, .len = n};
-    const struct nc_notice_answer a = {source, &body, now_usec, &rules};
+    const struct nc_notice_answer a = {source, &body, now_usec, &rules, acted_id};
 
     return nc_notice_read(&a, ret, err);
 }
@@ -287,13 +289,10 @@ static void test_maintenance(void **state) {
          1, "first", "2019-02-01T00:00:00Z", "2019-01-31T23:45:00Z"},
         /* it has begun: nobody knows when it ends */
         {"[" AT("21 Jan 2019 08:40:00", "b", "now") "]", 1, "now", "-", "2019-01-21T08:40:00Z"},
-        /* it hides none that is ahead, and is hidden by none that is far ahead */
+        /* it hides none that is ahead */
         {"[" AT("21 Jan 2019 06:40:00", "system-reboot",
                 "begun") "," AT("21 Jan 2019 08:41:40", "instance-stop", "stop") "]",
          1, "stop", "2019-01-21T08:41:40Z", "2019-01-21T08:26:40Z"},
-        {"[" AT("21 Jan 2019 06:40:00", "system-reboot",
-                "begun") "," AT("31 Jan 2019 08:41:40", "instance-stop", "stop") "]",
-         1, "begun", "-", "2019-01-21T06:40:00Z"},
         /* what is drained for before what is cordoned or ignored for, once both are due */
         {"[" AT("21 Jan 2019 08:41:00", "system-maintenance",
                 "cordon") "," AT("21 Jan 2019 08:50:00", "system-reboot", "drain") "]",
@@ -315,6 +314,31 @@ static void test_maintenance(void **state) {
         assert_string_equal(text_of(n.deadline_usec), rows[i].deadline);
         assert_string_equal(text_of(n.begin_usec), rows[i].begin);
     }
+}
+
+/* What is acted upon is hidden by nothing that is far ahead. What began long before it was seen is
+ * not acted upon, and hides nothing. */
+static void test_maintenance_that_has_begun(void **state) {
+    static const struct {
+        const char *begun, *acted_id, *expected;
+    } rows[] = {
+        {"21 Jan 2019 06:40:00", "begun", "begun"}, {"21 Jan 2019 06:40:00", NULL, "ahead"},
+        {"21 Jan 2019 06:40:00", "ahead", "ahead"}, {"21 Jan 2019 08:38:59", NULL, "ahead"},
+        {"21 Jan 2019 08:39:00", NULL, "begun"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        nc_auto_free char *body =
+            nc_asprintf("[{\"NotBefore\":\"%s GMT\",\"Code\":\"system-reboot\",\"EventId\":"
+                        "\"begun\"}," AT("21 Jan 2019 09:40:00", "instance-stop", "ahead") "]",
+                        rows[i].begun);
+        struct nc_notice n = {0};
+        acted_id = rows[i].acted_id;
+        assert_int_equal(read_maintenance(body, strlen(body), &n, NULL), 1);
+        assert_string_equal(n.id, rows[i].expected);
+    }
+    acted_id = NULL;
 }
 
 static void test_maintenance_near_the_epoch(void **state) {
@@ -446,6 +470,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_unreadable_event),
         cmocka_unit_test(test_what_ends_nothing),
         cmocka_unit_test(test_maintenance),
+        cmocka_unit_test(test_maintenance_that_has_begun),
         cmocka_unit_test(test_maintenance_near_the_epoch),
         cmocka_unit_test(test_many_events),
         cmocka_unit_test(test_target_state),
