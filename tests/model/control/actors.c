@@ -485,7 +485,10 @@ void actors_happen(struct world *w, const struct due *due) {
         over(w, due->a);
         break;
     case THING_KARPENTER:
-        karpenter(w, due->a);
+        if (due->b)
+            note_end(w, &w->objects[due->a]);
+        else
+            karpenter(w, due->a);
         break;
     case THING_PERSON:
         person(w);

@@ -127,9 +127,11 @@ void server_delete(struct world *w, struct object *o) {
     nc_value_set_string(meta(o), "deletionTimestamp", now);
     world_log(w, "server: %s %s is being deleted", nc_control_kind_name(o->kind), o->name);
     settle(w, o, was);
-    if (o->kind == NC_CONTROL_CLAIM && !w->is_standalone)
+    if (o->kind != NC_CONTROL_CLAIM || w->is_standalone)
+        return;
+    for (unsigned is_moved = 0; is_moved < 2; is_moved++)
         world_post(w, world_between(w, 2 * SEC, 40 * SEC), THING_KARPENTER,
-                   (unsigned)(o - w->objects), 0, NULL);
+                   (unsigned)(o - w->objects), is_moved, NULL);
 }
 
 /* --- what a controller requests */

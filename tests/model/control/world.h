@@ -53,7 +53,8 @@ enum thing {
     THING_SILENT,    /* a = machine: its Node not Ready for a while, and it runs */
     THING_GATE,      /* a = machine, b = step: its boots, and whether it is fit */
     THING_OVER,      /* a = machine: it is down, its Node not Ready */
-    THING_KARPENTER, /* a = object: Karpenter ends a claim that is being deleted */
+    THING_KARPENTER, /* a = object: Karpenter ends a claim that is being deleted; b = 1: its end is
+                        noted, or moves */
     THING_PERSON,    /* somebody meddles */
     THING_QUIET,     /* faults and people end */
 };
