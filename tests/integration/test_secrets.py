@@ -216,6 +216,27 @@ class Daemon(SecretsTest):
         for i, path in enumerate(hard):
             self.assertEqual((root / path[1:]).stat().st_mode & 0o777, 0o755 if i % 2 else 0o700, path)
 
+    def test_a_group_that_may_read_status(self) -> None:
+        """As the manual page has it, though systemd sets owner and mode of the folder anew with each start of a unit."""
+        top = Path(__file__).resolve().parents[2]
+        line = re.search(r"(?m)^\.Dl (\S+ /run/nodeclaimd .*)$", (top / "man/nodeclaimd.8").read_text())
+        assert line
+        if os.geteuid() != 0 or not shutil.which("systemd-tmpfiles"):
+            return
+        world = self.world()
+        conf = world.folder / "group.conf"
+        conf.write_text(line[1].replace("monitoring", "4321") + "\n")
+        made = [str(conf), str(top / "systemd/tmpfiles.d/nodeclaimd.conf")]
+        subprocess.run(["systemd-tmpfiles", "--create", f"--root={world.root}", *made], check=True)
+        folder = world.root / "run/nodeclaimd"
+        os.chown(folder, 0, 0)
+        folder.chmod(0o755)
+        self.assertEqual(world.bootstrap("--skip", "start").code, 0)
+        for group, may_read in ((4321, True), (4322, False)):
+            cat = ["cat", "status.json"]
+            done = subprocess.run(cat, cwd=folder, user=65534, group=group, extra_groups=[], capture_output=True, check=False)
+            self.assertEqual(done.returncode == 0, may_read, done.stderr)
+
 
 class Bootstrap(SecretsTest):
     def judge(self, world: Any) -> None:
