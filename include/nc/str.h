@@ -59,6 +59,12 @@ struct nc_text nc_skip_mark(struct nc_text text);
 int nc_parse_u64(const char *s, uint64_t *ret);
 int nc_parse_i64(const char *s, int64_t *ret); /* one leading '-' allowed */
 
+/* The length in bytes of the character that starts at s (1 to 4), or 0 where the bytes are not
+ * well-formed UTF-8 (RFC 3629: no overlong forms, no surrogates, nothing beyond U+10FFFF). n > 0.
+ * *ret is written only on success. */
+size_t nc_utf8_next(const char *s, size_t n, uint32_t *ret);
+/* Neither a control character nor one that moves, hides or reorders what stands around it. */
+bool nc_is_shown(uint32_t c);
 /* A printable, bounded, single-quoted form of hostile text for messages: control characters and
  * quotes escaped, at most 80 characters of it and "…" where it was cut. Owned by the caller. */
 char *nc_quote(const char *data, size_t n);

@@ -175,11 +175,17 @@ int nc_parse_i64(const char *s, int64_t *ret) {
     return 0;
 }
 
-/* Characters that would move, hide or reorder what stands around them: line and paragraph
- * separators, zero-width and direction marks, the byte order mark. */
-static bool is_deceptive(uint32_t c) {
-    return (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e)
-           || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
+/* Beside control characters: line and paragraph separators, zero-width and direction marks, the
+ * byte order mark. */
+bool nc_is_shown(uint32_t c) {
+    static const uint16_t hidden[][2] = {{0, 0x1f},        {0x7f, 0x9f},     {0x61c, 0x61c},
+                                         {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2066, 0x2069},
+                                         {0xfeff, 0xfeff}};
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(hidden); i++)
+        if (c >= hidden[i][0] && c <= hidden[i][1])
+            return false;
+    return true;
 }
 
 static void quote_char(struct nc_buf *b, const char *s, size_t length, uint32_t c) {
@@ -191,12 +197,12 @@ static void quote_char(struct nc_buf *b, const char *s, size_t length, uint32_t 
         nc_buf_puts(b, "\\t");
     else if (c == '\'' || c == '\\')
         nc_buf_printf(b, "\\%c", (char)c);
-    else if (c < 0x80 && is_control(c))
-        nc_buf_printf(b, "\\x%02x", c);
-    else if (is_control(c) || is_deceptive(c))
-        nc_buf_printf(b, "\\u%04x", c);
-    else
+    else if (nc_is_shown(c))
         nc_buf_add(b, s, length);
+    else if (c < 0x80)
+        nc_buf_printf(b, "\\x%02x", c);
+    else
+        nc_buf_printf(b, "\\u%04x", c);
 }
 
 /* The character that `s` begins with, a byte that is none included; how long it was. */

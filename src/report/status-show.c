@@ -16,13 +16,14 @@ size_t nc_show_at_most(size_t n, size_t most) {
 }
 
 void nc_show_put(struct nc_buf *out, const char *text) {
-    for (size_t i = 0; text[i]; i++) {
-        const unsigned char c = (unsigned char)text[i];
-        if (i >= NC_SHOW_MAX_TEXT_BYTES && (c & 0xc0) != 0x80)
-            return;
-        const bool is_c1 = c == 0xc2 && (unsigned char)text[i + 1] < 0xa0 && text[i + 1];
-        (void)nc_buf_putc(out, c < 0x20 || c == 0x7f || is_c1 ? ' ' : text[i]);
-        i += is_c1;
+    const size_t n = nc_cut(text, NC_SHOW_MAX_TEXT_BYTES);
+
+    for (size_t i = 0; i < n;) {
+        uint32_t c = 0;
+        const size_t length = nc_utf8_next(text + i, n - i, &c);
+        const bool is_shown = nc_is_shown(c);
+        (void)nc_buf_add(out, is_shown ? text + i : " ", is_shown ? length : 1);
+        i += length ? length : 1;
     }
 }
 

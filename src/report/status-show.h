@@ -12,8 +12,8 @@
 #define NC_SHOW_MAX_TEXT_BYTES 1024
 #define NC_SHOW_MAX_LINES 64
 
-/* Text on one line, cut at NC_SHOW_MAX_TEXT_BYTES: a control character (of C0, C1, or DEL) becomes
- * a space. The parser has made sure of UTF-8. */
+/* Text on one line, cut at NC_SHOW_MAX_TEXT_BYTES; what may not be shown (nc_is_shown) becomes a
+ * blank. */
 void nc_show_put(struct nc_buf *out, const char *text);
 /* "TITLE        text\n". */
 void nc_show_line(struct nc_buf *out, const char *title, const char *text);

@@ -129,6 +129,7 @@ static void quoting(void **state) {
         {"\xff\xfe", 2, "'\\xff\\xfe'"},
         {"gr\xc3\xbc\xc3\x9f", 6, "'gr\xc3\xbc\xc3\x9f'"},
         {"\xc2\x9b", 2, "'\\u009b'"},
+        {"\xd8\x9c", 2, "'\\u061c'"},
         {"\xe2\x80\xae", 3, "'\\u202e'"}, /* right-to-left override */
         {"\xe2\x80\x8b", 3, "'\\u200b'"}, /* zero-width space */
         {"\xe2\x81\xa6", 3, "'\\u2066'"},

@@ -456,7 +456,8 @@ static void assert_well_formed(const char *text) {
 
 static void test_hostile(void **state) {
     static const char odd[] =
-        "{'node': '</text><script>&\\\"\\u0027\\u001b[2J\\uffff', 'phases':"
+        "{'node': '</text><script>&\\\"\\u0027\\u001b[2J\\uffff\\u202e\\u2066\\u200f\\u061c.', "
+        "'phases':"
         " [{'name': '<x>', 'outcome': '\\u0022/><', 'durationUsec': 9007199254740991},"
         "  {'durationUsec': 9007199254740991}], 'daemon': {'imds': {'\\u001b<': {'state': 7,"
         " 'error': '\\n<'}}, 'inhibitor': [], 'apiError': '\\u0007'},"
@@ -465,6 +466,7 @@ static void test_hostile(void **state) {
         " 'cordon': 5, 'blocked': [{'pod': '<', 'forceDeleteAt': '2024-01-01T00:00:09Z'}, 7],"
         " 'history': [1, {'phase': '<b>', 'at': '2024-01-01T00:00:00Z'}, {'at': '2023-01-01'},"
         " {'phase': '\\u001b', 'at': '1970-01-01T00:00:00Z'}]}}";
+    static const char *const turns[] = {"\u202e", "\u2066", "\u200f", "\u061c"};
     static const char *const whole[] = {"7", "[]", "{'drain': []}", "{'drain': {'history': 1}}",
                                         "{'drain': {'history': [[], null]}}"};
     nc_auto_free char *svg = text_of(odd, draw_svg);
@@ -479,6 +481,9 @@ static void test_hostile(void **state) {
         assert_true((unsigned char)*p >= 0x20 || *p == '\n');
     for (const char *p = timeline; *p; p++)
         assert_true((unsigned char)*p >= 0x20 || *p == '\n');
+    for (size_t i = 0; i < NC_ARRAY_SIZE(turns); i++)
+        if (strstr(svg, turns[i]) || strstr(status, turns[i]) || strstr(timeline, turns[i]))
+            fail_msg("%zu turns a line around", i);
     for (size_t i = 0; i < NC_ARRAY_SIZE(whole); i++) {
         nc_auto_free char *one = text_of(whole[i], draw_svg);
         nc_auto_free char *two = text_of(whole[i], print_timeline);
