@@ -16,7 +16,7 @@ const struct nc_value *nc_control_at(const struct nc_value *object, const char *
     const struct nc_value *v = nc_value_path(object, path);
 
     if (key)
-        v = nc_value_get(v, key);
+        return nc_value_get(v, key);
     return v && v->type != NC_VALUE_NULL ? v : NULL;
 }
 

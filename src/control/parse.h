@@ -7,9 +7,11 @@
 
 #include "control-priv.h"
 
-/* Where an object stands: path of plain keys, then (where key is not NULL) one key with dots. */
+/* Where an object stands: path of plain keys, then (where key is not NULL) one key with dots. NULL
+ * for null, but not of a key: that of an annotation or a label is what the watch has left out as
+ * too large. */
 const struct nc_value *nc_control_at(const struct nc_value *object, const char *path,
-                                     const char *key); /* NULL for null */
+                                     const char *key);
 int nc_control_parse_time(const struct nc_value *v, uint64_t *ret);
 /* Printable ASCII without spaces; "" is nothing. */
 int nc_control_parse_token(const struct nc_value *v, size_t max, char **ret);

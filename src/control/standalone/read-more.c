@@ -92,7 +92,7 @@ static void parse_lists(const struct nc_value *object, struct control_node_more 
 void nc_standalone_read_node(const struct nc_value *object, struct control_node_more *m) {
     const struct nc_value *finalizers = nc_value_path(object, "metadata.finalizers");
 
-    if (nc_control_parse_token(nc_control_at(object, "spec.providerID", NULL), CONTROL_PROVIDER_MAX,
+    if (nc_control_parse_token(nc_value_path(object, "spec.providerID"), CONTROL_PROVIDER_MAX,
                                &m->provider_id)
         < 0)
         m->unread |= CONTROL_UNREAD_PROVIDER;

@@ -195,6 +195,10 @@ static void test_annotation_of_another_type(void **state) {
     expect(world_see(&w, NC_CONTROL_NODE,
                      "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u\",\"annotations\":[]}}"),
            "");
+    expect(world_see(&w, NC_CONTROL_NODE, /* the watch has left out what was too large */
+                     "{\"metadata\":{\"name\":\"n2\",\"uid\":\"v\",\"annotations\":{"
+                     "\"nodeclaimd.io/drain-status\":null,\"nodeclaimd.io/fit\":null}}}"),
+           "event InvalidDrainStatus Node n2\nevent InvalidFit Node n2\n");
     world_close(&w);
 }
 
@@ -280,6 +284,7 @@ static void test_nodes_that_are_read_in_part(void **state) {
          * been seen. */
         "\"metadata\":{\"finalizers\":null}",
         "\"metadata\":{\"ownerReferences\":null}",
+        "\"spec\":{\"providerID\":null}",
         "\"spec\":{\"taints\":null}",
         "\"status\":{\"conditions\":null}",
     };
