@@ -15,6 +15,8 @@
 #define IMAGES "io.containerd.cri.v1.images"
 #define RUNTIME "io.containerd.cri.v1.runtime"
 
+#define NOT_A_NAME "a plugin is named io.containerd.TYPE.VERSION.ID"
+
 static const char parts[] = CRI "\0" IMAGES "\0" RUNTIME "\0";
 
 /* The CRI plugin's tables: of version 2 it is one. */
@@ -47,12 +49,12 @@ static int check_registry(struct nc_planner *s, const struct cri *c) {
     if (!is_filled(nc_value_get(registry, "config_path")))
         return 0;
     if (is_filled(mirrors))
-        return nc_containerd_refuse(s, mirrors->mark,
+        return nc_containerd_refuse(s, mirrors,
                                     "registry.mirrors cannot be set beside registry.config_path: "
                                     "write hosts.toml files below it, or config_path = \"\"");
     for (size_t i = 0; s->plan.containerd.major < 2 && is_filled(configs) && i < configs->n; i++)
         if (nc_value_get(configs->members[i].value, "tls"))
-            return nc_containerd_refuse(s, configs->members[i].value->mark,
+            return nc_containerd_refuse(s, configs->members[i].value,
                                         "registry.configs.*.tls cannot be set beside "
                                         "registry.config_path: write hosts.toml files below it");
     return 0;
@@ -61,54 +63,31 @@ static int check_registry(struct nc_planner *s, const struct cri *c) {
 static int check_runtimes(struct nc_planner *s, const struct cri *c) {
     const struct nc_value *containerd = nc_value_get(c->runtime, "containerd"),
                           *runtimes = nc_value_get(containerd, "runtimes"),
-                          *name = nc_value_get(containerd, "default_runtime_name");
+                          *name = nc_value_get(containerd, "default_runtime_name"),
+                          *untrusted = nc_value_get(runtimes, "untrusted");
     const char *text = nc_value_string(name);
 
     /* 2.x lays the runtimes of the file over its own one, 1.x has those of the file alone. */
     if (!nc_value_get(runtimes, text ? text : "")
         && (s->plan.containerd.major < 2 || !nc_streq(text, "runc")))
-        return nc_containerd_refuse(s, name->mark,
-                                    "default_runtime_name is none of containerd.runtimes");
+        return nc_containerd_refuse(s, name, "default_runtime_name is none of containerd.runtimes");
+    if (untrusted && s->plan.containerd.major < 2
+        && is_filled(nc_value_path(containerd, "untrusted_workload_runtime.runtime_type")))
+        return nc_containerd_refuse(s, untrusted,
+                                    "cannot be set beside untrusted_workload_runtime");
     for (size_t i = 0; i < runtimes->n; i++) {
         const struct nc_value *r = runtimes->members[i].value,
                               *all = nc_value_get(
                                   r, "privileged_without_host_devices_all_devices_allowed"),
                               *io = nc_value_get(r, "io_type");
         if (is_true(all) && !is_true(nc_value_get(r, "privileged_without_host_devices")))
-            return nc_containerd_refuse(s, all->mark,
+            return nc_containerd_refuse(s, all,
                                         "privileged_without_host_devices_all_devices_allowed needs "
                                         "privileged_without_host_devices");
         if (s->plan.containerd.major >= 2 && is_filled(io) && !nc_streq(io->text, "fifo")
             && !nc_streq(io->text, "streaming"))
-            return nc_containerd_refuse(s, io->mark, "io_type must be fifo or streaming");
+            return nc_containerd_refuse(s, io, "io_type must be fifo or streaming");
     }
-    return 0;
-}
-
-static int check_durations(struct nc_planner *s, const struct cri *c) {
-    const struct nc_value *const rows[] = {
-        nc_value_get(c->images, "image_pull_progress_timeout"),
-        nc_value_get(c->runtime, "drain_exec_sync_io_timeout"),
-        nc_value_get(c->runtime, "stats_collect_period"),
-        nc_value_get(c->runtime, "stats_retention_period"),
-        nc_value_get(c->server, "stream_idle_timeout"),
-    };
-    uint64_t usec;
-
-    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++)
-        if (is_filled(rows[i]) && nc_duration_parse(rows[i]->text, &usec) < 0)
-            return nc_containerd_refuse(s, rows[i]->mark, "must be a duration such as 5m");
-    return 0;
-}
-
-/* Without it kubelet has nothing to talk to. */
-static int check_disabled(struct nc_planner *s, const struct nc_value *config) {
-    const struct nc_value *list = nc_value_get(config, "disabled_plugins");
-
-    for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++)
-        if (nc_is_one_of(nc_value_string(list->items[i]), parts))
-            return nc_containerd_refuse(s, list->items[i]->mark,
-                                        "disabled_plugins: kubelet needs the CRI plugin");
     return 0;
 }
 
@@ -125,7 +104,7 @@ static int check_moved(struct nc_planner *s, const struct nc_containerd_user *u)
     for (size_t i = 0; is_newest && cri && cri->type == NC_VALUE_MAP && i < cri->n; i++) {
         if (!nc_is_one_of(cri->members[i].key, servers))
             return nc_containerd_refuse(
-                s, cri->members[i].value->mark,
+                s, cri->members[i].value,
                 "this is of version 2, and the text of a newer one: use " IMAGES " and " RUNTIME
                 ", or version = 2");
     }
@@ -133,7 +112,7 @@ static int check_moved(struct nc_planner *s, const struct nc_containerd_user *u)
          moved = nc_next_name(moved)) {
         const struct nc_value *v = nc_value_get(u->tree, moved);
         if (v)
-            return nc_containerd_refuse(s, v->mark,
+            return nc_containerd_refuse(s, v,
                                         "this is of version 3, and the text of version 4: use the "
                                         "plugins io.containerd.server.v1.*, or version = 3");
     }
@@ -151,23 +130,30 @@ static unsigned installed(const struct nc_planner *s) {
 static const char *wants(const struct nc_value *v, char type) {
     static const struct {
         char type;
-        enum nc_value_type is;
-        char what[18];
-    } rows[] = {{'b', NC_VALUE_BOOL, "true or false"},
-                {'i', NC_VALUE_INT, "a whole number"},
-                {'s', NC_VALUE_STRING, "a string"},
-                {'l', NC_VALUE_LIST, "a list of strings"},
-                {'.', NC_VALUE_MAP, "a table"}};
+        unsigned char is, items;
+        char what[22];
+    } rows[] = {{'b', NC_VALUE_BOOL, 0, "true or false"},
+                {'i', NC_VALUE_INT, 0, "a whole number"},
+                {'f', NC_VALUE_FLOAT, 0, "a number"},
+                {'s', NC_VALUE_STRING, 0, "a string"},
+                {'d', NC_VALUE_STRING, 0, "a duration such as 5m"},
+                {'l', NC_VALUE_LIST, NC_VALUE_STRING, "a list of strings"},
+                {'t', NC_VALUE_LIST, NC_VALUE_MAP, "a list of tables"},
+                {'.', NC_VALUE_MAP, 0, "a table"}};
+    uint64_t usec;
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
         if (rows[i].type != type)
             continue;
-        if (rows[i].is != v->type)
+        if ((rows[i].is != v->type && (type != 'f' || v->type != NC_VALUE_INT))
+            || (type == 'd' && nc_duration_parse(v->text, &usec) < 0))
             return rows[i].what;
-        for (size_t k = 0; type == 'l' && k < v->n; k++)
-            if (v->items[k]->type != NC_VALUE_STRING)
+        for (size_t k = 0; rows[i].items && k < v->n; k++)
+            if (v->items[k]->type != rows[i].items)
                 return rows[i].what;
     }
+    if (type == 'u' && (v->type == NC_VALUE_BOOL ? v->boolean : !nc_streq(nc_value_string(v), "")))
+        return "left out";
     return NULL;
 }
 
@@ -178,7 +164,7 @@ static void warn_of_unknown(struct nc_planner *s, const struct nc_value *v, cons
                  v->mark.line, s->facts->containerd_version, path, near);
 }
 
-static int check_table(struct nc_planner *s, const struct nc_value *map, const char *path);
+static int check_table(struct nc_planner *s, const struct nc_value *v, const char *path);
 
 /* `own` is a key's path, `any` that of each key beside it. */
 static int check_key(struct nc_planner *s, const struct nc_value *v, const char *own,
@@ -190,9 +176,9 @@ static int check_key(struct nc_planner *s, const struct nc_value *v, const char 
 
     if (what) {
         nc_auto_free char *message = nc_asprintf("%s must be %s", own, what);
-        return nc_containerd_refuse(s, v->mark, message);
+        return nc_containerd_refuse(s, v, message);
     }
-    if (type == '.') {
+    if (type == '.' || type == 't') {
         nc_auto_free char *below = nc_asprintf("%s.", its ? own : any);
         return check_table(s, v, below);
     }
@@ -201,19 +187,70 @@ static int check_key(struct nc_planner *s, const struct nc_value *v, const char 
     return 0;
 }
 
-/* `path`: of `map`, with what parts it from a key. */
-static int check_table(struct nc_planner *s, const struct nc_value *map, const char *path) {
+/* `path`: of `v`, a table or a list of such, with what parts it from a key. */
+static int check_table(struct nc_planner *s, const struct nc_value *v, const char *path) {
     nc_auto_free char *any = nc_asprintf("%s*", path);
     int r = 0;
 
-    for (size_t i = 0; i < map->n && r == 0; i++) {
-        nc_auto_free char *own = nc_asprintf("%s%s", path, map->members[i].key);
-        r = check_key(s, map->members[i].value, own, any);
+    for (size_t i = 0; i < v->n && r == 0; i++) {
+        if (v->type == NC_VALUE_LIST) {
+            r = check_table(s, v->items[i], path);
+            continue;
+        }
+        nc_auto_free char *own = nc_asprintf("%s%s", path, v->members[i].key);
+        r = check_key(s, v->members[i].value, own, any);
     }
     return r;
 }
 
-/* The file's own keys, the plugins, and the keys of the CRI plugin. */
+/* --- the names of plugins */
+
+/* containerd 1.x does not start with one that is none, 2.x with one without a dot in a list. */
+static bool is_name(const char *name) {
+    static const char prefix[] = "io.containerd.";
+
+    return nc_starts_with(name, prefix) && strchr(name + sizeof(prefix) - 1, '.');
+}
+
+/* Why a list of plugins must not have it; NULL: it may. Without the CRI plugin kubelet has nothing
+ * to talk to, and containerd does not start without what it requires; a proxy has the name that its
+ * user gave it. */
+static const char *why_not(const struct nc_planner *s, const struct nc_value *config,
+                           const char *name, bool is_required) {
+    const char *table = s->in->containerd_keys;
+
+    if (!is_name(name))
+        return NOT_A_NAME;
+    if (!is_required)
+        return nc_is_one_of(name, parts) ? "disabled_plugins: kubelet needs the CRI plugin" : NULL;
+    const struct nc_value *off = nc_value_get(config, "disabled_plugins");
+    for (size_t i = 0; off && i < off->n; i++)
+        if (off->type == NC_VALUE_LIST && nc_streq(nc_value_string(off->items[i]), name))
+            return "required_plugins: is in disabled_plugins";
+    return !table || nc_known_path(table, name, installed(s)) == 'p'
+                   || nc_value_get(nc_value_get(config, "proxy_plugins"), strrchr(name, '.') + 1)
+               ? NULL
+               : "required_plugins: this containerd has none of that name";
+}
+
+static int check_lists(struct nc_planner *s, const struct nc_value *config) {
+    for (unsigned k = 0; k < 2; k++) {
+        const struct nc_value *list =
+            nc_value_get(config, k == 0 ? "required_plugins" : "disabled_plugins");
+        if (!list || wants(list, 'l')) /* check_keys() says so */
+            continue;
+        for (size_t i = 0; i < list->n; i++) {
+            const char *why = why_not(s, config, list->items[i]->text, k == 0);
+            if (why)
+                return nc_containerd_refuse(s, list->items[i], why);
+        }
+    }
+    return 0;
+}
+
+/* --- all of it */
+
+/* The file's own keys, the plugins, and their keys. */
 static int check_keys(struct nc_planner *s, const struct nc_value *user) {
     const struct nc_value *plugins = nc_value_get(user, "plugins");
     nc_auto_value struct nc_value *top = user ? nc_value_copy(user) : NULL;
@@ -228,10 +265,12 @@ static int check_keys(struct nc_planner *s, const struct nc_value *user) {
         const struct nc_member *m = &plugins->members[i];
         nc_auto_free char *path = nc_asprintf("%s ", m->key);
         if (m->value->type != NC_VALUE_MAP)
-            r = nc_containerd_refuse(s, m->value->mark, "a plugin is a table");
-        else if (nc_is_one_of(m->key, parts))
+            r = nc_containerd_refuse(s, m->value, "a plugin is a table");
+        else if (nc_known_path(s->in->containerd_keys, m->key, installed(s)) == 'p')
             r = check_table(s, m->value, path);
-        else if (nc_known_path(s->in->containerd_keys, m->key, installed(s)) != 'p')
+        else if (s->plan.containerd.major < 2 && !is_name(m->key))
+            r = nc_containerd_refuse(s, m->value, NOT_A_NAME);
+        else
             warn_of_unknown(s, m->value, m->key);
     }
     (void)nc_value_remove(top, "plugins");
@@ -248,9 +287,7 @@ int nc_containerd_check(struct nc_planner *s, const struct nc_containerd_user *u
     if (r >= 0)
         r = check_runtimes(s, &c);
     if (r >= 0)
-        r = check_durations(s, &c);
-    if (r >= 0)
-        r = check_disabled(s, config);
+        r = check_lists(s, config);
     return r < 0 ? r : check_keys(s, u->tree);
 }
 

@@ -21,12 +21,12 @@ void nc_containerd_user_done(struct nc_containerd_user *u) {
     u->version = 0;
 }
 
-int nc_containerd_refuse(struct nc_planner *s, struct nc_mark mark, const char *what) {
-    const struct nc_value document = {.mark = {.source = mark.source}};
+int nc_containerd_refuse(struct nc_planner *s, const struct nc_value *v, const char *what) {
+    const struct nc_value document = {.mark = {.source = v->mark.source}};
 
     return nc_origin_error(s->err, s->docs, &document,
-                           NC_CONTAINERD_FIELD ": line %u, column %u: %s", mark.line, mark.column,
-                           what);
+                           NC_CONTAINERD_FIELD ": line %u, column %u: %s", v->mark.line,
+                           v->mark.column, what);
 }
 
 static void set_source(struct nc_value *v, unsigned source) {
@@ -47,9 +47,9 @@ static int version_of(struct nc_planner *s, const struct nc_value *tree) {
     if (!version)
         return by_name;
     if (version->type != NC_VALUE_INT || version->integer < 2 || version->integer > 4)
-        return nc_containerd_refuse(s, version->mark, "version must be 2, 3 or 4");
+        return nc_containerd_refuse(s, version, "version must be 2, 3 or 4");
     if (version->integer == 2 && by_name == 3)
-        return nc_containerd_refuse(s, version->mark,
+        return nc_containerd_refuse(s, version,
                                     "version is 2, but the plugins io.containerd.cri.v1.images and "
                                     "io.containerd.cri.v1.runtime are of version 3");
     return (int)version->integer;
@@ -63,7 +63,7 @@ static int check_shapes(struct nc_planner *s, const struct nc_value *is, const s
         nc_auto_free char *what =
             nc_asprintf("%s is %s", quoted,
                         is->type == NC_VALUE_MAP ? "a table, not a value" : "a value, not a table");
-        return nc_containerd_refuse(s, new->mark, what);
+        return nc_containerd_refuse(s, new, what);
     }
     for (size_t i = 0; is->type == NC_VALUE_MAP && i < new->n; i++) {
         const struct nc_member *m = &new->members[i];

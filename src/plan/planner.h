@@ -138,7 +138,7 @@ int nc_containerd_user_merge(struct nc_planner *s, const struct nc_containerd_us
                              struct nc_value *config);
 
 /* A refusal that names a place in a text. */
-int nc_containerd_refuse(struct nc_planner *s, struct nc_mark mark, const char *what);
+int nc_containerd_refuse(struct nc_planner *s, const struct nc_value *v, const char *what);
 
 /* --- containerd-rules.c: what containerd refuses or ignores */
 

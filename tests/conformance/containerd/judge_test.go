@@ -23,6 +23,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sirupsen/logrus"
 )
@@ -218,11 +219,8 @@ func judge(t *testing.T, folder string, config []byte) verdict {
 		v.err = err
 		return v
 	}
-	disabled, _ := tree["disabled_plugins"].([]any)
-	for _, name := range disabled {
-		if name == cri || name == images || name == runtime {
-			v.err = fmt.Errorf("kubelet has nothing to talk to")
-		}
+	if v.err == nil {
+		v.err = starts(tree)
 	}
 	plugins, _ := tree["plugins"].(map[string]any)
 	for name := range plugins {
@@ -231,6 +229,29 @@ func judge(t *testing.T, folder string, config []byte) verdict {
 		}
 	}
 	return v
+}
+
+// starts is what keeps containerd from starting, or kubelet from it, with a configuration that loads.
+func starts(tree map[string]any) error {
+	disabled, _ := tree["disabled_plugins"].([]any)
+	for _, name := range disabled {
+		if name == cri || name == images || name == runtime {
+			return fmt.Errorf("kubelet has nothing to talk to")
+		}
+	}
+	required, _ := tree["required_plugins"].([]any)
+	for _, name := range required {
+		if !slices.Contains(known(), fmt.Sprint(name)) || slices.Contains(disabled, name) {
+			return fmt.Errorf("required plugin %v not included", name)
+		}
+	}
+	timeouts, _ := tree["timeouts"].(map[string]any)
+	for _, text := range timeouts {
+		if _, err := time.ParseDuration(fmt.Sprint(text)); err != nil {
+			return fmt.Errorf("unable to parse %v into a time duration", text)
+		}
+	}
+	return nil
 }
 
 func known() []string {
@@ -299,12 +320,14 @@ func (k kinds) String() string {
 
 // reviewed is what we refuse although containerd would load it, with the reason.
 var reviewed = map[string]*regexp.Regexp{
-	"Go reads a negative duration, which ends each pull and stream at once": regexp.MustCompile("must be a duration"),
+	"Go reads a negative duration, which ends each pull and stream at once, and the CRI plugin none": regexp.MustCompile("must be a duration"),
 	"in version 4 nothing reads it":                                         regexp.MustCompile("and the text of version 4"),
 	"a hosts.toml is made of it":                                            regexp.MustCompile("registry.mirrors of .*: an endpoint must be a URL"),
 	"two versions in one text: which one is meant, nobody knows":            regexp.MustCompile("version is 2, but the plugins"),
 	"2.4 drops it from a file of version 2, whatever it is":                 regexp.MustCompile("grpc.v1.cri enable_cdi must be"),
-	"another runtime's options are of no such names":                        regexp.MustCompile("runtimes.*options.* must be"),
+	"another runtime's options are of no such names":                        regexp.MustCompile("runtime.*options.* must be"),
+	"runtime.v1.linux takes it, which knows no control groups of version 2": regexp.MustCompile("must be left out"),
+	"it names no plugin":                                                    regexp.MustCompile("a plugin is named"),
 }
 
 func isReviewed(message string) bool {

@@ -22,11 +22,11 @@ var values = map[string][]any{
 	"snapshotter":                 {"overlayfs", "native", "soci"},
 	"max_concurrent_downloads":    {int64(3), int64(10)},
 	"runtime_type":                {"io.containerd.runc.v2", "io.containerd.kata.v2"},
-	"disabled_plugins":            {[]any{"io.containerd.snapshotter.v1.zfs"}, []any{"io.containerd.grpc.v1.cri"}, []any{}},
-	"required_plugins":            {[]any{"io.containerd.snapshotter.v1.overlayfs"}, []any{}},
+	"disabled_plugins":            {[]any{"io.containerd.snapshotter.v1.zfs"}, []any{overlay}, []any{cri}, []any{overlay, runtime}, []any{images}, []any{"cri"}, []any{"a.b"}, []any{}},
+	"required_plugins":            {[]any{overlay}, []any{overlay, "io.containerd.snapshotter.v1.overlay"}, []any{"io.containerd.x"}, []any{"overlayfs"}, []any{}},
 	"imports":                     {[]any{}},
 	"stream_processors":           {map[string]any{"x": map[string]any{"accepts": []any{"a"}, "returns": "b", "path": "/x"}}},
-	"timeouts":                    {map[string]any{"io.containerd.timeout.bolt.open": "1s"}},
+	"timeouts":                    {map[string]any{"io.containerd.timeout.bolt.open": "1s"}, map[string]any{"io.containerd.timeout.bolt.open": "1"}},
 	"type":                        {"snapshot"},
 	"sandbox_image":               {"a.example.com/pause:1"},
 }
@@ -35,6 +35,7 @@ var values = map[string][]any{
 var related = [][]string{
 	{"config_path", "mirrors", "configs", "auths"},
 	{"default_runtime_name", "runtimes"},
+	{"disabled_plugins", "required_plugins"},
 }
 
 // One in twelve of the values whose types we know is one of these, of whatever type its key is.
@@ -62,6 +63,7 @@ const (
 	cri     = "io.containerd.grpc.v1.cri"
 	images  = "io.containerd.cri.v1.images"
 	runtime = "io.containerd.cri.v1.runtime"
+	overlay = "io.containerd.snapshotter.v1.overlayfs"
 )
 
 type setting struct {
@@ -252,18 +254,16 @@ func (m *maker) text() string {
 		if value == nil {
 			continue
 		}
-		if s.path[0] != "plugins" || strings.Contains(s.path[1], ".cri") { // what is in the table
-			if m.one(15) { // mistyped, or another version's
-				s.path = append([]string{}, s.path...)
-				s.path[len(s.path)-1] = pick(m.r, []string{s.path[len(s.path)-1] + "x", "no_such_key", "enable_cdi"})
-			}
-			if m.one(12) {
-				value = pick(m.r, others)
-			}
+		if m.one(15) { // mistyped, or another version's
+			s.path = append([]string{}, s.path...)
+			s.path[len(s.path)-1] = pick(m.r, []string{s.path[len(s.path)-1] + "x", "no_such_key", "enable_cdi"})
+		}
+		if m.one(12) {
+			value = pick(m.r, others)
 		}
 		if s.path[0] == "plugins" && m.one(40) {
 			s.path = append([]string{}, s.path...)
-			s.path[1] += "s"
+			s.path[1] = pick(m.r, []string{s.path[1] + "s", "cri"})
 		}
 		put(made, s.path, value)
 	}

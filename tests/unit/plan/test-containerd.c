@@ -178,10 +178,19 @@ static void test_refused(void **state) {
          "[plugins.'io.containerd.grpc.v1.cri'.containerd.runtimes.runc]\n"
          "privileged_without_host_devices_all_devices_allowed = true",
          "_all_devices_allowed needs privileged_without_host_devices"},
-        {"1.7.28", "[plugins.'io.containerd.grpc.v1.cri']\nstream_idle_timeout = '5'",
-         "line 2, column 23: must be a duration such as 5m"},
+        {"1.7.28",
+         "[plugins.'io.containerd.grpc.v1.cri'.containerd]\nruntimes.untrusted.runtime_type = 'x'\n"
+         "untrusted_workload_runtime.runtime_type = 'x'",
+         "line 2, column 10: cannot be set beside untrusted_workload_runtime"},
         {"2.1.4", "disabled_plugins = ['io.containerd.grpc.v1.cri']",
-         "kubelet needs the CRI plugin"},
+         "line 1, column 21: disabled_plugins: kubelet needs the CRI plugin"},
+        {"2.1.4", "disabled_plugins = ['io.containerd.a.b', 'cri']",
+         "column 42: a plugin is named io.containerd.TYPE.VERSION.ID"},
+        {"1.7.28", "disabled_plugins = ['a.b']", "a plugin is named io.containerd."},
+        {"1.7.28", "required_plugins = ['io.containerd.cri']", "a plugin is named io.containerd."},
+        {"2.1.4",
+         "required_plugins = ['io.containerd.a.b']\ndisabled_plugins = ['io.containerd.a.b']",
+         "line 1, column 21: required_plugins: is in disabled_plugins"},
     };
 
     (void)state;
@@ -261,10 +270,10 @@ static void test_merged_key_by_key(void **state) {
     (void)state;
     add_toml(x, "[plugins.'io.containerd.cri.v1.images'.pinned_images]\nsandbox = 'a/b:1'\n"
                 "[plugins.'io.containerd.cri.v1.images'.registry.headers]\nX = ['1', '2']");
-    add_toml(x, "required_plugins = ['x']\n"
+    add_toml(x, "required_plugins = ['io.containerd.a.b']\n"
                 "[plugins.'io.containerd.cri.v1.images'.registry.headers]\nX = ['3']");
     fixture_plan(x);
-    assert_config(x, "required_plugins = ['x']\n"
+    assert_config(x, "required_plugins = ['io.containerd.a.b']\n"
                      "[plugins.'io.containerd.cri.v1.images']\ndiscard_unpacked_layers = true\n"
                      "[plugins.'io.containerd.cri.v1.images'.pinned_images]\nsandbox = 'a/b:1'\n"
                      "[plugins.'io.containerd.cri.v1.images'.registry]\n"
@@ -316,6 +325,7 @@ static const char keys[] =
     "debug.level\t16\t-\tstring\n"
     "io.containerd.cri.v1.images\t20\t-\tplugin\n"
     "io.containerd.cri.v1.images registry.headers.*\t20\t-\tlist\n"
+    "io.containerd.cri.v1.runtime\t20\t-\tplugin\n"
     "io.containerd.cri.v1.runtime cni.bin_dir\t20\t23\tstring\n"
     "io.containerd.cri.v1.runtime cni.bin_dirs\t21\t-\tlist\n"
     "io.containerd.cri.v1.runtime containerd.runtimes.*.options.*\t20\t-\tany\n"
@@ -324,7 +334,19 @@ static const char keys[] =
     "io.containerd.cri.v1.runtime enable_cdi\t20\t23\tbool\n"
     "io.containerd.cri.v1.runtime enable_selinux\t20\t-\tbool\n"
     "io.containerd.gc.v1.scheduler\t16\t-\tplugin\n"
+    "io.containerd.gc.v1.scheduler pause_threshold\t16\t-\tfloat\n"
+    "io.containerd.gc.v1.scheduler schedule_delay\t16\t-\tduration\n"
+    "io.containerd.grpc.v1.cri\t16\t-\tplugin\n"
+    "io.containerd.grpc.v1.cri containerd.runtimes.*.runtime_root\t16\t-\tunset\n"
+    "io.containerd.grpc.v1.cri systemd_cgroup\t16\t-\tunset\n"
+    "io.containerd.grpc.v1.cri stream_idle_timeout\t16\t-\tduration\n"
     "io.containerd.server.v1.grpc\t23\t-\tplugin\n"
+    "io.containerd.server.v1.grpc uid\t23\t-\tint\n"
+    "io.containerd.transfer.v1.local\t17\t-\tplugin\n"
+    "io.containerd.transfer.v1.local unpack_config\t17\t-\ttables\n"
+    "io.containerd.transfer.v1.local unpack_config.platform\t17\t-\tstring\n"
+    "required_plugins\t16\t-\tlist\n"
+    "timeouts.*\t16\t-\tduration\n"
     "version\t16\t-\tint\n";
 
 /* Keys of a user's text that the installed version has no field for are named. */
@@ -347,7 +369,12 @@ static void test_ignored_keys(void **state) {
          NULL},
         {"2.1.4", "[plugins.'io.containerd.cri.v1.images'.registry.headers]\nX-A = ['b']", NULL},
         {"2.1.4", "debug = {level = 'info', colour = true}", "ignores \"debug.colour\""},
-        {"2.1.4", "[plugins.'io.containerd.gc.v1.scheduler']\nany = 1", NULL},
+        {"2.1.4", "[plugins.'io.containerd.gc.v1.scheduler']\npause_treshold = 1",
+         "ignores \"io.containerd.gc.v1.scheduler pause_treshold\", did you mean "
+         "\"io.containerd.gc.v1.scheduler pause_threshold\"?"},
+        {"2.1.4", "[[plugins.'io.containerd.transfer.v1.local'.unpack_config]]\nplatfrm = 'x'",
+         "ignores \"io.containerd.transfer.v1.local unpack_config.platfrm\""},
+        {"2.1.4", "[plugins.cri]\na = 1", "line 1: containerd 2.1.4 ignores \"cri\""},
         {"2.1.4", "[plugins.'io.containerd.cri.v1.image']\nsnapshotter = 'x'",
          "line 1: containerd 2.1.4 ignores \"io.containerd.cri.v1.image\", did you mean "
          "\"io.containerd.cri.v1.images\"?"},
@@ -374,6 +401,16 @@ static void test_types_of_keys(void **state) {
     static const struct {
         const char *text, *message; /* NULL: right */
     } rows[] = {
+        {"version = 2\n[plugins.'io.containerd.grpc.v1.cri']\nsystemd_cgroup = true",
+         "io.containerd.grpc.v1.cri systemd_cgroup must be left out"},
+        {"version = 2\n[plugins.'io.containerd.grpc.v1.cri']\nsystemd_cgroup = 1.5",
+         "io.containerd.grpc.v1.cri systemd_cgroup must be left out"},
+        {"version = 2\n[plugins.'io.containerd.grpc.v1.cri'.containerd.runtimes.runc]\n"
+         "runtime_root = '/x'",
+         "containerd.runtimes.*.runtime_root must be left out"},
+        {"version = 2\n[plugins.'io.containerd.grpc.v1.cri']\nsystemd_cgroup = false\n"
+         "containerd.runtimes.runc.runtime_root = ''",
+         NULL},
         {"[plugins.'io.containerd.cri.v1.runtime']\nenable_cdi = 1",
          "line 2, column 14: io.containerd.cri.v1.runtime enable_cdi must be true or false"},
         {"[plugins.'io.containerd.cri.v1.runtime'.cni]\nbin_dir = ['/a']",
@@ -394,6 +431,33 @@ static void test_types_of_keys(void **state) {
         {"debug.level = true", "debug.level must be a string"},
         {"version = 3\nplugins.'io.containerd.grpc.v1.cri' = 1", "a plugin is a table"},
         {"plugins.'io.containerd.gc.v1.scheduler' = 'x'", "a plugin is a table"},
+        {"[plugins.'io.containerd.gc.v1.scheduler']\npause_threshold = 'x'",
+         "line 2, column 19: io.containerd.gc.v1.scheduler pause_threshold must be a number"},
+        {"[plugins.'io.containerd.gc.v1.scheduler']\nschedule_delay = ''",
+         "scheduler schedule_delay must be a duration such as 5m"},
+        {"[plugins.'io.containerd.gc.v1.scheduler']\nschedule_delay = 1",
+         "scheduler schedule_delay must be a duration such as 5m"},
+        {"version = 2\n[plugins.'io.containerd.grpc.v1.cri']\nstream_idle_timeout = '5'",
+         "line 3, column 23: io.containerd.grpc.v1.cri stream_idle_timeout must be a duration"},
+        {"[plugins.'io.containerd.transfer.v1.local']\nunpack_config = [1]",
+         "local unpack_config must be a list of tables"},
+        {"[plugins.'io.containerd.transfer.v1.local']\nunpack_config = 1",
+         "local unpack_config must be a list of tables"},
+        {"[[plugins.'io.containerd.transfer.v1.local'.unpack_config]]\nplatform = 'x'\n"
+         "[[plugins.'io.containerd.transfer.v1.local'.unpack_config]]\nplatform = 1",
+         "line 4, column 12: io.containerd.transfer.v1.local unpack_config.platform must be a str"},
+        {"required_plugins.a = 'x'\ndisabled_plugins = ['io.containerd.a.b']",
+         "required_plugins must be a list of strings"},
+        {"timeouts.'a.b' = 'x'", "timeouts.a.b must be a duration such as 5m"},
+        {"required_plugins = ['io.containerd.gc.v1.scheduler', 'io.containerd.gc.v1.x']",
+         "line 1, column 54: required_plugins: this containerd has none of that name"},
+        {"required_plugins = ['io.containerd.snapshotter.v1.x']\nproxy_plugins.y.type = 'snapshot'",
+         "required_plugins: this containerd has none of that name"},
+        {"required_plugins = ['io.containerd.snapshotter.v1.x']\nproxy_plugins.x.type = 'snapshot'",
+         NULL},
+        {"[plugins.'io.containerd.gc.v1.scheduler']\npause_threshold = 1\nschedule_delay = '1s'",
+         NULL},
+        {"[plugins.'io.containerd.gc.v1.scheduler']\npause_threshold = 0.5", NULL},
         {"[plugins.'io.containerd.cri.v1.runtime']\nenable_cdi = true\ncni.bin_dirs = ['/a']",
          NULL},
     };
