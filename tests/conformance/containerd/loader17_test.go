@@ -54,7 +54,11 @@ func undecoded(text string, of any) []string {
 		return nil
 	}
 	_, list, _ := strings.Cut(err.Error(), "[")
-	return strings.Fields(strings.NewReplacer("]", "", `"`, "").Replace(list))
+	keys := strings.Fields(strings.NewReplacer("]", "", `"`, "").Replace(list))
+	for i, key := range keys {
+		keys[i] = strings.ReplaceAll(key, ".", " ") // as 2.x says them
+	}
+	return keys
 }
 
 func dump(file string, configs map[string]any, v *verdict) error {
@@ -83,7 +87,7 @@ func dump(file string, configs map[string]any, v *verdict) error {
 		}
 		if plugins, ok := c.Plugins[uri]; ok {
 			for _, key := range undecoded(plugins.String(), copied(configs[uri])) {
-				v.ignored = append(v.ignored, uri+" "+strings.ReplaceAll(key, ".", " "))
+				v.ignored = append(v.ignored, uri+" "+key)
 			}
 		}
 		filled, err := c.Decode(&plugin.Registration{Type: r.Type, ID: r.ID, Config: configs[uri]})
