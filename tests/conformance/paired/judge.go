@@ -213,7 +213,7 @@ func (v *verdict) judgePod(without, with *outcome, i int) {
 			say(fmt.Sprintf("ended though policy is %s and mode %s", s.Policy, s.Mode))
 		case s.IsHeld(p) && !s.isDue(p, b.asked, slack):
 			say("ended though a budget or do-not-disrupt holds it and no deadline is near")
-		case p.Tolerates != "" && s.DeletesClaim() && !s.isDue(p, b.asked, slack) && (b.isCut || !a.isCut): // else it would be lost with the machine
+		case p.Tolerates != "" && s.DeletesClaim() && !s.isDue(p, b.asked, slack) && (!a.isCut || b.isCut && !b.isOff): // else it is lost with the machine
 			say("ended though it tolerates the taint and no deadline is near")
 		}
 	}

@@ -29,6 +29,12 @@ func outcomeOf(s *Scene, lives ...*life) *outcome {
 	return newOutcome(&stage{Scene: s, began: began, lives: lives})
 }
 
+// lost is a pod that was lost with the machine.
+func lost(l *life) *life {
+	l.isOff, l.isFinished = true, false
+	return l
+}
+
 // sent is an outcome with so many evictions, by Karpenter and by us.
 func sent(o *outcome, karpenters, ours int) *outcome {
 	o.counts.Evictions, o.counts.OurEvictions = karpenters, ours
@@ -38,6 +44,7 @@ func sent(o *outcome, karpenters, ours int) *outcome {
 func TestJudge(t *testing.T) {
 	plain, shipper := Pod{Name: "app", Owner: replicaSet, Grace: 60, Stop: 40}, Pod{Name: "shipper", Owner: daemonSet, Grace: 30, Stop: 1}
 	held, slow := Pod{Name: "held", Owner: replicaSet, Grace: 30, Stop: 1, Budgets: []int{0}}, Pod{Name: "slow", Owner: replicaSet, Grace: 20, Stop: 8}
+	queued := &Scene{Ending: spot, Left: 120 * time.Second, Queue: true, Policy: drain, Mode: always, Pods: []Pod{{Name: "riding", Owner: replicaSet, Grace: 45, Stop: 1, Tolerates: "all"}}}
 	riding := Pod{Name: "riding", Owner: bare, Grace: 1, Stop: 40, Tolerates: "all"}
 	never := []Budget{{Opens: -1}}
 	hour := &Scene{Ending: deletion, TGP: time.Hour, Policy: drain, Mode: auto, Pods: []Pod{plain, shipper}}
@@ -53,6 +60,8 @@ func TestJudge(t *testing.T) {
 		{"the same", outcomeOf(hour, left(plain, 1, 41), left(shipper, 41, 42)), outcomeOf(hour, left(plain, 1, 41), left(shipper, 42, 43)), ""},
 		{"a tier is opened after 10 s", outcomeOf(hour, left(plain, 1, 41), left(shipper, 41, 42)), outcomeOf(hour, left(plain, 1, 41), left(shipper, 11, 12)), "order: shipper"},
 		{"what is left ends with a machine that is drained sooner", outcomeOf(hour, left(riding, 0, 0)), outcomeOf(hour, left(riding, 0, 65)), ""},
+		{"what Karpenter leaves is asked as the machine ends", outcomeOf(queued, lost(left(queued.Pods[0], 0, 14))), outcomeOf(queued, lost(left(queued.Pods[0], 13.4, 13.4))), ""},
+		{"what Karpenter leaves is killed", outcomeOf(queued, lost(left(queued.Pods[0], 0, 14))), outcomeOf(queued, left(queued.Pods[0], 5, 5.5)), "ended though it tolerates"},
 		{"a late notice", outcomeOf(late, left(slow, 1, 9)), outcomeOf(late, left(slow, 1, 5)), "cut short: pod slow"},
 		{"its last moment", outcomeOf(notice, left(held, 0, 120)), outcomeOf(notice, left(held, 75, 76)), ""},
 		{"before its last moment", outcomeOf(notice, left(held, 0, 120)), outcomeOf(notice, left(held, 50, 51)), "ended though a budget"},
