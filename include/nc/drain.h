@@ -27,11 +27,13 @@ struct nc_drain_rules {
     bool may_evict; /* false: somebody else drains and is only watched; force-delete times are kept
                        all  the same */
     bool has_disrupted_taint;
-    bool karpenter_drains;     /* nobody else does: it leaves who tolerates its taint alone */
-    bool tolerating_last;      /* pods that would be left are drained last */
-    uint64_t cordoned_usec;    /* 0 = not cordoned */
-    uint64_t replaced_by_usec; /* until when a replacement is waited for; 0 = it is not */
-    unsigned max_in_flight;    /* client budget, at least 1 */
+    uint64_t daemons_until_usec; /* until when later turns wait for DaemonSet pods, which that taint
+                                    is to make leave; 0 = they do not */
+    bool karpenter_drains;       /* nobody else does: it leaves who tolerates its taint alone */
+    bool tolerating_last;        /* pods that would be left are drained last */
+    uint64_t cordoned_usec;      /* 0 = not cordoned */
+    uint64_t replaced_by_usec;   /* until when a replacement is waited for; 0 = it is not */
+    unsigned max_in_flight;      /* client budget, at least 1 */
     uint64_t seed;
 };
 #define NC_DRAIN_MAX_IN_FLIGHT 100 /* streams that a kube-apiserver lets one connection have */

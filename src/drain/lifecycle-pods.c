@@ -15,6 +15,7 @@
 #define RELIST_USEC NC_SEC_USEC /* of an incomplete list: nothing else is left to be done, */
 #define RELIST_PRESSED_USEC (5 * NC_SEC_USEC) /* there is a deadline, */
 #define RELIST_IDLE_USEC (30 * NC_SEC_USEC)   /* or there is none */
+#define TAINT_USEC (5 * NC_SEC_USEC)
 #define REQUESTED_AT_ONCE ((size_t)64)
 
 /* N12: under a deadline that is nearer than that nobody is waited for. */
@@ -26,6 +27,13 @@ static uint64_t replaced_by(const struct nc_lifecycle *l) {
     return l->in_force.t_usec && l->in_force.t_usec <= usec ? 0 : usec;
 }
 
+/* P6: Karpenter's taint follows the deletion of its NodeClaim, which may have just begun. */
+static uint64_t daemons_until(const struct nc_lifecycle *l) {
+    return l->evicting_usec && !l->node.has_disrupted_taint
+               ? nc_sum_usec(l->evicting_usec, TAINT_USEC)
+               : 0;
+}
+
 void nc_lifecycle_drain_rules(const struct nc_lifecycle *l, struct nc_drain_rules *ret) {
     *ret = (struct nc_drain_rules){
         .t_usec = l->in_force.t_usec,
@@ -33,6 +41,7 @@ void nc_lifecycle_drain_rules(const struct nc_lifecycle *l, struct nc_drain_rule
         .may_evict = l->is_synced && l->has_taken_over /* tiers need to know every pod */
                      && nc_lifecycle_is_hook_over(l, NC_HOOK_PRE_DRAIN),
         .has_disrupted_taint = l->node.has_disrupted_taint,
+        .daemons_until_usec = daemons_until(l),
         .karpenter_drains = l->in_force.is_only_deletion, /* nobody else requests a drain */
         .tolerating_last = l->rules.drain.tolerating_last,
         .cordoned_usec = l->is_cordon_done ? l->cordoned_usec : l->raised_usec,
@@ -194,6 +203,8 @@ void nc_lifecycle_step_pods(struct nc_lifecycle *l, uint64_t *next_usec,
     const uint64_t pods_usec = nc_drain_next(l->drain, &rules, l->now_usec);
     nc_wake_at(pods_usec > l->now_usec ? pods_usec : nc_sum_usec(l->now_usec, STALLED_USEC),
                next_usec);
+    if (l->now_usec < rules.daemons_until_usec)
+        nc_wake_at(rules.daemons_until_usec, next_usec);
 }
 
 static bool hangs(const struct nc_drain_line *line, uint64_t now_usec) {

@@ -136,7 +136,16 @@ static bool is_waiting(const struct record *e, const struct nc_moments *m) {
 
 /* --- P6, P7: whose turn it is */
 
-/* The first tier that has a pod. Nobody waits for one that is left until its force-delete time. */
+/* Is its turn over only once it is gone? Nobody waits for one that is left until its force-delete
+ * time. */
+static bool has_turn(const struct nc_pod *p, const struct nc_drain_rules *r, uint64_t now_usec) {
+    const enum nc_pod_reason excluded = nc_pod_excluded(p, r, now_usec);
+
+    return (!excluded || (excluded == NC_POD_REASON_DAEMON && now_usec < r->daemons_until_usec))
+           && !left_until_forced(p, r);
+}
+
+/* The first tier that has a pod. */
 struct nc_moments nc_drain_moments(const struct nc_drain *d, const struct nc_drain_rules *r,
                                    uint64_t now_usec) {
     struct nc_moments m = {.rules = r,
@@ -146,8 +155,7 @@ struct nc_moments nc_drain_moments(const struct nc_drain *d, const struct nc_dra
 
     for (size_t i = 0; i < d->n; i++) {
         const struct nc_pod *p = &d->by_order[i]->pod;
-        if (!d->by_order[i]->is_gone && !nc_pod_excluded(p, r, now_usec) && !left_until_forced(p, r)
-            && nc_pod_turn(p, r) < m.tier)
+        if (!d->by_order[i]->is_gone && nc_pod_turn(p, r) < m.tier && has_turn(p, r, now_usec))
             m.tier = nc_pod_turn(p, r);
     }
     return m;

@@ -14,6 +14,8 @@
 #define FRESH_USEC (SEC / 2)         /* a pod that was bound just now is not touched */
 #define ASKED_USEC (SEC / 5)         /* what is due is asked by then */
 #define IDLE_USEC (SEC / 2)
+#define TAINT_USEC (5 * SEC)      /* from the first eviction on: later turns wait for daemons */
+#define RESUMED_USEC (15 * SEC)   /* a drain of an earlier daemon goes on by then */
 #define QUESTION_USEC (16 * SEC)  /* no answer takes longer */
 #define TURN_AHEAD_USEC (2 * SEC) /* of the force-delete time: an eviction and one more */
 
@@ -76,6 +78,25 @@ static bool is_turn(const struct rules *r, const struct rules_pod *p, uint64_t n
             return false;
     }
     return true;
+}
+
+/* A DaemonSet pod is before it, which leaves once Karpenter's taint is there. */
+static bool awaits_daemon(const struct rules *r, const struct rules_pod *p) {
+    for (unsigned i = 0; i < MODEL_MAX_PODS; i++) {
+        const struct rules_pod *q = &r->pods[i];
+
+        if (q->is_known && !q->is_gone && q->tier < p->tier && q->is_daemon && !q->tolerates
+            && !q->order && !(r->has_whole && r->node.has_disrupted_taint))
+            return true;
+    }
+    return false;
+}
+
+/* In a drain that this daemon has begun: what an earlier one has waited for is over. */
+static bool is_before_daemons(const struct rules *r, const struct rules_pod *p, uint64_t now_usec) {
+    return awaits_daemon(r, p) && r->drain_usec > r->started_usec + RESUMED_USEC
+           && now_usec < r->drain_usec + TAINT_USEC
+           && !(r->t_usec && now_usec + TURN_AHEAD_USEC >= last_moment(r, p));
 }
 
 /* --- what the daemon is shown ------------------------------------------------------------------
@@ -402,7 +423,7 @@ static void judge_gentle(struct rules *r, const struct rules_pod *p, unsigned i,
         rules_break(r, "kept", "pod %u is not to be disrupted", i);
     if (!r->is_synced)
         rules_break(r, "unlisted", "pod %u is evicted before all pods are listed", i);
-    if (!r->is_crowded && !is_turn(r, p, now_usec))
+    if (!r->is_crowded && (!is_turn(r, p, now_usec) || is_before_daemons(r, p, now_usec)))
         rules_break(r, p->order == NC_POD_ORDER_LAST ? "last" : "tier",
                     "pod %u is evicted before its tier's turn", i);
     if (r->t_usec && now_usec >= last_moment(r, p))
@@ -598,6 +619,8 @@ static void watch_evictable(struct rules *r, struct rules_pod *p, unsigned i, ui
     since = since > ready_usec ? since : ready_usec;
     since = since > p->since_usec ? since : p->since_usec;
     since = since > r->free_usec ? since : r->free_usec;
+    if (awaits_daemon(r, p))
+        since += TAINT_USEC;
     if (!r->evicts_out && now_usec > since + IDLE_USEC)
         rules_break(r, "idle", "pod %u could be evicted since %llu ms and is not asked", i,
                     (unsigned long long)(now_usec - since) / 1000);

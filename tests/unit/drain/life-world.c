@@ -167,12 +167,16 @@ static void do_accepted(struct life_world *w, char *rest) {
     life_step(w, &e);
 }
 
-enum shown { AS_IT_IS, LEAVING, STARTED, FIRST, KEPT, KEPT_FOR_HOUR };
+enum shown { AS_IT_IS, LEAVING, STARTED, FIRST, KEPT, KEPT_FOR_HOUR, DAEMON, CRITICAL };
 
 static void show_pod(struct life_world *w, char *word, enum shown how) {
     struct nc_pod pod = {.has_started = how == STARTED,
                          .is_replacement_first = how == FIRST,
-                         .never_disrupt = how == KEPT};
+                         .never_disrupt = how == KEPT,
+                         .is_daemon = how == DAEMON,
+                         .tier = how == DAEMON     ? NC_TIER_PLAIN_DAEMON
+                                 : how == CRITICAL ? NC_TIER_CRITICAL
+                                                   : NC_TIER_PLAIN};
     struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_POD, .pod = &pod};
     char *colon = strchr(word, ':');
 
@@ -216,6 +220,14 @@ static void do_started(struct life_world *w, char *rest) {
 
 static void do_first(struct life_world *w, char *rest) {
     show_pod(w, rest, FIRST);
+}
+
+static void do_daemon(struct life_world *w, char *rest) {
+    show_pod(w, rest, DAEMON);
+}
+
+static void do_critical(struct life_world *w, char *rest) {
+    show_pod(w, rest, CRITICAL);
 }
 
 static void do_kept(struct life_world *w, char *rest) {
@@ -491,6 +503,8 @@ static const struct {
     {"lost", do_lost},
     {"started", do_started},
     {"first", do_first},
+    {"daemon", do_daemon},
+    {"critical", do_critical},
     {"kept", do_kept},
     {"kept-for-hour", do_kept_for_hour},
     {"unreadable", do_unreadable},

@@ -13,14 +13,15 @@
  *   gone            the Node is gone
  *   pods NAME:GRACE …   each is seen;   leaving NAME:GRACE   it is terminating;   lost NAME   it is
  * gone; started NAME   it is seen, and kubelet has started it; first NAME:GRACE   it wants its
- * replacement first; kept NAME:GRACE, kept-for-hour NAME:GRACE   by do-not-disrupt; unreadable one
- * is seen that is none; limit N   so many pods are kept (before begin) synced          the list is
- * complete ok | okay-unseen | refused | away [SECONDS]   the write in flight ended yes NAME | no
- * NAME [BUDGET] | again NAME | gone-pod NAME   the answer to what was asked of a pod rules
- * KEY=VALUE …   spot=, rebalance=, shutdown=, maintenance=, mode=, margin=, linger=, hooks=,
- * replacement=, deadline= hook preDrain|postDrain running|none|done|failed   how it goes restart |
- * crash | reboot   state kept and loaded | lost | loaded as of another boot; then START FLAGS:
- * uid=X deleting cordoned record status label label-ours taint pending drained volumes=N
+ * replacement first; kept NAME:GRACE, kept-for-hour NAME:GRACE   by do-not-disrupt; daemon
+ * NAME:GRACE of a DaemonSet; critical NAME:GRACE   of the tier after those; unreadable one is seen
+ * that is none; limit N   so many pods are kept (before begin) synced          the list is complete
+ * ok | okay-unseen | refused | away [SECONDS]   the write in flight ended yes NAME | no NAME
+ * [BUDGET] | again NAME | gone-pod NAME   the answer to what was asked of a pod rules KEY=VALUE …
+ * spot=, rebalance=, shutdown=, maintenance=, mode=, margin=, linger=, hooks=, replacement=,
+ * deadline= hook preDrain|postDrain running|none|done|failed   how it goes restart | crash | reboot
+ * state kept and loaded | lost | loaded as of another boot; then START FLAGS: uid=X deleting
+ * cordoned record status label label-ours taint pending drained volumes=N
  *
  * What is requested is one text, "; " between the actions, and the phase at the end:
  *   "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"

@@ -4,6 +4,40 @@
 #include "groups.h"
 #include "life-world.h"
 
+/* DaemonSet pods leave once Karpenter's taint is there, a second or two after the NodeClaim's
+ * deletion: what comes after them does not go first meanwhile, and waits no longer than that. */
+static void test_later_turns_wait_for_daemons(void **state) {
+    static const struct life_row story[] = {
+        LIFE_EVICTING("spot +120", "SpotInterruption"),
+        {1030, "daemon d:5", "@evicting"},
+        {1030, "critical c:5", "@evicting"},
+        {1040, "synced", "@evicting"},
+        {1800, "node taint", "evict d @evicting"},
+        {1810, "yes d", "@evicting"},
+        {1900, "lost d", "evict c @evicting"},
+    };
+    static const struct life_row untainted[] = {
+        LIFE_EVICTING("spot +120", "SpotInterruption"),
+        {1030, "daemon d:5", "@evicting"},
+        {1030, "critical c:5", "@evicting"},
+        {1040, "synced", "@evicting"},
+        {2020, "tick", "WRITE progress[Evicting] @evicting"},
+        {2030, "ok", "@evicting"},
+        {6019, "tick", "@evicting"},
+        {6020, "tick", "evict c @evicting"},
+    };
+    static const struct life_row late[] = {
+        LIFE_EVICTING("spot +12", "SpotInterruption"),
+        {1030, "daemon d:5", "@evicting"},
+        {1030, "critical c:8", "evict c @evicting"}, /* it would lose of its own grace */
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+    LIFE_STORY(untainted);
+    LIFE_STORY(late);
+}
+
 /* The margin is a tenth of what logind gives; it may go on once all are gone. */
 static void test_shutdown_waits_for_the_drain(void **state) {
     static const struct life_row story[] = {
@@ -923,6 +957,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_no_wait_under_a_deadline),
         cmocka_unit_test(test_no_wait_where_nobody_replaces),
         cmocka_unit_test(test_wait_survives_a_restart),
+        cmocka_unit_test(test_later_turns_wait_for_daemons),
         cmocka_unit_test(test_shutdown_waits_for_the_drain),
         cmocka_unit_test(test_shutdown_goes_on_when_time_is_over),
         cmocka_unit_test(test_shutdown_by_policy_report),
