@@ -15,7 +15,7 @@
 #define RELIST_USEC NC_SEC_USEC /* of an incomplete list: nothing else is left to be done, */
 #define RELIST_PRESSED_USEC (5 * NC_SEC_USEC) /* there is a deadline, */
 #define RELIST_IDLE_USEC (30 * NC_SEC_USEC)   /* or there is none */
-#define TAINT_USEC (5 * NC_SEC_USEC)
+#define TAINT_USEC (5 * NC_SEC_USEC) /* after the first eviction Karpenter's taint is awaited */
 #define REQUESTED_AT_ONCE ((size_t)64)
 
 /* N12: under a deadline that is nearer than that nobody is waited for. */
