@@ -5,6 +5,8 @@
 #ifndef NC_USERDATA_H
 #define NC_USERDATA_H
 
+#include <stdbool.h>
+
 #include "nc/err.h"
 #include "nc/mem.h"
 #include "nc/str.h"
@@ -39,6 +41,9 @@ void nc_userdata_done(struct nc_userdata *u);
 /* All parts, ours and cloud-init's, and what neither reads. NC_ERR_CONFIG: too large, cut in half,
  * broken header, bad base64 or gzip. */
 int nc_userdata_decode(const char *data, size_t n, struct nc_userdata *ret, struct nc_err *err);
+
+/* Is it nothing but base64, and too long for a word? What is in it may be anything. */
+bool nc_userdata_is_base64(const char *data, size_t n);
 
 /* Does a part of this type belong to us: application/node.eks.aws, application/vnd.nodeclaimd+yaml,
  * or a plain document ("") that looks like YAML or JSON with an apiVersion (a `#!` script and

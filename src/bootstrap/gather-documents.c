@@ -11,6 +11,7 @@
 #include "nc/encode.h"
 #include "nc/file.h"
 #include "nc/str.h"
+#include "nc/userdata.h"
 
 #define DOCUMENT_MAX_BYTES ((size_t)1 << 20)
 #define MAX_FILES_PER_FOLDER 256
@@ -43,15 +44,13 @@ bool nc_gather_wants_user_data(const struct nc_app *app) {
 }
 
 /* User data that somebody saved: `Content-Type:` or `MIME-Version:` at its head, gzip, or base64 of
- * one of them; a script or a cloud-config. */
+ * anything; a script or a cloud-config. */
 static bool looks_like_user_data(const struct nc_buf *text) {
     const char *start = nc_skip_mark((struct nc_text){.data = text->data, .n = text->len}).data;
 
     return nc_is_gzip(text->data, text->len) || strncasecmp(start, "MIME-Version:", 13) == 0
            || strncasecmp(start, "Content-Type:", 13) == 0
-           || nc_starts_with(start, "TUlNRS")   /* MIME- */
-           || nc_starts_with(start, "VFVsTlJT") /* the same once more */
-           || nc_starts_with(start, "H4sI") || nc_starts_with(start, "#!")
+           || nc_userdata_is_base64(text->data, text->len) || nc_starts_with(start, "#!")
            || nc_starts_with(start, "#cloud-");
 }
 

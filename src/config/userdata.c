@@ -52,6 +52,10 @@ static size_t base64_length(const char *data, size_t n) {
     return count;
 }
 
+bool nc_userdata_is_base64(const char *data, size_t n) {
+    return base64_length(data, n) >= MIN_BASE64;
+}
+
 /* 1: data was base64, decoded into out. 0: it is not base64. Error: it is, but damaged. */
 static int peel_base64(const char *data, size_t n, struct nc_buf *out, struct nc_err *err) {
     size_t length = base64_length(data, n);

@@ -378,6 +378,7 @@ class UserData(WorldTest):
             "gzip": gzip.compress(parts, mtime=0),
             "base64": base64.b64encode(parts),
             "base64 of gzip": base64.b64encode(gzip.compress(parts, mtime=0)),
+            "base64 of base64, plain": base64.encodebytes(base64.b64encode(plain)),
             "crlf": parts.replace(b"\n", b"\r\n"),
         }
         seen: dict[str, dict[str, bytes]] = {}
@@ -387,6 +388,10 @@ class UserData(WorldTest):
                 done = world.bootstrap("--skip", "start")
                 self.assertEqual(done.code, 0, done.err)
                 seen[name] = world.tree("etc", "var/lib/kubelet")
+                saved = world.folder / "saved"
+                saved.write_bytes(data)
+                done = world.run("check", str(saved))
+                self.assertEqual((done.code, done.err), (0, ""))
         self.assertEqual({n: t for n, t in seen.items() if t != seen["plain"]}, {})
 
     def test_render_writes_what_bootstrap_wrote(self) -> None:
