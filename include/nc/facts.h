@@ -72,7 +72,8 @@ struct nc_facts {
     size_t n_metadata;
     struct nc_instance_type described_type; /* name[0] == 0: not asked */
     /* Host. */
-    int64_t cpus; /* online */
+    int64_t cpus;     /* online */
+    int64_t last_cpu; /* the highest number of an online one; 0 = not known, or the only one */
     int64_t mem_total_bytes;
     int64_t root_fs_bytes;
     char *kubelet_version; /* "v1.34.4"; NULL = unknown */

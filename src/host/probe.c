@@ -20,9 +20,9 @@
 #define MAX_PCI_DEVICES 4096
 #define MAX_CPUS (1 << 20)
 
-/* "0-3,8,10-11" -> 7. -EINVAL where it is no CPU list. */
-static int count_cpu_list(const char *text, int64_t *ret) {
-    int64_t n = 0;
+/* "0-3,8,10-11" -> 7, and 11. -EINVAL where it is no CPU list. */
+static int count_cpu_list(const char *text, int64_t *ret, int64_t *ret_last) {
+    int64_t n = 0, highest = 0;
 
     while (*text) {
         char *end;
@@ -37,11 +37,13 @@ static int count_cpu_list(const char *text, int64_t *ret) {
         if (end == text || last < first || last > MAX_CPUS)
             return -EINVAL;
         n += last - first + 1;
+        highest = last > highest ? last : highest;
         if (*end && *end != ',')
             return -EINVAL;
         text = *end ? end + 1 : end;
     }
     *ret = n;
+    *ret_last = highest;
     return n > 0 ? 0 : -EINVAL;
 }
 
@@ -59,9 +61,9 @@ static int read_kernel(const char *root, const char *path, struct nc_buf *out) {
 static void probe_cpus(const char *root, struct nc_facts *f) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
 
-    f->cpus = 0;
+    f->cpus = f->last_cpu = 0;
     if (read_kernel(root, "/sys/devices/system/cpu/online", &text) >= 0
-        && count_cpu_list(nc_trim(text.data), &f->cpus) >= 0)
+        && count_cpu_list(nc_trim(text.data), &f->cpus, &f->last_cpu) >= 0)
         return;
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     f->cpus = online > 0 ? online : 0;

@@ -119,6 +119,7 @@ static const struct field {
 #define HOST_TEXT(name, shape, wanted)                                                             \
     { #name, TEXT, offsetof(struct nc_facts, name), shape, wanted }
     HOST_NUMBER(cpus),
+    HOST_NUMBER(last_cpu),
     HOST_NUMBER(mem_total_bytes),
     HOST_NUMBER(root_fs_bytes),
     HOST_TEXT(kubelet_version, is_version, "a kubelet version such as v1.34.4"),

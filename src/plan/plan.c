@@ -154,6 +154,20 @@ static void warn_of_storage(struct nc_planner *s) {
                      place, *place ? ": " : "", nc_value_string(v));
 }
 
+/* kubelet starts, and takes no pod that asks for it. */
+static void warn_of_nothing_left(struct nc_planner *s) {
+    static const char names[][8] = {"cpu", "memory"};
+    const struct nc_plan *p = &s->plan;
+    const int64_t there[] = {p->capacity.cpu_millicores, p->capacity.memory_bytes},
+                  left[] = {p->allocatable.cpu_millicores, p->allocatable.memory_bytes};
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(names); i++)
+        if (there[i] > 0 && left[i] == 0)
+            nc_strv_addf(&s->plan.warnings,
+                         "all %s of this host is kept back: no pod that asks for %s fits", names[i],
+                         names[i]);
+}
+
 /* More kept back than there is: the user's to change where he had a say. Else the facts of the host
  * and its type disagree, which happens with recorded facts, and is worth no more than a warning. */
 static int plan_prediction(struct nc_planner *s) {
@@ -174,6 +188,8 @@ static int plan_prediction(struct nc_planner *s) {
     }
     if (r < 0 && s->err)
         *s->err = err;
+    if (r == 0)
+        warn_of_nothing_left(s);
     return r;
 }
 

@@ -35,6 +35,7 @@ static void test_an_image(void **state) {
     probe(&f);
     probe(&f); /* again over the first: nothing twice */
     assert_int_equal(f.cpus, 7);
+    assert_int_equal(f.last_cpu, 11);
     assert_int_equal(f.mem_total_bytes, (int64_t)7860232 * 1024);
     assert_string_equal(f.hostname, "ip-10-0-0-1");
     assert_string_equal(f.kubelet_version, "v1.34.4");
@@ -160,7 +161,7 @@ static void test_odd_files(void **state) {
         put("/sys/devices/system/cpu/online", lists[i]);
         probe(&f);
         if (nc_streq(lists[i], "0-3,"))
-            assert_int_equal(f.cpus, 4);
+            assert_true(f.cpus == 4 && f.last_cpu == 3);
         else
             assert_int_equal(f.cpus, sysconf(_SC_NPROCESSORS_ONLN));
         assert_int_equal(f.mem_total_bytes, 0);

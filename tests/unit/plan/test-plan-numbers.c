@@ -492,17 +492,17 @@ static void test_fallback(void **state) {
 static void test_cpusets(void **state) {
     static const struct {
         const char *text;
-        int64_t n; /* -1: refused */
-    } rows[] = {{"0", 1},   {"0-3", 4}, {"0,2", 2},  {"0-1,4,6-7", 5},
-                {"", -1},   {"a", -1},  {"3-1", -1}, {"0,0", -1},
-                {"1-", -1}, {"-1", -1}, {"0,", -1},  {"0-99999999", -1}};
+        int64_t n, last; /* -1: refused */
+    } rows[] = {{"0", 1, 0},    {"0-3", 4, 3},  {"0,2", 2, 2},   {"0-1,4,6-7", 5, 7},
+                {"", -1, -1},   {"a", -1, -1},  {"3-1", -1, -1}, {"0,0", -1, -1},
+                {"1-", -1, -1}, {"-1", -1, -1}, {"0,", -1, -1},  {"0-99999999", -1, -1}};
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
-        int64_t n = -1;
-        int r = nc_cpuset_count(rows[i].text, &n);
-        if ((r == 0) != (rows[i].n >= 0) || n != rows[i].n)
-            fail_msg("'%s': %d %lld", rows[i].text, r, (long long)n);
+        int64_t n = -1, last = -1;
+        int r = nc_cpuset_read(rows[i].text, &n, &last);
+        if ((r == 0) != (rows[i].n >= 0) || n != rows[i].n || last != rows[i].last)
+            fail_msg("'%s': %d %lld %lld", rows[i].text, r, (long long)n, (long long)last);
     }
 }
 
@@ -520,6 +520,7 @@ static void test_predict(void **state) {
              "'systemReserved': {'cpu': '1500m'}}");
     nc_auto_value struct nc_value *greedy = json("{'systemReserved': {'memory': '100Gi'}}");
     nc_auto_value struct nc_value *nonsense = json("{'reservedSystemCPUs': 'x'}");
+    nc_auto_value struct nc_value *third = json("{'reservedSystemCPUs': '2'}");
     struct nc_prediction p;
     struct nc_err err = NC_ERR_INIT;
 
@@ -539,6 +540,10 @@ static void test_predict(void **state) {
     assert_int_equal(p.allocatable.memory_bytes, 0);
     assert_int_equal(p.allocatable.cpu_millicores, 2000);
     assert_true(nc_predict_kubelet(&f, nonsense, NULL, &p, &err) < 0);
+    assert_int_equal(nc_predict_kubelet(&f, third, NULL, &p, &err), -EINVAL);
+    assert_non_null(strstr(err.msg, "CPU 1 is the last one"));
+    f.last_cpu = 2; /* every second one is offline */
+    assert_int_equal(nc_predict_kubelet(&f, third, NULL, &p, &err), 0);
     f = (struct nc_facts){.cpus = -1, .mem_total_bytes = -1, .root_fs_bytes = -1};
     assert_int_equal(nc_predict_kubelet(&f, k, NULL, &p, &err), 0);
     assert_int_equal(p.capacity.cpu_millicores, -1);

@@ -279,6 +279,31 @@ static void test_local_disks(void **state) {
     }
 }
 
+/* All CPUs kept back: kubelet starts, and pods wait for ever. */
+static void test_nothing_left(void **state) {
+    static const struct {
+        const char *cpus;
+        bool is_warned;
+    } rows[] = {{"0", false}, {"0-1", true}};
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct fixture *x = fixture_new();
+        nc_auto_free char *text = node_config("");
+        nc_auto_free char *cpus =
+            nc_asprintf("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {kubelet: "
+                        "{config: {reservedSystemCPUs: '%s'}}}\n",
+                        rows[i].cpus);
+        fixture_type(x, "c5.large", 2);
+        fixture_document(x, text);
+        fixture_document(x, cpus);
+        fixture_plan(x);
+        assert_int_equal(warns(&x->plan, "all cpu of this host is kept back"), rows[i].is_warned);
+        assert_false(warns(&x->plan, "all memory"));
+        fixture_free(x);
+    }
+}
+
 /* The kubelet block with every field of Karpenter, from an EC2NodeClass. */
 static void test_kubelet_block(void **state) {
     struct fixture *x = fixture_new();
@@ -985,6 +1010,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_m5_large),
         cmocka_unit_test(test_auto_mode),
         cmocka_unit_test(test_local_disks),
+        cmocka_unit_test(test_nothing_left),
         cmocka_unit_test(test_kubelet_block),
         cmocka_unit_test(test_flags),
         cmocka_unit_test(test_our_flags),
