@@ -107,9 +107,14 @@ static const struct nc_field memory_resource = {.check = is_memory,
     F("limits", QUANTITY_MAP, .key = &memory_resource)
 static const struct nc_schema reserved_memory = NC_SCHEMA("reservedMemory", RESERVED_MEMORY_FIELDS);
 
+static bool is_file_pattern(const char *s) {
+    return *s && !strpbrk(s, "=,");
+}
+
 static const char log_formats[] = "text\0json\0";
 #define MODULE_FIELDS(F)                                                                           \
-    F("filePattern", STRING, REQUIRED)                                                             \
+    F("filePattern", STRING, REQUIRED,                                                             \
+      CHECKED(is_file_pattern, "a pattern of file names without = and ,"))                         \
     F("verbosity", INT, BETWEEN(0, INT32_MAX))
 static const struct nc_schema module = NC_SCHEMA("logging.vmodule", MODULE_FIELDS);
 #define TEXT_FIELDS(F)                                                                             \

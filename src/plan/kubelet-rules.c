@@ -167,7 +167,10 @@ static int check_combinations(const struct nc_value *kubelet, const struct nc_do
     const struct nc_value *gate =
         nc_value_get(nc_value_get(kubelet, "featureGates"), "RotateKubeletServerCertificate");
     const struct nc_value *images = nc_value_get(kubelet, "preloadedImagesVerificationAllowlist"),
-                          *handler = nc_value_get(kubelet, "enableSystemLogHandler");
+                          *handler = nc_value_get(kubelet, "enableSystemLogHandler"),
+                          *logging = nc_value_get(kubelet, "logging"),
+                          *modules = nc_value_get(logging, "vmodule");
+    const char *format = nc_value_get_string(logging, "format");
 
     if (is_set(kubelet, "reservedSystemCPUs")
         && (is_set(kubelet, "systemReservedCgroup") || is_set(kubelet, "kubeReservedCgroup")))
@@ -182,6 +185,8 @@ static int check_combinations(const struct nc_value *kubelet, const struct nc_do
     if (is_true(nc_value_get(kubelet, "enableSystemLogQuery")) && handler && !is_true(handler))
         return nc_origin_error(err, docs, handler,
                                "kubelet.enableSystemLogHandler: enableSystemLogQuery needs it");
+    if (modules && modules->n > 0 && format && *format && !nc_streq(format, "text"))
+        return nc_origin_error(err, docs, modules, "kubelet.logging.vmodule: needs format: text");
     if (is_set(kubelet, "systemCgroups") && !is_set(kubelet, "cgroupRoot"))
         return nc_origin_error(err, docs, nc_value_get(kubelet, "systemCgroups"),
                                "kubelet.systemCgroups: needs cgroupRoot");

@@ -47,6 +47,7 @@ var values = map[string][]string{
 	"kubeletCgroups":                            {"", "/kubelet", "/runtime"},
 	"systemCgroups":                             {"", "/system", "/"},
 	"logging.format":                            {"text", "json", "yaml", ""},
+	"logging.vmodule.filePattern":               {"gc", "x*", "x", "a=b", "a,b", ""},
 	"logging.options.json.infoBufferSize":       {"0", "64Ki", "-1"},
 	"logging.options.text.infoBufferSize":       {"0", "64Ki", "-1"},
 	"memoryManagerPolicy":                       {"None", "Static", "static"},
@@ -96,6 +97,7 @@ var numbers = map[string][]float64{
 	"memoryThrottlingFactor":         {0.1, 0.9, 1, 0, 1.1, -0.5},
 	"tracing.samplingRatePerMillion": {0, 1, 1000000, 1000001, -1},
 	"logging.verbosity":              {0, 2, 10, -1},
+	"logging.vmodule.verbosity":      {0, 2, 10, -1},
 	"reservedMemory.numaNode":        {0, 0, 1, -1},
 	"userNamespaces.idsPerPod":       {65536, 131072, 65535, 4294967296, 4294901760, 0},
 	"maxPods":                        {110, 29, 0, 1000},
@@ -263,6 +265,9 @@ func (m *maker) of(t reflect.Type, path string) any {
 		list := []any{}
 		for range m.r.IntN(4) {
 			list = append(list, m.of(t.Elem(), path))
+		}
+		if len(list) > 0 && m.one(6) { // the same twice
+			list = append(list, list[0])
 		}
 		return list
 	case reflect.Map:
