@@ -322,6 +322,7 @@ static int check_minor(const struct nc_value *kubelet, unsigned minor,
                           *hidden = nc_value_get(kubelet, "showHiddenMetricsForVersion"),
                           *factor = nc_value_get(kubelet, "memoryThrottlingFactor"),
                           *once = nc_value_get(kubelet, "runOnce"),
+                          *enforced = nc_value_get(kubelet, "enforceNodeAllocatable"),
                           *ids = nc_value_path(kubelet, "userNamespaces.idsPerPod");
     nc_auto_free char *before = nc_asprintf("1.%u", minor - 1);
     const double throttling = !factor                          ? 1
@@ -333,6 +334,11 @@ static int check_minor(const struct nc_value *kubelet, unsigned minor,
         return nc_origin_error(err, docs, swap,
                                "kubelet.memorySwap.swapBehavior: UnlimitedSwap was removed in "
                                "Kubernetes 1.30; use NoSwap or LimitedSwap");
+    for (size_t i = 0; minor < 32 && enforced && i < enforced->n; i++)
+        if (strstr(enforced->items[i]->text, "-compressible"))
+            return nc_origin_error(err, docs, enforced->items[i],
+                                   "kubelet.enforceNodeAllocatable: %s comes with Kubernetes 1.32",
+                                   enforced->items[i]->text);
     if (is_given(hidden) && !is_same(hidden, before))
         return nc_origin_error(err, docs, hidden,
                                "kubelet.showHiddenMetricsForVersion: only %s is possible", before);

@@ -313,6 +313,10 @@ static void test_newest_kubelet(void **state) {
     static const struct {
         const char *version, *config, *message;
     } rows[] = {
+        {"v1.31.14", "{enforceNodeAllocatable: [pods, kube-reserved-compressible]}",
+         "kube-reserved-compressible comes with Kubernetes 1.32"},
+        {"v1.31.14", "{enforceNodeAllocatable: [pods, kube-reserved]}", NULL},
+        {"v1.32.13", "{enforceNodeAllocatable: [pods, kube-reserved-compressible]}", NULL},
         {"v1.36.3", "{memoryThrottlingFactor: 0.8, featureGates: {MemoryQoS: false}}", NULL},
         {"v1.37.2", "{memoryThrottlingFactor: 0.8, featureGates: {MemoryQoS: false}}",
          "memoryThrottlingFactor: needs"},
