@@ -33,6 +33,11 @@ static struct cri cri_of(const struct nc_value *config) {
                   : (struct cri){server, server, server};
 }
 
+/* As the table of keys has versions. */
+static unsigned installed(const struct nc_planner *s) {
+    return s->plan.containerd.major * 10 + s->plan.containerd.minor;
+}
+
 static bool is_true(const struct nc_value *v) {
     return v && v->type == NC_VALUE_BOOL && v->boolean;
 }
@@ -91,6 +96,18 @@ static int check_runtimes(struct nc_planner *s, const struct cri *c) {
     return 0;
 }
 
+/* While it has both, bin_dirs is bin_dir of later, and its default counts for none. */
+static int check_cni(struct nc_planner *s, const struct cri *c) {
+    const struct nc_value *cni = nc_value_get(c->runtime, "cni"),
+                          *folders = nc_value_get(cni, "bin_dirs");
+
+    if (installed(s) < 21 || installed(s) > 23 || !is_filled(nc_value_get(cni, "bin_dir"))
+        || !folders || folders->type != NC_VALUE_LIST || folders->n == 0
+        || (folders->n == 1 && nc_streq(nc_value_string(folders->items[0]), "/opt/cni/bin")))
+        return 0;
+    return nc_containerd_refuse(s, folders, "cni.bin_dirs cannot be set beside cni.bin_dir");
+}
+
 /* From version 3 on the plugin of version 2 has but its server's settings, and in version 4 the
  * servers are plugins. What is older than a containerd's newest version is converted, all else
  * there is ignored. */
@@ -120,11 +137,6 @@ static int check_moved(struct nc_planner *s, const struct nc_containerd_user *u)
 }
 
 /* --- keys: what is ignored, and what is of another type, of which containerd loads nothing */
-
-/* As the table has versions. */
-static unsigned installed(const struct nc_planner *s) {
-    return s->plan.containerd.major * 10 + s->plan.containerd.minor;
-}
 
 /* What a value of the table's type must be; NULL: it is. */
 static const char *wants(const struct nc_value *v, char type) {
@@ -286,6 +298,8 @@ int nc_containerd_check(struct nc_planner *s, const struct nc_containerd_user *u
         r = check_registry(s, &c);
     if (r >= 0)
         r = check_runtimes(s, &c);
+    if (r >= 0)
+        r = check_cni(s, &c);
     if (r >= 0)
         r = check_lists(s, config);
     return r < 0 ? r : check_keys(s, u->tree);

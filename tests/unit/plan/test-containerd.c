@@ -174,6 +174,8 @@ static void test_refused(void **state) {
         {"2.1.4",
          "[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]\nio_type = 'x'",
          "io_type must be fifo or streaming"},
+        {"2.2.9", "[plugins.'io.containerd.cri.v1.runtime'.cni]\nbin_dir = '/a'\nbin_dirs = ['/b']",
+         "cni.bin_dirs cannot be set beside cni.bin_dir"},
         {"1.7.28",
          "[plugins.'io.containerd.grpc.v1.cri'.containerd.runtimes.runc]\n"
          "privileged_without_host_devices_all_devices_allowed = true",
