@@ -449,16 +449,16 @@ func TestContainerdJudgesOurs(t *testing.T) {
 
 // What we mean is what containerd reads, of version 2 when it has converted it, too.
 func TestContainerdReadsItsConfiguration(t *testing.T) {
-	want := []string{
+	want := []string{ // expressions; the folders of the CNI are a list from 2.1 on
 		"root = '/var/lib/containerd'", "address = '/run/containerd/containerd.sock'", "default_runtime_name = 'runc'",
 		"config_path = '/etc/containerd/certs.d:/etc/docker/certs.d'", "runtime_type = 'io.containerd.runc.v2'",
 		"base_runtime_spec = '/etc/containerd/base-runtime-spec.json'", "BinaryName = '/usr/sbin/runc'", "SystemdCgroup = true",
-		"conf_dir = '/etc/cni/net.d'", "discard_unpacked_layers = true", "X-Test = ['a']",
+		"bin_dirs? = \\[?'/opt/cni/bin'\\]?", "conf_dir = '/etc/cni/net.d'", "discard_unpacked_layers = true", "X-Test = \\['a'\\]",
 	}
 	if newest > 2 {
-		want = append(want, "sandbox = 'localhost/kubernetes/pause:latest'", "bin_dirs = ['/opt/cni/bin']")
+		want = append(want, "sandbox = 'localhost/kubernetes/pause:latest'")
 	} else {
-		want = append(want, "sandbox_image = 'localhost/kubernetes/pause:latest'", "bin_dir = '/opt/cni/bin'")
+		want = append(want, "sandbox_image = 'localhost/kubernetes/pause:latest'")
 	}
 	var questions []question
 	for version := 2; version <= newest; version++ {
@@ -476,7 +476,7 @@ func TestContainerdReadsItsConfiguration(t *testing.T) {
 			continue
 		}
 		for _, line := range want {
-			if !regexp.MustCompile(`(?m)^\s*` + regexp.QuoteMeta(line) + `$`).MatchString(v.dump) {
+			if !regexp.MustCompile(`(?m)^\s*` + line + `$`).MatchString(v.dump) {
 				t.Errorf("%sno line %s in\n%s", questions[i].text, line, v.dump)
 			}
 		}
