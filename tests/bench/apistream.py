@@ -2,13 +2,13 @@
 """A stream of many Nodes and NodeClaims: as much of an API server as the controller's cost is measured against.
 
 Its own process, made for speed: objects are one template of the size that real ones have, with a number put in; only what
-was written is kept. Pages, watches with bookmarks, PATCH and DELETE of claims; nothing else.
+was written is kept. Pages, watches with bookmarks, GET and PATCH of one, DELETE of claims; nothing else.
 
-    apistream.py --nodes N --port-file FILE
+    apistream.py --nodes N --port-file FILE [--gate]        --gate: each Node has the taint nodeclaimd.io/unfit
 
 It speaks plain HTTP/1.1: TLS and HTTP/2, as kube-apiserver has them, are nghttpx's in front of it.
 Switches, as requests of anybody: POST /bench/notices?n=N&to=SECONDS, POST /bench/heartbeats?rate=PER-SECOND, POST /bench/expire,
-GET /bench/state, POST /bench/clear.
+POST /bench/fit, GET /bench/state, POST /bench/clear.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from urllib.parse import parse_qs, urlsplit
 BOOKMARK_SEC = 60.0
 MARK = "@NUMBER@"
 STAMPED = "@STAMPED@"  # where more metadata goes in
-TIME_KEY = "karpenter.sh/nodeclaim-termination-timestamp"
+TAINT = {"key": "nodeclaimd.io/unfit", "effect": "NoSchedule"}
+BOOT = "5c5f0a0c-8b1e-4f0e-9d3c-1f3a2b4c5d6e"
 CLAIMS, NODES = "/apis/karpenter.sh/v1/nodeclaims", "/api/v1/nodes"
 PARTIAL = "as=PartialObjectMetadata"
 
@@ -109,6 +110,14 @@ def node_template() -> dict[str, Any]:
     }
 
 
+def gated(node: dict[str, Any]) -> dict[str, Any]:
+    """A Node that is fit, and whose taint is still there."""
+    node["spec"]["taints"] = [TAINT]
+    node["status"]["nodeInfo"] = {"bootID": BOOT}
+    node["status"]["conditions"].append({"type": "nodeclaimd.io/Fit", "status": "True", "reason": "Fit", "message": ""})
+    return node
+
+
 def claim_template() -> dict[str, Any]:
     condition = {"status": "True", "lastTransitionTime": "2026-11-22T00:00:00Z", "message": "", "observedGeneration": 1}
     kinds = ("Launched", "Registered", "Initialized", "Ready", "Consolidatable", "ConsistentStateFound")
@@ -149,7 +158,7 @@ def compact(value: Any) -> str:
 
 
 class Kind:
-    """All objects of one kind. `changed`: of those that were written: version, annotations, deletionTimestamp."""
+    """All objects of one kind. `changed`: of those that were written: version, annotations, deletionTimestamp, whether the taint is gone."""
 
     def __init__(self, path: str, template: dict[str, Any], count: int, own: int) -> None:
         self.path, self.count, self.own = path, count, own
@@ -169,23 +178,26 @@ class Kind:
         notes = "".join(f",{compact(k)}:{compact(v)}" for k, v in now["annotations"].items())
         out = out.replace(f',"{STAMPED}":""', notes)
         out = out.replace(f'"resourceVersion":"{self.own}{number:012d}"', f'"resourceVersion":"{now["version"]}"')
+        if now["opened"]:
+            out = out.replace(compact([TAINT]), "[]", 1)
         if now["deleted"]:
             out = out.replace('"creationTimestamp"', f'"deletionTimestamp":"{now["deleted"]}","creationTimestamp"', 1)
         return out
 
     def change(self, number: int) -> dict[str, Any]:
-        return self.changed.setdefault(number, {"version": 0, "annotations": {}, "deleted": ""})
+        return self.changed.setdefault(number, {"version": 0, "annotations": {}, "deleted": "", "opened": False})
 
 
 class Stream:
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, has_gate: bool) -> None:
         self.version = 10**13  # above the versions that templates give
-        self.nodes = Kind(NODES, node_template(), count, 1)
+        self.nodes = Kind(NODES, gated(node_template()) if has_gate else node_template(), count, 1)
         self.claims = Kind(CLAIMS, claim_template(), count, 2)
         self.requests: dict[str, int] = {}
         self.noticed: dict[int, float] = {}
         self.stamped: dict[int, float] = {}
         self.deleted: dict[int, float] = {}
+        self.opened: dict[int, float] = {}
         self.twice = 0
         self.rate = 0.0
         self.sent_bytes = 0
@@ -202,6 +214,14 @@ class Stream:
         word = {"id": "spot-1", "source": "spot", "phase": "Detected", "deadline": end, "total": 12, "remaining": 12}
         for number in range(count):
             self.nodes.change(number)["annotations"]["nodeclaimd.io/drain-status"] = compact({**word, "blocked": []})
+            self.emit(self.nodes, number)
+            self.noticed[number] = time.monotonic()
+
+    def fit(self) -> None:
+        """Every node states that it is fit, in one moment."""
+        end = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 600))
+        for number in range(self.nodes.count):
+            self.nodes.change(number)["annotations"]["nodeclaimd.io/fit"] = compact({"fit": True, "boot": BOOT, "until": end})
             self.emit(self.nodes, number)
             self.noticed[number] = time.monotonic()
 
@@ -241,7 +261,8 @@ class Stream:
             "noticed": [min(self.noticed.values(), default=0), max(self.noticed.values(), default=0)],
             "stamped": len(self.stamped),
             "deleted": len(self.deleted),
-            "last": max(self.deleted.values(), default=0),
+            "opened": len(self.opened),
+            "last": max([*self.deleted.values(), *self.opened.values()], default=0),
             "twice": self.twice,
             "sent_bytes": self.sent_bytes,
         }
@@ -360,6 +381,8 @@ class Connection(asyncio.Protocol):
         elif method == "GET" and "watch" in query:
             self.begin()
             kind.watches.append((self, partial))
+        elif method == "GET" and parts.path != kind.path:
+            self.answer(200, kind.text(int(re.findall(r"\d{12}", parts.path)[0]), partial))
         elif method == "GET":
             self.busy = True
             asyncio.ensure_future(self.send_page(stream.page(kind, query, partial)))
@@ -369,9 +392,18 @@ class Connection(asyncio.Protocol):
     def change(self, kind: Kind, method: str, name: str, body: bytes, partial: bool) -> None:
         number, now = int(re.findall(r"\d{12}", name)[0]), time.monotonic()
         given = json.loads(body)
+        version = kind.changed[number]["version"] if number in kind.changed else f"{kind.own}{number:012d}"
+        if str((given.get("metadata") or {}).get("resourceVersion", version)) != str(version):
+            self.problem(409, "Conflict", "the object has been modified")
+            return
         if method == "PATCH":
             kind.change(number)["annotations"].update((given.get("metadata") or {}).get("annotations") or {})
-            self.stream.stamped.setdefault(number, now)
+            if kind is self.stream.nodes:
+                self.stream.twice += number in self.stream.opened
+                self.stream.opened[number] = now
+                kind.change(number)["opened"] = given["spec"]["taints"] == []
+            else:
+                self.stream.stamped.setdefault(number, now)
         elif given.get("preconditions", {}).get("uid") != f"22222222-2222-4222-8222-{number:012d}":
             self.problem(409, "Conflict", "the UID in the precondition does not match the UID in record")
             return
@@ -387,6 +419,8 @@ class Connection(asyncio.Protocol):
         stream = self.stream
         if what == "notices":
             stream.notices(int(query["n"]), float(query["to"]))
+        elif what == "fit":
+            stream.fit()
         elif what == "heartbeats":
             stream.rate = float(query["rate"])
         elif what == "expire":
@@ -397,7 +431,7 @@ class Connection(asyncio.Protocol):
 
 
 async def serve(opts: argparse.Namespace) -> None:
-    stream = Stream(opts.nodes)
+    stream = Stream(opts.nodes, opts.gate)
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: Connection(stream), "127.0.0.1", 0, backlog=512)
     part = opts.port_file.with_suffix(".part")
@@ -410,6 +444,7 @@ def main() -> int:
     args = argparse.ArgumentParser(description="a stream of many Nodes and NodeClaims")
     args.add_argument("--nodes", type=int, required=True)
     args.add_argument("--port-file", type=Path, required=True)
+    args.add_argument("--gate", action="store_true")
     gc.disable()  # what it makes is freed by counting
     asyncio.run(serve(args.parse_args()))
     return 0

@@ -4,7 +4,9 @@
 The real program against a stream of Nodes and NodeClaims from a process of its own (apistream.py), over TLS and HTTP/2 on
 loopback (nghttpx in front of it): what is measured is its own memory, processor time and delay.
 
-    controller.py --controller PATH [--mode standalone] [--idle SECONDS] [--nodes N,N,N] [--notices N]
+    controller.py --controller PATH [--mode standalone] [--idle SECONDS] [--nodes N,N,N] [--notices N] [--gate]
+
+With --gate every Node has the taint nodeclaimd.io/unfit, and in place of the notices all state at once that they are fit.
 
 Prints "name value unit" lines, then each limit as kept or missed, then "N passed, N failed".
 """
@@ -26,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "fakes"))
 
 from pki import Authority  # noqa: E402
 
-from daemon import Report, cpu_msec, memory_mib, soon
+from daemon import PATIENCE_SEC, Report, cpu_msec, memory_mib, soon
 
 HERE = Path(__file__).resolve().parent
 HEARTBEAT_SEC = 300  # a kubelet writes the status of a Node that does not change so often
@@ -60,11 +62,11 @@ def http2_front(folder: Path, ca: Authority, plain_port: int) -> tuple["subproce
 class Stream:
     """The process that plays the API server."""
 
-    def __init__(self, folder: Path, nodes: int) -> None:
+    def __init__(self, folder: Path, nodes: int, has_gate: bool) -> None:
         self.folder, self.nodes = folder, nodes
         self.ca = Authority(folder)
         port_file = folder / f"port-{nodes}"
-        command = [sys.executable, str(HERE / "apistream.py"), "--nodes", str(nodes), "--port-file", str(port_file)]
+        command = [sys.executable, str(HERE / "apistream.py"), "--nodes", str(nodes), "--port-file", str(port_file), *(["--gate"] if has_gate else [])]
         self.proc = subprocess.Popen(command, stdin=subprocess.DEVNULL)
         soon(port_file.exists, "the stream's port")
         self.plain = int(port_file.read_text())
@@ -116,14 +118,14 @@ class Bench:
         with open(self.folder / "controller.log", "ab") as log:
             return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={"LC_ALL": "C"})
 
-    def wait(self, check: Any, what: str) -> Any:
+    def wait(self, check: Any, what: str, seconds: float = PATIENCE_SEC) -> Any:
         def go() -> Any:
             assert self.proc
             if self.proc.poll() is not None:
                 raise SystemExit(f"the controller ended: {(self.folder / 'controller.log').read_text()[-2000:]}")
             return check()
 
-        return soon(go, f"{what}\n{(self.folder / 'controller.log').read_text()[-2000:]}")
+        return soon(go, f"{what}\n{(self.folder / 'controller.log').read_text()[-2000:]}", seconds)
 
     def lists(self, stream: Stream, name: str) -> float:
         """Seconds from here to both watches; the first time with the start of the program."""
@@ -169,9 +171,22 @@ class Bench:
         self.report.limit(f"{stream.nodes} nodes: {count} notices relayed in at most {RELAY_SEC} s, each once, stamped before",
                           took <= RELAY_SEC and state["twice"] == 0 and state["stamped"] == state["deleted"] == count)
 
+    def opening(self, stream: Stream, name: str) -> None:
+        assert self.proc
+        stream.ask("clear")
+        spent = cpu_msec(self.proc.pid)
+        stream.ask("fit")
+        self.wait(lambda: stream.state()["opened"] >= stream.nodes, "every taint to be removed", 300)
+        state = stream.state()
+        self.report.line(f"{name}_open_seconds", state["last"] - state["noticed"][0], "s")
+        self.report.line(f"{name}_open_cpu", cpu_msec(self.proc.pid) - spent, "ms")
+        for what, n in sorted(state["requests"].items()):
+            self.report.line(f"{name}_open_{what.replace(' ', '_')}_a_node", n / stream.nodes, "requests")
+        self.report.limit(f"{stream.nodes} nodes: each taint is removed once", state["twice"] == 0 and state["opened"] == stream.nodes)
+
     def size(self, nodes: int) -> dict[str, float]:
-        name = f"controller_{nodes}"
-        stream, self.proc = Stream(self.folder, nodes), None
+        name = f"controller_{nodes}{'_gate' if self.opts.gate else ''}"
+        stream, self.proc = Stream(self.folder, nodes, self.opts.gate), None
         try:
             first = self.lists(stream, f"{name}_start")
             state = stream.state()
@@ -186,7 +201,7 @@ class Bench:
             self.quiet(stream, f"{name}_with_heartbeats", self.opts.idle / 2)
             stream.ask("heartbeats?rate=0")
             again = self.lists(stream, f"{name}_relist")
-            self.storm(stream, name)
+            (self.opening if self.opts.gate else self.storm)(stream, name)
             peak = peak_mib(self.proc.pid)
             self.report.line(f"{name}_peak_resident", peak, "MiB")
         finally:
@@ -222,6 +237,7 @@ def main() -> int:
     args.add_argument("--idle", type=float, default=60)
     args.add_argument("--nodes", default="1000,10000,50000")
     args.add_argument("--notices", type=int, default=1000)
+    args.add_argument("--gate", action="store_true")
     opts = args.parse_args()
     with tempfile.TemporaryDirectory(prefix="nodeclaim-controller-") as folder:
         bench = Bench(opts, Path(folder))

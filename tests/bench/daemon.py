@@ -78,8 +78,8 @@ class Report:
         print(f"  {'kept  ' if kept else 'MISSED'}  {text}", flush=True)
 
 
-def soon(check: Callable[[], Any], what: str) -> Any:
-    end = time.monotonic() + PATIENCE_SEC
+def soon(check: Callable[[], Any], what: str, seconds: float = PATIENCE_SEC) -> Any:
+    end = time.monotonic() + seconds
     while time.monotonic() < end:
         found = check()
         if found:
