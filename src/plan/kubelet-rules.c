@@ -254,6 +254,8 @@ static bool is_gate_on(const struct nc_value *kubelet, const char *name, unsigne
 static bool is_same(const struct nc_value *v, const char *text) {
     uint64_t usec, other;
 
+    if (v->type == NC_VALUE_MAP)
+        return v->n == 0 && nc_streq(text, "{}");
     if (v->type == NC_VALUE_FLOAT)
         return strtod(v->text, NULL) == strtod(text, NULL);
     if (v->type != NC_VALUE_STRING)
@@ -271,7 +273,7 @@ static bool is_given(const struct nc_value *v) {
         return false;
     if (v->type == NC_VALUE_BOOL)
         return v->boolean;
-    if (v->type == NC_VALUE_MAP || v->type == NC_VALUE_LIST)
+    if (v->type == NC_VALUE_LIST)
         return v->n > 0;
     return v->type != NC_VALUE_STRING
            || (*v->text && !(nc_duration_parse(v->text, &usec) == 0 && usec == 0));
@@ -287,7 +289,7 @@ static int check_gated(const struct nc_value *kubelet, unsigned minor,
     } rows[] = {
         {"cpuCFSQuotaPeriod", "CustomCPUCFSQuotaPeriod", "100ms", 0},
         {"crashLoopBackOff.maxContainerRestartPeriod", "KubeletCrashLoopBackOffMax", "", 32},
-        {"defaultPodSysctls", "DefaultPodSysctls", "", 37},
+        {"defaultPodSysctls", "DefaultPodSysctls", "{}", 37},
         {"enableSystemLogQuery", "NodeLogQuery", "", 27},
         {"imageMaximumGCAge", "ImageMaximumGCAge", "", 29},
         {"imagePullCredentialsVerificationPolicy", "KubeletEnsureSecretPulledImages", "", 33},

@@ -216,6 +216,9 @@ static void test_rules_together(void **state) {
         {"{enableSystemLogQuery: true, enableSystemLogHandler: false, featureGates: "
          "{NodeLogQuery: true}}",
          "enableSystemLogQuery needs it"},
+        {"{tracing: {}}", NULL},
+        {"{tracing: {}, featureGates: {KubeletTracing: false}}",
+         "tracing: needs the feature gate KubeletTracing"},
         {"{systemCgroups: /system, cgroupRoot: ''}", "systemCgroups: needs cgroupRoot"},
         {"{showHiddenMetricsForVersion: '1.34'}", "only 1.33 is possible"},
         {"{showHiddenMetricsForVersion: '1.33'}", NULL},
