@@ -86,7 +86,8 @@ static bool awaits_daemon(const struct rules *r, const struct rules_pod *p) {
         const struct rules_pod *q = &r->pods[i];
 
         if (q->is_known && !q->is_gone && q->tier < p->tier && q->is_daemon && !q->tolerates
-            && !q->order && !(r->has_whole && r->node.has_disrupted_taint))
+            && !q->order && !q->is_terminal && !q->is_mirror
+            && !(r->has_whole && r->node.has_disrupted_taint))
             return true;
     }
     return false;
