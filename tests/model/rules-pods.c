@@ -292,6 +292,9 @@ static void take_synced(struct rules *r, uint64_t now_usec) {
 }
 
 void rules_take_pod_event(struct rules *r, const struct nc_lifecycle_event *e) {
+    for (unsigned i = 0; i < MODEL_MAX_PODS; i++) /* with this event it may be over */
+        if (awaits_daemon(r, &r->pods[i]))
+            r->pods[i].awaited_usec = e->now_usec;
     if (e->kind == NC_LIFECYCLE_POD)
         take_pod(r, e->pod, e->now_usec);
     else if (e->kind == NC_LIFECYCLE_POD_GONE)
@@ -622,6 +625,8 @@ static void watch_evictable(struct rules *r, struct rules_pod *p, unsigned i, ui
     since = since > r->free_usec ? since : r->free_usec;
     if (awaits_daemon(r, p))
         since += TAINT_USEC;
+    else if (since < p->awaited_usec)
+        since = p->awaited_usec;
     if (!r->evicts_out && now_usec > since + IDLE_USEC)
         rules_break(r, "idle", "pod %u could be evicted since %llu ms and is not asked", i,
                     (unsigned long long)(now_usec - since) / 1000);

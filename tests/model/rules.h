@@ -46,6 +46,7 @@ struct rules_pod {
     uint64_t blurred_usec; /* until then an answer may be for a question of an earlier watch */
     enum nc_pod_answer_kind refusal;
     uint64_t evictable_usec; /* since when it should be asked; 0 = it should not */
+    uint64_t awaited_usec;   /* when a DaemonSet pod before it was seen to be there last */
     uint64_t ending_usec;    /* since when its force-delete time counts; 0 = it does not */
 };
 
