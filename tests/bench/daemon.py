@@ -35,12 +35,12 @@ POD_PADDING_BYTES = 8 * 1024  # a Deployment's pod with its managed fields, as c
 
 def memory_mib(pid: int) -> tuple[float, float]:
     """(private, resident). Private is what is written to: pages of a library's file are everybody's, even where nobody else
-    happens to have them mapped."""
+    happens to have them mapped, and where the file is in memory, whose pages all count as dirty."""
     rows = dict(
         line.split(":", 1) for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
     )
     kib = {name: int(value.split()[0]) for name, value in rows.items()}
-    return kib["Private_Dirty"] / 1024, kib["Rss"] / 1024
+    return kib["Anonymous"] / 1024, kib["Rss"] / 1024
 
 
 def cpu_msec(pid: int) -> float:
