@@ -13,6 +13,7 @@
 #include <errno.h>
 
 #include "nc/str.h"
+#include "nc/time.h"
 #include "schema.h"
 #include "shapes.h"
 
@@ -274,6 +275,7 @@ static struct nc_value *leaf_text(const struct nc_field_at *at, const char *text
 /* NULL where the text is not of the field's type. */
 static struct nc_value *leaf_of(const struct nc_field_at *at, const char *text) {
     const struct nc_field *f = at->field;
+    uint64_t usec;
     int64_t i;
 
     if (f->type == NC_FIELD_BOOL) /* "--flag" alone is true */
@@ -299,7 +301,10 @@ static struct nc_value *leaf_of(const struct nc_field_at *at, const char *text) 
     case NC_FIELD_STRING:
         return leaf_text(at, text);
     case NC_FIELD_FREQUENCY:
-        return *text ? nc_value_new_string(text) : NULL;
+        /* In a file 0 stands for the default; a flag comes after the defaults. */
+        return *text && !(nc_duration_parse(text, &usec) == 0 && usec == 0)
+                   ? nc_value_new_string(text)
+                   : NULL;
     case NC_FIELD_DURATION:
     case NC_FIELD_QUANTITY:
         return nc_value_new_string(text);

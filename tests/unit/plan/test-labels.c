@@ -376,6 +376,7 @@ static void test_bad_values(void **state) {
                                         "--healthz-bind-address=localhost",
                                         "--container-runtime-endpoint=",
                                         "--log-flush-frequency=",
+                                        "--log-flush-frequency=0s",
                                         "--manifest-url-header=a",
                                         "--reserved-memory=x:memory=1Gi",
                                         "--reserved-memory=0:memory"};
