@@ -140,6 +140,6 @@ extern const char nc_resource_names[NC_RESOURCES][20]; /* cpu, memory, ephemeral
 int64_t nc_resource_text(const struct nc_resources *r, size_t i, char text[static 32]);
 
 /* How many CPUs a cpuset list ("0-1,4") has, and its highest number; -EINVAL. */
-int nc_cpuset_read(const char *text, int64_t *ret_count, int64_t *ret_last);
+int nc_cpuset_count(const char *text, int64_t *ret_count, int64_t *ret_last);
 
 #endif

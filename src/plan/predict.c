@@ -22,7 +22,7 @@
 #define ARM_MEMORY_MIB 64         /* Karpenter takes this off on arm64 first */
 #define OVERHEAD_PARTS_OF_1000 75 /* VM_MEMORY_OVERHEAD_PERCENT=0.075 */
 
-int nc_cpuset_read(const char *text, int64_t *ret_count, int64_t *ret_last) {
+int nc_cpuset_count(const char *text, int64_t *ret_count, int64_t *ret_last) {
     nc_auto_free char *copy = nc_strdup(text);
     int64_t count = 0, last = -1;
 
@@ -91,19 +91,18 @@ static int subtract(const struct subtraction *s, int64_t *ret, struct nc_err *er
                       s->resource, (long long)(s->capacity - rest), (long long)s->capacity);
 }
 
-/* reservedSystemCPUs replaces the CPU of both reservations, and has to be online
- * (cmd/kubelet/app/server.go). */
-static int read_reserved_cpus(const struct nc_facts *f, const struct nc_value *kubelet,
-                              const struct nc_documents *docs, struct nc_resources *kube,
-                              struct nc_resources *system, struct nc_err *err) {
+/* How many there are of reservedSystemCPUs, which have to be online (cmd/kubelet/app/server.go). */
+static int count_reserved_cpus(const struct nc_facts *f, const struct nc_value *kubelet,
+                               const struct nc_documents *docs, int64_t *ret, struct nc_err *err) {
     const struct nc_value *v = nc_value_get(kubelet, "reservedSystemCPUs");
     const char *text = nc_value_string(v);
     const int64_t highest = f->last_cpu > 0 ? f->last_cpu : f->cpus - 1;
-    int64_t count, last;
+    int64_t last;
 
+    *ret = 0;
     if (!text || !*text)
         return 0;
-    if (nc_cpuset_read(text, &count, &last) < 0)
+    if (nc_cpuset_count(text, ret, &last) < 0)
         return nc_origin_error(err, docs, v,
                                "kubelet.reservedSystemCPUs: a list of CPUs is needed (\"0-1,4\")");
     if (f->cpus > 0 && last > highest)
@@ -111,8 +110,6 @@ static int read_reserved_cpus(const struct nc_facts *f, const struct nc_value *k
                                "kubelet.reservedSystemCPUs: %s: CPU %lld is the last one of this "
                                "host: kubelet would not start",
                                text, (long long)highest);
-    kube->cpu_millicores = -1;
-    system->cpu_millicores = count * 1000;
     return 0;
 }
 
@@ -125,14 +122,13 @@ static int64_t pods_of(const struct nc_facts *f, const struct nc_value *kubelet)
 }
 
 /* The reservations of the final configuration, as kubelet reads them. */
-static int read_reserved(const struct nc_facts *f, const struct nc_value *kubelet,
-                         const struct nc_documents *docs, struct nc_resources *kube,
+static int read_reserved(const struct nc_value *kubelet, struct nc_resources *kube,
                          struct nc_resources *system, struct nc_err *err) {
     int r = nc_reserve_read(nc_value_get(kubelet, "kubeReserved"), "kubeReserved", kube, err);
 
-    if (r == 0)
-        r = nc_reserve_read(nc_value_get(kubelet, "systemReserved"), "systemReserved", system, err);
-    return r < 0 ? r : read_reserved_cpus(f, kubelet, docs, kube, system, err);
+    return r < 0 ? r
+                 : nc_reserve_read(nc_value_get(kubelet, "systemReserved"), "systemReserved",
+                                   system, err);
 }
 
 /* What is reserved of memory on NUMA nodes; -1 where anything else is, of which kubelet keeps
@@ -178,10 +174,17 @@ int nc_predict_kubelet(const struct nc_facts *f, const struct nc_value *kubelet,
                        const struct nc_documents *docs, struct nc_prediction *ret,
                        struct nc_err *err) {
     struct nc_resources kube, system, c, a;
-    int r = read_reserved(f, kubelet, docs, &kube, &system, err), first = 0;
+    int64_t cpus = 0;
+    int r = read_reserved(kubelet, &kube, &system, err), first = 0;
 
+    if (r == 0)
+        r = count_reserved_cpus(f, kubelet, docs, &cpus, err);
     if (r < 0)
         return r;
+    if (cpus > 0) { /* in place of the CPU of both */
+        kube.cpu_millicores = -1;
+        system.cpu_millicores = cpus * 1000;
+    }
     c = (struct nc_resources){millicores(f->cpus), or_unknown(f->mem_total_bytes),
                               or_unknown(f->root_fs_bytes), pods_of(f, kubelet)};
     const struct subtraction all[] = {

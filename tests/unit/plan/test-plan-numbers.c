@@ -500,7 +500,7 @@ static void test_cpusets(void **state) {
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
         int64_t n = -1, last = -1;
-        int r = nc_cpuset_read(rows[i].text, &n, &last);
+        int r = nc_cpuset_count(rows[i].text, &n, &last);
         if ((r == 0) != (rows[i].n >= 0) || n != rows[i].n || last != rows[i].last)
             fail_msg("'%s': %d %lld %lld", rows[i].text, r, (long long)n, (long long)last);
     }
