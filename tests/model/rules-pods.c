@@ -386,7 +386,7 @@ static bool is_before(const struct rules *r, const struct rules_pod *q, const st
     if (q == p || !q->is_known || q->is_gone || q->tier != p->tier || q->evicts_out
         || q->deletes_out || !q->evictable_usec || q->evictable_usec >= than_usec
         || q->since_usec >= than_usec || !rules_is_eligible(r, q, now_usec)
-        || !is_evictable(r, q, now_usec))
+        || !is_evictable(r, q, now_usec) || awaits_daemon(r, q))
         return false;
     return !is_other || evicts_of(r, q) < evicts_of(r, p);
 }
