@@ -17,6 +17,7 @@
 
 #define PATIENCE_USEC 20000000u
 #define HOST "Host: x\r\n"
+#define NODE_ADDRESS "127.0.0.9" /* nobody's but where a test says so */
 
 /* --- reading, without a socket */
 
@@ -158,7 +159,8 @@ static void answer(void *userdata, const char *path, bool is_local,
 
 static int listen_on(struct world *w, const char *address, struct nc_listener **ret,
                      struct nc_err *err) {
-    const struct nc_listener_options o = {.address = address, .answer = answer, .userdata = w};
+    const struct nc_listener_options o = {
+        .address = address, .node_address = NODE_ADDRESS, .answer = answer, .userdata = w};
 
     return nc_listener_new(w->event, &o, ret, err);
 }
@@ -199,15 +201,12 @@ static int connect_from(const struct world *w, const char *address, int segment)
     if (segment)
         assert_int_equal(setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof(segment)), 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+    assert_true(sd_event_run(w->event, 100000) >= 0); /* it is accepted */
     return fd;
 }
 
-static int connect_with(const struct world *w, int segment) {
-    return connect_from(w, "127.0.0.1", segment);
-}
-
 static int connect_to(const struct world *w) {
-    return connect_with(w, 0);
+    return connect_from(w, "127.0.0.1", 0);
 }
 
 static void say(int fd, const char *text) {
@@ -268,7 +267,7 @@ static void test_large(void **state) {
     struct world *w = *state;
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     nc_cleanup(nc_buf_done) struct nc_buf request = NC_BUF_INIT;
-    int fd = connect_with(w, 1000);
+    int fd = connect_from(w, "127.0.0.1", 1000);
 
     w->body_bytes = (size_t)1 << 20; /* the peer must have it in five seconds, emulated too */
     say(fd, "GET /metrics HTTP/1.1\r\n" HOST "\r\n");
@@ -284,6 +283,16 @@ static void test_large(void **state) {
     assert_true(nc_starts_with(text.data, "HTTP/1.1 431 "));
 }
 
+/* On a connection that was there before. */
+static void expect_answer(struct world *w, int fd) {
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+
+    say(fd, "GET /metrics HTTP/1.1\r\n" HOST "\r\n");
+    assert_true(hear(w, fd, &text));
+    assert_true(nc_starts_with(text.data, "HTTP/1.1 200 OK\r\n"));
+    (void)close(fd);
+}
+
 /* A round of a crowd: each connection that it has is renewed. */
 static void renew(struct world *w, int *fds, size_t n, unsigned per_host) {
     for (size_t i = 0; i < n; i++) {
@@ -292,7 +301,6 @@ static void renew(struct world *w, int *fds, size_t n, unsigned per_host) {
         if (fds[i] >= 0)
             (void)close(fds[i]);
         fds[i] = connect_from(w, address, 0);
-        assert_true(sd_event_run(w->event, 100000) >= 0);
     }
 }
 
@@ -321,21 +329,38 @@ static void test_a_probe_in_a_crowd(void **state) {
 /* More connections of one host than its share take no slot of anybody else's; the latest count. */
 static void test_rate_limit(void **state) {
     struct world *w = *state;
-    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     const int probe = connect_from(w, "127.0.0.2", 0);
     int fds[NC_LISTENER_MAX];
 
     memset(fds, -1, sizeof(fds));
     renew(w, fds, NC_LISTENER_MAX, NC_LISTENER_MAX);
-    say(probe, "GET /metrics HTTP/1.1\r\n" HOST "\r\n");
-    assert_true(hear(w, probe, &text));
-    assert_true(nc_starts_with(text.data, "HTTP/1.1 200 OK\r\n"));
-    nc_buf_clear(&text);
-    say(fds[NC_LISTENER_MAX - 1], "GET /metrics HTTP/1.1\r\n" HOST "\r\n");
-    assert_true(hear(w, fds[NC_LISTENER_MAX - 1], &text));
-    assert_true(text.len > 0);
-    (void)close(probe);
-    let_go(fds, NC_LISTENER_MAX);
+    expect_answer(w, probe);
+    expect_answer(w, fds[NC_LISTENER_MAX - 1]);
+    let_go(fds, NC_LISTENER_MAX - 1);
+}
+
+/* What a crowd sends, and an answer that it has, makes nothing of it younger than who came after
+ * it; the own node's connection is older than all of it, and stays. */
+static void test_a_crowd_that_speaks(void **state) {
+    static const char *const rows[] = {"G", "GET / HTTP/1.1\r\n" HOST "\r\n"};
+    const size_t n = NC_LISTENER_MAX - NC_LISTENER_OF_NODE - 1; /* with the probe all are taken */
+    struct world *w = *state;
+    int fds[NC_LISTENER_MAX];
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        const int kubelet = connect_from(w, NODE_ADDRESS, 0);
+        memset(fds, -1, sizeof(fds));
+        renew(w, fds, n, 1);
+        const int probe = connect_from(w, "127.0.0.2", 0);
+        for (size_t k = 0; k < n; k++)
+            say(fds[k], rows[i]);
+        while (sd_event_run(w->event, 100000) > 0)
+            ;
+        fds[n] = connect_from(w, "127.0.0.3", 0);
+        expect_answer(w, probe);
+        expect_answer(w, kubelet);
+        let_go(fds, n + 1);
+    }
 }
 
 /* --- who gives way, without a socket */
@@ -402,6 +427,7 @@ static void test_any_crowd(void **state) {
     unsigned random = seed;
 
     (void)state;
+    assert_true(NC_LISTENER_MAX - NC_LISTENER_OF_NODE >= 200); /* a subnet has hundreds of pods */
     print_message("seed %u\n", seed);
     for (unsigned crowd = 1; crowd <= 2 * NC_LISTENER_MAX; crowd = crowd * 3 / 2 + 1) {
         struct nc_slots s = {0};
@@ -458,19 +484,13 @@ static void test_accepted(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_requests),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_in_pieces),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_addresses),
-        world_test(test_answers),
-        world_test(test_large),
-        world_test(test_a_probe_in_a_crowd),
-        world_test(test_rate_limit),
-        cmocka_unit_test(test_hosts),
-        cmocka_unit_test(test_the_own_node),
-        cmocka_unit_test(test_any_crowd),
-        world_test(test_slow),
+        cmocka_unit_test(test_requests),  cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_in_pieces), cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_addresses), world_test(test_answers),
+        world_test(test_large),           world_test(test_a_probe_in_a_crowd),
+        world_test(test_rate_limit),      world_test(test_a_crowd_that_speaks),
+        cmocka_unit_test(test_hosts),     cmocka_unit_test(test_the_own_node),
+        cmocka_unit_test(test_any_crowd), world_test(test_slow),
         world_test(test_accepted),
     };
 
