@@ -256,33 +256,53 @@ static void test_what_a_node_says(void **state) {
     }
 }
 
-/* It holds a place for half an hour a day, however it is divided, and that is said. */
+/* It holds a place for half an hour, whatever changes meanwhile, and that is said once. */
 static void test_not_ready_for_long(void **state) {
     struct world w;
 
     (void)state;
-    for (int flaps = 0; flaps < 2; flaps++) {
-        world_begin(&w);
-        world_add_pair(&w, "a", "'expireAfter':'1h'");
-        world_add_pair(&w, "b", "");
-        w.has_agent = false;
-        world_patch(&w, NODE, "b",
-                    "{'metadata':{'annotations':{'karpenter.sh/do-not-disrupt':'true'}}}");
-        world_advance(&w, 3500 * WORLD_SEC);
+    world_begin(&w);
+    world_add_pair(&w, "a", "'expireAfter':'1h'");
+    world_add_pair(&w, "b", "");
+    w.has_agent = false;
+    world_patch(&w, NODE, "b",
+                "{'metadata':{'annotations':{'karpenter.sh/do-not-disrupt':'true'}}}");
+    world_advance(&w, 3500 * WORLD_SEC);
+    world_set_ready(&w, "b", "Unknown");
+    world_advance(&w, 1600 * WORLD_SEC);
+    world_patch(&w, CLAIM, "b", "{'metadata':{'annotations':{'a':'b'}}}");
+    world_patch(&w, POOL, "pool", "{'metadata':{'annotations':{'a':'b'}}}");
+    world_advance(&w, 100 * WORLD_SEC);
+    assert_int_equal(w.requested[NC_CONTROL_DELETE_CLAIM], 0);
+    assert_non_null(strstr(w.events.data, "DisruptionBlocked pool\n"));
+    assert_null(strstr(strstr(w.events.data, "DisruptionBlocked") + 1, "DisruptionBlocked"));
+    world_advance(&w, 200 * WORLD_SEC);
+    assert_true(world_is_deleting(&w, CLAIM, "a"));
+    assert_false(world_is_deleting(&w, CLAIM, "b"));
+    world_done(&w);
+}
+
+/* Of a day, however it is divided: Ready for a moment now and then brings it no other half hour. */
+static void test_not_ready_again_and_again(void **state) {
+    struct world w;
+
+    (void)state;
+    world_begin(&w);
+    world_add_pair(&w, "a", "'expireAfter':'2h'");
+    world_add_pair(&w, "b", "");
+    w.has_agent = false;
+    for (int i = 0; i < 4; i++) {
+        world_set_ready(&w, "b", "True");
         world_set_ready(&w, "b", "Unknown");
-        world_advance(&w, 1700 * WORLD_SEC);
-        assert_int_equal(w.requested[NC_CONTROL_DELETE_CLAIM], 0);
-        assert_non_null(strstr(w.events.data, "DisruptionBlocked pool\n"));
-        assert_null(strstr(strstr(w.events.data, "DisruptionBlocked") + 1, "DisruptionBlocked"));
-        if (flaps) { /* back in the same breath: it has what is left, and no more */
-            world_set_ready(&w, "b", "True");
-            world_set_ready(&w, "b", "Unknown");
-        }
-        world_advance(&w, 200 * WORLD_SEC);
-        assert_true(world_is_deleting(&w, CLAIM, "a"));
-        assert_false(world_is_deleting(&w, CLAIM, "b"));
-        world_done(&w);
+        world_advance(&w, 1600 * WORLD_SEC);
     }
+    world_set_ready(&w, "b", "True");
+    world_set_ready(&w, "b", "Unknown");
+    world_advance(&w, 700 * WORLD_SEC);
+    assert_false(world_is_deleting(&w, CLAIM, "a"));
+    world_advance(&w, 200 * WORLD_SEC);
+    assert_true(world_is_deleting(&w, CLAIM, "a"));
+    world_done(&w);
 }
 
 /* Ready for a day, it may be waited for again. */
@@ -570,6 +590,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_not_ready_counts),
         cmocka_unit_test(test_what_a_node_says),
         cmocka_unit_test(test_not_ready_for_long),
+        cmocka_unit_test(test_not_ready_again_and_again),
         cmocka_unit_test(test_ready_again),
         cmocka_unit_test(test_deletion_of_others_counts),
         cmocka_unit_test(test_order),
