@@ -11,6 +11,7 @@ from rbac import CONTROLLER_USER, RELAY, REPLACEMENT
 
 FIRST_KEY, RESTARTED_KEY = "nodeclaimd.io/replacement-first", "nodeclaimd.io/restarted-at"
 ROLLING = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}}
+PLACES = 256  # NC_REPLACEMENT_PODS_MAX
 AGAIN = 15.0  # the controller looks after a node that says that its pods wait
 
 
@@ -210,13 +211,15 @@ class Replacement(ControlTest):
         for i in range(6):
             meta = {"name": f"c-{i}", "labels": {f"l{n}": "x" * 63 for n in range(14000)}}
             world.api.put("pods", {"metadata": meta, "spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}, "web")
-        for i in range(40):
-            self.app(world, f"d{i:02}", replicas=3)
+        for i in range(PLACES + 10):
+            self.app(world, f"d{i:03}", replicas=3)
         self.app(world, "shop")
         world.start(*self.args)
         self.wait_on(world)
-        world.must(lambda: self.restarted(world, "shop"), "the restart", within=AGAIN)
+        world.must(lambda: self.restarted(world, "shop"), "the restart", within=AGAIN + 15)
         self.assertEqual([s.what for s in world.steps("restart")], ["shop"], world.story())
+        reported = [pod for pod, _ in self.told(world, "ReplacementNotPossible")]
+        self.assertEqual(len(reported), len(set(reported)), "one is reported again")
 
     def test_off(self) -> None:
         """Without the option no pod is read, nor anything of apps."""
