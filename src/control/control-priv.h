@@ -87,6 +87,7 @@ struct control_write {
     uint16_t attempts;    /* that failed in a row */
     uint8_t verb;         /* of what is in flight, or was last: enum nc_control_verb */
     bool is_relay;        /* that one */
+    bool is_fit;          /* the last request, also one to read, was about the startup gate */
     bool waits_for_watch; /* it was gone or has changed: the pause ends with the next SEEN */
     bool is_held;         /* by its rate limit */
 };

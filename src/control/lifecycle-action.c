@@ -181,7 +181,7 @@ static bool emit(struct nc_control *c, struct control_node *node, const char *re
 
     if (nc_control_emit(c, &node->o, reason, true, "%s", message))
         return true;
-    if (!nc_control_rate_allows(&node->o, c->now_usec, &when_usec))
+    if (!nc_control_may_emit(&node->o, c->now_usec, &when_usec))
         nc_control_sooner(next_usec, when_usec);
     return false;
 }

@@ -15,8 +15,9 @@ static uint64_t ahead(const struct control_object *o, uint64_t now_usec) {
     return usec > BURST_USEC ? 0 : usec;
 }
 
-bool nc_control_rate_allows(const struct control_object *o, uint64_t now_usec, uint64_t *ret_usec) {
-    const uint64_t after = ahead(o, now_usec) + RATE_USEC;
+bool nc_control_rate_allows(const struct control_object *o, unsigned n, uint64_t now_usec,
+                            uint64_t *ret_usec) {
+    const uint64_t after = ahead(o, now_usec) + n * RATE_USEC;
 
     *ret_usec = after > BURST_USEC ? now_usec + after - BURST_USEC : now_usec;
     return after <= BURST_USEC;
@@ -49,12 +50,16 @@ void nc_control_emit_always(struct nc_control *c, const struct control_object *o
     c->counts.requested[NC_CONTROL_EMIT_EVENT]++;
 }
 
+bool nc_control_may_emit(const struct control_object *o, uint64_t now_usec, uint64_t *ret_usec) {
+    return nc_control_rate_allows(o, 2, now_usec, ret_usec);
+}
+
 bool nc_control_emit(struct nc_control *c, struct control_object *o, const char *reason,
                      bool is_warning, const char *format, ...) {
     uint64_t when_usec = 0;
     va_list ap;
 
-    if (!c->leads || !nc_control_rate_allows(o, c->now_usec, &when_usec))
+    if (!c->leads || !nc_control_may_emit(o, c->now_usec, &when_usec))
         return false;
     nc_control_rate_spend(o, c->now_usec);
     va_start(ap, format);

@@ -138,7 +138,12 @@ void nc_control_metrics_overhead(struct nc_metrics *m, const struct nc_control *
 void nc_control_answered(struct nc_control *c, const struct nc_control_event *e);
 
 /* rate-limit.c */
-bool nc_control_rate_allows(const struct control_object *o, uint64_t now_usec, uint64_t *ret_usec);
+/* So many writes; else *ret_usec is when. */
+bool nc_control_rate_allows(const struct control_object *o, unsigned n, uint64_t now_usec,
+                            uint64_t *ret_usec);
+/* What is said leaves room for a write: a node that gives cause to say something all the time would
+ * keep its Node from being written. */
+bool nc_control_may_emit(const struct control_object *o, uint64_t now_usec, uint64_t *ret_usec);
 void nc_control_rate_spend(struct control_object *o, uint64_t now_usec);
 
 #endif

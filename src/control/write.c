@@ -134,7 +134,8 @@ static struct want want(struct nc_control *c, struct control_object *o, uint64_t
 
     if (o->write.id || !c->leads)
         return w;
-    if (o->kind == NC_CONTROL_NODE)
+    /* What a node says of its fitness may be news at any time: then the rest has its turn first. */
+    if (o->kind == NC_CONTROL_NODE && !o->write.is_fit)
         want_of_node(c, o, now_usec, &w);
     if (w.is_wanted)
         return w;
@@ -145,6 +146,8 @@ static struct want want(struct nc_control *c, struct control_object *o, uint64_t
     if (may_relay && !w.is_relay
         && ((c->mode == NC_CONTROL_KARPENTER && !nc_control_doubts(c)) || nc_control_may_manage(c)))
         want_other(c, o, now_usec, &w);
+    if (o->kind == NC_CONTROL_NODE && o->write.is_fit && !w.is_wanted)
+        want_of_node(c, o, now_usec, &w);
     if (o->kind == NC_CONTROL_NODE && !w.is_wanted && nc_control_may_complete(c))
         want_lifecycle(c, o, now_usec, &w);
     return w;
@@ -155,7 +158,7 @@ static bool is_held(struct nc_control *c, struct control_object *o, uint64_t now
                     struct want *w) {
     uint64_t when_usec = 0;
 
-    if (nc_control_rate_allows(o, now_usec, &when_usec))
+    if (nc_control_rate_allows(o, 1, now_usec, &when_usec))
         return false;
     if (!o->write.is_held)
         c->counts.rate_limited++;
@@ -230,6 +233,7 @@ static void start_write(struct nc_control *c, struct control_object *o, enum nc_
     c->n_states_in_flight += verb == NC_CONTROL_INSTANCE_STATE;
     o->write.id = c->last_id;
     o->write.is_held = false;
+    o->write.is_fit = w->is_fit;
     if (nc_control_is_of_lifecycle(o, verb)) {
         nc_control_as_node(o)->lifecycle->request_id = c->last_id;
         return;
@@ -325,7 +329,7 @@ static void report_invalid_status(struct nc_control *c, struct control_node *nod
                              ": ignored until it can be parsed")) {
         node->is_invalid_status_unreported = false;
         node->invalid_status_usec = c->now_usec + INVALID_STATUS_EVENT_USEC;
-    } else if (!nc_control_rate_allows(&node->o, c->now_usec, &when_usec))
+    } else if (!nc_control_may_emit(&node->o, c->now_usec, &when_usec))
         nc_control_sooner(&w->next_usec, when_usec);
 }
 

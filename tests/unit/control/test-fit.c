@@ -538,6 +538,51 @@ static void test_a_node_that_flaps(void **state) {
     world_close(&w);
 }
 
+/* Of a claim that ends by its force-delete time, with what the Node states of its fitness: any new
+ * text is news. */
+static const char *see_ending(struct world *w, const char *fit) {
+    nc_auto_free char *json = nc_asprintf(
+        "{\"metadata\":{\"name\":\"n1\",\"uid\":\"uid-n1\",\"creationTimestamp\":"
+        "\"2026-11-22T01:00:00Z\",\"ownerReferences\":[{\"apiVersion\":\"karpenter.sh/v1\","
+        "\"kind\":\"NodeClaim\",\"name\":\"c1\",\"uid\":\"uid-c1\"}],\"annotations\":{"
+        "\"nodeclaimd.io/fit\":\"%s\"}}}",
+        fit);
+
+    return world_see(w, NC_CONTROL_NODE, json);
+}
+
+/* Every tenth of a second for ten minutes; is the time of its claim copied to it at all? */
+static bool is_copied_while(const char *fit_word, bool is_readable) {
+    bool is_copied = false;
+    struct world w;
+
+    world_open(&w);
+    for (unsigned i = 0; i < 6000 && !is_copied; i++) {
+        nc_auto_free char *fit = nc_asprintf("{%s\\\"boot\\\":\\\"b%u\\\",\\\"fit\\\":%s}",
+                                             is_readable || i % 2 ? "" : "{", i, fit_word);
+        const char *got = see_ending(&w, fit);
+        if (i == 1000)
+            got = world_claim(&w, "c1", "n1",
+                              ",\"deletionTimestamp\":\"2026-11-22T02:01:40Z\",\"annotations\":{"
+                              "\"karpenter.sh/nodeclaim-termination-timestamp\":"
+                              "\"2026-11-22T09:00:00Z\"}");
+        is_copied = strstr(got, PATCH) && strstr(w.body, "termination-deadline");
+        if (w.n_ids && !is_copied)
+            got = world_answer(&w, w.ids[0], NC_CONTROL_MISSING);
+        is_copied |= strstr(got, PATCH) && strstr(w.body, "termination-deadline");
+        w.now_usec += WORLD_SEC / 10;
+    }
+    world_close(&w);
+    return is_copied;
+}
+
+/* What it says of its fitness takes no place from what else its Node needs. */
+static void test_a_node_that_flaps_delays_no_other_write(void **state) {
+    (void)state;
+    assert_true(is_copied_while("true", true));
+    assert_true(is_copied_while("false", false)); /* an Event is said each time */
+}
+
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_removed_for_the_present_boot),
@@ -564,6 +609,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_a_node_that_is_being_deleted),
         cmocka_unit_test(test_a_list_that_is_not_read),
         cmocka_unit_test(test_a_node_that_flaps),
+        cmocka_unit_test(test_a_node_that_flaps_delays_no_other_write),
     };
 
     return run_group(tests, NULL, NULL);
