@@ -2,6 +2,7 @@
  * Why NodeClaims have no Node: the Events BootstrapFailed about them, listed while there are such
  * claims, and not otherwise. Each replica does: each reports what it knows.
  */
+#include <errno.h>
 #include <malloc.h>
 
 #include "controller.h"
@@ -10,6 +11,8 @@
 #include "nc/time.h"
 
 #define EVENTS "/api/v1/namespaces/default/events"
+#define EVENTS_MAX 10000u /* any node may write as many as it likes: the list keeps each name */
+#define CROWD_USEC 300000000u
 #define EVERY_USEC 30000000u  /* sooner than a failure is forgotten (health.c) */
 #define VALUE_MAX_BYTES 4096u /* a message has 1,024 */
 #define SELECTOR                                                                                   \
@@ -20,6 +23,20 @@ static const char keep[] = "involvedObject.name\0involvedObject.uid\0message\0la
 static void end_list(struct nc_controller *c) {
     c->boot_failures = nc_watch_free(c->boot_failures);
     (void)malloc_trim(0); /* as after each list */
+}
+
+/* What is said of those that were read stays. */
+static void give_up(struct nc_controller *c) {
+    struct nc_err err = NC_ERR_INIT;
+
+    nc_err_set(
+        &err, NC_ERR_TRANSIENT, E2BIG,
+        "list events: more than %u are BootstrapFailed: the rest is not read, and a cause may "
+        "be missing",
+        EVENTS_MAX);
+    nc_controller_failed(c, NC_TROUBLE_BOOT_FAILURES, &err);
+    c->boot_failures_usec = nc_mono_usec() + CROWD_USEC;
+    end_list(c);
 }
 
 static void on_event(void *userdata, enum nc_watch_event what, const struct nc_value *object) {
@@ -33,6 +50,8 @@ static void on_event(void *userdata, enum nc_watch_event what, const struct nc_v
 
     if (what == NC_WATCH_SYNCED)
         end_list(c);
+    else if (++c->n_boot_failures > EVENTS_MAX)
+        give_up(c);
     else if (when && nc_time_parse(when, &e.at_usec) >= 0)
         nc_controller_post(c, &e);
 }
@@ -56,6 +75,7 @@ void nc_controller_check_boots(struct nc_controller *c) {
     if (c->boot_failures || nc_mono_usec() < c->boot_failures_usec || !nc_controller_is_synced(c))
         return;
     c->boot_failures_usec = nc_mono_usec() + EVERY_USEC;
+    c->n_boot_failures = 0;
     if (nc_control_awaits_causes(c->control, nc_controller_now(c))
         && nc_watch_new(c->api_config.kube, c->event, &o, &c->boot_failures, &err) < 0)
         nc_controller_failed(c, NC_TROUBLE_BOOT_FAILURES, &err);

@@ -134,6 +134,7 @@ struct nc_controller {
     /* boot-failures.c */
     struct nc_watch *boot_failures; /* a list that comes in; NULL = none */
     uint64_t boot_failures_usec;    /* not again before */
+    unsigned n_boot_failures;       /* of that list */
 
     /* publish.c: what is reported */
     struct nc_listener *listener;

@@ -129,6 +129,30 @@ class Telling(ControlTest):
             world.change("nodeclaims", name, lambda c: c["status"].update(nodeName="n-" + c["metadata"]["name"]))
         world.must(lambda: world.metric("nodeclaims_without_node", series % "preflight") == -1, "that it is registered")
 
+    def test_a_crowd_of_events(self) -> None:
+        """Whoever may write Events writes more than anybody wants to keep: the list ends, that is said, and none follows at once."""
+        world = self.control_world()
+        broken = world.claim("c-broken", creationTimestamp=stamp(time.time() - 100))
+        world.boot_failure(broken, "start: kubelet exits")
+        about, events = {"kind": "NodeClaim", "name": "c-broken", "uid": "another"}, world.api.resource("events")
+
+        def crowd() -> None:
+            for i in range(2_500):
+                forged = {"metadata": {"generateName": f"forged-{i}-"}, "involvedObject": about, "reason": "BootstrapFailed"}
+                world.api.store.create(events, {**forged, "message": "start: x", "lastTimestamp": stamp(time.time())}, "default")
+
+        for _ in range(5):
+            world.api.on_loop(crowd)
+        world.start()
+        world.must(lambda: "more than 10000 are BootstrapFailed" in world.log(), "that it says so", 60)
+        self.assertEqual(world.metric("nodeclaims_without_node", '{nodepool="default",cause="start"}'), 1)
+        asked = self.lists_of_events(world)
+        self.assertQuiet(world, 35)  # longer than from one list to the next
+        self.assertEqual(self.lists_of_events(world), asked)
+
+    def lists_of_events(self, world: ControlWorld) -> int:
+        return len([e for e in world.api.server.log.snapshot() if e["method"] == "GET" and "/events?" in e["path"]])
+
     def test_less_memory_than_the_claim_counts_on(self) -> None:
         """By type and image, which are the NodeClaim's; only nodes that have said what they have."""
         world = self.control_world()
