@@ -143,7 +143,38 @@ static void test_many_conditions(void **state) {
     (void)state;
     begin_with_a_node(&w, json, "");
     assert_string_equal(world_condition(&w, "a", "Registered"), "True Registered");
+    world_patch(&w, NODE, "a", "{'spec':{'taints':[]}}");
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_string_equal(world_condition(&w, "a", "Initialized"), "True Initialized");
     assert_string_equal(world_text(&w, CLAIM, "a", "status.nodeName"), "a");
+    world_done(&w);
+}
+
+static unsigned count_events(const struct world *w, const char *line) {
+    unsigned n = 0;
+
+    for (const char *p = w->events.data; p && (p = strstr(p, line)); p++)
+        n++;
+    return n;
+}
+
+/* Said once, until it can be read again. */
+static void test_unreadable_again(void **state) {
+    nc_auto_free char *list = long_list("'key':'t", 1100, "'effect':'NoSchedule'");
+    nc_auto_free char *json = nc_asprintf("{'spec':{'taints':[%s]}}", list);
+    struct world w;
+
+    (void)state;
+    begin_with_a_node(&w, json, "");
+    for (int i = 0; i < 2; i++) {
+        world_patch(&w, NODE, "a", json);
+        world_patch(&w, NODE, "a", "{'metadata':{'labels':{'a':'b'}}}");
+        world_advance(&w, 10 * WORLD_SEC);
+        assert_int_equal(count_events(&w, "NodeUnreadable a\n"), i + 1);
+        world_patch(&w, NODE, "a", "{'spec':{'taints':[]}}");
+        world_advance(&w, 10 * WORLD_SEC);
+    }
+    assert_string_equal(world_condition(&w, "a", "Registered"), "True Registered");
     world_done(&w);
 }
 
@@ -569,6 +600,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_whose_node_is_not_known),
         cmocka_unit_test(test_many_conditions),
         cmocka_unit_test(test_a_node_that_cannot_be_read),
+        cmocka_unit_test(test_unreadable_again),
         cmocka_unit_test(test_never_registered),
         cmocka_unit_test(test_never_confirmed),
         cmocka_unit_test(test_other_controllers),
