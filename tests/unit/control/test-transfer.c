@@ -201,10 +201,29 @@ static void test_a_guess_that_claims_contradict(void **state) {
     world_close(&w);
 }
 
+/* Only claims that are ours, where none is Karpenter's; one that is nobody's yet may become
+ * either's.
+ */
+static void test_what_denies_karpenter(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    assert_false(nc_control_denies_karpenter(w.c));
+    (void)see(&w, NC_CONTROL_CLAIM, "", "");
+    assert_false(nc_control_denies_karpenter(w.c));
+    (void)see(&w, NC_CONTROL_CLAIM, OURS, "");
+    assert_true(nc_control_denies_karpenter(w.c));
+    (void)other(&w);
+    assert_false(nc_control_denies_karpenter(w.c));
+    world_close(&w);
+}
+
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_guess_is_borne_out),
         cmocka_unit_test(test_a_guess_that_claims_contradict),
+        cmocka_unit_test(test_what_denies_karpenter),
         cmocka_unit_test(test_what_is_released),
         cmocka_unit_test(test_node_that_karpenter_does_not_hold),
         cmocka_unit_test(test_node_that_says_nothing),
