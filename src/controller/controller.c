@@ -172,6 +172,7 @@ static void tear_down(struct nc_controller *c) {
     sd_event_unref(c->event);
     free(c->identity);
     free(c->status_line);
+    nc_buf_done(&c->metrics);
 }
 
 int nc_controller_run(const struct nc_settings *s) {

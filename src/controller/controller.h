@@ -138,6 +138,8 @@ struct nc_controller {
 
     /* publish.c: what is reported */
     struct nc_listener *listener;
+    struct nc_buf metrics; /* as last given */
+    uint64_t metrics_until_usec;
     struct nc_failure failed[_NC_TROUBLE_MAX];
     uint64_t failures, events_sent, events_held, led, relists, reconnects;
     char *status_line;

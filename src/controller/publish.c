@@ -11,11 +11,13 @@
 
 #include "controller.h"
 #include "log.h"
+#include "nc/clock.h"
 #include "nc/file.h"
 #include "nc/prometheus.h"
 #include "nc/str.h"
 #include "process.h"
 
+#define METRICS_SHARE 10u /* metrics take one part in so many of the time at most */
 #define COUNT_PUBLISHES 6 /* the line for people is at most so many times PUBLISH_USEC old */
 
 /* --- status */
@@ -132,6 +134,20 @@ static void write_metrics(const struct nc_controller *c, struct nc_buf *out) {
     write_process_metrics(c, out);
 }
 
+/* Anybody may ask, as often as he likes, and they walk all objects: what cost much is given again
+ * for a while, or relays and probes would wait for it. */
+static void answer_metrics(struct nc_controller *c, struct nc_buf *out) {
+    const int64_t before_usec = cpu_usec();
+
+    if (nc_mono_usec() >= c->metrics_until_usec) {
+        nc_buf_done(&c->metrics);
+        write_metrics(c, &c->metrics);
+        c->metrics_until_usec =
+            nc_mono_usec() + (METRICS_SHARE - 1) * (uint64_t)(cpu_usec() - before_usec);
+    }
+    (void)nc_buf_add(out, c->metrics.data, c->metrics.len);
+}
+
 /* --- questions */
 
 static void answer_health(const struct nc_controller *c, struct nc_listener_answer *ret) {
@@ -148,12 +164,12 @@ static void answer_ready(const struct nc_controller *c, struct nc_listener_answe
 
 static void answer(void *userdata, const char *path, bool is_local,
                    struct nc_listener_answer *ret) {
-    const struct nc_controller *c = userdata;
+    struct nc_controller *c = userdata;
 
     if (nc_streq(path, "/metrics")) {
         ret->status = 200;
         ret->type = "text/plain; version=0.0.4; charset=utf-8";
-        write_metrics(c, &ret->body);
+        answer_metrics(c, &ret->body);
     } else if (nc_streq(path, "/healthz")) {
         answer_health(c, ret);
     } else if (nc_streq(path, "/readyz")) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import json
 import re
@@ -97,6 +98,31 @@ class Telling(ControlTest):
         self.assertFalse(re.search(r"c-n\d", text), "no label is the name of an object")
         self.assertEqual(families_of(text, "nodeclaim_controller_"), documented_families("nodeclaim-controller.8"))
         check_with_promtool(text)
+
+    def test_a_crowd_that_asks_for_metrics(self) -> None:
+        """They walk all objects, and anybody may ask: what cost much is given again. A body names the CPU time of its making."""
+        world = self.control_world()
+
+        def nodes() -> None:
+            for i in range(3_000):
+                node = {"metadata": {"name": f"n{i}"}}
+                world.api.store.create(world.api.resource("nodes"), node)
+
+        world.api.on_loop(nodes)
+        world.start()
+        world.must(lambda: world.metric("objects", '{kind="Node"}') == 3_000, "all Nodes", 60)
+        host, _, port = world.addresses[world.proc.pid].rpartition(":")
+        made = set()
+        with contextlib.ExitStack() as stack:
+            crowd = [
+                stack.enter_context(socket.create_connection((host, int(port)), 30, (f"127.0.2.{i // 4 + 1}", 0))) for i in range(100)
+            ]
+            for peer in crowd:
+                peer.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+            for peer in crowd:
+                text = b"".join(iter(lambda p=peer: p.recv(65536), b"")).decode()
+                made.add(re.search(r"(?m)^process_cpu_seconds_total (.*)$", text).group(1))
+        self.assertLess(len(made), 50)
 
     def test_claims_without_a_node(self) -> None:
         """Which, since when, and why: by the last Event about this very NodeClaim. Events are not listed otherwise."""
