@@ -281,9 +281,11 @@ void nc_pod_evictor_query_volumes(struct nc_daemon *d, const struct nc_drain *dr
         return;
     lines = nc_calloc(room, sizeof(*lines));
     n = nc_drain_lines(drain, rules, nc_daemon_own_now(), lines, room);
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; stays(lines[i].verdict.reason) && k < lines[i].pod->claims.n; k++)
-            request_volume(d, lines[i].pod->namespace, lines[i].pod->claims.v[k]);
+    /* the first of each pod first: none has all of the room */
+    for (size_t k = 0; k < VOLUMES_MAX; k++)
+        for (size_t i = 0; i < n; i++)
+            if (k < lines[i].pod->claims.n && stays(lines[i].verdict.reason))
+                request_volume(d, lines[i].pod->namespace, lines[i].pod->claims.v[k]);
 }
 
 /* --- the watch */

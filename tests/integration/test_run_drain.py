@@ -496,6 +496,17 @@ class Order(DaemonTest):
         """What the API server takes of whoever writes the claim."""
         self.volume_of_a_pod_that_stays({"labels": {f"l{n}": "x" * 63 for n in range(14_000)}, "annotations": {"a": "\0"}})
 
+    def test_volume_of_a_pod_beside_some_with_many(self) -> None:
+        """Whom a drain leaves alone may name as many claims as it likes: it keeps nobody's from being asked for."""
+        world = self.node_world()
+        many = [{"name": str(n), "persistentVolumeClaim": {"claimName": str(n)}} for n in range(200)]
+        for name in ("a", "b", "y", "z"):
+            world.pod(name, namespace=name, owner="DaemonSet", spec={"volumes": many})
+        self.pod_with_a_volume(world, {})
+        world.start()
+        world.imds.spot(120)
+        world.drained()
+
     def test_a_volume_that_cannot_be_read(self) -> None:
         """Who waits for it learns why: at once where it is refused, once where it is asked for again and again."""
         for status in (403, 500):
