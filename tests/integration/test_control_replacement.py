@@ -208,7 +208,7 @@ class Replacement(ControlTest):
         for i in range(40):
             self.pod(world, f"a-{i:03}", "n1", "web", [])
             self.pod(world, f"b-{i:03}", "n1", "web", owner("StatefulSet", {"metadata": {"name": "db", "uid": "u-db"}}))
-        for i in range(6):
+        for i in range(40):  # more than any list that is read as a whole
             meta = {"name": f"c-{i}", "labels": {f"l{n}": "x" * 63 for n in range(14000)}}
             world.api.put("pods", {"metadata": meta, "spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}, "web")
         for i in range(PLACES + 10):
@@ -216,7 +216,7 @@ class Replacement(ControlTest):
         self.app(world, "shop")
         world.start(*self.args)
         self.wait_on(world)
-        world.must(lambda: self.restarted(world, "shop"), "the restart", within=AGAIN + 15)
+        world.must(lambda: self.restarted(world, "shop"), "the restart", within=AGAIN + 30)
         self.assertEqual([s.what for s in world.steps("restart")], ["shop"], world.story())
         reported = [pod for pod, _ in self.told(world, "ReplacementNotPossible")]
         self.assertEqual(len(reported), len(set(reported)), "one is reported again")
