@@ -268,25 +268,29 @@ static char *lacks(const struct nc_value *stated) {
     return nc_buf_steal(&b);
 }
 
-static void report_overdue(struct nc_control *c, struct control_node *node,
-                           const struct nc_value *stated) {
-    struct control_fit *f = node->fit;
+static char *overdue_text(const struct control_fit *f, const struct nc_value *stated) {
     nc_auto_free char *why = lacks(stated);
+
+    return !f->stated
+               ? nc_strdup("the taint " TAINT " is there, and nothing states whether the node is "
+                           "fit: nodeclaimd does not run there, or has no spec.fit")
+           : f->is_fit
+               ? nc_strdup("the taint " TAINT " stays: the node states that it is fit, but its "
+                           "condition " NC_CONDITION_FIT " is not True for the boot that "
+                           "kubelet reports")
+               : nc_asprintf("the taint " TAINT " is there after its timeout: %s", why);
+}
+
+/* Takes the text over. */
+static void report_overdue(struct nc_control *c, struct control_node *node, char *text) {
+    struct control_fit *f = node->fit;
 
     f->is_overdue = true;
     if (f->was_reported)
-        return;
+        free(text);
+    else
+        nc_control_emit_always(c, &node->o, "UnfitTooLong", true, text);
     f->was_reported = true;
-    nc_control_emit_always(
-        c, &node->o, "UnfitTooLong", true,
-        !f->stated
-            ? nc_strdup("the taint " TAINT " is there, and nothing states whether the node is "
-                        "fit: nodeclaimd does not run there, or has no spec.fit")
-        : f->is_fit
-            ? nc_strdup("the taint " TAINT " stays: the node states that it is fit, but its "
-                        "condition " NC_CONDITION_FIT " is not True for the boot that "
-                        "kubelet reports")
-            : nc_asprintf("the taint " TAINT " is there after its timeout: %s", why));
 }
 
 /* The taint is there, and stays for now. */
@@ -301,7 +305,7 @@ static void hold(struct nc_control *c, struct control_node *node, const struct n
     if (f->is_fit && f->attempts < UINT16_MAX)
         f->attempts++;
     if (is_over || f->attempts >= UNCONFIRMED_MAX)
-        report_overdue(c, node, stated);
+        report_overdue(c, node, overdue_text(f, stated));
     if (f->is_fit)
         f->again_usec =
             now_usec + nc_backoff_pause(&pauses, f->attempts, c->rules.seed ^ node->o.by_name.hash);
@@ -316,7 +320,7 @@ static void apply_unstated(struct nc_control *c, struct control_node *node, bool
         rest(node->fit);
         return;
     }
-    report_overdue(c, node, NULL);
+    report_overdue(c, node, overdue_text(node->fit, NULL));
     node->fit->again_usec = now_usec + AGAIN_USEC;
 }
 
@@ -380,6 +384,11 @@ static void failed(struct nc_control *c, struct control_node *node,
                      ? AGAIN_USEC
                      : nc_backoff_pause(&pauses, f->attempts, c->rules.seed ^ node->o.by_name.hash);
     f->again_usec = e->now_usec + nc_control_pause(pause_usec, e->retry_after_usec);
+    if (e->answer == NC_CONTROL_REFUSED)
+        report_overdue(c, node,
+                       nc_strdup("the taint " TAINT " may stay: the API server refuses to let the "
+                                 "controller read the Node, or write its taints; apply "
+                                 "deploy/rbac.yaml, and check admission policies"));
 }
 
 static void written(struct nc_control *c, struct control_node *node, bool is_open) {

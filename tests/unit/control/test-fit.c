@@ -365,7 +365,7 @@ static void test_refused(void **state) {
     (void)state;
     world_open(&w);
     expect(see(&w, &s), GET);
-    expect(world_answer(&w, w.ids[0], NC_CONTROL_REFUSED), "");
+    expect(world_answer(&w, w.ids[0], NC_CONTROL_REFUSED), "event UnfitTooLong Node n1\n");
     expect(world_pass(&w, 299 * WORLD_SEC), "");
     expect(world_pass(&w, WORLD_SEC), GET);
     expect(read_node(&w, &s), PATCH);
