@@ -12,6 +12,7 @@ from rbac import CONTROLLER_USER, RELAY, REPLACEMENT
 FIRST_KEY, RESTARTED_KEY = "nodeclaimd.io/replacement-first", "nodeclaimd.io/restarted-at"
 ROLLING = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}}
 PLACES = 256  # NC_REPLACEMENT_PODS_MAX
+BARE = 8  # MAX_BARE
 AGAIN = 15.0  # the controller looks after a node that says that its pods wait
 
 
@@ -216,10 +217,23 @@ class Replacement(ControlTest):
         self.app(world, "shop")
         world.start(*self.args)
         self.wait_on(world)
-        world.must(lambda: self.restarted(world, "shop"), "the restart", within=AGAIN + 30)
+        world.must(lambda: self.restarted(world, "shop"), "the restart", within=60)
         self.assertEqual([s.what for s in world.steps("restart")], ["shop"], world.story())
         reported = [pod for pod, _ in self.told(world, "ReplacementNotPossible")]
         self.assertEqual(len(reported), len(set(reported)), "one is reported again")
+        bare = [pod for pod in reported if not pod.startswith("d")]
+        self.assertLessEqual(len(bare), BARE * len(self.lists(world)), "more than a few of them in one look")
+
+    def test_a_list_that_is_cut_off(self) -> None:
+        """What has come of it is seen to."""
+        world = self.replacing_world()
+        self.app(world, "a-shop")
+        for i in range(40):
+            self.pod(world, f"z-{i}", "n1", "web", [], {"note": "x" * 4000})
+        world.api.server.fault("truncate", path="/namespaces/web/pods")
+        world.start(*self.args)
+        self.wait_on(world)
+        world.must(lambda: self.restarted(world, "a-shop"), "the restart", within=10)
 
     def test_off(self) -> None:
         """Without the option no pod is read, nor anything of apps."""
