@@ -79,6 +79,21 @@ class Program(ControlTest):
         self.assertEqual(code, 0)
         self.assertIn("process_resident_memory_bytes", out)
 
+    def test_a_probe_of_the_own_node(self) -> None:
+        """Its connection stays, however many come after it."""
+        world = self.control_world()
+        world.start(NODE_ADDRESS="127.0.0.9")
+        host, _, port = world.addresses[world.proc.pid].rpartition(":")
+
+        def connect(source: str) -> socket.socket:
+            return self.enterContext(socket.create_connection((host, int(port)), 10, (source, 0)))
+
+        probe = connect("127.0.0.9")
+        for n in range(300):
+            connect(f"127.0.{1 + n // 100}.{1 + n % 100}")
+        probe.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        self.assertEqual(probe.recv(12), b"HTTP/1.1 200")
+
     def test_not_ready_before_its_lists(self) -> None:
         world = self.control_world()
         world.api.server.refuse()
