@@ -46,12 +46,13 @@ bool nc_gather_wants_user_data(const struct nc_app *app) {
 /* User data that somebody saved: `Content-Type:` or `MIME-Version:` at its head, gzip, or base64 of
  * anything; a script or a cloud-config. */
 static bool looks_like_user_data(const struct nc_buf *text) {
-    const char *start = nc_skip_mark((struct nc_text){.data = text->data, .n = text->len}).data;
+    const struct nc_text rest =
+        nc_skip_mark((struct nc_text){.data = text->data, .n = text->len, .line = 1});
 
-    return nc_is_gzip(text->data, text->len) || strncasecmp(start, "MIME-Version:", 13) == 0
-           || strncasecmp(start, "Content-Type:", 13) == 0
-           || nc_userdata_is_base64(text->data, text->len) || nc_starts_with(start, "#!")
-           || nc_starts_with(start, "#cloud-");
+    return nc_is_gzip(text->data, text->len) || strncasecmp(rest.data, "MIME-Version:", 13) == 0
+           || strncasecmp(rest.data, "Content-Type:", 13) == 0
+           || nc_userdata_is_base64(rest.data, rest.n) || nc_starts_with(rest.data, "#!")
+           || nc_starts_with(rest.data, "#cloud-");
 }
 
 int nc_gather_add_text(struct nc_gather *g, const char *name, const struct nc_buf *text,

@@ -378,6 +378,7 @@ class UserData(WorldTest):
             "gzip": gzip.compress(parts, mtime=0),
             "base64": base64.b64encode(parts),
             "base64 of gzip": base64.b64encode(gzip.compress(parts, mtime=0)),
+            "mark and base64": b"\xef\xbb\xbf" + base64.b64encode(parts),
             "base64 of base64, plain": base64.encodebytes(base64.b64encode(plain)),
             "crlf": parts.replace(b"\n", b"\r\n"),
         }
