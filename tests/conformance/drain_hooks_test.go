@@ -41,15 +41,16 @@ func (n *node) hooks(pre, post float64) *harness.Proc {
 	for _, name := range []string{"pre", "post"} {
 		n.write("/etc/systemd/system/nodeclaimd-"+name+"-drain.target.wants/"+name+".service", "")
 	}
-	fakes, err := filepath.Abs("../fakes")
-	must(n.t, err)
-	return n.startBus(hookBus, fakes, n.m.Dir, fmt.Sprint(pre), fmt.Sprint(post))
+	return n.startBus(hookBus, fmt.Sprint(pre), fmt.Sprint(post))
 }
 
-// startBus starts a script with a system bus, bus.socket in the machine's folder, and waits until it says "ready".
+// startBus starts a script with a system bus, bus.socket in the machine's folder, and waits until it says "ready". Its arguments begin
+// with the folder of the fakes and the machine's.
 func (n *node) startBus(script string, args ...string) *harness.Proc {
 	n.t.Helper()
-	bus, err := harness.Start(n.m.Dir, "bus", nil, append([]string{"/usr/bin/python3", "-B", "-c", script}, args...)...)
+	fakes, err := filepath.Abs("../fakes")
+	must(n.t, err)
+	bus, err := harness.Start(n.m.Dir, "bus", nil, append([]string{"/usr/bin/python3", "-B", "-c", script, fakes, n.m.Dir}, args...)...)
 	must(n.t, err)
 	n.t.Cleanup(bus.Stop)
 	must(n.t, harness.Poll(n.ctx, "the bus", []*harness.Proc{bus}, func() error {

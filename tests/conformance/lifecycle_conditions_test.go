@@ -71,9 +71,7 @@ func TestLifecycleConditions(t *testing.T) {
 	}
 	n := newPlainNode(t, 195)
 	n.ctx = within(t, 300*time.Second) // scheduled events are asked for once a minute
-	fakes, err := filepath.Abs("../fakes")
-	must(t, err)
-	n.startBus(logindBus, fakes, n.m.Dir)
+	n.startBus(logindBus)
 	w := n.follow(takeSeconds(3))
 	n.settings("interruption:", "  maintenance: report")
 	n.keep()
