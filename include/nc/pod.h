@@ -55,7 +55,8 @@ struct nc_pod {
     bool is_job;           /* its controller is a Job */
     bool tolerates_disrupted;  /* karpenter.sh/disrupted:NoSchedule */
     bool tolerates_cordon;     /* node.kubernetes.io/unschedulable:NoSchedule */
-    bool is_replacement_first; /* nodeclaimd.io/replacement-first: "true" */
+    bool has_unread_claims : 1;    /* its list of volumes was too large to be kept: no claims */
+    bool is_replacement_first : 1; /* nodeclaimd.io/replacement-first: "true" */
     bool never_disrupt;        /* karpenter.sh/do-not-disrupt: "true", or a duration while it is
                                   not known when the pod started */
     enum nc_pod_order order : 4;

@@ -216,6 +216,7 @@ struct nc_pod_evictor {
     bool wants_watch;    /* the lifecycle requested it: opened as soon as we are connected */
     bool wants_clean_up; /* the machine was rebooted: pods that the shutdown left are removed */
     bool has_warned_of_volume;       /* one that is asked for again */
+    bool has_warned_of_claims;       /* of a pod that stays: its list was too large */
     bool is_left_listed;             /* all of them were found: it is over with the last answer */
     struct nc_pod_request *requests; /* in flight */
     struct nc_volume_request *volume_requests;

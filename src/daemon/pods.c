@@ -266,6 +266,15 @@ static void request_volume(struct nc_daemon *d, const char *namespace, const cha
     d->pods.volume_requests = q;
 }
 
+/* Which volumes it keeps is not known: they are waited for as any other. Said once a drain. */
+static void note_unread_claims(struct nc_daemon *d, const struct nc_pod *pod) {
+    nc_log(d->pods.has_warned_of_claims ? NC_LOG_DEBUG : NC_LOG_WARNING, NULL,
+           "volumes of pod %s/%s, which stays: their list is too large to be read; waiting until "
+           "they are detached, or the deadline comes",
+           pod->namespace, pod->name);
+    d->pods.has_warned_of_claims = true;
+}
+
 /* A pod that has ended keeps no volume; one that is eligible is waited for. */
 static bool stays(enum nc_pod_reason e) {
     return nc_pod_reason_kind(e) == NC_REASON_KIND_EXCLUDED && e != NC_POD_REASON_TERMINAL;
@@ -281,6 +290,9 @@ void nc_pod_evictor_query_volumes(struct nc_daemon *d, const struct nc_drain *dr
         return;
     lines = nc_calloc(room, sizeof(*lines));
     n = nc_drain_lines(drain, rules, nc_daemon_own_now(), lines, room);
+    for (size_t i = 0; i < n; i++)
+        if (lines[i].pod->has_unread_claims && stays(lines[i].verdict.reason))
+            note_unread_claims(d, lines[i].pod);
     /* the first of each pod first: none has all of the room */
     for (size_t k = 0; k < VOLUMES_MAX; k++)
         for (size_t i = 0; i < n; i++)
@@ -416,7 +428,7 @@ static void cancel_questions(struct nc_daemon *d) {
 void nc_pod_evictor_unwatch(struct nc_daemon *d) {
     nc_api_session_note_pods(d, NULL);
     d->pods.watch = nc_watch_free(d->pods.watch);
-    d->pods.has_warned_of_volume = false;
+    d->pods.has_warned_of_volume = d->pods.has_warned_of_claims = false;
     while (d->pods.volume_requests) {
         struct nc_volume_request *q = d->pods.volume_requests;
         d->pods.volume_requests = q->next;

@@ -157,6 +157,7 @@ static void read_keep(const char *text, const struct nc_value *status, struct nc
 static void read_claims(const struct nc_value *volumes, struct nc_pod *p) {
     const struct nc_value *volume;
 
+    p->has_unread_claims = volumes && volumes->type == NC_VALUE_NULL;
     for (size_t i = 0; (volume = item(volumes, i)) && p->claims.n < MAX_CLAIMS; i++) {
         const char *claim =
             nc_value_string(nc_value_path(volume, "persistentVolumeClaim.claimName"));

@@ -526,6 +526,20 @@ class Order(DaemonTest):
                 world.change_node(lambda n: n["status"].update(volumesAttached=[]))
                 world.drained()
 
+    def test_a_list_of_volumes_that_is_too_large(self) -> None:
+        """What the pod keeps is not known: waited for, and said by its name, once."""
+        world = self.node_world()
+        self.pod_with_a_volume(world, {})
+        many = [{"name": f"{'v' * 60}{n}", "emptyDir": {}} for n in range(250)]
+        claims = [*many, {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+        world.pod("agent-2", owner="DaemonSet", spec={"volumes": claims})
+        world.start()
+        world.imds.spot(120)
+        world.drained()
+        found = [line for line in world.log().splitlines() if line.startswith("warning: volumes of pod ")]
+        self.assertEqual(len(found), 1, world.log())
+        self.assertIn("default/agent-2, which stays", found[0])
+
     def volume_of_a_pod_that_stays(self, meta: dict[str, Any]) -> None:
         world = self.node_world()
         self.pod_with_a_volume(world, meta)

@@ -45,6 +45,7 @@ static char *describe(const struct nc_pod *p) {
                  {p->order == NC_POD_ORDER_FIRST, "first"},
                  {p->order == NC_POD_ORDER_LAST, "last"},
                  {p->order == NC_POD_ORDER_UNKNOWN, "odd"},
+                 {p->has_unread_claims, "unread-claims"},
                  {p->is_replacement_first, "replacement"}};
     const struct {
         uint64_t n, usual;
@@ -294,6 +295,17 @@ static void test_long_names(void **state) {
     }
 }
 
+/* null stands for what was too large; a pod without volumes has no such member. */
+static void test_unread_claims(void **state) {
+    nc_auto_free char *text = object(NULL, ",\"volumes\":null", NULL);
+    struct nc_pod p;
+
+    (void)state;
+    read_text(text, &p);
+    assert_true(p.has_unread_claims);
+    nc_pod_done(&p);
+}
+
 static void test_many_claims(void **state) {
     struct nc_buf volumes = NC_BUF_INIT;
     struct nc_pod p;
@@ -381,6 +393,7 @@ TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_read),       cmocka_unit_test(test_refused),
         cmocka_unit_test(test_long_names), cmocka_unit_test(test_many_claims),
+        cmocka_unit_test(test_unread_claims),
         cmocka_unit_test(test_paths),      cmocka_unit_test(test_names),
     };
 
