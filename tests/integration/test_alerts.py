@@ -285,6 +285,14 @@ class OfTheController(ControlTest):
         world.must(lambda: world.metric("nodeclaims_without_node", '{nodepool="default",cause="preflight"}') == 1, "the cause", 50)
         self.fires(world, first, "NodeClaimWithoutNode")
 
+    def test_a_node_that_is_unfit_beyond_its_time(self) -> None:
+        world, first = self.scene()
+        state = {"boot": "b1", "fit": False, "reason": "DaemonSetsNotReady", "until": stamp(time.time() + 1), "then": "hold"}
+        world.annotate("nodes", "n1", "nodeclaimd.io/fit", json.dumps(state, separators=(",", ":")))
+        world.change("nodes", "n1", lambda n: n["spec"].update(taints=[{"key": "nodeclaimd.io/unfit", "effect": "NoSchedule"}]))
+        world.must(lambda: world.metric("unfit_overdue_nodes") == 1, "its time is over")
+        self.fires(world, first, "UnfitOverdue")
+
     def test_a_drain_that_failed(self) -> None:
         world, first = self.scene()
         world.say("n1", phase="Evicting")
