@@ -82,7 +82,7 @@ static void show_daemon(struct nc_buf *out, const struct nc_value *daemon) {
     }
     (void)nc_buf_puts(out, ", shutdown inhibitor ");
     nc_show_put(out, nc_show_text(daemon, "inhibitor", "unknown"));
-    (void)nc_buf_puts(out, ", since ");
+    (void)nc_buf_puts(out, ", running since ");
     nc_show_put(out, nc_show_text(daemon, "started", "-"));
     (void)nc_buf_putc(out, '\n');
     if (error)

@@ -89,7 +89,7 @@ static void test_status(void **state) {
     (void)state;
     assert_text(draining, nc_status_text,
                 "node         n1\n"
-                "daemon       connected, shutdown inhibitor held, since 2024-01-01T00:00:00Z\n"
+                "daemon       connected, shutdown inhibitor held, running since 2024-01-01T00:00:00Z\n"
                 "imds         spot ok, maintenance failing (HTTP 503)\n"
                 "drain        evicting, since 2024-01-01T00:10:01Z, 7 of 12 pods left, 5 leaving, "
                 "1 kept by do-not-disrupt, 1 blocked, every pod must be gone by "
@@ -101,7 +101,7 @@ static void test_status(void **state) {
         "{'daemon': {'connected': false, 'apiError': 'refused', 'inhibitDelay': 'too short'}}",
         nc_status_text,
         "node         -\n"
-        "daemon       not connected to the API server, shutdown inhibitor unknown, since -\n"
+        "daemon       not connected to the API server, shutdown inhibitor unknown, running since -\n"
         "             refused\n"
         "             too short\n");
     assert_text(
@@ -110,7 +110,7 @@ static void test_status(void **state) {
         nc_status_text,
         "node         -\n"
         "daemon       not connected to the API server (no-kubeconfig), shutdown inhibitor "
-        "unknown, since -\n"
+        "unknown, running since -\n"
         "             none yet\n"
         "             remedy: wait\n"
         "policies     spot drain, rebalance report\n");
