@@ -103,6 +103,9 @@ static void suggest(const struct nc_plan *p, const char *asked) {
     for (size_t i = 0; i < p->n_origins; i++)
         add_names(&names, p->origins[i].field);
     near = nc_nearest(asked, names.data);
+    /* a path of a document, such as spec.kubelet.config.maxPods */
+    for (const char *dot = strchr(asked, '.'); !near && dot; dot = strchr(dot + 1, '.'))
+        near = nc_nearest(dot + 1, names.data);
     (void)fprintf(stderr, "nodeclaimd explain: no final value is named %s%s%s%s\n", asked,
                   near ? ", did you mean " : "", near ? near : "", near ? "?" : "");
 }

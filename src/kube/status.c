@@ -146,7 +146,8 @@ static void advise(enum nc_http_outcome outcome, struct nc_err *err) {
         break;
     case NC_HTTP_TLS:
         nc_err_remedy(err, "check that the certificate authority in the configuration is this "
-                           "cluster's, and the clock of the node");
+                           "cluster's (NodeConfig: spec.cluster.certificateAuthority), and the "
+                           "clock of the node");
         break;
     case NC_HTTP_ANSWERED:
     case NC_HTTP_BROKEN:

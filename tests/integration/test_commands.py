@@ -326,6 +326,7 @@ class Explain(WorldTest):
         for mistyped, meant in {
             "kubelet.maxPodz": "kubelet.maxPods",
             "maxPodz": "maxPods",
+            "spec.kubelet.config.maxPods": "kubelet.maxPods",
             "kubelet.evictionHrad": "kubelet.evictionHard",
             "evictionHard.memory.avail": "evictionHard.memory.available",
         }.items():
