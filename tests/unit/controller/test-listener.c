@@ -363,6 +363,33 @@ static void test_a_crowd_that_speaks(void **state) {
     }
 }
 
+/* Whoever reads on is not the longest silent, though it came first. */
+static void test_a_reader_in_a_crowd(void **state) {
+    const size_t n = NC_LISTENER_MAX - NC_LISTENER_OF_NODE - 1; /* with the reader all are taken */
+    struct world *w = *state;
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    const int reader = connect_from(w, "127.0.0.2", 0), small = 65536;
+    int fds[NC_LISTENER_MAX];
+    char some[65536];
+
+    w->body_bytes = (size_t)8 << 20; /* no send buffer holds what the reader leaves of it */
+    assert_int_equal(setsockopt(reader, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
+    memset(fds, -1, sizeof(fds));
+    say(reader, "GET /metrics HTTP/1.1\r\n" HOST "\r\n");
+    renew(w, fds, n, 1);
+    while (text.len < w->body_bytes / 4) {
+        const ssize_t got = recv(reader, some, sizeof(some), MSG_DONTWAIT);
+        if (got > 0)
+            (void)nc_buf_add(&text, some, (size_t)got);
+        assert_true(sd_event_run(w->event, 1000) >= 0);
+    }
+    fds[n] = connect_from(w, "127.0.0.3", 0);
+    assert_true(hear(w, reader, &text));
+    assert_true(text.len > w->body_bytes);
+    (void)close(reader);
+    let_go(fds, n + 1);
+}
+
 /* --- who gives way, without a socket */
 
 static struct nc_host host_of(const char *text) {
@@ -491,7 +518,7 @@ TEST_GROUP() {
         world_test(test_rate_limit),      world_test(test_a_crowd_that_speaks),
         cmocka_unit_test(test_hosts),     cmocka_unit_test(test_the_own_node),
         cmocka_unit_test(test_any_crowd), world_test(test_slow),
-        world_test(test_accepted),
+        world_test(test_accepted),        world_test(test_a_reader_in_a_crowd),
     };
 
     return run_group(tests, NULL, NULL);
