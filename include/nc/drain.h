@@ -187,8 +187,10 @@ enum nc_pod_news_kind {
 struct nc_pod_news {
     enum nc_pod_news_kind kind;
     bool is_first; /* of EVICTED and FORCED: neither was reported of this pod before */
+    bool is_kept;  /* of the same: do-not-disrupt would still keep it, were it not for T */
     char *namespace, *name, *uid, *message; /* owned */
 };
+#define NC_POD_KEPT_TEXT "; karpenter.sh/do-not-disrupt ends at the deadline"
 void nc_pod_news_done(struct nc_pod_news *n);
 /* What there is since it was asked last; NULL where that is nothing. An owned array of owned
  * news. */

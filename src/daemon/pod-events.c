@@ -176,8 +176,8 @@ static char *new_message(const struct nc_daemon *d, const struct nc_pod_news *n,
         return nc_asprintf("%s: node %s is draining (source %s, without a deadline)", what,
                            d->node_name, source);
     nc_time_format(deadline_usec, deadline);
-    return nc_asprintf("%s: node %s is draining (source %s, deadline %s)", what, d->node_name,
-                       source, deadline);
+    return nc_asprintf("%s: node %s is draining (source %s, deadline %s)%s", what, d->node_name,
+                       source, deadline, n->is_kept ? NC_POD_KEPT_TEXT : "");
 }
 
 void nc_pod_events_add(struct nc_daemon *d, const struct nc_pod_news *n, const char *source,

@@ -149,6 +149,12 @@ void nc_pod_news_done(struct nc_pod_news *n) {
     free(n->message);
 }
 
+bool nc_drain_is_kept_at_end(const struct record *e) {
+    const uint64_t evict_usec = e->evict_usec, delete_usec = e->delete_sent_usec;
+
+    return nc_pod_is_kept(&e->pod, delete_usec > evict_usec ? delete_usec : evict_usec);
+}
+
 void nc_drain_note_news(struct nc_drain *d, enum nc_pod_news_kind kind, struct record *e,
                         char *message) {
     struct nc_pod_news *n = nc_append(&d->news, &d->n_news);
@@ -157,6 +163,7 @@ void nc_drain_note_news(struct nc_drain *d, enum nc_pod_news_kind kind, struct r
 
     *n = (struct nc_pod_news){.kind = kind,
                               .is_first = is_end && !e->was_told,
+                              .is_kept = is_end && nc_drain_is_kept_at_end(e),
                               .namespace = nc_strdup(p->namespace),
                               .name = nc_strdup(p->name),
                               .uid = nc_strdup(p->uid),

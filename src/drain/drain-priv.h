@@ -82,6 +82,8 @@ void nc_drain_remove(struct nc_drain *d, struct record *e);
 /* P2: its eviction or deletion was accepted; what its controller creates here now is put back. */
 void nc_drain_note_ended(struct nc_drain *d, const struct record *e, enum nc_pod_return as);
 /* Notes what became of a pod; `message` is taken over. */
+/* Would do-not-disrupt still keep it when it was requested to leave? */
+bool nc_drain_is_kept_at_end(const struct record *e);
 void nc_drain_note_news(struct nc_drain *d, enum nc_pod_news_kind kind, struct record *e,
                         char *message);
 /* Once, where its order is none. */

@@ -275,7 +275,8 @@ static void eviction_answered(struct nc_drain *d, struct record *e, const struct
             nc_drain_progress(d, now_usec);
         if (!e->evicted_usec)
             nc_drain_note_news(d, NC_POD_NEWS_EVICTED, e,
-                               nc_asprintf("Evicted pod %s/%s", e->pod.namespace, e->pod.name));
+                               nc_asprintf("Evicted pod %s/%s%s", e->pod.namespace, e->pod.name,
+                                           nc_drain_is_kept_at_end(e) ? NC_POD_KEPT_TEXT : ""));
         nc_drain_note_ended(d, e,
                             is_last_eviction(e, d->last_rules.t_usec) ? NC_POD_RETURN_FORCED
                                                                       : NC_POD_RETURN_EVICTED);

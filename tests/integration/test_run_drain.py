@@ -88,6 +88,11 @@ class LastMoments(DaemonTest):
         self.assertRegex(said[0], r"^Pod default/kept may not leave: kept by do-not-disrupt; it is deleted at 2\S+Z$")
         world.must(lambda: not world.pods(), "the end")
         self.assertEvictedOnce(world, "was-kept", "garbage")
+        word = "; karpenter.sh/do-not-disrupt ends at the deadline"
+        self.assertIn(f"Evicted pod default/kept-an-hour{word}", world.log())
+        self.assertNotIn(f"Evicted pod default/was-kept{word}", world.log())
+        told = {e["involvedObject"]["name"]: e["message"].endswith(word) for e in world.api.objects("events") if e["reason"] == "NodeDraining"}
+        self.assertEqual(told, {"was-kept": False, "garbage": False, "kept": True, "kept-an-hour": True})
         for name, status in (("kept", 429), ("kept-an-hour", 201)):
             self.assertEqual([s.status for s in world.evictions(name)], [status], "one second ahead of its last moment")
             self.assertTrue(t - 4.05 <= world.evictions(name)[0].at <= t - 3.5 + SLACK, world.story())
