@@ -268,7 +268,7 @@ static char *lacks(const struct nc_value *stated) {
     return nc_buf_steal(&b);
 }
 
-static char *overdue_text(const struct control_fit *f, const struct nc_value *stated) {
+static char *overdue_cause(const struct control_fit *f, const struct nc_value *stated) {
     nc_auto_free char *why = lacks(stated);
 
     return !f->stated
@@ -279,6 +279,13 @@ static char *overdue_text(const struct control_fit *f, const struct nc_value *st
                            "condition " NC_CONDITION_FIT " is not True for the boot that "
                            "kubelet reports")
                : nc_asprintf("the taint " TAINT " is there after its timeout: %s", why);
+}
+
+static char *overdue_text(const struct control_node *node, const struct nc_value *stated) {
+    nc_auto_free char *cause = overdue_cause(node->fit, stated);
+
+    return nc_asprintf("%s. For pods to start without it: kubectl taint node %s " NC_TAINT_UNFIT "-",
+                       cause, node->o.name);
 }
 
 /* Takes the text over. */
@@ -305,7 +312,7 @@ static void hold(struct nc_control *c, struct control_node *node, const struct n
     if (f->is_fit && f->attempts < UINT16_MAX)
         f->attempts++;
     if (is_over || f->attempts >= UNCONFIRMED_MAX)
-        report_overdue(c, node, overdue_text(f, stated));
+        report_overdue(c, node, overdue_text(node, stated));
     if (f->is_fit)
         f->again_usec =
             now_usec + nc_backoff_pause(&pauses, f->attempts, c->rules.seed ^ node->o.by_name.hash);
@@ -320,7 +327,7 @@ static void apply_unstated(struct nc_control *c, struct control_node *node, bool
         rest(node->fit);
         return;
     }
-    report_overdue(c, node, overdue_text(node->fit, NULL));
+    report_overdue(c, node, overdue_text(node, NULL));
     node->fit->again_usec = now_usec + AGAIN_USEC;
 }
 

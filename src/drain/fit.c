@@ -334,7 +334,8 @@ static void check_time(const struct nc_fit_settings *settings, const struct nc_f
     nc_duration_format(settings->timeout_usec, text);
     v->is_late = true;
     v->message = nc_asprintf("%s after %s; %s", before, text,
-                             settings->holds ? "the gate stays shut" : "the gate opens without");
+                             settings->holds ? "the gate stays shut until that is there"
+                                             : "the gate opens without");
     if (v->reason == NC_FIT_NOT_REPORTED)
         return;
     v->reason = NC_FIT_TIMED_OUT;

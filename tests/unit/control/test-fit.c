@@ -214,7 +214,8 @@ static void test_timeout_is_said(void **state) {
     expect(world_pass(&w, WORLD_SEC), GET);
     expect(read_node(&w, &s), "event UnfitTooLong Node n1\n");
     expect(w.told, "the taint nodeclaimd.io/unfit:NoSchedule is there after its timeout: "
-                   "DaemonSetsNotReady: kube-system/ebs-csi-node");
+                   "DaemonSetsNotReady: kube-system/ebs-csi-node. For pods to start without it: "
+                   "kubectl taint node n1 nodeclaimd.io/unfit-");
     assert_int_equal(overdue(&w), 1);
     expect(world_pass(&w, 300 * WORLD_SEC), GET); /* is it there still? */
     expect(read_node(&w, &s), "");
@@ -267,7 +268,8 @@ static void test_no_agent_is_said(void **state) {
         expect(read_node(&w, &s), "event UnfitTooLong Node n1\n");
         expect(w.told,
                "the taint nodeclaimd.io/unfit:NoSchedule is there, and nothing states "
-               "whether the node is fit: nodeclaimd does not run there, or has no spec.fit");
+               "whether the node is fit: nodeclaimd does not run there, or has no spec.fit. For "
+               "pods to start without it: kubectl taint node n1 nodeclaimd.io/unfit-");
         expect(see(&w, &s), ""); /* it changes */
         assert_int_equal(overdue(&w), 1);
         if (comes == 2) {

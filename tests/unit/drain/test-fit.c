@@ -198,7 +198,7 @@ static void test_time(void **state) {
     w.settings.holds = true;
     expect(&w, 600,
            "TimedOut: waiting for DaemonSets a/nobody (no pod of it is bound to this node) after "
-           "10m0s; the gate stays shut");
+           "10m0s; the gate stays shut until that is there");
     assert_true(w.v.is_late && w.v.next_usec == UINT64_MAX);
     w.settings.timeout_usec = 0;
     expect(&w, 86400,
