@@ -171,6 +171,12 @@ void nc_drain_note_news(struct nc_drain *d, enum nc_pod_news_kind kind, struct r
     e->was_told = e->was_told || is_end;
 }
 
+void nc_drain_note_deletion(struct nc_drain *d, struct record *e) {
+    nc_drain_note_news(d, NC_POD_NEWS_FORCED, e,
+                       nc_asprintf("Force-deleted pod %s/%s with a grace period of %u s",
+                                   e->pod.namespace, e->pod.name, e->delete_grace_sec));
+}
+
 void nc_drain_warn_of_order(struct nc_drain *d, struct record *e) {
     const struct nc_pod *p = &e->pod;
 

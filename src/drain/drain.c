@@ -293,12 +293,6 @@ static void eviction_answered(struct nc_drain *d, struct record *e, const struct
     note_refusal(d, e, "Eviction", a, now_usec);
 }
 
-void nc_drain_note_deletion(struct nc_drain *d, struct record *e) {
-    nc_drain_note_news(d, NC_POD_NEWS_FORCED, e,
-                       nc_asprintf("Force-deleted pod %s/%s with a grace period of %u s",
-                                   e->pod.namespace, e->pod.name, e->delete_grace_sec));
-}
-
 static void deletion_answered(struct nc_drain *d, struct record *e, const struct nc_pod_answer *a,
                               uint64_t now_usec) {
     static const uint64_t pauses_usec[] = {200000, 400000, 800000, NC_SEC_USEC};
