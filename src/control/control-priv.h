@@ -290,7 +290,8 @@ struct control_claim {
                              more */
     uint64_t our_timestamp_usec; /* the last one that was accepted, or is recorded */
     uint8_t timestamp_tries;     /* that failed in this relay */
-    bool is_timestamp_refused, was_reported, was_refusal_reported;
+    bool is_timestamp_refused, was_reported;
+    bool was_timestamp_refusal_reported, was_delete_refusal_reported;
     bool has_our_finalizer, has_karpenter_finalizer; /* not of the relay */
     bool counts_as_node, counts_as_out;              /* in its pool's numbers */
     bool counts_as_karpenter;                        /* in n_karpenter_claims */

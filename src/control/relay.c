@@ -139,15 +139,19 @@ static void report_relayed(struct nc_control *c, struct control_claim *claim, ui
 
 static void report_refused(struct nc_control *c, struct control_claim *claim,
                            enum nc_control_verb verb) {
-    if (claim->was_refusal_reported)
+    const bool is_delete = verb == NC_CONTROL_DELETE_CLAIM;
+    bool *was_reported =
+        is_delete ? &claim->was_delete_refusal_reported : &claim->was_timestamp_refusal_reported;
+
+    if (*was_reported)
         return;
-    claim->was_refusal_reported = true;
+    *was_reported = true;
     nc_control_emit_always(
         c, &claim->o, "RelayRefused", true,
-        nc_asprintf("The API server refuses %s of this NodeClaim: its interruption is relayed %s",
-                    verb == NC_CONTROL_SET_TIMESTAMP ? "the termination timestamp" : "the deletion",
-                    verb == NC_CONTROL_SET_TIMESTAMP ? "without its time"
-                                                     : "later, or not at all"));
+        nc_asprintf("The API server refuses %s of this NodeClaim: its interruption is relayed %s; "
+                    "apply deploy/rbac.yaml of this version, and see the admission policies",
+                    is_delete ? "the deletion" : "the termination timestamp",
+                    is_delete ? "later, or not at all" : "without its time"));
 }
 
 static void timestamp_answered(struct nc_control *c, struct control_claim *claim,

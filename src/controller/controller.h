@@ -67,12 +67,13 @@ void nc_instances_drop(struct nc_instances *i); /* all orders, without an answer
 int nc_instances_call(struct nc_instances *i, const struct nc_control_action *a,
                       struct nc_err *err);
 
-/* Whose requests fail: each may fail while the others are well. */
+/* Whose requests fail: each may fail while the others are well. What keeps most from being done
+ * comes first in `status`. */
 enum nc_trouble {
-    NC_TROUBLE_SCAN = 0,
-    NC_TROUBLE_WATCH,
+    NC_TROUBLE_WATCH = 0,
     NC_TROUBLE_LEASE,
     NC_TROUBLE_WRITE,
+    NC_TROUBLE_SCAN,
     NC_TROUBLE_REPLACEMENT,
     NC_TROUBLE_BOOT_FAILURES,
     _NC_TROUBLE_MAX
@@ -162,9 +163,13 @@ const char *nc_controller_waits_for(const struct nc_controller *c);
 /* The step's time: the API server's, where ours is another one. */
 uint64_t nc_controller_now(const struct nc_controller *c);
 uint64_t nc_controller_boot_usec(const struct nc_controller *c); /* … when CLOCK_BOOTTIME was 0 */
+/* What to do about it; "" where nothing is known. Static, or the error's own. */
+const char *nc_controller_remedy(const struct nc_controller *c, const struct nc_err *err);
+/* In `status`, until it is long ago. */
+void nc_controller_note_failure(struct nc_controller *c, enum nc_trouble where,
+                                const struct nc_err *err);
+/* The same, counted, and logged where it is another one than before. */
 void nc_controller_failed(struct nc_controller *c, enum nc_trouble where, const struct nc_err *err);
-/* The failure that should be known of; NULL where all is well. */
-const struct nc_err *nc_controller_trouble(const struct nc_controller *c);
 void nc_controller_forget_failures(struct nc_controller *c); /* those that were long ago */
 
 /* writer.c. e->now_usec is filled in here. */

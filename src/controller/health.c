@@ -38,18 +38,31 @@ bool nc_controller_is_synced(const struct nc_controller *c) {
 }
 
 /* What the layers below advise is meant for a node. */
-static const char *remedy_of(const struct nc_err *err) {
-    return err->code == 403   ? "the role of this identity must allow it: rbac.yaml, "
-                                "optional/standalone-role.yaml and "
-                                "optional/replacement-role.yaml of deploy/"
-           : err->code == 401 ? "the API server does not know this identity"
-                              : err->remedy;
+const char *nc_controller_remedy(const struct nc_controller *c, const struct nc_err *err) {
+    const bool is_alone = c->mode == NC_CONTROL_STANDALONE, replaces = c->settings->rules.replaces;
+
+    if (err->code == 401)
+        return "the API server does not know this identity";
+    if (err->code != 403)
+        return err->remedy;
+    return is_alone && replaces ? "apply deploy/rbac.yaml, deploy/optional/standalone-role.yaml "
+                                  "and deploy/optional/replacement-role.yaml of this version"
+           : is_alone ? "apply deploy/rbac.yaml and deploy/optional/standalone-role.yaml of this "
+                        "version"
+           : replaces ? "apply deploy/rbac.yaml and deploy/optional/replacement-role.yaml of this "
+                        "version"
+                      : "apply deploy/rbac.yaml of this version";
+}
+
+void nc_controller_note_failure(struct nc_controller *c, enum nc_trouble where,
+                                const struct nc_err *err) {
+    c->failed[where] = (struct nc_failure){.err = *err, .mono_usec = nc_mono_usec()};
 }
 
 void nc_controller_failed(struct nc_controller *c, enum nc_trouble where,
                           const struct nc_err *err) {
-    struct nc_failure *f = &c->failed[where];
-    const char *remedy = remedy_of(err);
+    const struct nc_failure *f = &c->failed[where];
+    const char *remedy = nc_controller_remedy(c, err);
 
     if (err->class == NC_ERR_NONE)
         return;
@@ -58,22 +71,22 @@ void nc_controller_failed(struct nc_controller *c, enum nc_trouble where,
         nc_log(NC_LOG_WARNING,
                &(struct nc_log_fields){.error_class = nc_err_class_name(err->class)},
                "%s; trying again%s%s", err->msg, *remedy ? ": " : "", remedy);
-    *f = (struct nc_failure){.err = *err, .mono_usec = nc_mono_usec()};
+    nc_controller_note_failure(c, where, err);
 }
 
-const struct nc_err *nc_controller_trouble(const struct nc_controller *c) {
+static bool is_troubled(const struct nc_controller *c) {
     for (int i = 0; i < _NC_TROUBLE_MAX; i++)
         if (c->failed[i].err.class != NC_ERR_NONE)
-            return &c->failed[i].err;
-    return NULL;
+            return true;
+    return false;
 }
 
 void nc_controller_forget_failures(struct nc_controller *c) {
-    const bool was_trouble = nc_controller_trouble(c) != NULL;
+    const bool was_trouble = is_troubled(c);
 
     for (int i = 0; i < _NC_TROUBLE_MAX; i++)
         if (c->failed[i].mono_usec + FORGET_USEC < nc_mono_usec())
             c->failed[i].err = (struct nc_err)NC_ERR_INIT;
-    if (was_trouble && !nc_controller_trouble(c))
+    if (was_trouble && !is_troubled(c))
         nc_log(NC_LOG_INFO, NULL, "API errors cleared");
 }

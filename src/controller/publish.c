@@ -22,8 +22,20 @@
 
 /* --- status */
 
+static struct nc_value *about_trouble(const struct nc_controller *c) {
+    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+
+    for (int i = 0; i < _NC_TROUBLE_MAX; i++) {
+        const struct nc_err *err = &c->failed[i].err;
+        const char *remedy = nc_controller_remedy(c, err);
+        nc_auto_free char *text = nc_asprintf("%s%s%s", err->msg, *remedy ? "; " : "", remedy);
+        if (err->class != NC_ERR_NONE)
+            nc_value_push(list, nc_value_new_string(text));
+    }
+    return list;
+}
+
 static struct nc_value *about_us(const struct nc_controller *c) {
-    const struct nc_err *trouble = nc_controller_trouble(c);
     struct nc_value *map = nc_value_new(NC_VALUE_MAP);
 
     nc_value_set_string(map, "version", NC_VERSION);
@@ -40,7 +52,7 @@ static struct nc_value *about_us(const struct nc_controller *c) {
                       nc_controller_waits_for(c) ? nc_controller_waits_for(c)
                       : c->control               ? nc_control_doubts(c->control)
                                                  : NULL);
-    nc_value_set_text(map, "trouble", trouble ? trouble->msg : NULL);
+    nc_value_set(map, "trouble", about_trouble(c));
     if (c->settings->rules.zone_turn_usec)
         nc_value_set_text(map, "zoneTurn", c->control ? nc_control_zone_turn(c->control) : NULL);
     return map;

@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "controller.h"
@@ -14,7 +15,7 @@
 #include "process.h"
 
 #define REQUEST_USEC 5000000u
-#define MAX_LINE 240
+#define MAX_LINE 480
 #define MAX_BYTES ((size_t)64 << 20)
 #define MAX_VALUES 1500000u /* 100,000 Nodes with eleven fields each, and what counts itself */
 
@@ -71,16 +72,23 @@ static int request_status(const struct nc_settings *s, const char *path, struct 
 
 /* --- for people: what comes back is checked as if it were anybody's */
 
-static void add_line(struct nc_buf *out, const char *name, const struct nc_value *map,
-                     const char *key) {
-    const char *text = nc_value_get_string(map, key);
-
+static void add_text(struct nc_buf *out, const char *name, const char *text) {
     if (!text)
         return;
     (void)nc_buf_printf(out, "%-12s ", name);
     for (size_t i = 0; text[i] && i < MAX_LINE; i++)
         (void)nc_buf_putc(out, text[i] >= ' ' && text[i] <= '~' ? text[i] : '?');
-    (void)nc_buf_putc(out, '\n');
+    (void)nc_buf_puts(out, strlen(text) > MAX_LINE ? "...\n" : "\n");
+}
+
+static void add_line(struct nc_buf *out, const char *name, const struct nc_value *map,
+                     const char *key) {
+    add_text(out, name, nc_value_get_string(map, key));
+}
+
+static void add_trouble(struct nc_buf *out, const struct nc_value *list) {
+    for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++)
+        add_text(out, i ? "" : "trouble", nc_value_string(list->items[i]));
 }
 
 static void add_count(struct nc_buf *out, const struct nc_value *counts, const char *key,
@@ -106,7 +114,7 @@ static void format(const struct nc_value *status, size_t room, struct nc_buf *ou
     add_line(out, "lease", us, "holder");
     add_line(out, "started", us, "started");
     add_line(out, "waiting", us, "waitsFor");
-    add_line(out, "trouble", us, "trouble");
+    add_trouble(out, nc_value_get(us, "trouble"));
     add_line(out, "zone turn", us, "zoneTurn");
     (void)nc_buf_printf(out, "%-12s ", "sees");
     add_count(out, counts, "nodes", "nodes");

@@ -40,12 +40,17 @@ static void forget(struct nc_pending_write *a) {
 
 static void note_failure(struct nc_controller *c, enum nc_control_verb verb,
                          enum nc_control_answer answer, const struct nc_err *err) {
+    struct nc_err own = *err;
+
     if (answer == NC_CONTROL_UNAVAILABLE)
         nc_controller_failed(c, NC_TROUBLE_WRITE, err);
-    else if (answer != NC_CONTROL_DONE)
-        nc_log(answer == NC_CONTROL_REFUSED ? NC_LOG_WARNING : NC_LOG_DEBUG,
-               &(struct nc_log_fields){.error_class = nc_err_class_name(err->class)}, "%s: %s",
-               nc_control_verb_name(verb), err->msg);
+    if (answer == NC_CONTROL_UNAVAILABLE || answer == NC_CONTROL_DONE)
+        return;
+    nc_err_wrap(&own, "%s", nc_control_verb_name(verb));
+    nc_log(answer == NC_CONTROL_REFUSED ? NC_LOG_WARNING : NC_LOG_DEBUG,
+           &(struct nc_log_fields){.error_class = nc_err_class_name(own.class)}, "%s", own.msg);
+    if (answer == NC_CONTROL_REFUSED)
+        nc_controller_note_failure(c, NC_TROUBLE_WRITE, &own);
 }
 
 static void on_sent(void *userdata, const struct nc_control_sent *s);

@@ -211,7 +211,7 @@ class Telling(ControlTest):
         world.must(lambda: "events is forbidden" in world.log(), "that it says so", 50)
         code, text, err = world.run("status", "--metrics-address", world.addresses[world.proc.pid])
         self.assertEqual(code, 0, err)
-        self.assertRegex(text, r"(?m)^trouble +list: .*events is forbidden")
+        self.assertRegex(text, r"(?m)^trouble +list: .*events is forbidden.*; apply deploy/rbac.yaml of this version$")
         self.assertEqual(world.log().count("events is forbidden"), 1)
 
     def test_probes(self) -> None:

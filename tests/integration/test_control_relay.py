@@ -166,6 +166,8 @@ class Relay(ControlTest):
         self.assertLessEqual(len(world.steps("set-timestamp")), 7, world.story())  # with pauses that grow
         self.assertEqual(len(world.steps("delete")), 1, world.story())
         world.must(lambda: any(s.what == "RelayRefused" for s in world.steps("event")), "the Event")
+        text = world.run("status", "--metrics-address", world.addresses[world.proc.pid])[1]
+        self.assertRegex(text, r"(?m)^trouble +set-timestamp: .*a policy says no.*; apply deploy/rbac.yaml of this version$")
 
 
 class WhatIsRelayed(ControlTest):

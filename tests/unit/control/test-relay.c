@@ -400,6 +400,20 @@ static void test_refused_timestamp(void **state) {
     world_close(&w);
 }
 
+static void test_both_refused(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    notice(&w, "set-timestamp c1 " T105 "\n");
+    expect(world_answer(&w, 1, NC_CONTROL_REFUSED),
+           "event RelayRefused NodeClaim c1\ndelete-claim c1\n");
+    expect(world_answer(&w, 2, NC_CONTROL_REFUSED), "event RelayRefused NodeClaim c1\n");
+    assert_true(nc_starts_with(w.told, "The API server refuses the deletion of this NodeClaim: "
+                                       "its interruption is relayed later, or not at all; apply "));
+    world_close(&w);
+}
+
 static void test_refused_delete(void **state) {
     struct world w;
 
@@ -676,6 +690,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_a_timestamp_of_others_stays),
         cmocka_unit_test(test_refused_timestamp),
         cmocka_unit_test(test_refused_delete),
+        cmocka_unit_test(test_both_refused),
         cmocka_unit_test(test_timestamp_unavailable_too_long),
         cmocka_unit_test(test_missing_ends_with_the_watch),
         cmocka_unit_test(test_its_own_claim_only),
