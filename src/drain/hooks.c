@@ -86,7 +86,7 @@ static void check_limit(struct nc_lifecycle *l, enum nc_hook h, uint64_t *next_u
     finish(l, h, NC_HOOK_TIMEOUT);
     emit(l, "HookTimedOut",
          nc_asprintf("%s has not ended %s: the drain goes on without it, and what it has started "
-                     "is not stopped",
+                     "is not stopped; systemctl list-jobs names what runs still",
                      hooks[h].unit,
                      usec == limit_usec ? "within drain.hookTimeout"
                                         : "before the deadline needs its time"),

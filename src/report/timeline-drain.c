@@ -216,7 +216,7 @@ void nc_drain_pods_text(const struct nc_value *drain, size_t names, struct nc_bu
     show_more(out, drain, "incomplete", "the list of pods is incomplete:");
     if (total == 0)
         return;
-    (void)nc_buf_printf(out, ", %" PRIu64 " of %" PRIu64 " pods left",
+    (void)nc_buf_printf(out, ", %" PRIu64 " of %" PRIu64 " pods remain",
                         nc_show_number(drain, "pods.remaining", MAX_COUNT), total);
     for (size_t i = 0; i < NC_ARRAY_SIZE(counts); i++) {
         const uint64_t n = nc_show_number(drain, counts[i].path, MAX_COUNT);
@@ -278,6 +278,19 @@ static void show_blocked(struct nc_buf *out, const struct nc_value *blocked) {
     }
 }
 
+/* What the drain waits for before its first or after its last eviction. */
+static void show_hooks(const struct nc_value *drain, struct nc_buf *out) {
+    for (enum nc_hook h = 0; h < _NC_HOOK_MAX; h++) {
+        const struct nc_value *one = nc_value_get(nc_value_get(drain, "hooks"), nc_hook_name(h));
+        if (!nc_streq(nc_show_text(one, "state", NULL), nc_hook_state_name(NC_HOOK_RUNNING)))
+            continue;
+        nc_show_title(out, "hooks");
+        (void)nc_buf_printf(out, "waits for %s", nc_hook_unit(h));
+        show_more(out, one, "started", "since");
+        (void)nc_buf_puts(out, "; systemctl list-jobs names its units\n");
+    }
+}
+
 void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
     const struct nc_value *daemon = nc_value_get(status, "daemon");
     const struct nc_value *drain = nc_value_get(status, "drain");
@@ -300,6 +313,7 @@ void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
     if (ours && ours->type == NC_VALUE_BOOL && ours->boolean)
         (void)nc_buf_puts(out, ", cordoned by us");
     (void)nc_buf_putc(out, '\n');
+    show_hooks(drain, out);
     show_sources(out, nc_show_list(drain, "sources"));
     show_blocked(out, nc_show_list(drain, "blocked"));
     show_others(out, nc_show_list(drain, "others"));

@@ -115,9 +115,13 @@ static void show_open_phase(struct nc_buf *out, const struct nc_value *status,
     (void)nc_buf_putc(out, '\n');
     show_error(out, phase);
     if (is_final(status, phase))
-        (void)nc_buf_puts(out, NC_SHOW_INDENT
-                          "then: systemctl restart nodeclaimd-bootstrap, or replace the node; "
-                          "nothing is retried\n");
+        (void)nc_buf_printf(
+            out, NC_SHOW_INDENT "then: %s; nothing is retried\n",
+            nc_streq(nc_show_text(nc_value_get(phase, "error"), "class", NULL),
+                     nc_err_class_name(NC_ERR_CONFIG))
+                ? "replace the node, or systemctl restart nodeclaimd-bootstrap where it is a file "
+                  "of this machine: user data is read again as it is"
+                : "systemctl restart nodeclaimd-bootstrap, or replace the node");
     else if (nc_streq(nc_show_text(status, "outcome", NULL), "failed"))
         (void)nc_buf_puts(out, NC_SHOW_INDENT
                           "then: nodeclaimd-bootstrap.service starts again by itself\n");

@@ -246,7 +246,7 @@ class Commands(DaemonTest):
         world.imds.spot(30)
         world.phase_is("drained")
         shown = world.run("status").out
-        self.assertRegex(shown, r"drain +drained, .*0 of 1 pods left, .*cordoned by us")
+        self.assertRegex(shown, r"drain +drained, .*0 of 1 pods remain, .*cordoned by us")
         self.assertRegex(shown, r"notice +spot, to terminate, .*deadline ")
         timeline = world.run("timeline").out
         for word in ("drain, begun ", "evicting", "drained", "default/web ", "notice  ", "last possible moment  all pods"):

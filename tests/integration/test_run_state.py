@@ -217,7 +217,7 @@ class Operator(DaemonTest):
         world.start()
         done = world.run("drain", "--deadline", "8s", "--wait", within=30)
         self.assertEqual(done.code, 0, done.err)
-        self.assertIn("evicting, 1 of 1 pods left, 1 kept by do-not-disrupt: default/kept\n", done.out)
+        self.assertIn("evicting, 1 of 1 pods remain, 1 kept by do-not-disrupt: default/kept\n", done.out)
 
     def test_dry_run(self) -> None:
         world = self.node_world()

@@ -66,21 +66,21 @@ static void test_pods(void **state) {
 
     (void)state;
     assert_text(blocked, named_1,
-                ", the list of pods is incomplete: TooManyPods, 7 of 12 pods left, 2 leaving, "
+                ", the list of pods is incomplete: TooManyPods, 7 of 12 pods remain, 2 leaving, "
                 "1 force-deleted, 1 kept by do-not-disrupt, 2 blocked: a/b by "
                 "a/pdb, waits without end: no deadline");
     assert_text(blocked, named_3,
-                ", the list of pods is incomplete: TooManyPods, 7 of 12 pods left, 2 leaving, "
+                ", the list of pods is incomplete: TooManyPods, 7 of 12 pods remain, 2 leaving, "
                 "1 force-deleted, 1 kept by do-not-disrupt, 2 blocked: a/b by "
                 "a/pdb, a/c , ?, waits without end: no deadline");
     assert_text("{'pods': {'total': 1, 'remaining': 1, 'kept': 1}, 'blocked': [{'pod': 'a/b',"
                 " 'reason': 'do-not-disrupt'}]}",
                 named_1,
-                ", 1 of 1 pods left, 1 kept by do-not-disrupt: a/b, waits without end: no "
+                ", 1 of 1 pods remain, 1 kept by do-not-disrupt: a/b, waits without end: no "
                 "deadline");
     assert_text("{'pods': {'total': 1, 'remaining': 1, 'kept': 1}, 'blocked': [{'pod': 'a/b',"
                 " 'reason': 'do-not-disrupt', 'keptUntil': '2026-01-02T03:04:05Z'}]}",
-                named_1, ", 1 of 1 pods left, 1 kept by do-not-disrupt: a/b");
+                named_1, ", 1 of 1 pods remain, 1 kept by do-not-disrupt: a/b");
     assert_text("{'pods': {'total': 0, 'remaining': 0}, 'blocked': []}", named_3, "");
     assert_text("{'pods': 7, 'blocked': 'a/b'}", named_3, "");
 }
@@ -91,7 +91,7 @@ static void test_status(void **state) {
                 "node         n1\n"
                 "daemon       connected, shutdown inhibitor held, running since 2024-01-01T00:00:00Z\n"
                 "imds         spot ok, maintenance failing (HTTP 503)\n"
-                "drain        evicting, since 2024-01-01T00:10:01Z, 7 of 12 pods left, 5 leaving, "
+                "drain        evicting, since 2024-01-01T00:10:01Z, 7 of 12 pods remain, 5 leaving, "
                 "1 kept by do-not-disrupt, 1 blocked, every pod must be gone by "
                 "2024-01-01T00:11:45Z, cordoned by us\n"
                 "notice       spot, to terminate, policy drain, deadline 2024-01-01T00:12:00Z, "
@@ -121,6 +121,17 @@ static void test_status(void **state) {
                 "node         -\n"
                 "daemon       cannot tell whether it runs: run as root; what follows is what it "
                 "last wrote\n");
+}
+
+static void test_hooks(void **state) {
+    (void)state;
+    assert_text("{'drain': {'phase': 'evicting', 'hooks': {'preDrain': {'state': 'running', "
+                "'started': '2024-01-01T00:00:00Z'}, 'postDrain': {'state': 'idle'}}}}",
+                nc_status_text,
+                "outcome      unknown\nnode         -\ninstance     -, -, -, -\n"
+                "nodeclaim    -\ndrain        evicting\n"
+                "hooks        waits for nodeclaimd-pre-drain.target, since 2024-01-01T00:00:00Z; "
+                "systemctl list-jobs names its units\n");
 }
 
 /* A drain as `nodeclaimd status` shows its pods. */
@@ -156,7 +167,7 @@ static void test_each_reason(void **state) {
          "answer evict refused refused\nanswer evict failed failed\n"
          "answer evict evicted accepted\nanswer evict busy busy\nanswer evict away away\n"
          "rules max=1 replaced=600 cordon=-5\nat 2.8\nsee back of=y tolerates created=3\nsee new",
-         "drain        evicting, 16 of 16 pods left, 3 leaving, 1 force-deleted, 1 kept by "
+         "drain        evicting, 16 of 16 pods remain, 3 leaving, 1 force-deleted, 1 kept by "
          "do-not-disrupt, 5 blocked, 1 waiting for a replacement, 1 put back, 1 that should "
          "have ended, waits without end: no deadline\n"
          "blocked      ns/back, it is put back on this node\n"
@@ -189,20 +200,20 @@ static void test_each_reason(void **state) {
          "             ns/static, mirror pod of kubelet\n"
          "             ns/later, waits for an earlier tier\n"},
         {"see held del=-10/30 finalizer\nsee silent del=-10/30",
-         "drain        evicting, 2 of 2 pods left, 2 leaving\n"
+         "drain        evicting, 2 of 2 pods remain, 2 leaving\n"
          "blocked      ns/held, since 1970-01-12T13:46:30Z, has ended, a finalizer holds it\n"
          "             ns/silent, since 1970-01-12T13:46:30Z, its grace period is over, kubelet "
          "has "
          "not reported its end\n"},
         {"rules t=100 karpenter\nsee late del=300/30\nsee forced grace=200\n"
          "see left tolerates",
-         "drain        evicting, 3 of 3 pods left, 1 leaving\n"
+         "drain        evicting, 3 of 3 pods remain, 1 leaving\n"
          "pods         ns/forced, its force-delete time has come\n"
          "             ns/late, terminating beyond the force-delete time, until "
          "1970-01-12T13:51:40Z\n"
          "             ns/left, left to Karpenter until its force-delete time, next evict, at "
          "1970-01-12T13:47:49Z\n"},
-        {"rules watch\nsee web", "drain        evicting, 1 of 1 pods left\n"
+        {"rules watch\nsee web", "drain        evicting, 1 of 1 pods remain\n"
                                  "pods         ns/web, nodeclaimd evicts no pods yet\n"},
     };
 
@@ -288,7 +299,7 @@ static void test_svg(void **state) {
     assert_true(nc_starts_with(text, "<svg xmlns=\"http://www.w3.org/2000/svg\" "));
     assert_true(nc_ends_with(text, "</svg>\n"));
     assert_has(text, ">Drain of n1 (spot)<");
-    assert_has(text, ">2024-01-01 00:10:00 UTC: drained after 41.000 s, 7 of 12 pods left");
+    assert_has(text, ">2024-01-01 00:10:00 UTC: drained after 41.000 s, 7 of 12 pods remain");
     /* Two minutes to the deadline are 675 pixels. */
     assert_has(text, ">evicting</text>\n<rect x=\"180\" y=\"114\" width=\"225\" ");
     assert_has(text, ">40.000 s</text>");
@@ -531,7 +542,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_svg),           cmocka_unit_test(test_svg_scale),
         cmocka_unit_test(test_svg_long_text), cmocka_unit_test(test_tree),
         cmocka_unit_test(test_hostile),       cmocka_unit_test(test_too_much),
-        cmocka_unit_test(test_each_reason),   cmocka_unit_test(test_pod_rows),
+        cmocka_unit_test(test_each_reason), cmocka_unit_test(test_hooks),   cmocka_unit_test(test_pod_rows),
         cmocka_unit_test(test_gate),
     };
 

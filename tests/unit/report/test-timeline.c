@@ -62,10 +62,16 @@ static void test_failed(void **state) {
         nc_auto_free char *status = nc_asprintf(failed, rows[i].outcome, rows[i].class);
         nc_auto_free char *expected = nc_asprintf(
             "outcome      %s\nnode         -\ninstance     -, -, -, -\nnodeclaim    -\n"
-            "disks        failed, attempt 0, deadline -\n             %s: m\n%s",
+            "disks        failed, attempt 0, deadline -\n             %s: m\n%s%s",
             rows[i].outcome, rows[i].class,
-            rows[i].is_final ? "             then: systemctl restart nodeclaimd-bootstrap, or "
-                               "replace the node; nothing is retried\n"
+            !rows[i].is_final || !nc_streq(rows[i].outcome, "failed") ? ""
+            : nc_streq(rows[i].class, "config")
+                ? "             then: replace the node, or systemctl restart "
+                  "nodeclaimd-bootstrap where it is a file of this machine: user data is read "
+                  "again as it is; nothing is retried\n"
+                : "             then: systemctl restart nodeclaimd-bootstrap, or replace the "
+                  "node; nothing is retried\n",
+            rows[i].is_final                           ? ""
             : nc_streq(rows[i].outcome, "failed")
                 ? "             then: nodeclaimd-bootstrap.service starts again by itself\n"
                 : "");
