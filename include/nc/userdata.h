@@ -50,6 +50,10 @@ bool nc_userdata_is_base64(const char *data, size_t n);
  * `#cloud-config` are cloud-init's)? */
 int nc_userdata_part_is_ours(const struct nc_userdata_part *p);
 
+/* Has it a document of ours in it, under a type that is neither ours nor a script's? Nobody reads
+ * it then. */
+bool nc_userdata_part_is_mistyped(const struct nc_userdata_part *p);
+
 /* Is it a shell script, as cloud-init decides that? Its last stage runs those; whatever else is
  * cloud-init's, its network stage reads, and may write files for it. */
 int nc_userdata_part_is_script(const struct nc_userdata_part *p);

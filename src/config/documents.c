@@ -284,6 +284,15 @@ static bool is_mistaken(struct nc_documents *d, const char *name,
     return true;
 }
 
+static void note_mistyped(struct nc_documents *d, const char *name,
+                          const struct nc_userdata_part *p) {
+    nc_diag(d, false,
+            (struct nc_mark){.source = add_source(d, name), .line = p->line, .column = 1}, "",
+            "a document that is not read: its Content-Type must be application/node.eks.aws or "
+            "application/vnd.nodeclaimd+yaml, not %s",
+            p->content_type);
+}
+
 int nc_documents_add_userdata(struct nc_documents *d, const char *source, const char *data,
                               size_t n, struct nc_err *err) {
     nc_cleanup(nc_userdata_done) struct nc_userdata u = NC_USERDATA_INIT;
@@ -305,6 +314,8 @@ int nc_documents_add_userdata(struct nc_documents *d, const char *source, const 
         nc_auto_free char *name = nc_asprintf("%s%s%s", source, p->name[0] ? " " : "", p->name);
         nc_auto_free char *what = NULL;
 
+        if (nc_userdata_part_is_mistyped(p))
+            note_mistyped(d, name, p);
         if (!nc_userdata_part_is_ours(p)) {
             what = nc_userdata_describe(p);
             nc_strv_addf(&d->found, "%s is %s", name, what);

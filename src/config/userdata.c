@@ -347,6 +347,13 @@ int nc_userdata_part_is_script(const struct nc_userdata_part *p) {
     return nc_is_text(p->data, p->n) && nc_starts_with(first_token(p), "#!");
 }
 
+bool nc_userdata_part_is_mistyped(const struct nc_userdata_part *p) {
+    return p->content_type[0] && !nc_is_one_of(p->content_type, our_types)
+           && !nc_userdata_part_is_script(p) && nc_is_text(p->data, p->n) && !foreign_start(p)
+           && has_key(after_mark(p->data), "apiVersion")
+           && (strstr(p->data, "nodeclaimd.io/v1") || strstr(p->data, "node.eks.aws/v1"));
+}
+
 char *nc_userdata_describe(const struct nc_userdata_part *p) {
     const char *what = foreign_start(p);
 

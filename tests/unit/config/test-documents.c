@@ -257,6 +257,34 @@ static void userdata_lost(void **state) {
     assert_int_equal(d.n_docs, 1);
 }
 
+/* What is a document, but for its type, is nobody's; a script or a cloud-config that writes one is
+ * its own. */
+static void userdata_mistyped(void **state) {
+    static const char body[] =
+        HEAD "--b\nContent-Type: application/yaml\n\n" GOOD
+             "--b\nContent-Type: text/plain\n\n" NODE_CONFIG
+             "--b\nContent-Type: text/x-shellscript\n\n#!/bin/sh\ncat >x <<E\n" NODE_CONFIG "E\n"
+             "--b\nContent-Type: text/plain\n\n#!/bin/sh\ncat >x <<E\n" NODE_CONFIG "E\n"
+             "--b\nContent-Type: text/cloud-config\n\n#cloud-config\nx: |\n  " GOOD
+             "--b\nContent-Type: application/yaml\n\napiVersion: v1\nkind: Pod\n"
+             "--b\nContent-Type: application/node.eks.aws\n\n" GOOD "--b--\n";
+    nc_cleanup(nc_documents_done) struct nc_documents d = NC_DOCUMENTS_INIT;
+    struct nc_err err = NC_ERR_INIT;
+    nc_auto_free char *text = NULL;
+
+    (void)state;
+    assert_int_equal(nc_documents_add_userdata(&d, "u", body, strlen(body), &err), 0);
+    text = printed(&d);
+    assert_string_equal(
+        text, "u part 1 (application/yaml):6:1: warning: a document that is not read: its "
+              "Content-Type must be application/node.eks.aws or application/vnd.nodeclaimd+yaml, "
+              "not application/yaml\n"
+              "u part 2 (text/plain):17:1: warning: a document that is not read: its Content-Type "
+              "must be application/node.eks.aws or application/vnd.nodeclaimd+yaml, not "
+              "text/plain\n");
+    assert_int_equal(d.n_docs, 1);
+}
+
 /* What Karpenter makes of user data that is a cloud-config and no MIME. */
 static void userdata_mistaken(void **state) {
     static const char body[] =
@@ -318,6 +346,7 @@ TEST_GROUP() {
         cmocka_unit_test(limits),
         cmocka_unit_test(userdata),
         cmocka_unit_test(userdata_lost),
+        cmocka_unit_test(userdata_mistyped),
         cmocka_unit_test(userdata_mistaken),
         cmocka_unit_test(userdata_broken),
         cmocka_unit_test(places),
