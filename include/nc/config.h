@@ -159,8 +159,7 @@ struct nc_claim {
     char *name;
     char *uid;
     char *api_version; /* "karpenter.sh/v1" */
-    char *node_pool;   /* label karpenter.sh/nodepool (or karpenter.sh/provisioner-name) */
-    char *node_class_group, *node_class_kind, *node_class_name;
+    char *node_class_name;
     struct nc_label *labels;
     size_t n_labels;
     struct nc_taint *taints; /* spec.taints, then spec.startupTaints */
@@ -173,13 +172,6 @@ struct nc_claim {
     struct nc_value *capacity;    /* status.capacity */
     struct nc_value *allocatable; /* status.allocatable */
     char *provider_id;            /* status.providerID */
-    char *image_id;
-    bool has_termination_grace_period;
-    uint64_t termination_grace_period_usec;
-    bool never_expires;
-    uint64_t expire_after_usec; /* 0 with never_expires false: unknown */
-    uint64_t created_usec;
-    uint64_t deletion_usec; /* metadata.deletionTimestamp, 0 = not being deleted */
 };
 void nc_claim_done(struct nc_claim *c);
 /* A NodeClaim object of any served version -> struct. NC_ERR_PROTOCOL / NC_ERR_CONFIG (from a

@@ -53,35 +53,6 @@ static int lock_status_file(const struct nc_app *app, unsigned tries) {
 
 /* --- status.json */
 
-/* The file outlives an upgrade of the program: what a bootstrap wrote before it is read by today's
- * names. The daemon writes its own part anew when it starts. */
-static void rename_members(struct nc_value *v) {
-    static const char names[][2][14] = {{"duration_usec", "durationUsec"},
-                                        {"life_cycle", "lifeCycle"},
-                                        {"cloud_init", "cloudInit"},
-                                        {"nodeclaim", "nodeClaim"}};
-
-    for (size_t i = 0; v->type == NC_VALUE_LIST && i < v->n; i++)
-        rename_members(v->items[i]);
-    for (size_t i = 0; v->type == NC_VALUE_MAP && i < v->n; i++) {
-        rename_members(v->members[i].value);
-        for (size_t k = 0; k < NC_ARRAY_SIZE(names); k++)
-            if (nc_streq(v->members[i].key, names[k][0])) {
-                free(v->members[i].key);
-                v->members[i].key = nc_strdup(names[k][1]);
-            }
-    }
-}
-
-static void upgrade(struct nc_value *status) {
-    const struct nc_value *schema = nc_value_get(status, "schema");
-
-    if (!schema || schema->type != NC_VALUE_INT || schema->integer != 1)
-        return;
-    rename_members(status);
-    nc_value_set_int(status, "schema", NC_STATUS_SCHEMA);
-}
-
 static struct nc_value *read_status(const char *path) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     struct nc_value *tree = NULL;
@@ -91,7 +62,6 @@ static struct nc_value *read_status(const char *path) {
         return NULL;
     if (tree->type != NC_VALUE_MAP)
         return nc_value_free(tree);
-    upgrade(tree);
     return tree;
 }
 
@@ -207,8 +177,6 @@ int nc_status_file_read(const struct nc_app *app, struct nc_buf *text, struct nc
     r = nc_json_parse(text->data ? text->data : "", text->len, ret, err);
     if (r < 0)
         nc_err_wrap(err, "%s", path);
-    else
-        upgrade(*ret);
     return r;
 }
 

@@ -2,7 +2,7 @@
  * NodeClaim: the object, of a document or of the API, as a struct.
  *
  * Takes v1 and v1beta1 alike and normalises what differs: labels of old names in requirements, the
- * group of the NodeClass, the kubelet block (spec.kubelet of v1beta1, or the annotation that its
+ * kubelet block (spec.kubelet of v1beta1, or the annotation that its
  * conversion to v1 left behind). Values that YAML or an int-or-string field may spell as numbers
  * become text. Only what a node uses is checked; the rest may be anything.
  */
@@ -12,7 +12,6 @@
 #include "nc/config.h"
 #include "nc/names.h"
 #include "nc/str.h"
-#include "nc/time.h"
 #include "shapes.h"
 
 #define KUBELET_ANNOTATION "compatibility.karpenter.sh/v1beta1-kubelet-conversion"
@@ -32,12 +31,8 @@ void nc_claim_done(struct nc_claim *c) {
     char *owned[] = {c->name,
                      c->uid,
                      c->api_version,
-                     c->node_pool,
-                     c->node_class_group,
-                     c->node_class_kind,
                      c->node_class_name,
-                     c->provider_id,
-                     c->image_id};
+                     c->provider_id};
     struct nc_value *values[] = {c->requests, c->kubelet, c->capacity, c->allocatable};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(owned); i++)
@@ -74,17 +69,6 @@ static int read_claim_text(const struct nc_value *object, const char *path, char
         return wrong(v, path, "a string", err);
     if (v->text[0])
         *ret = nc_strdup(v->text);
-    return 0;
-}
-
-static int read_claim_time(const struct nc_value *object, const char *path, uint64_t *ret,
-                           struct nc_err *err) {
-    const struct nc_value *v = nc_value_path(object, path);
-
-    if (!is_there(v))
-        return 0;
-    if (v->type != NC_VALUE_STRING || nc_time_parse(v->text, ret) < 0)
-        return wrong(v, path, "a time such as 2025-01-01T00:00:00Z", err);
     return 0;
 }
 
@@ -135,11 +119,6 @@ static int read_claim_labels(const struct nc_value *object, struct nc_claim *c,
         l->key = nc_strdup(map->members[i].key);
         l->value = nc_strdup(text);
         l->mark = map->members[i].mark;
-        if (nc_streq(l->key, NC_LABEL_NODE_POOL)
-            || (nc_streq(l->key, NC_LABEL_PROVISIONER) && !c->node_pool)) {
-            free(c->node_pool);
-            c->node_pool = nc_strdup(text);
-        }
     }
     return 0;
 }
@@ -225,50 +204,6 @@ static int read_requirements(const struct nc_value *object, struct nc_claim *c,
     return r;
 }
 
-/* v1: group, kind, name. v1beta1: apiVersion and kind may be left out, and mean EC2NodeClass then.
- */
-static int read_class_ref(const struct nc_value *object, struct nc_claim *c, struct nc_err *err) {
-    nc_auto_free char *api_version = NULL;
-    int r = read_claim_text(object, "spec.nodeClassRef.name", &c->node_class_name, err);
-
-    if (r >= 0)
-        r = read_claim_text(object, "spec.nodeClassRef.kind", &c->node_class_kind, err);
-    if (r >= 0)
-        r = read_claim_text(object, "spec.nodeClassRef.group", &c->node_class_group, err);
-    if (r >= 0)
-        r = read_claim_text(object, "spec.nodeClassRef.apiVersion", &api_version, err);
-    if (r < 0 || !c->node_class_name)
-        return r;
-    if (!c->node_class_group)
-        c->node_class_group = api_version ? nc_strndup(api_version, strcspn(api_version, "/"))
-                                          : nc_strdup("karpenter.k8s.aws");
-    if (!c->node_class_kind)
-        c->node_class_kind = nc_strdup("EC2NodeClass");
-    return 0;
-}
-
-static int read_claim_durations(const struct nc_value *object, struct nc_claim *c,
-                                struct nc_err *err) {
-    const struct nc_value *grace = nc_value_path(object, "spec.terminationGracePeriod");
-    const struct nc_value *expiry = nc_value_path(object, "spec.expireAfter");
-
-    if (is_there(grace)) {
-        if (grace->type != NC_VALUE_STRING
-            || nc_duration_parse(grace->text, &c->termination_grace_period_usec) < 0)
-            return wrong(grace, "spec.terminationGracePeriod", "a duration such as 24h0m0s", err);
-        c->has_termination_grace_period = true;
-    }
-    if (!is_there(expiry))
-        return 0;
-    c->never_expires = expiry->type == NC_VALUE_STRING && nc_streq(expiry->text, "Never");
-    if (c->never_expires)
-        return 0;
-    if (expiry->type != NC_VALUE_STRING
-        || nc_duration_parse(expiry->text, &c->expire_after_usec) < 0)
-        return wrong(expiry, "spec.expireAfter", "Never or a duration such as 720h", err);
-    return 0;
-}
-
 static void set_marks(struct nc_value *v, struct nc_mark mark) {
     v->mark = mark;
     for (size_t i = 0; v->type == NC_VALUE_MAP && i < v->n; i++) {
@@ -304,10 +239,6 @@ static int read_whole_claim(const struct nc_value *object, struct nc_claim *c, s
     if (r >= 0)
         r = read_claim_text(object, "metadata.uid", &c->uid, err);
     if (r >= 0)
-        r = read_claim_time(object, "metadata.creationTimestamp", &c->created_usec, err);
-    if (r >= 0)
-        r = read_claim_time(object, "metadata.deletionTimestamp", &c->deletion_usec, err);
-    if (r >= 0)
         r = read_claim_labels(object, c, err);
     if (r >= 0)
         r = read_claim_taints(object, "spec.taints", c, err);
@@ -317,9 +248,7 @@ static int read_whole_claim(const struct nc_value *object, struct nc_claim *c, s
     if (r >= 0)
         r = read_requirements(object, c, err);
     if (r >= 0)
-        r = read_class_ref(object, c, err);
-    if (r >= 0)
-        r = read_claim_durations(object, c, err);
+        r = read_claim_text(object, "spec.nodeClassRef.name", &c->node_class_name, err);
     if (r >= 0)
         r = read_claim_kubelet(object, c, err);
     if (r >= 0)
@@ -330,8 +259,6 @@ static int read_whole_claim(const struct nc_value *object, struct nc_claim *c, s
         r = read_string_map(object, "status.allocatable", &c->allocatable, err);
     if (r >= 0)
         r = read_claim_text(object, "status.providerID", &c->provider_id, err);
-    if (r >= 0)
-        r = read_claim_text(object, "status.imageID", &c->image_id, err);
     return r;
 }
 

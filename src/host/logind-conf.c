@@ -17,7 +17,6 @@
 #include "nc/str.h"
 
 #define OWN_DROPIN "zz-nodeclaimd.conf"
-#define OLD_DROPIN "50-nodeclaimd.conf" /* ours, of versions before */
 #define KEY "InhibitDelayMaxSec"
 #define CONF_MAX_BYTES 65536
 #define MAX_DROPINS 1024
@@ -126,7 +125,7 @@ static void add_folder(const char *root, const char *path, struct dropin **all, 
 
     while (dir && *n < MAX_DROPINS && (e = readdir(dir))) {
         if (!nc_ends_with(e->d_name, ".conf") || nc_streq(e->d_name, OWN_DROPIN)
-            || nc_streq(e->d_name, OLD_DROPIN) || has_name(*all, *n, e->d_name))
+            || has_name(*all, *n, e->d_name))
             continue;
         *nc_append(all, n) = (struct dropin){.name = nc_strdup(e->d_name),
                                              .path = nc_asprintf("%s/%s", folder, e->d_name)};

@@ -16,7 +16,6 @@
 #define CREDENTIAL_PROVIDER "/etc/kubernetes/image-credential-provider.json"
 /* Named so that it is read last: Debian's unattended-upgrades has a file of its own. */
 #define LOGIND_CONF "/etc/systemd/logind.conf.d/zz-nodeclaimd.conf"
-#define OLD_LOGIND_CONF "/etc/systemd/logind.conf.d/50-nodeclaimd.conf"
 
 /* The registries that the ECR provider answers for: nodeadm's list
  * (nodeadm/internal/kubelet/image-credential-provider.go). */
@@ -131,7 +130,6 @@ int nc_render(const struct nc_render_input *in, struct nc_fileset *ret, struct n
         add_logind(p, &s);
     else
         nc_fileset_add_absent(&s, LOGIND_CONF);
-    nc_fileset_add_absent(&s, OLD_LOGIND_CONF);
     *ret = s;
     s = (struct nc_fileset)NC_FILESET_INIT;
     return 0;

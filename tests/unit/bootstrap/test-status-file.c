@@ -87,24 +87,6 @@ static void test_for_root_alone(void **state) {
 }
 
 /* What a bootstrap wrote before the program was upgraded. */
-static void test_former_names(void **state) {
-    static const char former[] =
-        "{\"schema\":1,\"nodeclaim\":{\"name\":\"c\"},\"instance\":{\"life_cycle\":\"spot\"},"
-        "\"phases\":[{\"name\":\"imds\",\"duration_usec\":3}],\"cloud_init\":null}";
-    static const char renamed[] =
-        "{\"schema\":2,\"nodeClaim\":{\"name\":\"c\"},\"instance\":{\"lifeCycle\":\"spot\"},"
-        "\"phases\":[{\"name\":\"imds\",\"durationUsec\":3}],\"cloudInit\":null";
-    nc_auto_free char *alone = nc_asprintf("%s}", renamed);
-    nc_auto_free char *both = nc_asprintf("%s,\"daemon\":{\"duration_usec\":2}}", renamed);
-
-    (void)state;
-    put(STATUS, former);
-    assert_status(alone);
-    put(STATUS, former);
-    assert_int_equal(write_as(NC_STATUS_DAEMON, "{\"daemon\":{\"duration_usec\":2}}", NULL), 0);
-    assert_status(both);
-}
-
 static void test_nothing_to_keep(void **state) {
     static const char *const broken[] = {"", "{", "[1]", "7", "{\"drain\":1} x"};
 
@@ -195,7 +177,6 @@ TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         host_test(test_each_keeps_the_others),
         host_test(test_for_root_alone),
-        host_test(test_former_names),
         host_test(test_nothing_to_keep),
         host_test(test_metrics),
         host_test(test_lock),

@@ -499,8 +499,6 @@ static const struct row claim_rows[] = {
      "d:4:44: error: status.allocatable: must be a map, not the number 1\n"
      "d:4:26: error: status.capacity: 'cpu' must be a quantity such as \"1\" or \"1Gi\", not a "
      "list\n"},
-    {"time", "spec: {" REF "}\nmetadata: {creationTimestamp: yesterday}",
-     "d:4:31: error: metadata.creationTimestamp must be a time such as 2025-01-01T00:00:00Z\n"},
     {"annotation",
      "spec: {" REF
      "}\nmetadata: {annotations: {compatibility.karpenter.sh/v1beta1-kubelet-conversion: '{'}}",

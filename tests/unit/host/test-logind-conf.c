@@ -84,9 +84,7 @@ static void test_order(void **state) {
     assert_seconds(4);
     conf("/etc/systemd/logind.conf.d/20-b.conf", 5);
     assert_seconds(5);
-    conf("/etc/systemd/logind.conf.d/50-nodeclaimd.conf", 6); /* ours does not count */
-    assert_seconds(5);
-    conf("/etc/systemd/logind.conf.d/zz-nodeclaimd.conf", 6);
+    conf("/etc/systemd/logind.conf.d/zz-nodeclaimd.conf", 6); /* ours does not count */
     assert_seconds(5);
     conf("/etc/systemd/logind.conf.d/99-x.txt", 7);
     assert_seconds(5);
@@ -99,8 +97,6 @@ static void test_in_force(void **state) {
 
     (void)state;
     assert_false(nc_logind_is_short(root, 0, &err)); /* we request nothing */
-    conf("/etc/systemd/logind.conf.d/50-nodeclaimd.conf", 150);
-    assert_false(nc_logind_is_short(root, 0, &err));
     conf("/etc/systemd/logind.conf.d/zz-nodeclaimd.conf", 150);
     assert_false(nc_logind_is_short(root, 150 * SECOND, &err));
     assert_true(nc_logind_is_short(root, 30 * SECOND, &err));

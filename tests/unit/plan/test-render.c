@@ -107,7 +107,6 @@ static void assert_user(const struct rendered *r, const char *path, const char *
 #define DROPIN "/etc/kubernetes/kubelet/config.json.d/40-nodeclaimd.conf"
 #define PROVIDER "/etc/kubernetes/image-credential-provider.json"
 #define LOGIND "/etc/systemd/logind.conf.d/zz-nodeclaimd.conf"
-#define OLD_LOGIND "/etc/systemd/logind.conf.d/50-nodeclaimd.conf"
 #define ENV "/etc/nodeclaimd/kubelet.env"
 
 static void test_eks(void **state) {
@@ -314,11 +313,9 @@ static void test_logind(void **state) {
     render_with(&r, "", "  shutdown:\n    gracePeriod: 1m0.5s\n    gracePeriodCriticalPods: 10s\n",
                 &plain);
     assert_non_null(strstr(text_of(&r, LOGIND), "\n[Login]\nInhibitDelayMaxSec=61\n"));
-    assert_absent(&r, OLD_LOGIND);
     enough.x->facts.logind_inhibit_delay_usec = 3600000000;
     render_with(&enough, "", NULL, &plain);
     assert_absent(&enough, LOGIND);
-    assert_absent(&enough, OLD_LOGIND);
     rendered_done(&r);
     rendered_done(&enough);
 }
