@@ -207,6 +207,7 @@ enum nc_reservation {
     NC_RESERVATION_EXPLICIT,
     NC_RESERVATION_CLAIM
 };
+extern const char nc_reservation_names[]; /* from KARPENTER on */
 enum nc_kubelet_start { NC_START_SYSTEMD = 1, NC_START_EXEC, NC_START_NONE };
 enum nc_ec2_use { NC_EC2_AUTO = 1, NC_EC2_NEVER, NC_EC2_ALWAYS };
 enum nc_cloud_init_wait {

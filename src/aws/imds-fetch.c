@@ -81,33 +81,18 @@ static int start_item(struct nc_imds_batch *b, enum nc_imds_item item, struct nc
     return r;
 }
 
-static int weight(enum nc_err_class class) {
-    switch (class) {
-    case NC_ERR_CONFIG:
-        return 6;
-    case NC_ERR_AUTH:
-        return 5;
-    case NC_ERR_PROTOCOL:
-        return 4;
-    case NC_ERR_BUG:
-        return 3;
-    case NC_ERR_HOST:
-        return 2;
-    case NC_ERR_TRANSIENT:
-        return 1;
-    case NC_ERR_NONE:
-    case _NC_ERR_CLASS_MAX:
-        break;
-    }
-    return 0;
-}
+/* Which failure of several is told. */
+static const int weights[_NC_ERR_CLASS_MAX] = {
+    [NC_ERR_TRANSIENT] = 1, [NC_ERR_HOST] = 2, [NC_ERR_BUG] = 3,
+    [NC_ERR_PROTOCOL] = 4,  [NC_ERR_AUTH] = 5, [NC_ERR_CONFIG] = 6,
+};
 
 static int worst(const struct nc_imds_answer answers[], unsigned items, struct nc_err *err) {
     const struct nc_err *found = NULL;
 
     for (unsigned k = 0; k < _NC_IMDS_ITEM_MAX; k++)
         if ((items & 1u << k) && answers[k].status == 0
-            && (!found || weight(answers[k].err.class) > weight(found->class)))
+            && (!found || weights[answers[k].err.class] > weights[found->class]))
             found = &answers[k].err;
     if (!found)
         return 0;

@@ -129,7 +129,6 @@ void nc_schema_check(struct nc_documents *d, const struct nc_schema *schema,
 extern const char nc_auth_mode_names[];
 extern const char nc_naming_names[];
 extern const char nc_max_pods_mode_names[];
-extern const char nc_reservation_names[];
 extern const char nc_kubelet_start_names[];
 extern const char nc_ec2_use_names[];
 extern const char nc_cloud_init_wait_names[];

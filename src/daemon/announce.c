@@ -12,44 +12,24 @@
 
 #define SERIES_USEC (30ull * 60 * 1000000)
 
-static enum nc_milestone milestone_of(enum nc_lifecycle_milestone m) {
-    switch (m) {
-    case NC_LIFECYCLE_MILESTONE_NOTICED:
-        return NC_MILESTONE_NOTICED;
-    case NC_LIFECYCLE_MILESTONE_WITHDRAWN:
-        return NC_MILESTONE_WITHDRAWN;
-    case NC_LIFECYCLE_MILESTONE_CORDONED:
-    case NC_LIFECYCLE_MILESTONE_RECORDONED:
-        return NC_MILESTONE_CORDONED;
-    case NC_LIFECYCLE_MILESTONE_DRAINING:
-        return NC_MILESTONE_DRAINING;
-    case NC_LIFECYCLE_MILESTONE_INCOMPLETE:
-        return NC_MILESTONE_INCOMPLETE;
-    case NC_LIFECYCLE_MILESTONE_BLOCKED:
-        return NC_MILESTONE_BLOCKED;
-    case NC_LIFECYCLE_MILESTONE_FORCING:
-        return NC_MILESTONE_FORCING;
-    case NC_LIFECYCLE_MILESTONE_DRAINED:
-        return NC_MILESTONE_DRAINED;
-    case NC_LIFECYCLE_MILESTONE_FAILED:
-        return NC_MILESTONE_DRAIN_FAILED;
-    case NC_LIFECYCLE_MILESTONE_RELEASED:
-        return NC_MILESTONE_RELEASED;
-    case NC_LIFECYCLE_MILESTONE_ORPHANED:
-    case NC_LIFECYCLE_MILESTONE_HOOK:
-    case NC_LIFECYCLE_MILESTONE_WAITING:
-    case NC_LIFECYCLE_MILESTONE_UNREPLACED:
-    case NC_LIFECYCLE_MILESTONE_UNCORDONED:
-        break;
-    case _NC_LIFECYCLE_MILESTONE_MAX:
-        break;
-    }
-    return NC_MILESTONE_NONE;
-}
+/* Those that are not named have no message of their own in the journal's catalog. */
+static const enum nc_milestone of_lifecycle[_NC_LIFECYCLE_MILESTONE_MAX] = {
+    [NC_LIFECYCLE_MILESTONE_NOTICED] = NC_MILESTONE_NOTICED,
+    [NC_LIFECYCLE_MILESTONE_WITHDRAWN] = NC_MILESTONE_WITHDRAWN,
+    [NC_LIFECYCLE_MILESTONE_CORDONED] = NC_MILESTONE_CORDONED,
+    [NC_LIFECYCLE_MILESTONE_RECORDONED] = NC_MILESTONE_CORDONED,
+    [NC_LIFECYCLE_MILESTONE_DRAINING] = NC_MILESTONE_DRAINING,
+    [NC_LIFECYCLE_MILESTONE_INCOMPLETE] = NC_MILESTONE_INCOMPLETE,
+    [NC_LIFECYCLE_MILESTONE_BLOCKED] = NC_MILESTONE_BLOCKED,
+    [NC_LIFECYCLE_MILESTONE_FORCING] = NC_MILESTONE_FORCING,
+    [NC_LIFECYCLE_MILESTONE_DRAINED] = NC_MILESTONE_DRAINED,
+    [NC_LIFECYCLE_MILESTONE_FAILED] = NC_MILESTONE_DRAIN_FAILED,
+    [NC_LIFECYCLE_MILESTONE_RELEASED] = NC_MILESTONE_RELEASED,
+};
 
 static void announce_to_journal(const struct nc_daemon *d, const struct nc_lifecycle_action *a) {
     struct nc_lifecycle_view view;
-    struct nc_log_fields fields = {.milestone = milestone_of(a->milestone),
+    struct nc_log_fields fields = {.milestone = of_lifecycle[a->milestone],
                                    .reason = a->reason,
                                    .instance = d->gather.facts.instance_id,
                                    .node = d->node_name,

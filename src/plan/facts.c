@@ -74,19 +74,7 @@ void nc_facts_done(struct nc_facts *f) {
 }
 
 const char *nc_purchase_option_name(enum nc_purchase_option l) {
-    switch (l) {
-    case NC_PURCHASE_ON_DEMAND:
-        return "on-demand";
-    case NC_PURCHASE_SPOT:
-        return "spot";
-    case NC_PURCHASE_SCHEDULED:
-        return "scheduled";
-    case NC_PURCHASE_CAPACITY_BLOCK:
-        return "capacity-block";
-    case NC_PURCHASE_UNKNOWN:
-        break;
-    }
-    return "unknown";
+    return nc_name_at("unknown\0on-demand\0spot\0scheduled\0capacity-block\0", l);
 }
 
 /* The text of an answer without the white space around it, cut to its first word where only that

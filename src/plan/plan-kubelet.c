@@ -142,26 +142,6 @@ static void overlay(struct nc_planner *s, struct nc_value **map, const struct nc
     nc_quote_numbers(*map);
 }
 
-static const char *policy_name(enum nc_reservation policy) {
-    switch (policy) {
-    case NC_RESERVATION_ACTUAL:
-        return "actual";
-    case NC_RESERVATION_GKE:
-        return "gke";
-    case NC_RESERVATION_AKS:
-        return "aks";
-    case NC_RESERVATION_AUTO_MODE:
-        return "auto-mode";
-    case NC_RESERVATION_EXPLICIT:
-        return "explicit";
-    case NC_RESERVATION_CLAIM:
-        return "claim";
-    case NC_RESERVATION_KARPENTER:
-        break;
-    }
-    return "karpenter";
-}
-
 static void reserve_reasons(struct nc_planner *s, const struct nc_reserve_input *in) {
     static const char fields[][32] = {"kubeReserved",         "kubeReserved.cpu",
                                       "kubeReserved.memory",  "kubeReserved.ephemeral-storage",
@@ -171,7 +151,7 @@ static void reserve_reasons(struct nc_planner *s, const struct nc_reserve_input 
                        ? in->final_pods
                        : in->planned_pods;
     nc_auto_free char *text =
-        nc_asprintf("reservation policy %s for %lld CPUs and %lld pods", policy_name(in->policy),
+        nc_asprintf("reservation policy %s for %lld CPUs and %lld pods", nc_name_at(nc_reservation_names, in->policy ? in->policy - NC_RESERVATION_KARPENTER : 0),
                     (long long)in->cpus, (long long)pods);
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(fields); i++)

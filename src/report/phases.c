@@ -30,19 +30,9 @@ bool nc_phase_is_shown(const struct nc_report *r, enum nc_phase p) {
 }
 
 const char *nc_outcome_name(enum nc_outcome o) {
-    switch (o) {
-    case NC_PENDING:
-        return "pending";
-    case NC_RUNNING:
-        return "running";
-    case NC_SUCCEEDED:
-        return "succeeded";
-    case NC_FAILED:
-        return "failed";
-    case NC_SKIPPED:
-        return "skipped";
-    }
-    return "unknown";
+    const char *name = nc_name_at("pending\0running\0succeeded\0failed\0skipped\0", o);
+
+    return name ? name : "unknown";
 }
 
 void nc_report_done(struct nc_report *r) {
