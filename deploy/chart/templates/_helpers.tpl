@@ -29,6 +29,9 @@
 {{- else if ne .Values.lifecycleHook "nodeclaimd" }}
 {{- fail "lifecycleHook needs completeLifecycleActions: true" }}
 {{- end }}
+{{- if and (hasKey .Values.options "zone-turn") (not (include "nodeclaim-controller.standalone" .)) }}
+{{- fail "options.zone-turn needs mode: standalone or mode: auto" }}
+{{- end }}
 {{- if .Values.outOfServiceTaint }}
 - --out-of-service-taint
 {{- end }}
