@@ -100,8 +100,10 @@ static int apply_flag(struct nc_flags *flags, const char *item, struct nc_mark m
             continue;
         if (*token != '-') {
             nc_auto_free char *quoted = nc_quote(token, strlen(token));
+            nc_auto_free char *whole = nc_quote(item, strlen(item));
             return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
-                              "kubelet.flags: invalid flag: %s (--key=value)", quoted);
+                              "kubelet.flags: %s: %s is no flag; a value with a space needs quotes",
+                              whole, quoted);
         }
         f = nc_append(&flags->v, &flags->n);
         f->argument = nc_steal(&owned);
@@ -119,14 +121,18 @@ static int apply_flag(struct nc_flags *flags, const char *item, struct nc_mark m
 int nc_flags_parse(const struct nc_strv *items, const struct nc_mark *marks, struct nc_flags *ret,
                    struct nc_err *err) {
     struct nc_flags flags = NC_FLAGS_INIT;
+    struct nc_mark mark = {0};
     int r = 0;
 
-    for (size_t i = 0; i < items->n && r == 0; i++)
-        r = apply_flag(&flags, items->v[i], marks ? marks[i] : (struct nc_mark){0}, err);
-    if (r < 0)
+    for (size_t i = 0; i < items->n && r == 0; i++) {
+        mark = marks ? marks[i] : (struct nc_mark){0};
+        r = apply_flag(&flags, items->v[i], mark, err);
+    }
+    if (r < 0) {
         nc_flags_done(&flags);
-    else
-        *ret = flags;
+        flags.refused = mark;
+    }
+    *ret = flags;
     return r;
 }
 
@@ -345,7 +351,7 @@ static void set_flag_leaf(struct nc_value *map, const char *key, struct nc_value
     }
 }
 
-int nc_flags_tree(const struct nc_flags *f, struct nc_value **ret, struct nc_err *err) {
+int nc_flags_tree(struct nc_flags *f, struct nc_value **ret, struct nc_err *err) {
     nc_auto_value struct nc_value *tree = nc_value_new(NC_VALUE_MAP);
 
     for (size_t i = 0; i < f->n; i++) {
@@ -357,6 +363,7 @@ int nc_flags_tree(const struct nc_flags *f, struct nc_value **ret, struct nc_err
         leaf = leaf_of(&way[n - 1], f->v[i].value);
         if (!leaf) {
             nc_auto_free char *quoted = nc_quote(f->v[i].argument, strlen(f->v[i].argument));
+            f->refused = f->v[i].mark;
             return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
                               "kubelet.flags: %s: kubelet cannot read this value", quoted);
         }

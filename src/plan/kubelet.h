@@ -48,6 +48,7 @@ struct nc_flag {
 struct nc_flags {
     struct nc_flag *v;
     size_t n;
+    struct nc_mark refused; /* of the item that failed */
 };
 
 #define NC_FLAGS_INIT                                                                              \
@@ -55,7 +56,8 @@ struct nc_flags {
 void nc_flags_done(struct nc_flags *f);
 
 /* Splits each item into words (quotes are taken off, as systemd does with $ARGS) and joins "--key
- * value". NC_ERR_CONFIG: an open quote, or a word that is no flag. marks may be NULL. */
+ * value". NC_ERR_CONFIG: an open quote, or a word that is no flag: then *ret has
+ * its place, and nothing else. marks may be NULL. */
 int nc_flags_parse(const struct nc_strv *items, const struct nc_mark *marks, struct nc_flags *ret,
                    struct nc_err *err);
 
@@ -64,7 +66,7 @@ const struct nc_flag *nc_flags_find(const struct nc_flags *f, const char *name);
 
 /* Those flags that set a field of KubeletConfiguration, as a map in its shape, every leaf with its
  * flag's mark. NC_ERR_CONFIG where a value is not of the field's type. Never NULL on success. */
-int nc_flags_tree(const struct nc_flags *f, struct nc_value **ret, struct nc_err *err);
+int nc_flags_tree(struct nc_flags *f, struct nc_value **ret, struct nc_err *err);
 
 /* Lays that tree over a configuration: a flag replaces a complete map or list, only feature gates
  * are merged (kubeletConfigFlagPrecedence). `flags` is not consumed. */

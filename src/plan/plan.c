@@ -101,7 +101,14 @@ static int plan_user_flags(struct nc_planner *s) {
     int r =
         nc_flags_parse(&s->config->kubelet_flags, s->config->kubelet_flag_marks, &s->flags, s->err);
 
-    return r < 0 ? r : nc_flags_tree(&s->flags, &s->flag_tree, s->err);
+    if (r >= 0)
+        r = nc_flags_tree(&s->flags, &s->flag_tree, s->err);
+    if (r < 0) {
+        nc_auto_free char *place = nc_origin_mark(s->docs, s->flags.refused);
+        if (*place)
+            nc_err_wrap(s->err, "%s", place);
+    }
+    return r;
 }
 
 /* The type of the table may be known while pods have to come from elsewhere: the table's row, not

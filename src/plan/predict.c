@@ -80,15 +80,17 @@ struct subtraction {
 /* -ERANGE, and nothing left, where more is kept back than there is. */
 static int subtract(const struct subtraction *s, int64_t *ret, struct nc_err *err) {
     __int128 rest = (__int128)s->capacity - or_zero(s->kube) - or_zero(s->system) - s->eviction;
+    const char *unit = nc_streq(s->resource, "cpu") ? "m" : "";
 
     *ret = s->capacity < 0 ? -1 : rest < 0 ? 0 : (int64_t)rest;
     if (s->capacity < 0 || rest >= 0)
         return 0;
     return nc_err_set(err, NC_ERR_CONFIG, ERANGE,
-                      "kubelet.kubeReserved, systemReserved, evictionHard: %s: %lld is kept back "
-                      "of the %lld that there is: "
+                      "kubelet.kubeReserved, systemReserved, evictionHard: %s: %lld%s is kept back "
+                      "of the %lld%s that there is: "
                       "kubelet would not start",
-                      s->resource, (long long)(s->capacity - rest), (long long)s->capacity);
+                      s->resource, (long long)(s->capacity - rest), unit, (long long)s->capacity,
+                      unit);
 }
 
 /* How many there are of reservedSystemCPUs, which have to be online (cmd/kubelet/app/server.go). */
