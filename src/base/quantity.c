@@ -229,7 +229,7 @@ static void format_factors(int64_t v, int64_t base, const char (*names)[4], size
         v /= base;
         i++;
     }
-    snprintf(ret, 32, "%lld%s", (long long)v, names[i]);
+    (void)snprintf(ret, 32, "%lld%.3s", (long long)v, names[i]);
 }
 
 void nc_quantity_format_milli(int64_t milli, char ret[static 32]) {
