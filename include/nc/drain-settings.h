@@ -21,7 +21,8 @@
                  "The most that a shutdown leads to that logind calls a reboot")                   \
     DRAIN(MODE, mode, "mode", NC_DRAIN_AUTO, "Who evicts the pods")                                \
     DRAIN(DURATION, margin_usec, "margin", NC_MARGIN_USEC,                                         \
-          "How long before the deadline every pod must be gone, where two minutes are left")       \
+          "How long before the deadline every pod must be gone, where two minutes are left",       \
+          .most = "10m")                                                                           \
     DRAIN(DURATION, linger_usec, "linger", 0,                                                      \
           "How long the node stays at least after load balancers were told to leave it out, "      \
           "though all pods are gone")                                                              \

@@ -112,7 +112,8 @@ static void suggest(const struct nc_plan *p, const char *asked) {
 
 /* The field itself, what is below it, or the end of its path. */
 static bool is_asked(const struct nc_app *app, const char *field) {
-    const char *asked = app->opts.n_args > 0 ? app->opts.args[0] : NULL;
+    const char *given = app->opts.n_args > 0 ? app->opts.args[0] : NULL;
+    const char *asked = nc_starts_with(given, "spec.") ? given + strlen("spec.") : given;
     const size_t n = asked ? strlen(asked) : 0, whole = strlen(field);
 
     if (!asked || nc_streq(asked, field))

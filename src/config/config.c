@@ -299,7 +299,7 @@ static int check_most(const struct nc_documents *d, const struct nc_config *c,
 
     if (!*s->most || nc_duration_parse(s->most, &most_usec) < 0 || usec <= most_usec)
         return 0;
-    why = nc_asprintf("is at most %s: the drain waits for it", s->most);
+    why = nc_asprintf("must be at most %s", s->most);
     return conflict(d, c, s->path, why, err);
 }
 

@@ -13,6 +13,7 @@
 struct walk {
     struct nc_documents *d;
     bool is_class; /* of a NodeClass */
+    const struct nc_schema *root;
     struct nc_buf path;
 };
 
@@ -356,8 +357,25 @@ static const char *object_with(const struct nc_schema *schema, const char *name)
     return found;
 }
 
+/* Where else below the object of `schema` a field of this name stands, as a path; "" where it does
+ * nowhere, or twice. */
+static void find_elsewhere(const struct nc_schema *schema, const char *name, const char *path,
+                           struct nc_buf *ret, unsigned *n) {
+    for (struct nc_field_at at = {0}; nc_schema_next(schema, &at);) {
+        nc_auto_free char *below = nc_asprintf("%s%s%s", path, *path ? "." : "", at.name);
+        if (at.field->type == NC_FIELD_OBJECT)
+            find_elsewhere(at.field->object, name, below, ret, n);
+        if (!nc_streq(at.name, name))
+            continue;
+        nc_buf_clear(ret);
+        if ((*n)++ == 0)
+            (void)nc_buf_puts(ret, below);
+    }
+}
+
 static void unknown(struct walk *w, const struct nc_schema *schema, const struct nc_member *m) {
-    nc_cleanup(nc_buf_done) struct nc_buf names = NC_BUF_INIT;
+    nc_cleanup(nc_buf_done) struct nc_buf names = NC_BUF_INIT, elsewhere = NC_BUF_INIT;
+    unsigned n = 0;
     const char *object = object_with(schema, m->key);
     nc_auto_free char *quoted = nc_quote(m->key, strlen(m->key));
     const char *key = is_plain_key(m->key) ? m->key : quoted;
@@ -372,12 +390,13 @@ static void unknown(struct walk *w, const struct nc_schema *schema, const struct
     for (struct nc_field_at at = {0}; nc_schema_next(schema, &at);)
         (void)nc_buf_add(&names, at.name, strlen(at.name) + 1);
     near = nc_nearest(m->key, names.data);
+    find_elsewhere(w->root, m->key, "", &elsewhere, &n);
     if (near)
         nc_diag(w->d, false, m->mark, path_of(w), "unknown field \"%s\", did you mean \"%s\"?", key,
                 near);
     else
-        nc_diag(w->d, false, m->mark, path_of(w), "unknown field \"%s\": %s has no such field", key,
-                schema->names);
+        nc_diag(w->d, false, m->mark, path_of(w), "unknown field \"%s\": %s has no such field%s%s",
+                key, schema->names, elsewhere.len ? "; it is " : "", elsewhere.len ? elsewhere.data : "");
 }
 
 static void check_object(struct walk *w, const struct nc_schema *schema, const struct nc_value *v) {
@@ -408,7 +427,7 @@ static void check_object(struct walk *w, const struct nc_schema *schema, const s
 
 void nc_schema_check(struct nc_documents *d, const struct nc_schema *schema,
                      const struct nc_value *v, const char *path) {
-    struct walk w = {.d = d, .is_class = schema == &nc_schema_node_class};
+    struct walk w = {.d = d, .is_class = schema == &nc_schema_node_class, .root = schema};
 
     (void)nc_buf_puts(&w.path, path);
     check_object(&w, schema, v);

@@ -317,6 +317,11 @@ class Explain(WorldTest):
         done = world.run("render", "--out", str(world.folder / "out"), "--source", bad.as_uri())
         self.assertIn('unknown field "colour"', done.err)
 
+    def test_path_of_a_document(self) -> None:
+        world = self.world()
+        for asked in ("spec.drain.margin", "drain.margin", "margin"):
+            self.assertRegex(world.run("explain", asked).out, r"^drain.margin = 15s\n", asked)
+
     def test_unknown_field(self) -> None:
         world = self.world()
         for args in (("Pods",), ("",), ("nonsense",), ("-o", "json", "nonsense")):

@@ -50,6 +50,9 @@ static const struct row node_config_rows[] = {
      "d:4:1: warning: unknown field \"spek\", did you mean \"spec\"?\n"},
     {"unknown and like nothing", "spec: {}\nzzzzzzzzz: 1",
      "d:4:1: warning: unknown field \"zzzzzzzzz\": NodeConfig has no such field\n"},
+    {"a field of another object", "spec: {kubelet: {flags: [], cidr: b}}",
+     "d:3:29: warning: spec.kubelet: unknown field \"cidr\": NodeConfig's spec.kubelet has no such "
+     "field; it is spec.cluster.cidr\n"},
     {"unknown and unprintable", "spec: {}\n\"a\\tb\": 1",
      "d:4:1: warning: unknown field \"'a\\tb'\": NodeConfig has no such field\n"},
     {"status", "spec: {}\nstatus: {}",
