@@ -53,9 +53,7 @@ struct nc_facts {
     char *region;
     char *az;
     char *az_id;
-    char *image_id;
     char *architecture; /* "x86_64" | "arm64", as the identity document says */
-    char *account_id;
     char *mac;
     char *local_ipv4;
     char *ipv6;           /* the first of ipv6s */

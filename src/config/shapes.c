@@ -52,10 +52,6 @@ bool nc_shape_instance_id(const char *s) {
     return is_ec2_id(s, "i-");
 }
 
-bool nc_shape_image_id(const char *s) {
-    return is_ec2_id(s, "ami-");
-}
-
 static bool is_word(const char *s, size_t n) {
     if (n == 0 || s[0] == '-' || s[n - 1] == '-')
         return false;
@@ -96,10 +92,6 @@ bool nc_shape_zone(const char *s) {
 
 bool nc_shape_zone_id(const char *s) {
     return nc_shape_token(s, 48) && strchr(s, '-') && is_digit(s[strlen(s) - 1]);
-}
-
-bool nc_shape_account_id(const char *s) {
-    return s && run(s, is_digit) == 12 && s[12] == '\0';
 }
 
 bool nc_shape_mac(const char *s) {

@@ -17,8 +17,6 @@ bool nc_shape_instance_type(const char *s); /* m5.large, u-6tb1.112xlarge, c8g.m
 bool nc_shape_region(const char *s);        /* us-west-2, us-gov-east-1, us-isob-east-1 */
 bool nc_shape_zone(const char *s);          /* us-west-2a, us-west-2-lax-1a */
 bool nc_shape_zone_id(const char *s);       /* usw2-az1, usw2-lax1-az1 */
-bool nc_shape_image_id(const char *s);      /* ami-0123456789abcdef0 */
-bool nc_shape_account_id(const char *s);    /* twelve digits */
 bool nc_shape_mac(const char *s);           /* 06:12:34:56:78:9a */
 bool nc_shape_ipv4(const char *s);
 bool nc_shape_ipv6(const char *s);

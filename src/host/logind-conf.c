@@ -7,24 +7,17 @@
  */
 #include "probe.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "nc/file.h"
+#include "image-tree.h"
 #include "nc/host.h"
 #include "nc/str.h"
 
-#define OWN_DROPIN "zz-nodeclaimd.conf"
+#define FOLDER "/etc/systemd/logind.conf.d"
+#define OWN_DROPIN "/zz-nodeclaimd.conf"
 #define KEY "InhibitDelayMaxSec"
-#define CONF_MAX_BYTES 65536
-#define MAX_DROPINS 1024
-
-struct dropin {
-    char *name;
-    char *path;
-};
 
 /* Units of a time span, as in systemd.time(7). */
 static const struct {
@@ -99,50 +92,30 @@ static void read_line(char *line, bool *in_login, uint64_t *usec) {
         (void)parse_span(nc_trim(line + 1), usec);
 }
 
-static void read_conf(const char *path, uint64_t *usec) {
+static void read_conf(struct nc_image_tree *t, const char *path, uint64_t *usec) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     bool in_login = false;
     char *rest, *line;
 
-    if (nc_file_read(path, CONF_MAX_BYTES, &text, NULL) < 0)
+    if (!nc_image_tree_read(t, path, &text))
         return;
     rest = text.data;
     while ((line = strsep(&rest, "\n")))
         read_line(line, &in_login, usec);
 }
 
-static bool has_name(const struct dropin *all, size_t n, const char *name) {
-    for (size_t i = 0; i < n; i++)
-        if (nc_streq(all[i].name, name))
-            return true;
-    return false;
-}
-
-static void add_folder(const char *root, const char *path, struct dropin **all, size_t *n) {
-    nc_auto_free char *folder = nc_path_below(root, path);
-    DIR *dir = opendir(folder);
-    const struct dirent *e;
-
-    while (dir && *n < MAX_DROPINS && (e = readdir(dir))) {
-        if (!nc_ends_with(e->d_name, ".conf") || nc_streq(e->d_name, OWN_DROPIN)
-            || has_name(*all, *n, e->d_name))
-            continue;
-        *nc_append(all, n) = (struct dropin){.name = nc_strdup(e->d_name),
-                                             .path = nc_asprintf("%s/%s", folder, e->d_name)};
-    }
-    if (dir)
-        (void)closedir(dir);
-}
-
-static int by_name(const void *a, const void *b) {
-    return strcmp(((const struct dropin *)a)->name, ((const struct dropin *)b)->name);
+static bool open_root(struct nc_image_tree *t, const char *root) {
+    *t = (struct nc_image_tree){.fd = -1, .is_machine = !*root};
+    return t->is_machine || nc_image_tree_open(t, root, NULL) >= 0;
 }
 
 bool nc_logind_is_short(const char *root, uint64_t delay_usec, struct nc_err *err) {
-    nc_auto_free char *path = nc_path_below(root, "/etc/systemd/logind.conf.d/" OWN_DROPIN);
+    struct nc_image_tree t;
     uint64_t wanted_usec = 0;
 
-    read_conf(path, &wanted_usec);
+    if (open_root(&t, root))
+        read_conf(&t, FOLDER OWN_DROPIN, &wanted_usec);
+    nc_image_tree_close(&t);
     if (delay_usec >= wanted_usec)
         return false;
     (void)nc_err_set(err, NC_ERR_HOST, ETIME,
@@ -154,24 +127,22 @@ bool nc_logind_is_short(const char *root, uint64_t delay_usec, struct nc_err *er
 }
 
 uint64_t nc_logind_configured_delay(const char *root) {
-    static const char folders[][40] = {"/etc/systemd/logind.conf.d", "/run/systemd/logind.conf.d",
-                                       "/usr/local/lib/systemd/logind.conf.d",
-                                       "/usr/lib/systemd/logind.conf.d"};
-    nc_auto_free char *main_file = nc_path_below(root, "/etc/systemd/logind.conf");
-    struct dropin *all = NULL;
+    static const char folders[] = FOLDER "\0/run/systemd/logind.conf.d\0"
+                                         "/usr/local/lib/systemd/logind.conf.d\0"
+                                         "/usr/lib/systemd/logind.conf.d\0";
+    nc_cleanup(nc_strv_done) struct nc_strv all = NC_STRV_INIT, paths = NC_STRV_INIT;
+    struct nc_image_tree t;
     uint64_t usec = 0;
-    size_t n = 0;
 
-    read_conf(main_file, &usec);
-    for (size_t i = 0; i < NC_ARRAY_SIZE(folders); i++)
-        add_folder(root, folders[i], &all, &n);
-    if (n > 0)
-        qsort(all, n, sizeof(*all), by_name);
-    for (size_t i = 0; i < n; i++) {
-        read_conf(all[i].path, &usec);
-        free(all[i].name);
-        free(all[i].path);
+    for (const char *f = folders; *f; f = nc_next_name(f))
+        nc_strv_add(&all, f);
+    if (open_root(&t, root)) {
+        read_conf(&t, "/etc/systemd/logind.conf", &usec);
+        nc_image_tree_confs(&t, &all, &paths);
     }
-    free(all);
+    for (size_t i = 0; i < paths.n; i++)
+        if (!nc_ends_with(paths.v[i], OWN_DROPIN))
+            read_conf(&t, paths.v[i], &usec);
+    nc_image_tree_close(&t);
     return usec;
 }

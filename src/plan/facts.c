@@ -42,9 +42,7 @@ void nc_facts_done(struct nc_facts *f) {
                      f->region,
                      f->az,
                      f->az_id,
-                     f->image_id,
                      f->architecture,
-                     f->account_id,
                      f->mac,
                      f->local_ipv4,
                      f->ipv6,
@@ -195,16 +193,14 @@ static bool is_architecture(const char *s) {
     return nc_is_one_of(s, "x86_64\0arm64\0i386\0x86_64_mac\0arm64_mac\0");
 }
 
-enum { ID, TYPE, REGION, ZONE, IMAGE, ARCHITECTURE, ACCOUNT, IDENTITY_MAX };
+enum { ID, TYPE, REGION, ZONE, ARCHITECTURE, IDENTITY_MAX };
 
 static const struct identity_field identity_fields[IDENTITY_MAX] = {
     [ID] = {"instanceId", true, nc_shape_instance_id, "an instance id such as i-0123456789abcdef0"},
     [TYPE] = {"instanceType", true, nc_shape_instance_type, "an instance type such as m5.large"},
     [REGION] = {"region", true, nc_shape_region, "a region such as us-west-2"},
     [ZONE] = {"availabilityZone", true, nc_shape_zone, "an availability zone such as us-west-2a"},
-    [IMAGE] = {"imageId", false, nc_shape_image_id, "an image id such as ami-0123456789abcdef0"},
     [ARCHITECTURE] = {"architecture", false, is_architecture, "an architecture such as x86_64"},
-    [ACCOUNT] = {"accountId", false, nc_shape_account_id, "an account id of 12 digits"},
 };
 
 /* One field of the identity document; EC2 writes null where it has nothing to say. One that a node
@@ -238,8 +234,8 @@ static int identity_text(struct nc_facts *f, const struct nc_value *document,
 
 static int read_identity_document(struct nc_facts *f, const char *body, size_t n,
                                   struct nc_err *err) {
-    char **facts[IDENTITY_MAX] = {&f->instance_id, &f->instance_type, &f->region,    &f->az,
-                                  &f->image_id,    &f->architecture,  &f->account_id};
+    char **facts[IDENTITY_MAX] = {&f->instance_id, &f->instance_type, &f->region, &f->az,
+                                  &f->architecture};
     const char *path = nc_imds_questions[NC_IMDS_IDENTITY].path;
     char *texts[IDENTITY_MAX] = {NULL};
     nc_auto_value struct nc_value *document = NULL;
