@@ -13,7 +13,7 @@ static inline uint64_t margin_for(uint64_t most_usec, uint64_t left_usec) {
 
     if (left_usec > notice_sec * sec)
         left_usec = notice_sec * sec;
-    while (n * sec * notice_sec * sec < most_usec * left_usec
+    while (n * sec < most_usec * left_usec / (notice_sec * sec) /* in whole microseconds */
            || (n < queue_sec && (n + grace_sec) * sec < left_usec))
         n++;
     return n * sec < most_usec ? n * sec : most_usec;
