@@ -18,6 +18,15 @@ static bool is_relayed(const struct control_claim *claim, const struct control_r
     return nc_control_is_deleting(claim) && has_timestamp;
 }
 
+/* Of a node to whose end nobody puts a hand. */
+static const char *state_at_rest(const struct control_node *node) {
+    const struct control_fit *f = node->fit;
+
+    return f && f->is_overdue                                  ? "UnfitOverdue"
+           : f && f->stated && !f->is_fit && !f->is_invalid ? "Unfit"
+                                                               : "";
+}
+
 static const char *state_of(const struct nc_control *c, const struct control_node *node,
                             const struct control_claim *claim, uint64_t now_usec) {
     struct control_relay r;
@@ -25,7 +34,7 @@ static const char *state_of(const struct nc_control *c, const struct control_nod
     if (nc_control_is_instance_gone(node))
         return "InstanceGone";
     if (!claim)
-        return node->deletion_usec ? "ending" : "";
+        return node->deletion_usec ? "ending" : state_at_rest(node);
     if (nc_control_has_relay(c, claim, now_usec, &r))
         return is_relayed(claim, &r) ? "relayed" : "relaying";
     if (claim->more && claim->more->state)
@@ -33,7 +42,7 @@ static const char *state_of(const struct nc_control *c, const struct control_nod
     if (!nc_control_is_deleting(claim))
         return claim->more && claim->more->disrupt          ? "disrupting"
                : claim->more && claim->more->waits_for_zone ? "WaitingForZone"
-                                                            : "";
+                                                            : state_at_rest(node);
     return node->drain_status && node->drain_status->phase == CONTROL_PHASE_DRAINED ? "ending"
                                                                                     : "draining";
 }

@@ -90,6 +90,8 @@ class Fit(ControlTest):
         self.assertEqual((event["type"], event["involvedObject"]["name"]), ("Warning", "n1"))
         self.assertIn("kube-system/ebs-csi-node", event["message"])
         self.assertEqual((world.metric("unfit_nodes"), world.metric("unfit_overdue_nodes")), (2, 1))
+        text = world.run("status", "--metrics-address", world.addresses[world.proc.pid])[1]
+        self.assertRegex(text, r"(?m)^n1 .* UnfitOverdue .*\nn2 .* Unfit ")
         self.prove(world, "n1", "b1", "True")
         self.state(world, "n1", "b1", True)
         world.must(lambda: self.taints(world, "n1") == [], "the taint is gone")
