@@ -434,7 +434,7 @@ func benchOf(t *testing.T, c *central, f *fleet, size int, next *int) {
 	if ours.longest > benchMost && ratio > benchRatio {
 		t.Errorf("the longest notice took %s, reach is %s; %.1f times what a bare client takes", ours.longest, benchMost, ratio)
 	}
-	if now.resident > benchMostBytes {
-		t.Errorf("%d KiB resident, reach is 32 MiB", now.resident>>10)
+	if now.private > benchMostBytes {
+		t.Errorf("%d KiB of its own, reach is 32 MiB", now.private>>10)
 	}
 }
