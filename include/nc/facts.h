@@ -60,7 +60,6 @@ struct nc_facts {
     char *local_hostname; /* may carry several names under a custom DHCP domain: the first one is
                              kept */
     char *domain;         /* services/domain: "amazonaws.com" */
-    char *partition;      /* services/partition: "aws" */
     char *target_state;   /* "InService", NC_WARMED "Stopped", …: of an Auto Scaling group */
     enum nc_purchase_option purchase_option;
     char *role; /* iam/security-credentials/: the role's name */
@@ -114,7 +113,6 @@ enum nc_imds_item {
     NC_IMDS_AZ_ID,
     NC_IMDS_PURCHASE_OPTION,
     NC_IMDS_DOMAIN,
-    NC_IMDS_PARTITION,
     NC_IMDS_TARGET_STATE,
     NC_IMDS_USER_DATA,
     NC_IMDS_ROLE,

@@ -25,7 +25,6 @@ const struct nc_imds_question nc_imds_questions[_NC_IMDS_ITEM_MAX] = {
     [NC_IMDS_AZ_ID] = {"/latest/meta-data/placement/availability-zone-id", 1, false, 64},
     [NC_IMDS_PURCHASE_OPTION] = {"/latest/meta-data/instance-life-cycle", 1, false, 64},
     [NC_IMDS_DOMAIN] = {"/latest/meta-data/services/domain", 1, false, 256},
-    [NC_IMDS_PARTITION] = {"/latest/meta-data/services/partition", 1, false, 64},
     [NC_IMDS_TARGET_STATE] = {"/latest/meta-data/autoscaling/target-lifecycle-state", 1, false,
                               256},
     [NC_IMDS_USER_DATA] = {"/latest/user-data", 1, false, 2 * NC_USERDATA_MAX_RAW},
@@ -48,7 +47,6 @@ void nc_facts_done(struct nc_facts *f) {
                      f->ipv6,
                      f->local_hostname,
                      f->domain,
-                     f->partition,
                      f->target_state,
                      f->role,
                      f->private_dns_name,
@@ -117,10 +115,6 @@ const struct nc_metadata *nc_facts_find_metadata(const struct nc_facts *f, const
     return NULL;
 }
 
-static bool is_partition(const char *s) {
-    return nc_shape_token(s, 32);
-}
-
 static bool is_purchase_option(const char *s) {
     return nc_shape_token(s, 48);
 }
@@ -141,7 +135,6 @@ static const struct {
     [NC_IMDS_AZ_ID] = {nc_shape_zone_id, "an availability zone id such as usw2-az1"},
     [NC_IMDS_PURCHASE_OPTION] = {is_purchase_option, "an instance life cycle"},
     [NC_IMDS_DOMAIN] = {nc_shape_domain, "a domain such as amazonaws.com"},
-    [NC_IMDS_PARTITION] = {is_partition, "a partition such as aws"},
     [NC_IMDS_TARGET_STATE] = {is_target_state, "a state such as InService"},
     [NC_IMDS_ROLE] = {nc_shape_role_name, "the name of an IAM role", true},
     [NC_IMDS_IPV6S] = {nc_shape_ipv6, "a list of IPv6 addresses", true},
@@ -285,8 +278,6 @@ int nc_facts_parse_imds(struct nc_facts *f, enum nc_imds_item item, const char *
         return set_purchase_option(f, body, n, err);
     case NC_IMDS_DOMAIN:
         return set_fact(item, body, n, &f->domain, err);
-    case NC_IMDS_PARTITION:
-        return set_fact(item, body, n, &f->partition, err);
     case NC_IMDS_TARGET_STATE:
         return set_target_state(f, body, n);
     case NC_IMDS_ROLE:

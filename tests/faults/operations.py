@@ -49,7 +49,6 @@ OPERATIONS: tuple[Operation, ...] = (
     metadata("zone-id", "meta-data/placement/availability-zone-id"),
     metadata("life-cycle", "meta-data/instance-life-cycle"),
     metadata("domain", "meta-data/services/domain"),
-    metadata("partition", "meta-data/services/partition"),
     metadata("user-data", "user-data"),
     metadata("role", "meta-data/iam/security-credentials/"),
     metadata("credentials", "meta-data/iam/security-credentials/[^/]+"),

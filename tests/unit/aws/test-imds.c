@@ -183,10 +183,10 @@ static void test_two_rounds(void **state) {
     const char *args[_NC_IMDS_ITEM_MAX] = {0};
     struct nc_imds_stats stats;
 
-    w->script.together = 11; /* all of the first round, or none: one round trip */
+    w->script.together = 10; /* all of the first round, or none: one round trip */
     if (fetch(w, ALL_ROUND_1, NULL) < 0)
         fail_msg("%s", w->err.msg);
-    assert_int_equal(loopback_connections(w->server), 11);
+    assert_int_equal(loopback_connections(w->server), 10);
     assert_string_equal(w->answers[NC_IMDS_MAC].body.data, "0a:1b:2c:3d:4e:5f");
     assert_int_equal(w->answers[NC_IMDS_MAC].status, 200);
     assert_int_equal(w->answers[NC_IMDS_USER_DATA].status, 404);
@@ -201,10 +201,10 @@ static void test_two_rounds(void **state) {
     assert_string_equal(w->answers[NC_IMDS_CREDENTIALS].body.data,
                         "/latest/meta-data/iam/security-credentials/my.role+x=,@-_");
     assert_int_equal(w->script.puts, 1);
-    assert_int_equal(w->script.gets, 13);
+    assert_int_equal(w->script.gets, 12);
     assert_int_equal(w->script.unauthorized, 0);
     nc_imds_get_stats(w->imds, &stats);
-    assert_int_equal(stats.requests, 14);
+    assert_int_equal(stats.requests, 13);
     assert_int_equal(stats.tokens, 1);
     assert_int_equal(stats.failures, 0);
     assert_int_equal(stats.connections, loopback_connections(w->server));

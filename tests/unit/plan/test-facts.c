@@ -146,8 +146,6 @@ static const struct {
     {NC_IMDS_AZ_ID, "usw2 az1", FIELD(az_id), NULL},
     {NC_IMDS_DOMAIN, "amazonaws.com.cn", FIELD(domain), "amazonaws.com.cn"},
     {NC_IMDS_DOMAIN, "amazonaws.com/x", FIELD(domain), NULL},
-    {NC_IMDS_PARTITION, "aws-us-gov", FIELD(partition), "aws-us-gov"},
-    {NC_IMDS_PARTITION, "AWS", FIELD(partition), NULL},
     {NC_IMDS_TARGET_STATE, "Warmed:Stopped\n", FIELD(target_state), "Warmed:Stopped"},
     {NC_IMDS_ROLE, "node-role\nother\n", FIELD(role), "node-role"},
     {NC_IMDS_ROLE, "node/role", FIELD(role), NULL},
