@@ -94,6 +94,14 @@ void nc_api_session_on_well(void *daemon) {
     nc_api_session_well(daemon);
 }
 
+void nc_api_session_on_failed(void *daemon, const struct nc_kube_status *status,
+                              const struct nc_err *err) {
+    struct nc_daemon *d = daemon;
+
+    d->counters.watch_restarts++;
+    nc_api_session_failed(d, err);
+}
+
 void nc_api_session_note_pods(struct nc_daemon *d, const struct nc_err *err) {
     const bool was_bad = d->api.pods_error.class != NC_ERR_NONE;
 

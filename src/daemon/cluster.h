@@ -78,6 +78,8 @@ void nc_api_session_check_now(struct nc_daemon *d);
 void nc_api_session_failed(struct nc_daemon *d, const struct nc_err *err);
 void nc_api_session_well(struct nc_daemon *d);
 void nc_api_session_on_well(void *daemon); /* the same, of a watch */
+void nc_api_session_on_failed(void *daemon, const struct nc_kube_status *status,
+                              const struct nc_err *err); /* that of a watch, which is counted */
 /* How the list and watch of pods are doing; NULL: well. */
 void nc_api_session_note_pods(struct nc_daemon *d, const struct nc_err *err);
 /* How it stands; *ret_err is the reason, NULL where there is none. */

@@ -77,14 +77,6 @@ static void on_pod(void *userdata, enum nc_watch_event event, const struct nc_va
     nc_fit_gate_check(d);
 }
 
-static void on_pods_failed(void *userdata, const struct nc_kube_status *status,
-                           const struct nc_err *err) {
-    struct nc_daemon *d = userdata;
-
-    d->counters.watch_restarts++;
-    nc_api_session_failed(d, err);
-}
-
 /* --- the CSINode */
 
 static void on_csi(void *userdata, const struct nc_value *object,
@@ -267,7 +259,7 @@ static void set_timer(struct nc_daemon *d, uint64_t in_usec, bool reads_csi) {
 static void observe(struct nc_daemon *d, bool wants_pods, bool wants_csi) {
     const struct nc_watch_options pods = {.keep = nc_fit_pod_paths,
                                           .event = on_pod,
-                                          .failed = on_pods_failed,
+                                          .failed = nc_api_session_on_failed,
                                           .well = nc_api_session_on_well};
     struct nc_fit_gate *g = &d->fit;
 

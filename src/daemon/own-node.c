@@ -305,14 +305,6 @@ static void on_node(void *userdata, enum nc_watch_event event, const struct nc_v
     }
 }
 
-static void on_node_failed(void *userdata, const struct nc_kube_status *status,
-                           const struct nc_err *err) {
-    struct nc_daemon *d = userdata;
-
-    d->counters.watch_restarts++;
-    nc_api_session_failed(d, err);
-}
-
 /* --- looking */
 
 /* A look that the watch or an answer has overtaken: it is of before, and is repeated. */
@@ -470,7 +462,7 @@ int nc_own_node_open(struct nc_daemon *d, struct nc_err *err) {
         .selector = selector,
         .metadata_only = true,
         .event = on_node,
-        .failed = on_node_failed,
+        .failed = nc_api_session_on_failed,
         .well = nc_api_session_on_well,
         .userdata = d,
     };

@@ -14,22 +14,19 @@
 
 #include "wire.h"
 
-static bool goes_to_status(enum nc_node_write_kind kind) {
-    switch (kind) {
-    case NC_WRITE_SIGNAL:
-    case NC_WRITE_DRAINED:
-    case NC_WRITE_UNDRAINED:
-    case NC_WRITE_CLEAR_CONDITIONS:
-        return true;
-    case NC_WRITE_NONE:
-    case NC_WRITE_CORDON:
-    case NC_WRITE_PROGRESS:
-    case NC_WRITE_RELEASE:
-    case _NC_WRITE_MAX:
-        break;
-    }
-    return false;
-}
+static const struct {
+    const char *what;
+    bool is_status;
+} kinds[_NC_WRITE_MAX] = {
+    [NC_WRITE_NONE] = {"write node", false},
+    [NC_WRITE_SIGNAL] = {"report notice on node", true},
+    [NC_WRITE_CORDON] = {"cordon node", false},
+    [NC_WRITE_PROGRESS] = {"report drain progress on node", false},
+    [NC_WRITE_DRAINED] = {"report end of drain on node", true},
+    [NC_WRITE_UNDRAINED] = {"report end of drain on node", true},
+    [NC_WRITE_RELEASE] = {"release node", false},
+    [NC_WRITE_CLEAR_CONDITIONS] = {"clear conditions of node", true},
+};
 
 static struct nc_value *text_or_null(const char *text) {
     return text ? nc_value_new_string(text) : nc_value_new(NC_VALUE_NULL);
@@ -111,7 +108,7 @@ static void set_conditions(struct nc_value *body, const struct nc_node_write *w,
 
 struct nc_value *nc_node_write_body(const struct nc_node_write *w, uint64_t now_usec,
                                     const char **ret_subresource, enum nc_kube_patch *ret_kind) {
-    const bool is_status = goes_to_status(w->kind);
+    const bool is_status = kinds[w->kind].is_status;
     struct nc_value *body = nc_value_new(NC_VALUE_MAP);
 
     set_metadata(body, w, is_status);
@@ -151,32 +148,10 @@ static void on_written(void *userdata, const struct nc_value *object,
     s->done(s->userdata, &w);
 }
 
-static const char *what_of(enum nc_node_write_kind kind) {
-    switch (kind) {
-    case NC_WRITE_SIGNAL:
-        return "report notice on node";
-    case NC_WRITE_CORDON:
-        return "cordon node";
-    case NC_WRITE_PROGRESS:
-        return "report drain progress on node";
-    case NC_WRITE_DRAINED:
-    case NC_WRITE_UNDRAINED:
-        return "report end of drain on node";
-    case NC_WRITE_RELEASE:
-        return "release node";
-    case NC_WRITE_CLEAR_CONDITIONS:
-        return "clear conditions of node";
-    case NC_WRITE_NONE:
-    case _NC_WRITE_MAX:
-        break;
-    }
-    return "write node";
-}
-
 int nc_node_send(struct nc_kube *k, const struct nc_node_call *c, struct nc_kube_req **ret,
                  struct nc_err *err) {
     struct sent *s = nc_calloc(1, sizeof(*s));
-    struct nc_kube_call call = {.what = what_of(c->write->kind),
+    struct nc_kube_call call = {.what = kinds[c->write->kind].what,
                                 .method = "PATCH",
                                 .timeout_usec = c->timeout_usec,
                                 .done = on_written,

@@ -171,6 +171,11 @@ void nc_api_session_well(struct nc_daemon *d) {
     (void)d;
 }
 
+void nc_api_session_on_failed(void *daemon, const struct nc_kube_status *status,
+                              const struct nc_err *err) {
+    nc_api_session_failed(daemon, err);
+}
+
 void nc_api_session_on_well(void *daemon) {
     (void)daemon;
 }
