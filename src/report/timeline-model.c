@@ -162,6 +162,19 @@ void nc_timeline_more_pods(const struct nc_timeline *t, struct nc_buf *out) {
                         t->more_pods > 1 ? "s" : "");
 }
 
+/* It was deleted so long before the last moment of all as its grace is. */
+static void put_end_of_grace(const struct nc_timeline *t, uint64_t deleted_usec,
+                             struct nc_buf *out) {
+    for (size_t i = 0; i < t->n_moments; i++) {
+        const struct nc_moment *m = &t->moments[i];
+        if (m->kind != NC_MOMENT_FORCE_DELETE || m->is_of_pod || m->at_usec <= deleted_usec)
+            continue;
+        (void)nc_buf_puts(out, " (its grace ends at +");
+        nc_svg_duration(out, m->after_usec / 1000 * 1000, true);
+        (void)nc_buf_putc(out, ')');
+    }
+}
+
 void nc_pod_row_text(const struct nc_timeline *t, const struct nc_pod_row *p, struct nc_buf *out) {
     const char *const texts[_NC_POD_TIME_MAX] = {
         [NC_POD_TIME_REFUSED] = p->refusal ? p->refusal : "refused",
@@ -179,6 +192,8 @@ void nc_pod_row_text(const struct nc_timeline *t, const struct nc_pod_row *p, st
         (void)nc_buf_puts(out, out->len ? ", +" : "+");
         nc_svg_duration(out, nc_timeline_after(t, p->times_usec[k]), true);
         (void)nc_buf_printf(out, " %s", texts[k]);
+        if (k == NC_POD_TIME_FORCE_DELETED)
+            put_end_of_grace(t, p->times_usec[k], out);
     }
 }
 

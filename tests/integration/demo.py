@@ -123,6 +123,7 @@ def end(world: Any, picture: Optional[Path]) -> int:
     for name in PODS[:4]:
         world.pod(name, grace=2)
     world.pod("database-0", grace=4)
+    world.api.kubelet.stops_after["database-0"] = 2
     world.pod("node-agent", owner="DaemonSet")
     world.budget("database", "database-0", allowed=0, desired=1, healthy=1)
     world.start()

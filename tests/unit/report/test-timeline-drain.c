@@ -323,7 +323,7 @@ static void draw_svg_now(const struct nc_value *status, struct nc_buf *out) {
 /* A pod that was evicted, one that a budget kept until its force-delete time, one that is kept. */
 static void test_pod_rows(void **state) {
     static const char json[] =
-        "{'drain': {'pods': {'total': 5}, 'history': [{'phase': 'evicting',"
+        "{'drain': {'pods': {'total': 5}, 'forceDeleteAt': '2024-01-01T00:01:45Z', 'history': [{'phase': 'evicting',"
         " 'at': '2024-01-01T00:00:00Z'}], 'podHistory': ["
         "{'pod': 'a/web', 'evictedUsec': 1704067201000345, 'goneUsec': 1704067203000000},"
         "{'pod': 'a/db', 'refusedUsec': 1704067201000000, 'refusal': 'Eviction of pod a/db refused"
@@ -342,8 +342,8 @@ static void test_pod_rows(void **state) {
     (void)state;
     assert_has(text, ">a/web</text>");
     assert_has(text, ">+1 s evicted, +3 s gone</text>");
-    assert_has(text, ">+1 s refused by PodDisruptionBudget pdb, +1 min 15 s force-deleted, "
-                     "+1 min 20 s gone</text>");
+    assert_has(text, ">+1 s refused by PodDisruptionBudget pdb, +1 min 15 s force-deleted "
+                     "(its grace ends");
     assert_has(text, ">+2 s kept by do-not-disrupt, +1 min 45 s last possible moment</text>");
     assert_has(text, "class=\"kept\"");
     assert_has(text, ">kept by do-not-disrupt, +1 min 46 s last possible moment</text>");
@@ -352,7 +352,7 @@ static void test_pod_rows(void **state) {
     assert_has(of_people,
                "\na/web                        +1 s evicted, +3 s gone\n"
                "a/db                         +1 s refused by PodDisruptionBudget pdb, "
-               "+1 min 15 s force-deleted, +1 min 20 s gone\n"
+               "+1 min 15 s force-deleted (its grace ends at +1 min 45 s), +1 min 20 s gone\n"
                "a/held                       +2 s kept by do-not-disrupt, "
                "+1 min 45 s last possible moment\n"
                "a/kept                       kept by do-not-disrupt, +1 min 46 s last possible "
