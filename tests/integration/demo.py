@@ -78,12 +78,17 @@ def describe(node: dict) -> str:  # type: ignore[type-arg]
 
 
 def next_steps(agent: Path, folder: Path) -> str:
-    """Two commands that work as they stand, each with what it is for."""
+    """Two commands that work as they stand: the tables of kubelet's flags and gates are where `make install` would put them."""
+    tables = folder / "tables"
+    (tables / "usr/local/share/nodeclaimd").mkdir(parents=True, exist_ok=True)
+    for table in (Path(__file__).resolve().parents[2] / "data").glob("*.tsv"):
+        shutil.copy(table, tables / "usr/local/share/nodeclaimd")
     return (
         "\nNext, with user data of your own in place of the example:\n"
-        f"  {agent} check --strict userdata/karpenter-al2023.mime\n"
+        f"  {agent} check --strict --root {tables} --kubelet-version v1.34.4 \\\n"
+        "    userdata/karpenter-al2023.mime\n"
         f"  {agent} render --facts tests/golden/facts/m5.large --source file://$PWD/userdata/karpenter-al2023.mime \\\n"
-        f"    --kubelet-version v1.34.4 --out {folder / 'rendered'}\n"
+        f"    --root {tables} --kubelet-version v1.34.4 --out {folder / 'rendered'}\n"
         "For an image, a role and a cluster read docs/install.md."
     )
 
@@ -104,13 +109,18 @@ def break_it(world: Any, cause: Optional[str], text: str, folder: Path) -> str:
 
 def show_failure(world: Any, done: Any, cause: str) -> int:
     """What a person sees who looks at the machine, at its console, or from the cluster."""
-    show("the journal (journalctl -u nodeclaimd-bootstrap)", done.err)
-    show("on the node (nodeclaimd status)", world.run("status").out)
-    show("without access to the node (aws ec2 get-console-output)", world.console())
+
+    def on_a_node(text: str) -> str:
+        """Its files are below a folder here that is gone afterwards."""
+        return text.replace(str(world.root), "")
+
+    show("the journal (journalctl -u nodeclaimd-bootstrap)", on_a_node(done.err))
+    show("on the node (nodeclaimd status)", on_a_node(world.run("status").out))
+    show("without access to the node (aws ec2 get-console-output)", on_a_node(world.console()))
     events = [e for e in world.api.objects("events") if e["reason"] == "BootstrapFailed"]
     show(
         "in the cluster (kubectl get events --field-selector reason=BootstrapFailed)",
-        "\n".join(f"{e['reason']:18}{e['message']}" for e in events) or "none: the API server did not know this node",
+        on_a_node("\n".join(f"{e['reason']:18}{e['message']}" for e in events)) or "none: the API server did not know this node",
     )
     wanted = FAILURES[cause][1]
     print(f"\nexit code {done.code}")

@@ -36,16 +36,17 @@ class Demo(unittest.TestCase):
             self.assertEqual(done.returncode, 0, text)
             self.assertEqual(ElementTree.parse(kept / "timeline.svg").getroot().tag, "{http://www.w3.org/2000/svg}svg")
             drawn = (kept / "timeline.svg").read_text()
-            self.assertRegex(drawn, r">\+[^<]* refused by PodDisruptionBudget database, \+[^<]* force-deleted, \+[^<]* gone<")
+            self.assertRegex(drawn, r">\+[^<]* refused by PodDisruptionBudget database, \+[^<]* force-deleted \(its grace ends")
             self.assertRegex(drawn, r">\+[^<]* evicted, \+[^<]* gone<")
             self.assertIn(">last possible moment<", drawn)
             self.assertTrue((kept / "root/var/lib/kubelet/kubeconfig").exists())
             steps = text[text.index("\nNext, ") :].split("\n  ")[1:]
-            self.assertEqual(len(steps), 3, "two commands, one of them of two lines")
-            for command in (steps[0], "\n".join(steps[1:])):
+            self.assertEqual(len(steps), 4, "two commands of two lines each")
+            for command in ("\n".join(steps[:2]), "\n".join(steps[2:])):
                 command = command.split("\nFor an image")[0]
                 done = subprocess.run(["sh", "-c", command], cwd=HERE.parents[1], capture_output=True, timeout=60)
                 self.assertEqual(done.returncode, 0, (command, done.stderr))
+                self.assertNotIn(b"not checked", done.stdout + done.stderr)
             self.assertTrue((kept / "rendered/var/lib/kubelet/kubeconfig").exists())
         self.assertLess(text.index("Fake: EC2's metadata service"), text.index("A bare c5a.large"), "first of all what is real")
         memory = re.search(r"allocatable .*memory (\d+)Ki", text)
@@ -65,7 +66,7 @@ class Demo(unittest.TestCase):
             "wrong-ca": (4, "certificate", "check that the certificate authority in the configuration is this cluster's"),
             "clock": (4, "HTTP 401", "set the clock"),
             "no-route": (1, "timed out|did not|no answer", "the route to it and the security groups"),
-            "kubelet": (6, "kubelet ended with exit code 1", "read .*kubelet"),
+            "kubelet": (6, "kubelet ended with exit code 1", "read /var/log/nodeclaimd-kubelet.log"),
         }
         for cause, (code, message, remedy) in rows.items():
             with self.subTest(cause):
