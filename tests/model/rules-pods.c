@@ -106,8 +106,10 @@ static bool is_before_daemons(const struct rules *r, const struct rules_pod *p, 
 static void note_crowd(struct rules *r) {
     size_t n = 0;
 
-    for (unsigned i = 0; i < MODEL_MAX_PODS; i++)
-        n += r->pods[i].is_held;
+    for (unsigned i = 0; i < MODEL_MAX_PODS; i++) {
+        const struct rules_pod *p = &r->pods[i];
+        n += p->is_held || p->evicts_out || p->marks_out || p->deletes_out;
+    }
     r->is_crowded |= r->config.max_pods && n > r->config.max_pods;
 }
 
