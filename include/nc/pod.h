@@ -53,12 +53,12 @@ struct nc_pod {
     bool has_started;      /* kubelet has taken it up: status.startTime, which only kubelet sets */
     bool is_shutdown_left; /* Failed, and its status states that a node shutdown did it */
     bool is_job;           /* its controller is a Job */
-    bool tolerates_disrupted;  /* karpenter.sh/disrupted:NoSchedule */
-    bool tolerates_cordon;     /* node.kubernetes.io/unschedulable:NoSchedule */
+    bool tolerates_disrupted;      /* karpenter.sh/disrupted:NoSchedule */
+    bool tolerates_cordon;         /* node.kubernetes.io/unschedulable:NoSchedule */
     bool has_unread_claims : 1;    /* its list of volumes was too large to be kept: no claims */
     bool is_replacement_first : 1; /* nodeclaimd.io/replacement-first: "true" */
-    bool never_disrupt;        /* karpenter.sh/do-not-disrupt: "true", or a duration while it is
-                                  not known when the pod started */
+    bool never_disrupt;            /* karpenter.sh/do-not-disrupt: "true", or a duration while it is
+                                      not known when the pod started */
     enum nc_pod_order order : 4;
     enum nc_pod_return put_back : 4; /* the drain's finding, not the object's */
     uint64_t controller;             /* a sum over its controller's uid; 0 = it has none */

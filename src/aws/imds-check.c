@@ -54,10 +54,11 @@ static int transfer_error(const struct nc_imds *i, const struct nc_http_result *
     const int r = nc_http_error(result, what, err);
 
     if (result->outcome == NC_HTTP_REFUSED)
-        nc_err_remedy(err,
-                      "nothing listens at %s, or a firewall of this host rejects it: is this an EC2 "
-                      "instance, and is " ENDPOINT_OPTION " right?",
-                      i->endpoint);
+        nc_err_remedy(
+            err,
+            "nothing listens at %s, or a firewall of this host rejects it: is this an EC2 "
+            "instance, and is " ENDPOINT_OPTION " right?",
+            i->endpoint);
     else if (result->outcome == NC_HTTP_UNRESOLVED)
         nc_err_remedy(err, "the endpoint %s should be an address: check " ENDPOINT_OPTION,
                       i->endpoint);

@@ -132,10 +132,10 @@ static int parse_answer(struct nc_gather *g, enum nc_imds_item item, struct nc_e
     return r;
 }
 
-static const enum nc_imds_item facts_items[] = {
-    NC_IMDS_IDENTITY,       NC_IMDS_MAC,       NC_IMDS_LOCAL_IPV4,
-    NC_IMDS_LOCAL_HOSTNAME, NC_IMDS_AZ_ID,     NC_IMDS_PURCHASE_OPTION,
-    NC_IMDS_DOMAIN, NC_IMDS_TARGET_STATE};
+static const enum nc_imds_item facts_items[] = {NC_IMDS_IDENTITY,   NC_IMDS_MAC,
+                                                NC_IMDS_LOCAL_IPV4, NC_IMDS_LOCAL_HOSTNAME,
+                                                NC_IMDS_AZ_ID,      NC_IMDS_PURCHASE_OPTION,
+                                                NC_IMDS_DOMAIN,     NC_IMDS_TARGET_STATE};
 
 unsigned nc_gather_items(const struct nc_app *app) {
     unsigned items = nc_gather_wants_user_data(app) ? 1u << NC_IMDS_USER_DATA : 0;

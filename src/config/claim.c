@@ -28,11 +28,7 @@ static void free_requirements(struct nc_requirement *r, size_t n) {
 }
 
 void nc_claim_done(struct nc_claim *c) {
-    char *owned[] = {c->name,
-                     c->uid,
-                     c->api_version,
-                     c->node_class_name,
-                     c->provider_id};
+    char *owned[] = {c->name, c->uid, c->api_version, c->node_class_name, c->provider_id};
     struct nc_value *values[] = {c->requests, c->kubelet, c->capacity, c->allocatable};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(owned); i++)

@@ -286,8 +286,8 @@ static bool is_mistaken(struct nc_documents *d, const char *name,
 
 static void note_mistyped(struct nc_documents *d, const char *name,
                           const struct nc_userdata_part *p) {
-    nc_diag(d, false,
-            (struct nc_mark){.source = add_source(d, name), .line = p->line, .column = 1}, "",
+    nc_diag(d, false, (struct nc_mark){.source = add_source(d, name), .line = p->line, .column = 1},
+            "",
             "a document that is not read: its Content-Type must be application/node.eks.aws or "
             "application/vnd.nodeclaimd+yaml, not %s",
             p->content_type);

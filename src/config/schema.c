@@ -396,7 +396,8 @@ static void unknown(struct walk *w, const struct nc_schema *schema, const struct
                 near);
     else
         nc_diag(w->d, false, m->mark, path_of(w), "unknown field \"%s\": %s has no such field%s%s",
-                key, schema->names, elsewhere.len ? "; it is " : "", elsewhere.len ? elsewhere.data : "");
+                key, schema->names, elsewhere.len ? "; it is " : "",
+                elsewhere.len ? elsewhere.data : "");
 }
 
 static void check_object(struct walk *w, const struct nc_schema *schema, const struct nc_value *v) {

@@ -22,9 +22,9 @@ static bool is_relayed(const struct control_claim *claim, const struct control_r
 static const char *state_at_rest(const struct control_node *node) {
     const struct control_fit *f = node->fit;
 
-    return f && f->is_overdue                                  ? "UnfitOverdue"
+    return f && f->is_overdue                               ? "UnfitOverdue"
            : f && f->stated && !f->is_fit && !f->is_invalid ? "Unfit"
-                                                               : "";
+                                                            : "";
 }
 
 static const char *state_of(const struct nc_control *c, const struct control_node *node,

@@ -284,7 +284,8 @@ static char *overdue_cause(const struct control_fit *f, const struct nc_value *s
 static char *overdue_text(const struct control_node *node, const struct nc_value *stated) {
     nc_auto_free char *cause = overdue_cause(node->fit, stated);
 
-    return nc_asprintf("%s. For pods to start without it: kubectl taint node %s " NC_TAINT_UNFIT "-",
+    return nc_asprintf("%s. For pods to start without it: kubectl taint node %s " NC_TAINT_UNFIT
+                       "-",
                        cause, node->o.name);
 }
 

@@ -150,9 +150,10 @@ static void reserve_reasons(struct nc_planner *s, const struct nc_reserve_input 
     int64_t pods = in->policy == NC_RESERVATION_ACTUAL || in->policy == NC_RESERVATION_AKS
                        ? in->final_pods
                        : in->planned_pods;
-    nc_auto_free char *text =
-        nc_asprintf("reservation policy %s for %lld CPUs and %lld pods", nc_name_at(nc_reservation_names, in->policy ? in->policy - NC_RESERVATION_KARPENTER : 0),
-                    (long long)in->cpus, (long long)pods);
+    nc_auto_free char *text = nc_asprintf(
+        "reservation policy %s for %lld CPUs and %lld pods",
+        nc_name_at(nc_reservation_names, in->policy ? in->policy - NC_RESERVATION_KARPENTER : 0),
+        (long long)in->cpus, (long long)pods);
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(fields); i++)
         nc_reasons_set(&s->reasons, fields[i], text);

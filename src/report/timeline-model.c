@@ -162,7 +162,7 @@ void nc_timeline_more_pods(const struct nc_timeline *t, struct nc_buf *out) {
                         t->more_pods > 1 ? "s" : "");
 }
 
-/* It was deleted so long before the last moment of all as its grace is. */
+/* It was deleted so long before the force-delete time of all as its grace is. */
 static void put_end_of_grace(const struct nc_timeline *t, uint64_t deleted_usec,
                              struct nc_buf *out) {
     for (size_t i = 0; i < t->n_moments; i++) {

@@ -391,10 +391,10 @@ static void test_names(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read),       cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_long_names), cmocka_unit_test(test_many_claims),
-        cmocka_unit_test(test_unread_claims),
-        cmocka_unit_test(test_paths),      cmocka_unit_test(test_names),
+        cmocka_unit_test(test_read),          cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_long_names),    cmocka_unit_test(test_many_claims),
+        cmocka_unit_test(test_unread_claims), cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_names),
     };
 
     return run_group(tests, NULL, NULL);

@@ -87,21 +87,23 @@ static void test_pods(void **state) {
 
 static void test_status(void **state) {
     (void)state;
-    assert_text(draining, nc_status_text,
-                "node         n1\n"
-                "daemon       connected, shutdown inhibitor held, running since 2024-01-01T00:00:00Z\n"
-                "imds         spot ok, maintenance failing (HTTP 503)\n"
-                "drain        evicting, since 2024-01-01T00:10:01Z, 7 of 12 pods remain, 5 leaving, "
-                "1 kept by do-not-disrupt, 1 blocked, every pod must be gone by "
-                "2024-01-01T00:11:45Z, cordoned by us\n"
-                "notice       spot, to terminate, policy drain, deadline 2024-01-01T00:12:00Z, "
-                "since 2024-01-01T00:10:00Z\n"
-                "blocked      a/b, budget pdb, force-delete 2024-01-01T00:11:15Z, says no\n");
+    assert_text(
+        draining, nc_status_text,
+        "node         n1\n"
+        "daemon       connected, shutdown inhibitor held, running since 2024-01-01T00:00:00Z\n"
+        "imds         spot ok, maintenance failing (HTTP 503)\n"
+        "drain        evicting, since 2024-01-01T00:10:01Z, 7 of 12 pods remain, 5 leaving, "
+        "1 kept by do-not-disrupt, 1 blocked, every pod must be gone by "
+        "2024-01-01T00:11:45Z, cordoned by us\n"
+        "notice       spot, to terminate, policy drain, deadline 2024-01-01T00:12:00Z, "
+        "since 2024-01-01T00:10:00Z\n"
+        "blocked      a/b, budget pdb, force-delete 2024-01-01T00:11:15Z, says no\n");
     assert_text(
         "{'daemon': {'connected': false, 'apiError': 'refused', 'inhibitDelay': 'too short'}}",
         nc_status_text,
         "node         -\n"
-        "daemon       not connected to the API server, shutdown inhibitor unknown, running since -\n"
+        "daemon       not connected to the API server, shutdown inhibitor unknown, running since "
+        "-\n"
         "             refused\n"
         "             too short\n");
     assert_text(
@@ -323,7 +325,8 @@ static void draw_svg_now(const struct nc_value *status, struct nc_buf *out) {
 /* A pod that was evicted, one that a budget kept until its force-delete time, one that is kept. */
 static void test_pod_rows(void **state) {
     static const char json[] =
-        "{'drain': {'pods': {'total': 5}, 'forceDeleteAt': '2024-01-01T00:01:45Z', 'history': [{'phase': 'evicting',"
+        "{'drain': {'pods': {'total': 5}, 'forceDeleteAt': '2024-01-01T00:01:45Z', 'history': "
+        "[{'phase': 'evicting',"
         " 'at': '2024-01-01T00:00:00Z'}], 'podHistory': ["
         "{'pod': 'a/web', 'evictedUsec': 1704067201000345, 'goneUsec': 1704067203000000},"
         "{'pod': 'a/db', 'refusedUsec': 1704067201000000, 'refusal': 'Eviction of pod a/db refused"
@@ -542,8 +545,8 @@ TEST_GROUP() {
         cmocka_unit_test(test_svg),           cmocka_unit_test(test_svg_scale),
         cmocka_unit_test(test_svg_long_text), cmocka_unit_test(test_tree),
         cmocka_unit_test(test_hostile),       cmocka_unit_test(test_too_much),
-        cmocka_unit_test(test_each_reason), cmocka_unit_test(test_hooks),   cmocka_unit_test(test_pod_rows),
-        cmocka_unit_test(test_gate),
+        cmocka_unit_test(test_each_reason),   cmocka_unit_test(test_hooks),
+        cmocka_unit_test(test_pod_rows),      cmocka_unit_test(test_gate),
     };
 
     return run_group(tests, NULL, NULL);

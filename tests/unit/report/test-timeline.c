@@ -71,7 +71,7 @@ static void test_failed(void **state) {
                   "again as it is; nothing is retried\n"
                 : "             then: systemctl restart nodeclaimd-bootstrap, or replace the "
                   "node; nothing is retried\n",
-            rows[i].is_final                           ? ""
+            rows[i].is_final ? ""
             : nc_streq(rows[i].outcome, "failed")
                 ? "             then: nodeclaimd-bootstrap.service starts again by itself\n"
                 : "");
