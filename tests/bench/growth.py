@@ -197,6 +197,7 @@ def main() -> int:
     args.add_argument("--runs", type=int, default=3)
     args.add_argument("--out", type=Path, default=Path("."))
     opts = args.parse_args()
+    opts.out.mkdir(parents=True, exist_ok=True)
     os.environ["NODECLAIMD"] = str(opts.agent.resolve())
     daemon.PATIENCE_SEC = PATIENCE_SEC
     report = Report()
