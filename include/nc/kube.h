@@ -148,7 +148,6 @@ char *nc_kube_node_selector(const char *name);
  * Owned. */
 struct nc_identity {
     char *username;
-    struct nc_strv groups;
 };
 void nc_identity_done(struct nc_identity *i);
 int nc_kube_whoami(struct nc_kube *k, uint64_t timeout_usec, struct nc_identity *ret,

@@ -21,7 +21,6 @@ struct nc_kubeconfig {
     char *exec_command;
     struct nc_strv exec_args;
     struct nc_strv exec_env; /* "NAME=value" */
-    char *exec_api_version;
 };
 
 #define NC_KUBECONFIG_INIT                                                                         \

@@ -69,7 +69,6 @@ static void reconnect(struct nc_controller *c) {
     if (c->is_stopping || !nc_api_config_is_stale(c->settings, &c->api_config))
         return;
     nc_log(NC_LOG_INFO, NULL, "API credentials changed, reconnecting");
-    c->reconnects++;
     if (nc_api_config_open(c->event, c->settings, &api_config, &err) < 0) {
         nc_controller_failed(c, NC_TROUBLE_SCAN, &err);
         nc_api_config_close(&api_config);

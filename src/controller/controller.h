@@ -142,7 +142,7 @@ struct nc_controller {
     struct nc_buf metrics; /* as last given */
     uint64_t metrics_until_usec;
     struct nc_failure failed[_NC_TROUBLE_MAX];
-    uint64_t failures, events_sent, events_held, led, relists, reconnects;
+    uint64_t failures, events_sent, events_held, led, relists;
     char *status_line;
     const char *doubts; /* as last said; NULL = none */
     unsigned publishes;

@@ -12,27 +12,20 @@
 
 #include "wire.h"
 
-#define MAX_GROUPS 256
 #define WHAT "get own identity"
 
 void nc_identity_done(struct nc_identity *i) {
     free(i->username);
-    nc_strv_done(&i->groups);
     memset(i, 0, sizeof(*i));
 }
 
 static int read_review(const struct nc_value *object, struct nc_identity *ret, struct nc_err *err) {
     const char *username = nc_value_string(nc_value_path(object, "status.userInfo.username"));
-    const struct nc_value *groups = nc_value_path(object, "status.userInfo.groups");
 
     if (!username || !*username)
         return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG,
                           WHAT ": the API server's answer has no status.userInfo.username");
     ret->username = nc_strdup(username);
-    for (size_t i = 0; groups && groups->type == NC_VALUE_LIST && i < groups->n && i < MAX_GROUPS;
-         i++)
-        if (nc_value_string(groups->items[i]))
-            nc_strv_add(&ret->groups, nc_value_string(groups->items[i]));
     return 0;
 }
 

@@ -30,7 +30,6 @@ void nc_kubeconfig_done(struct nc_kubeconfig *k) {
     free(k->exec_command);
     nc_strv_done(&k->exec_args);
     nc_strv_done(&k->exec_env);
-    free(k->exec_api_version);
     memset(k, 0, sizeof(*k));
 }
 
@@ -229,7 +228,6 @@ static int read_exec(const struct nc_value *exec, struct nc_kubeconfig *k, struc
         return fail(
             err, exec, "user.exec.apiVersion",
             "must be client.authentication.k8s.io/v1 or client.authentication.k8s.io/v1beta1");
-    k->exec_api_version = nc_strdup(version);
     r = read_exec_args(nc_value_get(exec, "args"), k, err);
     return r < 0 ? r : read_exec_env(nc_value_get(exec, "env"), k, err);
 }

@@ -43,7 +43,6 @@ static void test_eks(void **state) {
     assert_null(k.ca_pem);
     assert_string_equal(k.tls_server_name, "kubernetes");
     assert_string_equal(k.exec_command, "/usr/sbin/nodeclaimd");
-    assert_string_equal(k.exec_api_version, "client.authentication.k8s.io/v1beta1");
     assert_int_equal(k.exec_args.n, 3);
     assert_string_equal(k.exec_args.v[2], "mine");
     assert_int_equal(k.exec_env.n, 1);
