@@ -128,9 +128,9 @@ def drains(sizes: list[int], runs: int, report: Report) -> dict[int, dict[str, f
 def controllers(opts: argparse.Namespace, sizes: list[int], folder: Path, report: Report) -> dict[int, dict[str, float]]:
     rows = {}
     for nodes in sizes:
-        bench = Bench(argparse.Namespace(controller=opts.controller, idle=1, notices=1000), folder)
+        bench = Bench(argparse.Namespace(controller=opts.controller, mode="karpenter", gate=False, idle=1, notices=1000), folder)
         bench.report.line = bench.report.limit = lambda *row: None  # type: ignore[method-assign]
-        stream = Stream(folder, nodes)
+        stream = Stream(folder, nodes, False)
         try:
             bench.lists(stream, "start")
             assert bench.proc
