@@ -7,21 +7,12 @@
 #include "out-of-service.h"
 #include "step.h"
 
-static size_t size_of(enum nc_control_kind k) {
-    switch (k) {
-    case NC_CONTROL_NODE:
-        return sizeof(struct control_node);
-    case NC_CONTROL_CLAIM:
-        return sizeof(struct control_claim);
-    case NC_CONTROL_POOL:
-        return sizeof(struct control_pool);
-    case NC_CONTROL_CLASS:
-        return sizeof(struct control_class);
-    case _NC_CONTROL_KIND_MAX:
-        break;
-    }
-    return sizeof(struct control_object);
-}
+static const size_t sizes[_NC_CONTROL_KIND_MAX] = {
+    [NC_CONTROL_NODE] = sizeof(struct control_node),
+    [NC_CONTROL_CLAIM] = sizeof(struct control_claim),
+    [NC_CONTROL_POOL] = sizeof(struct control_pool),
+    [NC_CONTROL_CLASS] = sizeof(struct control_class),
+};
 
 static void set_name(struct control_object *o, const char *name, const char *uid) {
     const size_t n = strlen(name) + 1, m = strlen(uid) + 1;
@@ -43,7 +34,7 @@ void nc_control_set_uid(struct nc_control *c, struct control_object *o, const ch
 
 struct control_object *nc_control_put(struct nc_control *c, enum nc_control_kind k,
                                       const char *name, const char *uid) {
-    struct control_object *o = nc_calloc(1, size_of(k));
+    struct control_object *o = nc_calloc(1, sizes[k]);
 
     o->kind = k;
     o->wake_usec = UINT64_MAX;
@@ -136,7 +127,7 @@ void nc_control_set_pool(struct nc_control *c, struct control_claim *claim, cons
     }
     if (!name)
         return;
-    pool = nc_control_pool(c, name);
+    pool = nc_control_named(c, NC_CONTROL_POOL, name);
     if (!pool)
         pool = nc_control_as_pool(nc_control_put(c, NC_CONTROL_POOL, name, ""));
     claim->pool = pool;
@@ -164,7 +155,7 @@ void nc_control_set_class(struct nc_control *c, struct control_claim *claim, con
     }
     if (!name)
         return;
-    k = nc_control_class(c, name);
+    k = nc_control_named(c, NC_CONTROL_CLASS, name);
     if (!k)
         k = nc_control_as_class(nc_control_put(c, NC_CONTROL_CLASS, name, ""));
     claim->class = k;

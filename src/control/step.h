@@ -28,11 +28,9 @@ void nc_control_strings_set(struct control_strings *t, const char *data, size_t 
 const char *nc_control_phase_name(enum control_phase p); /* "Detected", … */
 
 /* store.c: lookups, and whom to ask again */
+/* The struct of its kind. Entries of pools and classes that only claims name have is_there ==
+ * false. */
 void *nc_control_named(const struct nc_control *c, enum nc_control_kind k, const char *name);
-/* Entries of pools and classes that only claims name have is_there == false. */
-struct control_claim *nc_control_claim(const struct nc_control *c, const char *name);
-struct control_pool *nc_control_pool(const struct nc_control *c, const char *name);
-struct control_class *nc_control_class(const struct nc_control *c, const char *name);
 /* Of the claims that name it in status.nodeName: the one that owns it; where nobody owns it, the
  * only one; NULL where it cannot be told. */
 struct control_claim *nc_control_naming(const struct nc_control *c, const struct control_node *node,

@@ -215,18 +215,6 @@ struct control_node *nc_control_node(const struct nc_control *c, const char *nam
     return nc_control_named(c, NC_CONTROL_NODE, name);
 }
 
-struct control_claim *nc_control_claim(const struct nc_control *c, const char *name) {
-    return nc_control_named(c, NC_CONTROL_CLAIM, name);
-}
-
-struct control_pool *nc_control_pool(const struct nc_control *c, const char *name) {
-    return nc_control_named(c, NC_CONTROL_POOL, name);
-}
-
-struct control_class *nc_control_class(const struct nc_control *c, const char *name) {
-    return nc_control_named(c, NC_CONTROL_CLASS, name);
-}
-
 static struct control_claim *of_node_link(const struct control_link *l) {
     return l ? (struct control_claim *)((char *)(uintptr_t)l
                                         - offsetof(struct control_claim, by_node))

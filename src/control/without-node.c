@@ -51,7 +51,7 @@ static size_t read_cause(const char *message) {
 }
 
 void nc_control_apply_boot_failure(struct nc_control *c, const struct nc_control_event *e) {
-    struct control_claim *claim = nc_control_claim(c, e->name);
+    struct control_claim *claim = nc_control_named(c, NC_CONTROL_CLAIM, e->name);
     /* one that is not over yet would be the last for ever: it is older than any other */
     const uint64_t at_usec = e->at_usec > c->now_usec + CLOCKS_DIFFER_USEC ? 0 : e->at_usec;
     struct control_boot_failure *f = NULL;

@@ -134,27 +134,19 @@ char *nc_control_claims_version(const char *claims_path) {
     return nc_strndup(start, n - tail);
 }
 
-static const char *kind_of(enum nc_control_kind what) {
-    switch (what) {
-    case NC_CONTROL_NODE:
-        return "Node";
-    case NC_CONTROL_CLAIM:
-        return "NodeClaim";
-    case NC_CONTROL_POOL:
-        return "NodePool";
-    case NC_CONTROL_CLASS:
-    case _NC_CONTROL_KIND_MAX:
-        break;
-    }
-    return "EC2NodeClass";
-}
+static const char *const kinds[_NC_CONTROL_KIND_MAX] = {
+    [NC_CONTROL_NODE] = "Node",
+    [NC_CONTROL_CLAIM] = "NodeClaim",
+    [NC_CONTROL_POOL] = "NodePool",
+    [NC_CONTROL_CLASS] = "EC2NodeClass",
+};
 
 /* `kubectl describe` finds the Events of a Node by its name as the uid, as kubelet writes them. */
 static struct nc_value *build_event(const struct nc_control_action *a, const char *claims_path,
                                     uint64_t now_usec, struct nc_kube_call *call) {
     nc_auto_free char *version = nc_control_claims_version(claims_path);
     const bool is_node = a->what == NC_CONTROL_NODE;
-    const struct nc_event e = {.kind = kind_of(a->what),
+    const struct nc_event e = {.kind = kinds[a->what],
                                .api_version = is_node ? "v1" : version,
                                .name = a->name ? a->name : "",
                                .uid = is_node ? a->name : a->uid,

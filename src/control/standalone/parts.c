@@ -46,16 +46,7 @@ bool nc_standalone_has_taint(const struct control_strings *t, size_t width, cons
 #define N_REQUIRED 4 /* type, status, reason, message: the API server wants them, if empty */
 
 static const char *truth_name(enum control_truth t) {
-    switch (t) {
-    case CONTROL_FALSE:
-        return "False";
-    case CONTROL_TRUE:
-        return "True";
-    case CONTROL_ABSENT:
-    case CONTROL_UNKNOWN:
-        break;
-    }
-    return "Unknown";
+    return t == CONTROL_TRUE ? "True" : t == CONTROL_FALSE ? "False" : "Unknown";
 }
 
 static size_t find(const struct standalone_conditions *cs, enum control_condition which) {
