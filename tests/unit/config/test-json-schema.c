@@ -34,7 +34,7 @@ static struct nc_value *alternatives_of(const struct nc_field *f) {
 
     const char *allowed = nc_field_allowed(f);
 
-    for (const char *name = allowed; *name; name = nc_next_name(name))
+    for (const char *name = allowed; name && *name; name = nc_next_name(name))
         nc_value_push(list, nc_value_new_string(name));
     if (nc_is_one_of("off", allowed)) /* what YAML makes of the bare word */
         nc_value_push(list, nc_value_new_bool(false));
