@@ -56,13 +56,21 @@ static int next_token(const char **rest, char **ret) {
     return 1;
 }
 
-/* "--Key_name=value" -> name "Key-name": kubelet takes '_' for '-'. */
-static void split_argument(struct nc_flag *f) {
-    const char *equal;
+/* "--Key_name=value", or the one flag of kubelet's that has a letter: "-v=2", "-v2", "-v". */
+static bool is_flag(const char *token) {
+    return nc_starts_with(token, "--") ? token[2] && !strchr("-=", token[2])
+                                       : nc_starts_with(token, "-v");
+}
 
-    if (!nc_starts_with(f->argument, "--") || !f->argument[2])
+/* Name "Key-name": kubelet takes '_' for '-'. */
+static void split_argument(struct nc_flag *f) {
+    const char *equal = strchr(f->argument, '=');
+
+    if (f->argument[1] == 'v') {
+        f->name = nc_strdup("v");
+        f->value = f->argument[2] ? nc_strdup(f->argument + 2 + (f->argument[2] == '=')) : NULL;
         return;
-    equal = strchr(f->argument, '=');
+    }
     f->name = nc_strndup(f->argument + 2,
                          equal ? (size_t)(equal - f->argument) - 2 : strlen(f->argument) - 2);
     for (char *p = f->name; *p; p++)
@@ -76,9 +84,7 @@ static bool join_value(struct nc_flags *flags, const char *token) {
     struct nc_flag *last = flags->n > 0 ? &flags->v[flags->n - 1] : NULL;
     char *joined;
 
-    if (!last || last->value || *token == '-' || !nc_starts_with(last->argument, "-"))
-        return false;
-    if (!last->name && strlen(last->argument) != 2) /* "-v 2", but not "-v=2 3" */
+    if (!last || last->value || *token == '-')
         return false;
     joined = nc_asprintf("%s=%s", last->argument, token);
     free(last->argument);
@@ -98,12 +104,14 @@ static int apply_flag(struct nc_flags *flags, const char *item, struct nc_mark m
         struct nc_flag *f;
         if (join_value(flags, token))
             continue;
-        if (*token != '-') {
+        if (!is_flag(token)) {
             nc_auto_free char *quoted = nc_quote(token, strlen(token));
             nc_auto_free char *whole = nc_quote(item, strlen(item));
-            return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
-                              "kubelet.flags: %s: %s is no flag; a value with a space needs quotes",
-                              whole, quoted);
+            return nc_err_set(
+                err, NC_ERR_CONFIG, EINVAL,
+                "kubelet.flags: %s: %s is no flag; a name needs two dashes, and a value with a "
+                "space needs quotes",
+                whole, quoted);
         }
         f = nc_append(&flags->v, &flags->n);
         f->argument = nc_steal(&owned);

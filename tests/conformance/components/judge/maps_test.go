@@ -181,6 +181,9 @@ func (m *maker) flag() string {
 	if m.one(10) {
 		name = pick(m.r, []string{"max-pod", "kubelet-extra-args", "container-runtime", "pod-infra-container-image", "network-plugin", name + "s"})
 	}
+	if m.one(40) {
+		return pick(m.r, []string{"-v=2", "-v2", "-v", "-x", "-", "--", "---v=2", "--=2", "-" + name + "=" + value, "-" + name})
+	}
 	return "--" + name + "=" + value
 }
 
