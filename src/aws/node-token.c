@@ -20,7 +20,7 @@ struct nc_node_token {
     struct nc_facts facts; /* what IMDS has said: role, region, domain */
     struct nc_imds_answer answers[_NC_IMDS_ITEM_MAX];
     struct nc_imds_batch *batch;
-    enum { STEP_ROLE = 1, STEP_CREDENTIALS, STEP_REGION, STEP_SIGN } step;
+    enum step { STEP_ROLE = 1, STEP_CREDENTIALS, STEP_REGION, STEP_SIGN } step;
     bool is_fetched; /* the credentials are IMDS' latest, whenever they end */
 };
 
@@ -56,7 +56,7 @@ static bool has_credentials(const struct nc_credentials *c) {
 }
 
 /* The next step that has anything to ask. */
-static int next_step(const struct nc_node_token *t) {
+static enum step next_step(const struct nc_node_token *t) {
     if (!t->is_fetched && !has_credentials(t->call.credentials))
         return t->facts.role ? STEP_CREDENTIALS : STEP_ROLE;
     return t->audience.cluster && !t->audience.region && !t->facts.region ? STEP_REGION : STEP_SIGN;

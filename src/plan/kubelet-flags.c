@@ -12,6 +12,7 @@
 #include <ctype.h>
 #include <errno.h>
 
+#include "nc/quantity.h"
 #include "nc/str.h"
 #include "nc/time.h"
 #include "schema.h"
@@ -319,9 +320,11 @@ static struct nc_value *leaf_of(const struct nc_field_at *at, const char *text) 
         return *text && !(nc_duration_parse(text, &usec) == 0 && usec == 0)
                    ? nc_value_new_string(text)
                    : NULL;
-    case NC_FIELD_DURATION:
+    case NC_FIELD_DURATION: /* each is read, also where a later one replaces it */
+        return nc_duration_parse(text + (*text == '-'), &usec) == 0 ? nc_value_new_string(text)
+                                                                    : NULL;
     case NC_FIELD_QUANTITY:
-        return nc_value_new_string(text);
+        return nc_quantity_value(text, &i) == 0 ? nc_value_new_string(text) : NULL;
     case NC_FIELD_BOOL:
     case NC_FIELD_NUMBER:
     case NC_FIELD_INTS:

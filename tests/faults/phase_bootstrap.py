@@ -21,7 +21,7 @@ from operations import operation
 from ways import WAYS, Span, Strike, Way
 
 AGENT = "(bootstrap)"
-FACTS = ("document", "mac", "local-ipv4", "local-hostname", "zone-id", "life-cycle", "domain", "partition", "target-state")
+FACTS = ("document", "mac", "local-ipv4", "local-hostname", "zone-id", "life-cycle", "domain", "target-state")
 IMDS = ("imds token", *(f"imds {n}" for n in (*FACTS, "user-data", "role", "credentials")))
 EC2 = ("ec2 types", "ec2 instances")
 API = ("whoami", "node get", "claims search", "claim get", "node list", "node watch", "node status", "node patch")

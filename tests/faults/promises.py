@@ -43,7 +43,6 @@ BOOT: dict[tuple[str, str], str] = {
     ("imds zone-id", "404"): "W",
     ("imds life-cycle", "404"): "W",
     ("imds domain", "404"): "W",  # follows from the region
-    ("imds partition", "404"): "W",
     ("imds local-ipv4", "404"): "W",  # then it has an IPv6 address, or kubelet finds one itself
     # No Auto Scaling group, or a state that is none: a node can do without.
     **{("imds target-state", way): "W" for way in ("404", "html", "array", "empty", "nul", "bad-utf8")},

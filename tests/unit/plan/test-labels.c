@@ -314,17 +314,12 @@ static void test_tree(void **state) {
 
 /* Each flag is found by its own name. */
 static void test_every_flag(void **state) {
-    static const char *const fields[] = {"cgroupRoot",           "cgroupDriver",
-                                         "clusterDomain",        "containerLogMaxSize",
-                                         "hairpinMode",          "imageServiceEndpoint",
-                                         "kubeletCgroups",       "staticPodPath",
-                                         "providerID",           "resolvConf",
-                                         "syncFrequency",        "systemCgroups",
-                                         "tlsCertFile",          "tlsMinVersion",
-                                         "topologyManagerScope", "volumePluginDir",
-                                         "volumeStatsAggPeriod", "podCIDR",
-                                         "memoryManagerPolicy",  "cpuManagerReconcilePeriod",
-                                         "kubeReservedCgroup"};
+    static const char *const fields[] = {
+        "cgroupRoot",        "cgroupDriver",         "clusterDomain",   "hairpinMode",
+        "providerID",        "imageServiceEndpoint", "kubeletCgroups",  "staticPodPath",
+        "resolvConf",        "systemCgroups",        "tlsCertFile",     "tlsMinVersion",
+        "podCIDR",           "topologyManagerScope", "volumePluginDir", "memoryManagerPolicy",
+        "kubeReservedCgroup"};
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(fields); i++) {
@@ -361,32 +356,35 @@ static void test_objects(void **state) {
 }
 
 static void test_bad_values(void **state) {
-    static const char *const items[] = {"--max-pods=x",
-                                        "--max-pods",
-                                        "--cpu-cfs-quota=perhaps",
-                                        "--kube-reserved=cpu",
-                                        "--cpu-manager-policy-options=",
-                                        "--eviction-hard=memory.available=5%",
-                                        "--feature-gates=A=1x",
-                                        "--cluster-dns",
-                                        "--provider-id",
-                                        "--fail-cgroupv1=/x",
-                                        "--runonce=perhaps",
-                                        "--v=high",
-                                        "--vmodule=a",
-                                        "--vmodule==2",
-                                        "--log-json-split-stream=x",
-                                        "--topology-manager-policy=",
-                                        "--reserved-memory=",
-                                        "--reserved-memory=0",
-                                        "--address=any",
-                                        "--healthz-bind-address=localhost",
-                                        "--container-runtime-endpoint=",
-                                        "--log-flush-frequency=",
-                                        "--log-flush-frequency=0s",
-                                        "--manifest-url-header=a",
-                                        "--reserved-memory=x:memory=1Gi",
-                                        "--reserved-memory=0:memory"};
+    static const char *const items[] = {
+        "--max-pods=x",
+        "--max-pods",
+        "--cpu-cfs-quota=perhaps",
+        "--kube-reserved=cpu",
+        "--cpu-manager-policy-options=",
+        "--eviction-hard=memory.available=5%",
+        "--feature-gates=A=1x",
+        "--cluster-dns",
+        "--provider-id",
+        "--fail-cgroupv1=/x",
+        "--runonce=perhaps",
+        "--v=high",
+        "--sync-frequency=x",
+        "--log-text-info-buffer-size=a",
+        "--vmodule=a",
+        "--vmodule==2",
+        "--log-json-split-stream=x",
+        "--topology-manager-policy=",
+        "--reserved-memory=",
+        "--reserved-memory=0",
+        "--address=any",
+        "--healthz-bind-address=localhost",
+        "--container-runtime-endpoint=",
+        "--log-flush-frequency=",
+        "--log-flush-frequency=0s",
+        "--manifest-url-header=a",
+        "--reserved-memory=x:memory=1Gi",
+        "--reserved-memory=0:memory"};
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(items); i++) {
