@@ -307,8 +307,9 @@ static int print_end(struct nc_gather *g, int r, struct nc_err *err) {
         print_json(g, is_told ? &none : err);
     else
         print_text(g);
-    if (r < 0 && !g->app->opts.json && err->class == NC_ERR_CONFIG)
-        (void)puts("note: the rules between fields are checked when this is corrected");
+    if (r < 0 && !g->app->opts.json && err->class == NC_ERR_CONFIG && g->documents.n_docs > 0)
+        (void)printf("note: %s are checked when this is corrected\n",
+                     is_told ? "the rules between fields" : "the rules that follow this one");
     if (r < 0 && !is_told)
         return nc_app_fail(g->app, err);
     if (nc_documents_errors(&g->documents) > 0

@@ -465,8 +465,7 @@ int nc_config_build(const struct nc_documents *d, struct nc_config *ret, struct 
         r = apply_drain(d, &c, err);
     if (r < 0) {
         if (err && !err->remedy[0])
-            nc_err_remedy(err, "Correct the setting that is named; nodeclaimd explain shows where "
-                               "each value comes from.");
+            nc_err_remedy(err, "Correct the setting that is named.");
         return r;
     }
     apply_node_settings(&c);

@@ -201,7 +201,7 @@ def main() -> int:
             "as its user data:"
         )
         if opts.fail:
-            print(f"\nWrong on purpose: {FAILURES[opts.fail][0]}\nIt is tried for {FAILS_SEC} s here, and for 15 minutes in real life.", flush=True)
+            print(f"\nWrong on purpose: {FAILURES[opts.fail][0]}\nWhat may pass is tried for {FAILS_SEC} s here, and for 15 minutes in real life.", flush=True)
             return show_failure(world, world.bootstrap("--timeout", f"{FAILS_SEC}s"), opts.fail)
         done = world.bootstrap("--timeout", "60s")
         if done.code != 0:
