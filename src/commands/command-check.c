@@ -326,7 +326,8 @@ int nc_command_check(struct nc_app *app) {
     int r;
 
     if (app->opts.n_args == 0) {
-        (void)fprintf(stderr, "nodeclaimd check: name the files to check; on a node: imds://user-data\n");
+        (void)fprintf(stderr,
+                      "nodeclaimd check: name the files to check; on a node: imds://user-data\n");
         return NC_EXIT_USAGE;
     }
     r = add_all(&g, &n_foreign, &err);
