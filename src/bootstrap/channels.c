@@ -259,8 +259,8 @@ static const char *default_remedy(enum nc_phase p, enum nc_err_class class) {
         return "check the role's mapping to system:node:<name> in the cluster (access entry or "
                "aws-auth), and the cluster's CA";
     if (class == NC_ERR_CONFIG)
-        return "correct the document; of user data that is spec.kubelet or spec.userData of the "
-               "EC2NodeClass, and takes another node";
+        return "correct the document; where it is user data, correct spec.kubelet or spec.userData "
+               "of the EC2NodeClass and replace the node";
     if (class == NC_ERR_HOST)
         return "check the journal of this unit and of kubelet";
     if (class == NC_ERR_BUG)
