@@ -192,7 +192,6 @@ struct control_node {
     int64_t memory_bytes;   /* allocatable, as it states; 0 = not known */
     uint32_t provider_hash; /* of its providerID, which metadata only do not show; 0 = not known */
     struct control_drain_status *drain_status; /* NULL = reports nothing */
-    uint64_t drain_status_usec;                /* since when this id and deadline are known */
     uint32_t invalid_status;                   /* hash of what could not be read; 0 = can be */
     bool is_invalid_status_unreported;
     uint64_t invalid_status_usec; /* not said before then again */

@@ -97,9 +97,7 @@ static void apply_drain_status(struct nc_control *c, struct control_node *node,
     }
     node->invalid_status = bad;
     count_end(&c->counts, node->drain_status, drain_status);
-    if (!is_same_ending(node->drain_status, drain_status))
-        node->drain_status_usec = c->now_usec;
-    else
+    if (is_same_ending(node->drain_status, drain_status))
         drain_status->noticed_usec = node->drain_status->noticed_usec;
     nc_control_drain_status_free(node->drain_status);
     node->drain_status = drain_status;

@@ -37,6 +37,11 @@ int nc_image_tree_open(struct nc_image_tree *t, const char *root, struct nc_err 
     return r;
 }
 
+int nc_image_tree_open_any(struct nc_image_tree *t, const char *root, struct nc_err *err) {
+    *t = (struct nc_image_tree){.fd = -1, .is_machine = !*root};
+    return t->is_machine ? 0 : nc_image_tree_open(t, root, err);
+}
+
 void nc_image_tree_close(struct nc_image_tree *t) {
     close_fd(&t->fd);
     t->fd = -1;

@@ -20,6 +20,8 @@ struct nc_image_tree {
 };
 
 int nc_image_tree_open(struct nc_image_tree *t, const char *root, struct nc_err *err);
+/* The same, where "" is the machine itself. */
+int nc_image_tree_open_any(struct nc_image_tree *t, const char *root, struct nc_err *err);
 void nc_image_tree_close(struct nc_image_tree *t);
 
 /* A regular file of at most 64 KiB without NUL bytes, appended to ret. False: absent, or not

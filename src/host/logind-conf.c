@@ -104,16 +104,11 @@ static void read_conf(struct nc_image_tree *t, const char *path, uint64_t *usec)
         read_line(line, &in_login, usec);
 }
 
-static bool open_root(struct nc_image_tree *t, const char *root) {
-    *t = (struct nc_image_tree){.fd = -1, .is_machine = !*root};
-    return t->is_machine || nc_image_tree_open(t, root, NULL) >= 0;
-}
-
 bool nc_logind_is_short(const char *root, uint64_t delay_usec, struct nc_err *err) {
     struct nc_image_tree t;
     uint64_t wanted_usec = 0;
 
-    if (open_root(&t, root))
+    if (nc_image_tree_open_any(&t, root, NULL) >= 0)
         read_conf(&t, FOLDER OWN_DROPIN, &wanted_usec);
     nc_image_tree_close(&t);
     if (delay_usec >= wanted_usec)
@@ -136,7 +131,7 @@ uint64_t nc_logind_configured_delay(const char *root) {
 
     for (const char *f = folders; *f; f = nc_next_name(f))
         nc_strv_add(&all, f);
-    if (open_root(&t, root)) {
+    if (nc_image_tree_open_any(&t, root, NULL) >= 0) {
         read_conf(&t, "/etc/systemd/logind.conf", &usec);
         nc_image_tree_confs(&t, &all, &paths);
     }

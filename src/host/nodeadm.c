@@ -20,8 +20,8 @@ static int refuse(const char *unit, struct nc_err *err) {
 }
 
 int nc_nodeadm_check(const char *root, struct nc_err *err) {
-    struct nc_image_tree t = {.fd = -1, .is_machine = !*root};
-    int r = t.is_machine ? 0 : nc_image_tree_open(&t, root, err);
+    struct nc_image_tree t;
+    int r = nc_image_tree_open_any(&t, root, err);
 
     if (r < 0)
         return r;

@@ -37,6 +37,7 @@ class Demo(unittest.TestCase):
             self.assertEqual(ElementTree.parse(kept / "timeline.svg").getroot().tag, "{http://www.w3.org/2000/svg}svg")
             drawn = (kept / "timeline.svg").read_text()
             self.assertRegex(drawn, r">\+[^<]* refused by PodDisruptionBudget database, \+[^<]* force-deleted \(its grace ends")
+            self.assertRegex(drawn, r">[^<]*\), \+[^<]* gone<")
             self.assertRegex(drawn, r">\+[^<]* evicted, \+[^<]* gone<")
             self.assertIn(">last possible moment<", drawn)
             self.assertTrue((kept / "root/var/lib/kubelet/kubeconfig").exists())

@@ -236,25 +236,30 @@ static void userdata(void **state) {
         "user-data part 1 (text/x-shellscript) is a shell script of type text/x-shellscript");
 }
 
+/* One document, and these diagnostics. */
+static void expect_one(const char *body, const char *diags) {
+    nc_cleanup(nc_documents_done) struct nc_documents d = NC_DOCUMENTS_INIT;
+    struct nc_err err = NC_ERR_INIT;
+    nc_auto_free char *text = NULL;
+
+    assert_int_equal(nc_documents_add_userdata(&d, "user-data", body, strlen(body), &err), 0);
+    text = printed(&d);
+    assert_string_equal(text, diags);
+    assert_int_equal(d.n_docs, 1);
+}
+
 /* Two closing lines: of what the first one cuts off each part is named. */
 static void userdata_lost(void **state) {
     static const char body[] =
         HEAD "--b\nContent-Type: application/node.eks.aws\n\n" GOOD "--b--\n"
              "--b\nContent-Type: text/cloud-config\n\npackages: []\n"
              "--b\nContent-Type: application/node.eks.aws\n\n" NODE_CONFIG "--b--\n";
-    nc_cleanup(nc_documents_done) struct nc_documents d = NC_DOCUMENTS_INIT;
-    struct nc_err err = NC_ERR_INIT;
-    nc_auto_free char *text = NULL;
 
     (void)state;
-    assert_int_equal(nc_documents_add_userdata(&d, "user-data", body, strlen(body), &err), 0);
-    text = printed(&d);
-    assert_string_equal(text,
-                        "user-data:16:1: warning: a part of type text/cloud-config is lost: the "
-                        "closing line of boundary 'b' stands before it\n"
-                        "user-data:20:1: warning: a part of type application/node.eks.aws is lost: "
-                        "the closing line of boundary 'b' stands before it\n");
-    assert_int_equal(d.n_docs, 1);
+    expect_one(body, "user-data:16:1: warning: a part of type text/cloud-config is lost: the "
+                     "closing line of boundary 'b' stands before it\n"
+                     "user-data:20:1: warning: a part of type application/node.eks.aws is lost: "
+                     "the closing line of boundary 'b' stands before it\n");
 }
 
 /* What is a document, but for its type, is nobody's; a script or a cloud-config that writes one is
@@ -268,21 +273,16 @@ static void userdata_mistyped(void **state) {
              "--b\nContent-Type: text/cloud-config\n\n#cloud-config\nx: |\n  " GOOD
              "--b\nContent-Type: application/yaml\n\napiVersion: v1\nkind: Pod\n"
              "--b\nContent-Type: application/node.eks.aws\n\n" GOOD "--b--\n";
-    nc_cleanup(nc_documents_done) struct nc_documents d = NC_DOCUMENTS_INIT;
-    struct nc_err err = NC_ERR_INIT;
-    nc_auto_free char *text = NULL;
 
     (void)state;
-    assert_int_equal(nc_documents_add_userdata(&d, "u", body, strlen(body), &err), 0);
-    text = printed(&d);
-    assert_string_equal(
-        text, "u part 1 (application/yaml):6:1: warning: a document that is not read: its "
-              "Content-Type must be application/node.eks.aws or application/vnd.nodeclaimd+yaml, "
-              "not application/yaml\n"
-              "u part 2 (text/plain):17:1: warning: a document that is not read: its Content-Type "
-              "must be application/node.eks.aws or application/vnd.nodeclaimd+yaml, not "
-              "text/plain\n");
-    assert_int_equal(d.n_docs, 1);
+    expect_one(body,
+               "user-data part 1 (application/yaml):6:1: warning: a document that is not read: its "
+               "Content-Type must be application/node.eks.aws or application/vnd.nodeclaimd+yaml, "
+               "not application/yaml\n"
+               "user-data part 2 (text/plain):17:1: warning: a document that is not read: its "
+               "Content-Type "
+               "must be application/node.eks.aws or application/vnd.nodeclaimd+yaml, not "
+               "text/plain\n");
 }
 
 /* What Karpenter makes of user data that is a cloud-config and no MIME. */
@@ -290,19 +290,13 @@ static void userdata_mistaken(void **state) {
     static const char body[] =
         HEAD "--b\nContent-Type: application/node.eks.aws\n\n#cloud-config\npackages: [jq]\n"
              "--b\nContent-Type: application/node.eks.aws\n\n" GOOD "--b--\n";
-    nc_cleanup(nc_documents_done) struct nc_documents d = NC_DOCUMENTS_INIT;
-    struct nc_err err = NC_ERR_INIT;
-    nc_auto_free char *text = NULL;
 
     (void)state;
-    assert_int_equal(nc_documents_add_userdata(&d, "user-data", body, strlen(body), &err), 0);
-    text = printed(&d);
-    assert_string_equal(
-        text, "user-data part 1 (application/node.eks.aws):6:1: error: a cloud-config of type "
+    expect_one(
+        body, "user-data part 1 (application/node.eks.aws):6:1: error: a cloud-config of type "
               "application/node.eks.aws is no document: Karpenter makes one of user data that is a "
               "YAML map and no MIME; write a MIME part of type text/cloud-config into "
               "spec.userData of the EC2NodeClass\n");
-    assert_int_equal(d.n_docs, 1);
 }
 
 static void userdata_broken(void **state) {

@@ -385,14 +385,18 @@ static void test_the_next_leader_leaves_what_is_not_ours(void **state) {
     }
 }
 
+static void refuse_timestamp(struct world *w) {
+    world_open(w);
+    notice(w, "set-timestamp c1 " T105 "\n");
+    expect(world_answer(w, 1, NC_CONTROL_REFUSED),
+           "event RelayRefused NodeClaim c1\ndelete-claim c1\n");
+}
+
 static void test_refused_timestamp(void **state) {
     struct world w;
 
     (void)state;
-    world_open(&w);
-    notice(&w, "set-timestamp c1 " T105 "\n");
-    expect(world_answer(&w, 1, NC_CONTROL_REFUSED),
-           "event RelayRefused NodeClaim c1\ndelete-claim c1\n");
+    refuse_timestamp(&w);
     expect(world_answer(&w, 2, NC_CONTROL_DONE), SAID "set-timestamp c1 " T105 "\n");
     expect(w.told,
            "Node n1 ends at 2026-11-22T02:02:00Z (spot): the NodeClaim is deleted without a time");
@@ -404,10 +408,7 @@ static void test_both_refused(void **state) {
     struct world w;
 
     (void)state;
-    world_open(&w);
-    notice(&w, "set-timestamp c1 " T105 "\n");
-    expect(world_answer(&w, 1, NC_CONTROL_REFUSED),
-           "event RelayRefused NodeClaim c1\ndelete-claim c1\n");
+    refuse_timestamp(&w);
     expect(world_answer(&w, 2, NC_CONTROL_REFUSED), "event RelayRefused NodeClaim c1\n");
     assert_true(nc_starts_with(w.told, "The API server refuses the deletion of this NodeClaim: "
                                        "its interruption is relayed later, or not at all; apply "));

@@ -347,6 +347,7 @@ static void test_pod_rows(void **state) {
     assert_has(text, ">+1 s evicted, +3 s gone</text>");
     assert_has(text, ">+1 s refused by PodDisruptionBudget pdb, +1 min 15 s force-deleted "
                      "(its grace ends");
+    assert_has(text, "min 20 s gone</text>");
     assert_has(text, ">+2 s kept by do-not-disrupt, +1 min 45 s last possible moment</text>");
     assert_has(text, "class=\"kept\"");
     assert_has(text, ">kept by do-not-disrupt, +1 min 46 s last possible moment</text>");
