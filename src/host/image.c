@@ -45,6 +45,8 @@ struct image {
 };
 
 static void add_problem(struct image *m, bool is_warning, const char *remedy, const char *format,
+                        va_list ap) __attribute__((format(printf, 4, 0)));
+static void add_problem(struct image *m, bool is_warning, const char *remedy, const char *format,
                         va_list ap) {
     struct problem *p = nc_append(&m->problems, &m->n_problems);
 
