@@ -311,11 +311,11 @@ static int apply_drain(const struct nc_documents *d, struct nc_config *c, struct
         switch (s->type) {
         case NC_SETTING_POLICY:
             *(enum nc_policy *)to =
-                (enum nc_policy)pick(c, s->path, nc_policy_names, *(enum nc_policy *)to);
+                (enum nc_policy)pick(c, s->path, nc_policy_names, (int)*(enum nc_policy *)to);
             break;
         case NC_SETTING_MODE:
             *(enum nc_drain_mode *)to = (enum nc_drain_mode)pick(c, s->path, nc_drain_mode_names,
-                                                                 *(enum nc_drain_mode *)to);
+                                                                 (int)*(enum nc_drain_mode *)to);
             break;
         case NC_SETTING_DURATION:
             *(uint64_t *)to = duration_at(c, s->path, *(uint64_t *)to);

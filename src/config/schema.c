@@ -293,9 +293,9 @@ static void check_value(struct walk *w, const struct nc_field *f, const struct n
             wrong(w, f, v, "a number");
         break;
     case NC_FIELD_FREQUENCY:
-        if (v->type == NC_VALUE_INT)
-            break;
-        /* fall through */
+        if (v->type != NC_VALUE_INT)
+            check_duration(w, f, v);
+        break;
     case NC_FIELD_DURATION:
         check_duration(w, f, v);
         break;

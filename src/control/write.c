@@ -227,7 +227,7 @@ static void start_write(struct nc_control *c, struct control_object *o, enum nc_
                                                               .verb = verb,
                                                               .is_relay = is_relay,
                                                               .is_fit = w->is_fit,
-                                                              .outage = w->outage};
+                                                              .outage = (uint8_t)w->outage};
     c->n_relays_in_flight += is_relay;
     c->n_ends_in_flight += nc_control_is_for_ec2(verb);
     c->n_states_in_flight += verb == NC_CONTROL_INSTANCE_STATE;

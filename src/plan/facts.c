@@ -129,13 +129,13 @@ static const struct {
     const char *wanted;
     bool is_first_word;
 } lines[_NC_IMDS_ITEM_MAX] = {
-    [NC_IMDS_MAC] = {nc_shape_mac, "a MAC address"},
-    [NC_IMDS_LOCAL_IPV4] = {nc_shape_ipv4, "an IPv4 address"},
+    [NC_IMDS_MAC] = {nc_shape_mac, "a MAC address", false},
+    [NC_IMDS_LOCAL_IPV4] = {nc_shape_ipv4, "an IPv4 address", false},
     [NC_IMDS_LOCAL_HOSTNAME] = {nc_shape_instance_hostname, "a host name", true},
-    [NC_IMDS_AZ_ID] = {nc_shape_zone_id, "an availability zone id such as usw2-az1"},
-    [NC_IMDS_PURCHASE_OPTION] = {is_purchase_option, "an instance life cycle"},
-    [NC_IMDS_DOMAIN] = {nc_shape_domain, "a domain such as amazonaws.com"},
-    [NC_IMDS_TARGET_STATE] = {is_target_state, "a state such as InService"},
+    [NC_IMDS_AZ_ID] = {nc_shape_zone_id, "an availability zone id such as usw2-az1", false},
+    [NC_IMDS_PURCHASE_OPTION] = {is_purchase_option, "an instance life cycle", false},
+    [NC_IMDS_DOMAIN] = {nc_shape_domain, "a domain such as amazonaws.com", false},
+    [NC_IMDS_TARGET_STATE] = {is_target_state, "a state such as InService", false},
     [NC_IMDS_ROLE] = {nc_shape_role_name, "the name of an IAM role", true},
     [NC_IMDS_IPV6S] = {nc_shape_ipv6, "a list of IPv6 addresses", true},
 };

@@ -370,7 +370,8 @@ static void one(struct world *w, const uint8_t d[3]) {
         break;
     case 7:
         fail_boot(w, i, d[2]);
-        /* fall through */
+        show_claim(w, i);
+        break;
     case 6:
         show_claim(w, i);
         break;
