@@ -104,6 +104,7 @@ struct nc_documents {
     size_t n_docs;
     struct nc_diagnostic *diags;
     size_t n_diags;
+    size_t n_aside;       /* errors among them whose value was set aside */
     char *for_cloud_init; /* the first part of user data that is not ours, in words; NULL = none */
     bool may_bring_documents; /* a part of user data that cloud-init's network stage reads: more
                                  than shell scripts */
@@ -127,6 +128,12 @@ int nc_documents_add(struct nc_documents *d, const char *source, struct nc_text 
 int nc_documents_add_userdata(struct nc_documents *d, const char *source, const char *data,
                               size_t n, struct nc_err *err);
 
+/* For who asks what else is refused: the value that an error is about leaves its document, so that
+ * nc_config_build can be tried without it. The first is for the errors among the diagnostics;
+ * those without one go on being refused. The second makes a rule's error
+ * one more diagnostic; false: it has no value, nothing has changed. */
+void nc_documents_set_aside_errors(struct nc_documents *d);
+bool nc_documents_set_aside(struct nc_documents *d, const struct nc_err *err);
 size_t nc_documents_errors(const struct nc_documents *d); /* count of error diags */
 /* The first error as an nc_err: "SOURCE:LINE:COLUMN: path: message". */
 int nc_documents_first_error(const struct nc_documents *d, struct nc_err *err);
@@ -314,5 +321,7 @@ int nc_config_check_authority(const struct nc_documents *d, const struct nc_conf
 
 /* Origin text of a mark: "user-data part 2 (application/node.eks.aws) line 7". Owned. */
 char *nc_mark_text(const struct nc_documents *d, struct nc_mark m);
+/* The same as "sources[mark.source]:line:column", for what is refused. Owned by the caller. */
+char *nc_mark_location(const struct nc_documents *d, struct nc_mark m);
 
 #endif

@@ -23,11 +23,20 @@ enum nc_err_class {
     _NC_ERR_CLASS_MAX
 };
 
+/* Where a value stands: `source` is an index that the caller gives a meaning (0 = not from a
+ * document). */
+struct nc_mark {
+    unsigned source;
+    unsigned line;   /* from 1; 0 = unknown */
+    unsigned column; /* from 1, in characters */
+};
+
 struct nc_err {
     enum nc_err_class class;
-    int code;         /* negative errno, or an HTTP status where that says more */
-    char msg[384];    /* outside-in: "imds: /latest/x: HTTP 503 after 10 tries"; never a secret */
-    char remedy[256]; /* what the reader should do, "" when nothing helps beyond waiting */
+    int code;      /* negative errno, or an HTTP status where that says more */
+    char msg[384]; /* outside-in: "imds: /latest/x: HTTP 503 after 10 tries"; never a secret */
+    struct nc_mark mark; /* of the value that is to blame, as msg has it, too; line 0: none */
+    char remedy[256];    /* what the reader should do, "" when nothing helps beyond waiting */
 };
 
 #define NC_ERR_INIT                                                                                \

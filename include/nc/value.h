@@ -29,14 +29,6 @@ enum nc_value_type {
     _NC_VALUE_TYPE_MAX
 };
 
-/* Where a value stands: `source` is an index that the caller gives a meaning (0 = not from a
- * document). */
-struct nc_mark {
-    unsigned source;
-    unsigned line;   /* from 1; 0 = unknown */
-    unsigned column; /* from 1, in characters */
-};
-
 struct nc_value {
     enum nc_value_type type;
     struct nc_mark mark;

@@ -48,6 +48,7 @@ int nc_err_setv(struct nc_err *err, enum nc_err_class class, int code, const cha
         err->code = magnitude >= FIRST_HTTP_STATUS ? magnitude : -magnitude;
         copy_cut(err->msg, sizeof(err->msg), msg);
         err->remedy[0] = '\0';
+        err->mark.line = 0;
     }
     return -magnitude;
 }

@@ -141,10 +141,12 @@ static int add_for_cloud_init(struct nc_gather *g, const char *path, const struc
         return data->data ? add_cloud_config(g, path, data, err) : 1;
     if (!nc_starts_with(data->data, "#!"))
         return 1;
-    (void)fprintf(stderr,
-                  "%s is a script: cloud-init runs it, nodeclaimd does not read it; check "
-                  "the documents that it writes by themselves\n",
-                  path);
+    (void)fprintf(stderr, "%s is a script: cloud-init runs it, nodeclaimd does not read it; %s\n",
+                  path,
+                  strstr(data->data, "bootstrap.sh")
+                      ? "what it gives to bootstrap.sh has to be in a NodeConfig "
+                        "(docs/migrate-from-bootstrap-sh.md)"
+                      : "check the documents that it writes by themselves");
     return 0;
 }
 
@@ -243,9 +245,8 @@ static void try_common(struct nc_gather *g) {
 /* What only shows when everything is put together: rules between kubelet's fields, names, taints,
  * what the kubelet knows. */
 static int try_plan(struct nc_gather *g, struct nc_err *err) {
-    assume_any_instance(&g->facts);
+    free(g->facts.kubelet_version);
     g->facts.kubelet_version = kubelet_version(g->app, &g->config);
-    nc_gather_tables(g);
 
     const struct nc_plan_input in = nc_gather_input(g, NULL);
     const int r = nc_plan_make(&in, &g->plan, err);
@@ -286,13 +287,31 @@ static int add_all(struct nc_gather *g, size_t *ret_foreign, struct nc_err *err)
 }
 
 static int try_bootstrap(struct nc_gather *g, bool is_drop_in, struct nc_err *err) {
-    int r = is_drop_in ? add_any_cluster(&g->documents, err) : 0;
+    int r;
 
+    nc_config_done(&g->config);
+    r = nc_config_build(&g->documents, &g->config, err);
     if (r >= 0)
-        r = nc_config_build(&g->documents, &g->config, err);
+        r = try_plan(g, err);
     if (r >= 0 && !is_drop_in)
         r = nc_config_check_authority(&g->documents, &g->config, err);
-    return r < 0 ? r : try_plan(g, err);
+    return r;
+}
+
+/* Each rule that refuses something, and not the first alone: what it refuses is set aside, and the
+ * rest is tried again. */
+static int try_each_rule(struct nc_gather *g, bool is_drop_in, struct nc_err *err) {
+    int r = is_drop_in ? add_any_cluster(&g->documents, err) : 0;
+
+    if (r < 0)
+        return r;
+    assume_any_instance(&g->facts);
+    nc_gather_tables(g);
+    nc_documents_set_aside_errors(&g->documents);
+    do
+        r = try_bootstrap(g, is_drop_in, err);
+    while (r < 0 && nc_documents_set_aside(&g->documents, err));
+    return r;
 }
 
 /* r, err: what a bootstrap would come to. The errors among the diagnostics were printed with their
@@ -308,8 +327,7 @@ static int print_end(struct nc_gather *g, int r, struct nc_err *err) {
     else
         print_text(g);
     if (r < 0 && !g->app->opts.json && err->class == NC_ERR_CONFIG && g->documents.n_docs > 0)
-        (void)printf("note: %s are checked when this is corrected\n",
-                     is_told ? "the rules between fields" : "the rules that follow this one");
+        (void)printf("note: rules that need what is wrong are checked when it is corrected\n");
     if (r < 0 && !is_told)
         return nc_app_fail(g->app, err);
     if (nc_documents_errors(&g->documents) > 0
@@ -340,7 +358,7 @@ int nc_command_check(struct nc_app *app) {
     is_drop_in = r >= 0 && n_docs > 0 && !names_cluster(&g.documents);
     /* Of a part each field is judged by itself: other documents have the rest, or another value. */
     if (r >= 0 && !(app->opts.fragment && n_docs > 0))
-        r = try_bootstrap(&g, is_drop_in, &err);
+        r = try_each_rule(&g, is_drop_in, &err);
     r = print_end(&g, r, &err);
     if (r == 0 && !app->opts.json)
         (void)printf("%zu document%s: %s %s%s\n", n_docs, n_docs == 1 ? "" : "s",

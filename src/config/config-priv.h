@@ -26,9 +26,6 @@ void nc_diag_unsupported(struct nc_documents *d, struct nc_mark mark, const char
 int nc_diag_err(const struct nc_documents *d, struct nc_mark mark, const char *path,
                 struct nc_err *err, const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* "SOURCE:LINE:COLUMN"; "SOURCE" where the line is unknown. Owned. */
-char *nc_mark_location(const struct nc_documents *d, struct nc_mark m);
-
 /* A value as a message names it: "the string 'ten'", "the number 5", "a list". Owned. */
 char *nc_value_describe(const struct nc_value *v);
 

@@ -444,7 +444,7 @@ int nc_config_check_authority(const struct nc_documents *d, const struct nc_conf
 /* What both read of the documents: what is wrong in them, and all laid over one another. */
 static int merge(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
     nc_config_set_defaults(c);
-    if (nc_documents_errors(d) > 0)
+    if (nc_documents_errors(d) > d->n_aside)
         return refuse(d, err);
     if (d->n_docs == 0)
         return nothing_found(d, err);
@@ -463,11 +463,8 @@ int nc_config_build(const struct nc_documents *d, struct nc_config *ret, struct 
         r = apply_shutdown(d, &c, err);
     if (r >= 0)
         r = apply_drain(d, &c, err);
-    if (r < 0) {
-        if (err && !err->remedy[0])
-            nc_err_remedy(err, "Correct the setting that is named.");
+    if (r < 0)
         return r;
-    }
     apply_node_settings(&c);
     apply_kubelet(&c);
     apply_surroundings(&c);

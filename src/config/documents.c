@@ -20,6 +20,72 @@
 #define MAX_MEMBERS ((size_t)1024) /* of one map: what follows may check each pair of them */
 #define MAX_ITEMS ((size_t)8192)
 
+/* --- what is refused, set aside */
+
+static bool is_at(struct nc_mark a, struct nc_mark b) {
+    return a.source == b.source && a.line == b.line && a.column == b.column;
+}
+
+static bool remove_at(struct nc_value *v, struct nc_mark mark) {
+    for (size_t i = 0; i < v->n; i++) {
+        struct nc_value *child = v->type == NC_VALUE_MAP ? v->members[i].value : v->items[i];
+
+        if (remove_at(child, mark))
+            return true;
+        if (!is_at(child->mark, mark))
+            continue;
+        if (v->type == NC_VALUE_MAP)
+            return nc_value_remove(v, v->members[i].key);
+        nc_value_free(child);
+        v->n--;
+        memmove(&v->items[i], &v->items[i + 1], (v->n - i) * sizeof(struct nc_value *));
+        return true;
+    }
+    return false;
+}
+
+static bool remove_from_all(struct nc_documents *d, struct nc_mark mark) {
+    for (size_t i = 0; mark.line > 0 && i < d->n_docs; i++)
+        if (remove_at(d->docs[i].tree, mark))
+            return true;
+    return false;
+}
+
+void nc_documents_set_aside_errors(struct nc_documents *d) {
+    for (size_t i = 0; i < d->n_diags; i++)
+        if (d->diags[i].is_error)
+            d->n_aside += remove_from_all(d, d->diags[i].mark);
+}
+
+bool nc_documents_set_aside(struct nc_documents *d, const struct nc_err *err) {
+    nc_auto_free char *place = nc_mark_location(d, err->mark), *path = NULL;
+    const char *text = nc_starts_with(err->msg, place) ? err->msg + strlen(place) + 2 : err->msg;
+    size_t n;
+
+    if (d->n_aside >= NC_DIAGS_MAX || !remove_from_all(d, err->mark))
+        return false;
+    for (size_t i = 0; i < d->n_diags; i++)
+        if (d->diags[i].is_unsupported && is_at(d->diags[i].mark, err->mark)) {
+            char *was = d->diags[i].message; /* of a warning, until now */
+
+            d->diags[i].message = nc_asprintf("%s: %s", was, err->remedy);
+            d->diags[i].is_unsupported = false;
+            d->diags[i].is_error = true;
+            d->n_aside++;
+            free(was);
+            return true;
+        }
+    n = strcspn(text, " ");
+    if (n > 1 && text[n] && text[n - 1] == ':') { /* "PATH: message" */
+        path = nc_strndup(text, n - 1);
+        text += n + 1;
+    }
+    nc_diag(d, true, err->mark, path ? path : "", "%s%s%s", text, err->remedy[0] ? ": " : "",
+            err->remedy);
+    d->n_aside++;
+    return true;
+}
+
 void nc_documents_done(struct nc_documents *d) {
     for (size_t i = 0; i < d->n_sources; i++)
         free(d->sources[i]);

@@ -342,62 +342,53 @@ static const struct nc_field *find(const struct nc_schema *schema, const char *n
     return NULL;
 }
 
-/* The name of the one object of the schema that has a field of this name; NULL where none or
- * several have. */
-static const char *object_with(const struct nc_schema *schema, const char *name) {
-    const char *found = NULL;
-
-    for (struct nc_field_at at = {0}; nc_schema_next(schema, &at);) {
-        if (at.field->type != NC_FIELD_OBJECT || !find(at.field->object, name))
-            continue;
-        if (found)
-            return NULL;
-        found = at.name;
-    }
-    return found;
-}
-
-/* Where else below the object of `schema` a field of this name stands, as a path; "" where it does
- * nowhere, or twice. */
-static void find_elsewhere(const struct nc_schema *schema, const char *name, const char *path,
-                           struct nc_buf *ret, unsigned *n) {
+/* Below the object of `schema`, which is at `path`: the place of a field of this name. */
+static void find_below(const struct nc_schema *schema, const char *name, const char *path,
+                       struct nc_strv *found) {
     for (struct nc_field_at at = {0}; nc_schema_next(schema, &at);) {
         nc_auto_free char *below = nc_asprintf("%s%s%s", path, *path ? "." : "", at.name);
         if (at.field->type == NC_FIELD_OBJECT)
-            find_elsewhere(at.field->object, name, below, ret, n);
-        if (!nc_streq(at.name, name))
-            continue;
-        nc_buf_clear(ret);
-        if ((*n)++ == 0)
-            (void)nc_buf_puts(ret, below);
+            find_below(at.field->object, name, below, found);
+        if (nc_streq(at.name, name))
+            nc_strv_add(found, below);
     }
 }
 
+/* "; it is PATH", below this object, else in this kind of document, else in the other one; "" where
+ * no field has this name, or several do. */
+static char *find_elsewhere(const struct walk *w, const struct nc_schema *schema,
+                            const char *name) {
+    const struct nc_schema *other = w->root == &nc_schema_node_config    ? &nc_schema_agent_config
+                                    : w->root == &nc_schema_agent_config ? &nc_schema_node_config
+                                                                         : w->root;
+    const struct nc_schema *places[] = {schema, w->root, other};
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(places); i++) {
+        nc_cleanup(nc_strv_done) struct nc_strv found = NC_STRV_INIT;
+        find_below(places[i], name, i == 0 ? path_of(w) : "", &found);
+        if (found.n == 1)
+            return nc_asprintf("; it is %s%s%s", found.v[0], i == 2 ? " of " : "",
+                               i == 2 ? other->names : "");
+    }
+    return nc_strdup("");
+}
+
 static void unknown(struct walk *w, const struct nc_schema *schema, const struct nc_member *m) {
-    nc_cleanup(nc_buf_done) struct nc_buf names = NC_BUF_INIT, elsewhere = NC_BUF_INIT;
-    unsigned n = 0;
-    const char *object = object_with(schema, m->key);
-    nc_auto_free char *quoted = nc_quote(m->key, strlen(m->key));
+    nc_cleanup(nc_buf_done) struct nc_buf names = NC_BUF_INIT;
+    nc_auto_free char *quoted = nc_quote(m->key, strlen(m->key)),
+                      *elsewhere = find_elsewhere(w, schema, m->key);
     const char *key = is_plain_key(m->key) ? m->key : quoted;
     const char *near = NULL;
 
-    if (object) {
-        nc_diag(w->d, false, m->mark, path_of(w),
-                "unknown field \"%s\": %s has it within \"%s\", indent it below that", key,
-                schema->names, object);
-        return;
-    }
     for (struct nc_field_at at = {0}; nc_schema_next(schema, &at);)
         (void)nc_buf_add(&names, at.name, strlen(at.name) + 1);
-    near = nc_nearest(m->key, names.data);
-    find_elsewhere(w->root, m->key, "", &elsewhere, &n);
+    near = *elsewhere ? NULL : nc_nearest(m->key, names.data);
     if (near)
         nc_diag(w->d, false, m->mark, path_of(w), "unknown field \"%s\", did you mean \"%s\"?", key,
                 near);
     else
-        nc_diag(w->d, false, m->mark, path_of(w), "unknown field \"%s\": %s has no such field%s%s",
-                key, schema->names, elsewhere.len ? "; it is " : "",
-                elsewhere.len ? elsewhere.data : "");
+        nc_diag(w->d, false, m->mark, path_of(w), "unknown field \"%s\": %s has no such field%s",
+                key, schema->names, elsewhere);
 }
 
 static void check_object(struct walk *w, const struct nc_schema *schema, const struct nc_value *v) {

@@ -60,17 +60,26 @@ const char *nc_origin_from(const struct nc_plan *p, const char *field) {
     return "built-in default";
 }
 
+void nc_origin_blame(struct nc_err *err, const struct nc_documents *docs, struct nc_mark mark) {
+    nc_auto_free char *place =
+        docs && mark.line ? nc_mark_location(docs, mark) : nc_origin_mark(docs, mark);
+
+    if (!*place || !err)
+        return;
+    nc_err_wrap(err, "%s", place);
+    err->mark = mark;
+}
+
 int nc_origin_error(struct nc_err *err, const struct nc_documents *docs, const struct nc_value *v,
                     const char *format, ...) {
-    nc_auto_free char *place = v ? nc_origin_mark(docs, v->mark) : nc_strdup("");
     va_list ap;
     int r;
 
     va_start(ap, format);
     r = nc_err_setv(err, NC_ERR_CONFIG, EINVAL, format, ap);
     va_end(ap);
-    if (*place)
-        nc_err_wrap(err, "%s", place);
+    if (v)
+        nc_origin_blame(err, docs, v->mark);
     return r;
 }
 

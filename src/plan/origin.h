@@ -23,6 +23,10 @@ const char *nc_origin_from(const struct nc_plan *p, const char *field);
 int nc_origin_error(struct nc_err *err, const struct nc_documents *docs, const struct nc_value *v,
                     const char *format, ...) __attribute__((format(printf, 4, 5)));
 
+/* Puts the place before the message of an error that is filled; none where the mark is of no
+ * document. */
+void nc_origin_blame(struct nc_err *err, const struct nc_documents *docs, struct nc_mark mark);
+
 /* A field that is set and not honoured: refused with its place; or, where the documents allow that,
  * put into unsupported and warnings of p, and 0. */
 int nc_origin_unsupported(const struct nc_plan_input *in, const char *path, const char *why,

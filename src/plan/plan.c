@@ -103,11 +103,8 @@ static int plan_user_flags(struct nc_planner *s) {
 
     if (r >= 0)
         r = nc_flags_tree(&s->flags, &s->flag_tree, s->err);
-    if (r < 0) {
-        nc_auto_free char *place = nc_origin_mark(s->docs, s->flags.refused);
-        if (*place)
-            nc_err_wrap(s->err, "%s", place);
-    }
+    if (r < 0)
+        nc_origin_blame(s->err, s->docs, s->flags.refused);
     return r;
 }
 

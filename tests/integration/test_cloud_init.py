@@ -302,7 +302,7 @@ class Unsupported(WorldTest):
             for options in ((), ("--strict",), ("-o", "json"), ("-o", "json", "--strict")):
                 done = world.run("check", *options, str(path))
                 self.assertEqual(done.code, 3, f"{options} {done.out} {done.err}")
-                self.assertIn(said, done.out if "json" in options else done.err)
+                self.assertIn(said.replace(": ", '",\n    "message": "') if "json" in options else said, done.out)
             path.write_text(what + self.WARN)
             for options, code, severity in (((), 0, "warning"), (("--strict",), 3, "error")):
                 done = world.run("check", *options, str(path))

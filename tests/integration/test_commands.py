@@ -155,6 +155,7 @@ class Check(WorldTest):
         for path in ("cloud-config.yaml", "karpenter-al2023.mime"):
             self.assertEqual(check((SOURCE / "userdata" / path).read_bytes()).returncode, 0, path)
         self.assertIn(b"is a script", check(b"#!/bin/sh\n").stderr)
+        self.assertIn(b"migrate-from-bootstrap-sh.md", check(b"#!/bin/bash\n/etc/eks/bootstrap.sh demo\n").stderr)
         for text in (b"", b"{", b"\0" * 100, b"a: b\n" * 300000):
             self.assertEqual(check(text).returncode, 3, text[:10])
 
@@ -219,6 +220,28 @@ class Check(WorldTest):
         done = self.w.run("check", "-o", "json", str(self.w.folder / "none.yaml"))
         self.assertEqual(done.code, 3)
         self.assertEqual(json.loads(done.out)[0]["severity"], "error")
+
+    def test_each_rule(self) -> None:
+        """What a rule between fields refuses is told with what the fields by themselves and the other rules do: one run has it all."""
+        kubelet = "{runOnce: true, imageGCHighThresholdPercent: 70, maxPods: many, cgroupsPerQOS: false, enforceNodeAllocatable: [pods, pods]}"
+        flags = "['--max-pods=x', '--port=0']"
+        self.good.write_text(self.w.node_config(kubelet=f"  kubelet:\n    config: {kubelet}\n    flags: {flags}\n"))
+        at = {path: line for line, text in enumerate(self.good.read_text().splitlines(), 1) for path in ("config: {run", "flags:") if path in text}
+        wanted = {
+            ("kubelet.runOnce", at["config: {run"], "must be false"),
+            ("kubelet.imageGCLowThresholdPercent", at["config: {run"], "80 must be below imageGCHighThresholdPercent, 70"),
+            ("kubelet.enforceNodeAllocatable", at["config: {run"], "pods is there twice"),
+            ("kubelet.cgroupsPerQOS", at["config: {run"], "false needs enforceNodeAllocatable: [none]"),
+            ("spec.kubelet.config.maxPods", at["config: {run"], "must be an integer, not the string 'many'"),
+            ("kubelet.flags", at["flags:"], "'--max-pods=x': kubelet cannot read this value"),
+            ("kubelet.port", at["flags:"], "must be between 1 and 65535, not 0"),
+        }
+        done = self.w.run("check", "-o", "json", str(self.good))
+        self.assertEqual((done.code, done.err), (3, ""))
+        found = {(e["path"], e["line"], e["message"]) for e in json.loads(done.out) if e["severity"] == "error"}
+        self.assertEqual(found, wanted)
+        done = self.w.run("check", str(self.good))
+        self.assertEqual((done.code, len([x for x in self.lines(done.out) if ": error: " in x]), done.err), (3, len(wanted), ""), done.out)
 
     def test_folders_and_urls(self) -> None:
         folder = self.w.folder / "conf"

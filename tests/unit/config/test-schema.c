@@ -53,6 +53,9 @@ static const struct row node_config_rows[] = {
     {"a field of another object", "spec: {kubelet: {flags: [], cidr: b}}",
      "d:3:29: warning: spec.kubelet: unknown field \"cidr\": NodeConfig's spec.kubelet has no such "
      "field; it is spec.cluster.cidr\n"},
+    {"a field of the other kind", "spec: {drain: {margin: 1s}}",
+     "d:3:8: warning: spec: unknown field \"drain\": NodeConfig's spec has no such field; it is "
+     "spec.drain of AgentConfig\n"},
     {"unknown and unprintable", "spec: {}\n\"a\\tb\": 1",
      "d:4:1: warning: unknown field \"'a\\tb'\": NodeConfig has no such field\n"},
     {"status", "spec: {}\nstatus: {}",
@@ -310,14 +313,14 @@ static const struct row agent_config_rows[] = {
      "d:3:8: warning: spec: unknown field \"interruptions\", did you mean \"interruption\"?\n"
      "d:3:35: warning: spec.drain: unknown field \"margins\", did you mean \"margin\"?\n"},
     {"outside of spec", "spec: {}\ndrain: {margin: 1s}",
-     "d:4:1: warning: unknown field \"drain\": AgentConfig has it within \"spec\", indent it below "
-     "that\n"},
+     "d:4:1: warning: unknown field \"drain\": AgentConfig has no such field; it is "
+     "spec.drain\n"},
     {"outside of its object", "spec: {gracePeriodCriticalPods: 1s}",
-     "d:3:8: warning: spec: unknown field \"gracePeriodCriticalPods\": AgentConfig's spec has it "
-     "within \"shutdown\", indent it below that\n"},
+     "d:3:8: warning: spec: unknown field \"gracePeriodCriticalPods\": AgentConfig's spec has "
+     "no such field; it is spec.shutdown.gracePeriodCriticalPods\n"},
     {"outside of one of several objects", "spec: {flags: []}",
-     "d:3:8: warning: spec: unknown field \"flags\": AgentConfig's spec has it within \"kubelet\", "
-     "indent it below that\n"},
+     "d:3:8: warning: spec: unknown field \"flags\": AgentConfig's spec has no such field; "
+     "it is spec.kubelet.flags\n"},
     {"a node that deletes its own NodeClaim", "spec: {signal: self}",
      "d:3:16: error: spec.signal: must be none, or left out: nodeclaim-controller relays a node's "
      "deadline to Karpenter (deploy/README.md), not the string 'self'\n"},

@@ -397,7 +397,7 @@ static void test_flag_rules(void **state) {
     } rows[] = {
         {"--eviction-soft=memory.available<1Gi", "has no grace period"},
         {"--image-gc-low-threshold=90", "must be below"},
-        {"--node-labels=a=b c", "line 10: kubelet.flags: '--node-labels=a=b c': 'c' is no flag"},
+        {"--node-labels=a=b c", ":10:13: kubelet.flags: '--node-labels=a=b c': 'c' is no flag"},
         {"--node-labels=a=-", "--node-labels"},
         {"--register-with-taints=a", "--register-with-taints"},
         {"--hostname-override=A_B", "invalid node name"},
@@ -405,7 +405,7 @@ static void test_flag_rules(void **state) {
         {"--port=0", "port: must be between"},
         {"--container-log-max-files=1", "containerLogMaxFiles: must be between"},
         {"--serialize-image-pulls=2",
-         "line 10: kubelet.flags: '--serialize-image-pulls=2': kubelet cannot read"},
+         ":10:13: kubelet.flags: '--serialize-image-pulls=2': kubelet cannot read"},
         {"--reserved-cpus=0 --kube-reserved-cgroup=/x", "cannot be set beside"},
         {"--kube-reserved=cpu=1,disk=2", "kubeReserved.disk"},
         {"--eviction-hard=memory.availble<1Gi", "did you mean \"memory.available\"?"},
