@@ -27,6 +27,7 @@ struct nc_notice {
     uint64_t deadline_usec;    /* when the machine goes; 0 = not known */
     bool is_force_delete_time; /* deadline_usec is T itself: whoever set it took the margin off */
     uint64_t begin_usec;       /* act (cordon, drain) not before; 0 = at once */
+    bool cordons_until_then;   /* another event of the source cordons already */
 };
 
 /* The machine comes back: it is drained, but nothing of its NodeClaim ends. */
@@ -50,12 +51,15 @@ struct nc_notice_answer {
  * as "21 Jan 2019 09:00:43 GMT" (the day may have one digit). Those whose State is completed or
  * canceled, or whose Description begins "[Completed]" or "[Canceled]", are no news; of the others
  * the one counts about which most is done now, and of these the one with the earliest deadline
- * ahead (deadline = NotBefore; begin = NotBefore - NC_MAINTENANCE_LEAD_USEC; where NotBefore is in
- * the past: no deadline, begin = NotBefore). About one that is not acted upon and whose NotBefore
- * passed more than NC_REQUEST_LATE_USEC ago nothing is done. One that cannot be read hides no
- * other. "" is none. */
+ * ahead; one that drains counts before one that cordons from NC_MAINTENANCE_GRACE_USEC before its
+ * begin on, and says that the other one cordons (deadline = NotBefore; begin = NotBefore -
+ * NC_MAINTENANCE_LEAD_USEC; where NotBefore is in the past: no deadline, begin = NotBefore). About
+ * one that is not acted upon and whose NotBefore passed more than NC_REQUEST_LATE_USEC ago nothing
+ * is done. One that cannot be read hides no other. "" is none. */
 int nc_notice_read(const struct nc_notice_answer *a, struct nc_notice *ret, struct nc_err *err);
 #define NC_MAINTENANCE_LEAD_USEC (15ull * 60 * 1000000)
+/* N1: a drain begins earlier by the longest grace on the node; no grace that is longer moves it. */
+#define NC_MAINTENANCE_GRACE_USEC (24ull * 3600 * 1000000)
 
 /* The annotation nodeclaimd.io/drain-request, and the file of `nodeclaimd drain`: {id, reason,
  * mode: cordon|graceful|deadline, deadline: RFC 3339}. cordon requests the policy cordon, the

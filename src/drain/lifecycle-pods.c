@@ -137,7 +137,8 @@ static bool needs_list(const struct nc_lifecycle *l, uint64_t *next_usec) {
 
 void nc_lifecycle_open_pods(struct nc_lifecycle *l, uint64_t *next_usec,
                             struct nc_lifecycle_actions *out) {
-    const bool is_ahead = l->phase == NC_LIFECYCLE_REPORTED && l->in_force.is_ahead;
+    const bool is_ahead = (l->phase == NC_LIFECYCLE_REPORTED || l->phase == NC_LIFECYCLE_CORDONED)
+                          && l->in_force.is_ahead;
 
     if (!(is_ahead || nc_lifecycle_has_pods(l->phase)) || !nc_lifecycle_has_machine(l)
         || l->is_resuming) {

@@ -8,14 +8,12 @@
 
 #include "lifecycle-priv.h"
 
-/* N1: no grace that is longer moves the begin. */
-#define LOOK_AHEAD_USEC (24 * 3600 * NC_SEC_USEC)
-
 static bool is_same_notice(const struct nc_notice *a, const struct nc_notice *b) {
     return a->source == b->source && strcmp(a->id, b->id) == 0 && strcmp(a->action, b->action) == 0
            && strcmp(a->reason, b->reason) == 0 && a->policy == b->policy
            && a->deadline_usec == b->deadline_usec
-           && a->is_force_delete_time == b->is_force_delete_time && a->begin_usec == b->begin_usec;
+           && a->is_force_delete_time == b->is_force_delete_time && a->begin_usec == b->begin_usec
+           && a->cordons_until_then == b->cordons_until_then;
 }
 
 /* EC2 does not state how long a lifecycle hook waits: people do. */
@@ -131,11 +129,12 @@ static uint64_t begins_at(const struct nc_lifecycle *l, const struct nc_lifecycl
         return begin_usec;
     const uint64_t grace_usec = nc_lifecycle_longest_grace(l);
     return s->has_begun ? 0
-                        : nc_less_usec(begin_usec,
-                                       grace_usec < LOOK_AHEAD_USEC ? grace_usec : LOOK_AHEAD_USEC);
+                        : nc_less_usec(begin_usec, grace_usec < NC_MAINTENANCE_GRACE_USEC
+                                                       ? grace_usec
+                                                       : NC_MAINTENANCE_GRACE_USEC);
 }
 
-/* Before it begins a source only reports. */
+/* Before it begins a source only reports, or cordons for another event. */
 static enum nc_policy update_begin(struct nc_lifecycle *l, enum nc_source source,
                                    uint64_t *next_usec) {
     struct nc_lifecycle_source *s = &l->sources[source];
@@ -150,9 +149,9 @@ static enum nc_policy update_begin(struct nc_lifecycle *l, enum nc_source source
     }
     l->notices[source].begin_usec = nc_lifecycle_ec2_time(l, begin_usec);
     if (p == NC_POLICY_DRAIN
-        && nc_has_come(l->now_usec, nc_less_usec(begin_usec, LOOK_AHEAD_USEC), next_usec))
+        && nc_has_come(l->now_usec, nc_less_usec(begin_usec, NC_MAINTENANCE_GRACE_USEC), next_usec))
         l->in_force.is_ahead = true;
-    return NC_POLICY_REPORT;
+    return s->notice.cordons_until_then ? at_most(p, NC_POLICY_CORDON) : NC_POLICY_REPORT;
 }
 
 static uint64_t deadline_of(const struct nc_lifecycle *l, const struct nc_lifecycle_source *s) {

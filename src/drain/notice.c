@@ -188,12 +188,22 @@ static bool is_over(const struct nc_notice_answer *a, const struct nc_notice *n)
            && !nc_streq(a->acted_id, n->id);
 }
 
+/* How much is done about it now. A drain that is ahead has to be known before it begins. */
+static enum nc_policy policy_now(const struct nc_notice_answer *a, const struct nc_notice *n) {
+    const enum nc_policy p = nc_maintenance_policy(a->rules, n->action);
+
+    if (p <= NC_POLICY_REPORT || is_over(a, n))
+        return p < NC_POLICY_REPORT ? p : NC_POLICY_REPORT;
+    if (n->begin_usec <= a->now_usec)
+        return p;
+    return p == NC_POLICY_DRAIN && n->begin_usec <= a->now_usec + NC_MAINTENANCE_GRACE_USEC
+               ? NC_POLICY_CORDON
+               : NC_POLICY_REPORT;
+}
+
 /* How much is done about it now, then how much will be. */
 static unsigned weight_of(const struct nc_notice_answer *a, const struct nc_notice *n) {
-    const enum nc_policy p = nc_maintenance_policy(a->rules, n->action);
-    const bool has_begun = n->begin_usec <= a->now_usec && !is_over(a, n);
-
-    return (unsigned)(has_begun || p < NC_POLICY_REPORT ? p : NC_POLICY_REPORT) * 8 + (unsigned)p;
+    return (unsigned)policy_now(a, n) * 8 + (unsigned)nc_maintenance_policy(a->rules, n->action);
 }
 
 static bool leads(const struct nc_notice_answer *a, const struct nc_notice *n,
@@ -210,6 +220,7 @@ static bool leads(const struct nc_notice_answer *a, const struct nc_notice *n,
 static int read_events(const struct nc_notice_answer *a, const struct nc_value *list,
                        struct nc_notice *ret, struct nc_err *err) {
     struct nc_notice first = {0};
+    bool cordons = false;
     int refused = 0;
 
     if (list->n > EVENTS_MAX)
@@ -227,9 +238,12 @@ static int read_events(const struct nc_notice_answer *a, const struct nc_value *
             refused = r;
         if (r > 0 && (!first.id[0] || leads(a, &notice, &first)))
             first = notice;
+        cordons |=
+            r > 0 && notice.begin_usec <= a->now_usec && policy_now(a, &notice) == NC_POLICY_CORDON;
     }
     if (!first.id[0])
         return refused;
+    first.cordons_until_then = cordons && first.begin_usec > a->now_usec;
     *ret = first;
     return 1;
 }

@@ -64,6 +64,8 @@ static void do_notice(struct life_world *w, char *rest) {
             (void)snprintf(n.action, sizeof(n.action), "%s", word + 7);
         else if (nc_starts_with(word, "word="))
             (void)snprintf(n.reason, sizeof(n.reason), "%s", word + 5);
+        else if (nc_streq(word, "cordoned"))
+            n.cordons_until_then = true;
         else if (nc_streq(word, "last"))
             n.is_force_delete_time = true;
         else if (nc_streq(word, "cordon"))

@@ -5,7 +5,7 @@
  * Events, in words:
  *   begin [FLAGS]   start, all sources cleared, the Node seen
  *   start | clear all | clear SOURCE | tick | next
- *   notice SOURCE [+SECONDS] [last] [begin+SECONDS] [cordon|drain] [id=X] [action=X]
+ *   notice SOURCE [+SECONDS] [last] [begin+SECONDS] [cordoned] [cordon|drain] [id=X] [action=X]
  *                   [word=X]
  *   node [FLAGS]    the whole Node is seen; first the flags are set (or, with a dash, unset)
  *   meta [FLAGS]    only its metadata is seen

@@ -223,6 +223,41 @@ static void test_begin_ahead_of_the_longest_grace(void **state) {
     LIFE_STORY(story);
 }
 
+/* The same beside an event that cordons already: the cordon stands, the drain begins in time. */
+static void test_begin_ahead_beside_a_cordon(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice maintenance +864000 begin+863100 cordoned",
+         "SAY ScheduledMaintenance; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned @cordoned"},
+        {776700000, "tick", "OPEN @cordoned"},
+        {776700100, "pods a:3600 b:30", "@cordoned"},
+        {776700100, "synced", "@cordoned"},
+        {776700100, "next", "859500000 @cordoned"},
+        {859500000, "tick", "WRITE cordon[Cordoned cordon record label]; CLOSE @cordoning"},
+        {859500010, "ok", "SAY DrainStarted; OPEN @evicting"},
+    };
+    static const struct life_row beside_another_source[] = {
+        {0, "rules rebalance=cordon", NULL},
+        {0, "begin", "@idle"},
+        {1000, "notice rebalance",
+         "SAY RebalanceRecommended; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned @cordoned"},
+        {2000, "notice maintenance +864000 begin+863100",
+         "SAY ScheduledMaintenance; WRITE signal[Cordoned pending] @cordoned"},
+        {776700000, "tick", "OPEN @cordoned"},
+        {776700100, "pods a:3600 b:30", "@cordoned"},
+        {776700100, "synced", "@cordoned"},
+        {776700100, "next", "859500000 @cordoned"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+    LIFE_STORY(beside_another_source);
+}
+
 static void test_source_cleared_while_another_drains(void **state) {
     static const struct life_row story[] = {
         LIFE_EVICTING("request drain", "Requested"),
@@ -427,6 +462,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_time_long_past),
         cmocka_unit_test(test_begin_ahead),
         cmocka_unit_test(test_begin_ahead_of_the_longest_grace),
+        cmocka_unit_test(test_begin_ahead_beside_a_cordon),
         cmocka_unit_test(test_source_cleared_while_another_drains),
         cmocka_unit_test(test_drain_ends_while_a_report_stays),
         cmocka_unit_test(test_spot_from_notice_to_drained),

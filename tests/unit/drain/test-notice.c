@@ -302,6 +302,12 @@ static void test_maintenance(void **state) {
          1, "drain", "2019-01-21T12:00:00Z", "2019-01-21T11:45:00Z"},
         {"[" AT("21 Jan 2019 08:50:00", "system-maintenance",
                 "cordon") "," AT("21 Jan 2019 12:00:00", "instance-stop", "drain") "]",
+         1, "drain", "2019-01-21T12:00:00Z", "2019-01-21T11:45:00Z, cordoned"},
+        {"[" AT("21 Jan 2019 08:56:00", "system-maintenance",
+                "cordon") "," AT("21 Jan 2019 12:00:00", "instance-stop", "drain") "]",
+         1, "drain", "2019-01-21T12:00:00Z", "2019-01-21T11:45:00Z"},
+        {"[" AT("21 Jan 2019 08:50:00", "system-maintenance",
+                "cordon") "," AT("22 Jan 2019 08:55:01", "instance-stop", "drain") "]",
          1, "cordon", "2019-01-21T08:50:00Z", "2019-01-21T08:35:00Z"},
     };
 
@@ -312,7 +318,9 @@ static void test_maintenance(void **state) {
         assert_int_equal(read_maintenance(rows[i].body, strlen(rows[i].body), &n, &err), rows[i].r);
         assert_string_equal(n.id, rows[i].id);
         assert_string_equal(text_of(n.deadline_usec), rows[i].deadline);
-        assert_string_equal(text_of(n.begin_usec), rows[i].begin);
+        nc_auto_free char *begin =
+            nc_asprintf("%s%s", text_of(n.begin_usec), n.cordons_until_then ? ", cordoned" : "");
+        assert_string_equal(begin, rows[i].begin);
     }
 }
 
