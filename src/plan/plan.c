@@ -158,6 +158,29 @@ static void warn_of_storage(struct nc_planner *s) {
                      place, *place ? ": " : "", nc_value_string(v));
 }
 
+/* kubelet starts, and the grace period of the soft threshold is of no use. */
+static void warn_of_soft_eviction(struct nc_planner *s) {
+    static const char signals[][20] = {"memory.available", "nodefs.available"};
+    struct nc_plan *p = &s->plan;
+    const int64_t there[] = {p->capacity.memory_bytes, p->capacity.ephemeral_bytes};
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(signals); i++) {
+        const struct nc_value *soft =
+            nc_value_get(nc_value_get(p->kubelet_effective, "evictionSoft"), signals[i]);
+        const char *hard =
+            nc_value_get_string(nc_value_get(p->kubelet_effective, "evictionHard"), signals[i]);
+        int64_t first, last;
+
+        if (soft && hard && there[i] > 0
+            && nc_eviction_bytes(soft->text, there[i], NC_PERCENT_KUBELET, &first) == 0
+            && nc_eviction_bytes(hard, there[i], NC_PERCENT_KUBELET, &last) == 0 && first <= last)
+            nc_strv_addf(&p->warnings,
+                         "kubelet.evictionSoft.%s: %s is not above evictionHard, %s: pods are "
+                         "evicted without a grace period",
+                         signals[i], soft->text, hard);
+    }
+}
+
 /* kubelet starts, and takes no pod that asks for it. */
 static void warn_of_nothing_left(struct nc_planner *s) {
     static const char names[][8] = {"cpu", "memory"};
@@ -324,6 +347,7 @@ static int make(struct nc_planner *s) {
     nc_plan_flags(s);
     plan_logind(s);
     warn_of_storage(s);
+    warn_of_soft_eviction(s);
     nc_plan_less(s);
     plan_origins(s);
     return 0;

@@ -280,6 +280,30 @@ static void test_local_disks(void **state) {
 }
 
 /* All CPUs kept back: kubelet starts, and pods wait for ever. */
+static void test_soft_eviction(void **state) {
+    static const struct {
+        const char *soft;
+        bool is_warned;
+    } rows[] = {{"memory.available: 100Mi", true}, {"memory.available: 101Mi", false},
+                {"nodefs.available: 10%", true},   {"nodefs.available: 10.1%", false},
+                {"memory.available: 1%", true},    {"imagefs.available: 1%", false}};
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct fixture *x = fixture_new();
+        nc_auto_free char *kubelet = nc_asprintf(
+            "    config: {evictionHard: {memory.available: 100Mi, nodefs.available: 10%%}, "
+            "evictionSoft: {%s}, evictionSoftGracePeriod: {%.*s: 1m}}\n",
+            rows[i].soft, (int)strcspn(rows[i].soft, ":"), rows[i].soft);
+        nc_auto_free char *text = node_config(kubelet);
+        fixture_type(x, "c5.large", 2);
+        fixture_document(x, text);
+        fixture_plan(x);
+        assert_int_equal(warns(&x->plan, "is not above evictionHard"), rows[i].is_warned);
+        fixture_free(x);
+    }
+}
+
 static void test_nothing_left(void **state) {
     static const struct {
         const char *cpus;
@@ -1010,6 +1034,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_m5_large),
         cmocka_unit_test(test_auto_mode),
         cmocka_unit_test(test_local_disks),
+        cmocka_unit_test(test_soft_eviction),
         cmocka_unit_test(test_nothing_left),
         cmocka_unit_test(test_kubelet_block),
         cmocka_unit_test(test_flags),
