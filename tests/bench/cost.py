@@ -10,8 +10,9 @@ of read-ahead (cold.py); of the rival's too, whose executable and libraries lie 
 does so once more with what lies there in place of the distribution's libraries of those names: the libcurl of the image that the
 program is made for (libcurl-minimal). The limit is held against that one; what the distribution's own reads is only told.
 
-COMMAND is another program for the same phase ("/usr/bin/nodeadm init --skip run"), run in turn with ours against the same IMDS; it
-writes where it always writes, so that this belongs into a machine or container of its own, with systemd where it needs that.
+COMMAND is another program for the same phase ("/usr/bin/nodeadm init --skip run"), run in turn with ours against the same IMDS. It
+writes where it always writes: into a copy of the machine's folders that ends with the run. nodeadm finds the files of an AMI
+and somebody who shakes hands as systemd does; the node is named after the instance, so that nobody asks EC2.
 
 Prints "name value unit" lines, then each limit as kept or missed, then "N passed, N failed".
 """
@@ -23,10 +24,12 @@ import json
 import os
 import shutil
 import signal
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +39,7 @@ HERE = Path(__file__).resolve().parent
 LIBRARIES = ["libcurl", "libsystemd", "libcrypto", "libcjson", "expat", "yaml-0.1", "zlib"]
 MEMORY_FOLDER = Path("/dev/shm")
 COLD_RUNS = 3
+STAGED = "NC_BENCH_STAGED"  # in the environment: what the machine has is copied before it is written to
 # What the reference implementation of this phase was measured to cost on such a machine, with version files in place.
 NODEADM = {"wall_usec": 32000, "cpu_usec": 23000, "peak_kib": 34 * 1024}
 # The bytes that it reads with a cold cache, by read-ahead: two measured by --rival, and one told of a disk of which nothing
@@ -59,15 +63,61 @@ def compile_tools(folder: Path) -> tuple[Path, Path]:
     return measure, baseline
 
 
+def set_stage() -> None:
+    """The folders that a rival writes into, laid over the machine's own in this process and its children alone."""
+    upper = Path(tempfile.mkdtemp())
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(upper)], check=True)
+    for name in ("etc", "run", "var/lib"):
+        above, work = upper / name / "above", upper / name / "work"
+        above.mkdir(parents=True)
+        work.mkdir()
+        options = f"lowerdir=/{name},upperdir={above},workdir={work}"
+        subprocess.run(["mount", "-t", "overlay", "overlay", "-o", options, "/" + name], check=True)
+    Path("/etc/eks/image-credential-provider").mkdir(parents=True, exist_ok=True)
+    Path("/etc/eks/image-credential-provider/ecr-credential-provider").touch(0o755)
+    Path("/etc/eks/kubelet-version.txt").write_text("v1.34.4\n")
+    Path("/etc/eks/containerd-version.txt").write_text("containerd github.com/containerd/containerd/v2 v2.1.4 0\n")
+
+
+def let_in(one: socket.socket) -> None:
+    """The handshake of a D-Bus server, and no more."""
+    with one, one.makefile("rb") as lines:
+        for line in lines:
+            words = line.strip(b"\0\r\n ").split(b" ")
+            if words[0] == b"BEGIN":
+                lines.read(1)  # it goes, or subscribes to signals, and takes it that there are none
+                return
+            answer = b"OK 0123456789abcdef0123456789abcdef" if words[1:] else b"REJECTED EXTERNAL"
+            one.sendall((b"AGREE_UNIX_FD" if words[0] == b"NEGOTIATE_UNIX_FD" else answer) + b"\r\n")
+
+
+def be_systemd() -> None:
+    """nodeadm connects to systemd before it writes its files, and asks it for nothing until it starts the services."""
+    Path("/run/systemd").mkdir(exist_ok=True)
+    listener = socket.socket(socket.AF_UNIX)
+    Path("/run/systemd/private").unlink(missing_ok=True)
+    listener.bind("/run/systemd/private")
+    listener.listen()
+
+    def serve() -> None:
+        while True:
+            threading.Thread(target=let_in, args=(listener.accept()[0],), daemon=True).start()
+
+    threading.Thread(target=serve, daemon=True).start()
+
+
 class Bench:
     def __init__(self, opts: argparse.Namespace) -> None:
         os.environ["NODECLAIMD"] = str(opts.agent.resolve())
         sys.path.insert(0, str(HERE.parent / "integration"))
-        from harness import World
+        from harness import World, mime
 
         self.agent = opts.agent.resolve()
         self.measure, self.baseline = compile_tools(opts.dir)
         self.world = World(claim=False)
+        if opts.rival:
+            by_instance = self.world.node_config(extra="  featureGates: {InstanceIdNodeName: true}\n")
+            self.world.set_user_data(mime(("application/node.eks.aws", by_instance)))
         self.passed = self.failed = 0
 
     def cost(self, count: int, *command: str) -> list[dict[str, Any]]:
@@ -280,6 +330,11 @@ def main() -> int:
     args.add_argument("--libraries", type=Path, metavar="DIR", help="with --cold: libraries in place of the distribution's")
     args.add_argument("--rival", default="", metavar="COMMAND", help="another program for the same phase, run by turns")
     opts = args.parse_args()
+    if opts.rival and STAGED not in os.environ:
+        os.execvpe("unshare", ["unshare", "--mount", sys.executable, *sys.argv], {**os.environ, STAGED: "1"})
+    if opts.rival:
+        set_stage()
+        be_systemd()
     signal.signal(signal.SIGTERM, lambda *unused: sys.exit(143))  # what is mounted does not outlive us
     bench = Bench(opts)
     with bench.world:
