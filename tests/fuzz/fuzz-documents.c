@@ -31,6 +31,22 @@ static void build(const struct nc_documents *d, struct nc_buf *tree) {
     nc_config_done(&c);
 }
 
+/* As `check` finds all that is wrong: each time one value less, so that it ends. */
+static void set_aside(struct nc_documents *d) {
+    size_t n_errors = nc_documents_errors(d);
+
+    nc_documents_set_aside_errors(d);
+    for (;;) {
+        nc_cleanup(nc_config_done) struct nc_config c = NC_CONFIG_INIT;
+        struct nc_err err = NC_ERR_INIT;
+
+        if (nc_config_build(d, &c, &err) == 0 || !nc_documents_set_aside(d, &err))
+            return;
+        if (nc_documents_errors(d) != ++n_errors)
+            abort();
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     struct nc_documents d = NC_DOCUMENTS_INIT;
     struct nc_err err = NC_ERR_INIT;
@@ -44,6 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         if (first.len != second.len
             || (first.len > 0 && memcmp(first.data, second.data, first.len) != 0))
             abort();
+        set_aside(&d);
         nc_documents_print(&d, true, &printed);
         if (printed.data)
             check_text(printed.data);
