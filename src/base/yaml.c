@@ -46,9 +46,10 @@ static bool begins_line(const struct reader *r, const yaml_mark_t *m) {
     const char *line = r->text.data, *end = line + r->text.n;
 
     for (size_t i = 0; i < m->line; i++) {
-        line = memchr(line, '\n', (size_t)(end - line));
-        if (!line++)
+        const char *newline = memchr(line, '\n', (size_t)(end - line));
+        if (!newline) /* a line that ends otherwise */
             return false;
+        line = newline + 1;
     }
     for (size_t i = 0; i < m->column; i++)
         if (line + i >= end || !strchr(" -", line[i]))
