@@ -289,23 +289,27 @@ static size_t used_bytes(void) {
     return m.uordblks + m.hblkhd;
 }
 
-/* A pod costs less than 400 bytes, and a step allocates nothing. Where malloc is not glibc's
- * (sanitizers), there is nothing to count. */
+/* A pod costs less than 400 bytes, and a step allocates nothing, but what libc keeps of the first
+ * one. Where malloc is not glibc's (sanitizers), there is nothing to count. */
 static void test_memory(void **state) {
     const struct nc_drain_rules rules = {.may_evict = true, .max_in_flight = 100};
     struct nc_drain_action actions[100];
-    const size_t before = used_bytes();
-    struct nc_drain *d = nc_drain_new();
 
     (void)state;
-    fill(d, NC_DRAIN_MAX_PODS);
-    const size_t filled = used_bytes();
-    if (filled > before)
-        assert_in_range((filled - before) / NC_DRAIN_MAX_PODS, 1, 400);
-    assert_int_equal(nc_drain_step(d, &rules, NOW, actions, 100), 100);
-    (void)nc_drain_next(d, &rules, NOW);
-    assert_int_equal(used_bytes(), filled);
-    nc_drain_free(d);
+    for (int i = 0; i < 2; i++) {
+        const size_t before = used_bytes();
+        struct nc_drain *d = nc_drain_new();
+
+        fill(d, NC_DRAIN_MAX_PODS);
+        const size_t filled = used_bytes();
+        if (filled > before)
+            assert_in_range((filled - before) / NC_DRAIN_MAX_PODS, 1, 400);
+        assert_int_equal(nc_drain_step(d, &rules, NOW, actions, 100), 100);
+        (void)nc_drain_next(d, &rules, NOW);
+        if (i > 0)
+            assert_int_equal(used_bytes(), filled);
+        nc_drain_free(d);
+    }
 }
 
 TEST_GROUP() {
