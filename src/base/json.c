@@ -38,16 +38,17 @@ static struct nc_value *number_of(double d) {
 
 /* Consumes the item, children and texts included. */
 static struct nc_value *value_of(cJSON *item) {
+    const int type = item->type & 0xff; /* without what says who owns what */
     struct nc_value *v;
 
-    if (cJSON_IsNumber(item))
+    if (type == cJSON_Number)
         v = number_of(item->valuedouble);
-    else if (cJSON_IsBool(item))
-        v = nc_value_new_bool(cJSON_IsTrue(item));
+    else if (type == cJSON_False || type == cJSON_True)
+        v = nc_value_new_bool(type == cJSON_True);
     else
-        v = nc_value_new(cJSON_IsString(item)   ? NC_VALUE_STRING
-                         : cJSON_IsObject(item) ? NC_VALUE_MAP
-                         : cJSON_IsArray(item)  ? NC_VALUE_LIST
+        v = nc_value_new(type == cJSON_String   ? NC_VALUE_STRING
+                         : type == cJSON_Object ? NC_VALUE_MAP
+                         : type == cJSON_Array  ? NC_VALUE_LIST
                                                 : NC_VALUE_NULL);
     v->text = v->text ? v->text : nc_steal(&item->valuestring);
     while (item->child) {

@@ -44,7 +44,7 @@ static size_t shortest_digits(double d, char digits[static 32], int *ret_exponen
     for (const char *p = text; e && p < e; p++)
         if (*p != '.')
             digits[n++] = *p;
-    *ret_exponent = e ? atoi(e + 1) : 0;
+    *ret_exponent = e ? (int)strtol(e + 1, NULL, 10) : 0;
     while (n > 1 && digits[n - 1] == '0')
         n--;
     digits[n] = '\0';

@@ -39,7 +39,7 @@ static bool parse_name_column(const char *text, char *ret, size_t size, const ch
         text = "";
     for (size_t i = 0; i < n; i++) {
         if (nc_streq(text, allowed[i]) && strlen(text) < size) {
-            strcpy(ret, text);
+            memcpy(ret, text, strlen(text) + 1);
             return true;
         }
     }
@@ -65,7 +65,7 @@ static enum nc_type_row parse_row(char *row, struct nc_instance_type *ret) {
         || !parse_name_column(fields[7], t.hypervisor, sizeof(t.hypervisor), hypervisor_names,
                               NC_ARRAY_SIZE(hypervisor_names)))
         return NC_TYPE_ROW_BAD;
-    strcpy(t.name, fields[0]);
+    memcpy(t.name, fields[0], strlen(fields[0]) + 1);
     *ret = t;
     return NC_TYPE_ROW_FOUND;
 }

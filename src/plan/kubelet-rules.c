@@ -219,36 +219,50 @@ static int check_identity(const struct nc_value *kubelet, const struct nc_docume
 /* The gates that the rules below read: the first kubelet 1.x in which each is beta, on by default,
  * and stable. As data/kubelet-gates.tsv has them. */
 #define NEVER 255
-static const struct gate {
-    char name[40];
+enum gate {
+    CUSTOM_CPU_CFS_QUOTA_PERIOD,
+    DEFAULT_POD_SYSCTLS,
+    GRACEFUL_NODE_SHUTDOWN,
+    GRACEFUL_NODE_SHUTDOWN_BY_PRIORITY,
+    IMAGE_MAXIMUM_GC_AGE,
+    CRASH_LOOP_BACK_OFF_MAX,
+    ENSURE_SECRET_PULLED_IMAGES,
+    KUBELET_TRACING,
+    LOGGING_ALPHA_OPTIONS,
+    MEMORY_QOS,
+    NODE_LOG_QUERY,
+    NODE_SWAP,
+};
+static const struct {
+    char name[39];
     unsigned char beta, on, stable;
 } gates[] = {
-    {"CustomCPUCFSQuotaPeriod", NEVER, 36, 36},
-    {"DefaultPodSysctls", NEVER, NEVER, NEVER},
-    {"GracefulNodeShutdown", 21, 21, NEVER},
-    {"GracefulNodeShutdownBasedOnPodPriority", 24, 24, NEVER},
-    {"ImageMaximumGCAge", 30, 30, 35},
-    {"KubeletCrashLoopBackOffMax", 35, 35, NEVER},
-    {"KubeletEnsureSecretPulledImages", 35, 35, NEVER},
-    {"KubeletTracing", 27, 27, 34},
-    {"LoggingAlphaOptions", NEVER, NEVER, NEVER},
-    {"MemoryQoS", 37, 37, NEVER},
-    {"NodeLogQuery", 30, 36, 36},
-    {"NodeSwap", 28, 30, 34},
+    [CUSTOM_CPU_CFS_QUOTA_PERIOD] = {"CustomCPUCFSQuotaPeriod", NEVER, 36, 36},
+    [DEFAULT_POD_SYSCTLS] = {"DefaultPodSysctls", NEVER, NEVER, NEVER},
+    [GRACEFUL_NODE_SHUTDOWN] = {"GracefulNodeShutdown", 21, 21, NEVER},
+    [GRACEFUL_NODE_SHUTDOWN_BY_PRIORITY] = {"GracefulNodeShutdownBasedOnPodPriority", 24, 24,
+                                            NEVER},
+    [IMAGE_MAXIMUM_GC_AGE] = {"ImageMaximumGCAge", 30, 30, 35},
+    [CRASH_LOOP_BACK_OFF_MAX] = {"KubeletCrashLoopBackOffMax", 35, 35, NEVER},
+    [ENSURE_SECRET_PULLED_IMAGES] = {"KubeletEnsureSecretPulledImages", 35, 35, NEVER},
+    [KUBELET_TRACING] = {"KubeletTracing", 27, 27, 34},
+    [LOGGING_ALPHA_OPTIONS] = {"LoggingAlphaOptions", NEVER, NEVER, NEVER},
+    [MEMORY_QOS] = {"MemoryQoS", 37, 37, NEVER},
+    [NODE_LOG_QUERY] = {"NodeLogQuery", 30, 36, 36},
+    [NODE_SWAP] = {"NodeSwap", 28, 30, 34},
 };
 
 /* Is it on in kubelet 1.minor? AllAlpha and AllBeta set those that are not named themselves. */
-static bool is_gate_on(const struct nc_value *kubelet, const char *name, unsigned minor) {
+static bool is_gate_on(const struct nc_value *kubelet, enum gate gate, unsigned minor) {
     const struct nc_value *map = nc_value_get(kubelet, "featureGates"),
-                          *own = nc_value_get(map, name), *all;
-    const struct gate *g = gates;
+                          *own = nc_value_get(map, gates[gate].name), *all;
 
-    while (!nc_streq(g->name, name))
-        g++;
     if (own && own->type == NC_VALUE_BOOL)
         return own->boolean;
-    all = nc_value_get(map, minor >= g->beta ? "AllBeta" : "AllAlpha");
-    return all && all->type == NC_VALUE_BOOL && minor < g->stable ? all->boolean : minor >= g->on;
+    all = nc_value_get(map, minor >= gates[gate].beta ? "AllBeta" : "AllAlpha");
+    return all && all->type == NC_VALUE_BOOL && minor < gates[gate].stable
+               ? all->boolean
+               : minor >= gates[gate].on;
 }
 
 static bool is_same(const struct nc_value *v, const char *text) {
@@ -284,35 +298,35 @@ static bool is_given(const struct nc_value *v) {
 static int check_gated(const struct nc_value *kubelet, unsigned minor,
                        const struct nc_documents *docs, struct nc_err *err) {
     static const struct {
-        char field[43], gate[39], passes[6];
-        unsigned char first;
+        char field[43], passes[6];
+        unsigned char gate, first; /* enum gate */
     } rows[] = {
-        {"cpuCFSQuotaPeriod", "CustomCPUCFSQuotaPeriod", "100ms", 0},
-        {"crashLoopBackOff.maxContainerRestartPeriod", "KubeletCrashLoopBackOffMax", "", 32},
-        {"defaultPodSysctls", "DefaultPodSysctls", "{}", 37},
-        {"enableSystemLogQuery", "NodeLogQuery", "", 27},
-        {"imageMaximumGCAge", "ImageMaximumGCAge", "", 29},
-        {"imagePullCredentialsVerificationPolicy", "KubeletEnsureSecretPulledImages", "", 33},
-        {"preloadedImagesVerificationAllowlist", "KubeletEnsureSecretPulledImages", "", 33},
-        {"logging.options.text.splitStream", "LoggingAlphaOptions", "", 0},
-        {"logging.options.text.infoBufferSize", "LoggingAlphaOptions", "0", 0},
-        {"logging.options.json.splitStream", "LoggingAlphaOptions", "", 0},
-        {"logging.options.json.infoBufferSize", "LoggingAlphaOptions", "0", 0},
-        {"memoryReservationPolicy", "MemoryQoS", "None", 36},
-        {"memorySwap.swapBehavior", "NodeSwap", "", 0},
-        {"memoryThrottlingFactor", "MemoryQoS", "0.9", 37},
-        {"shutdownGracePeriod", "GracefulNodeShutdown", "", 0},
-        {"shutdownGracePeriodCriticalPods", "GracefulNodeShutdown", "", 0},
-        {"shutdownGracePeriodByPodPriority", "GracefulNodeShutdownBasedOnPodPriority", "", 0},
-        {"tracing", "KubeletTracing", "", 0},
+        {"cpuCFSQuotaPeriod", "100ms", CUSTOM_CPU_CFS_QUOTA_PERIOD, 0},
+        {"crashLoopBackOff.maxContainerRestartPeriod", "", CRASH_LOOP_BACK_OFF_MAX, 32},
+        {"defaultPodSysctls", "{}", DEFAULT_POD_SYSCTLS, 37},
+        {"enableSystemLogQuery", "", NODE_LOG_QUERY, 27},
+        {"imageMaximumGCAge", "", IMAGE_MAXIMUM_GC_AGE, 29},
+        {"imagePullCredentialsVerificationPolicy", "", ENSURE_SECRET_PULLED_IMAGES, 33},
+        {"preloadedImagesVerificationAllowlist", "", ENSURE_SECRET_PULLED_IMAGES, 33},
+        {"logging.options.text.splitStream", "", LOGGING_ALPHA_OPTIONS, 0},
+        {"logging.options.text.infoBufferSize", "0", LOGGING_ALPHA_OPTIONS, 0},
+        {"logging.options.json.splitStream", "", LOGGING_ALPHA_OPTIONS, 0},
+        {"logging.options.json.infoBufferSize", "0", LOGGING_ALPHA_OPTIONS, 0},
+        {"memoryReservationPolicy", "None", MEMORY_QOS, 36},
+        {"memorySwap.swapBehavior", "", NODE_SWAP, 0},
+        {"memoryThrottlingFactor", "0.9", MEMORY_QOS, 37},
+        {"shutdownGracePeriod", "", GRACEFUL_NODE_SHUTDOWN, 0},
+        {"shutdownGracePeriodCriticalPods", "", GRACEFUL_NODE_SHUTDOWN, 0},
+        {"shutdownGracePeriodByPodPriority", "", GRACEFUL_NODE_SHUTDOWN_BY_PRIORITY, 0},
+        {"tracing", "", KUBELET_TRACING, 0},
     };
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
         const struct nc_value *v = nc_value_path(kubelet, rows[i].field);
         if (minor >= rows[i].first && is_given(v) && !is_same(v, rows[i].passes)
-            && !is_gate_on(kubelet, rows[i].gate, minor))
+            && !is_gate_on(kubelet, (enum gate)rows[i].gate, minor))
             return nc_origin_error(err, docs, v, "kubelet.%s: needs the feature gate %s",
-                                   rows[i].field, rows[i].gate);
+                                   rows[i].field, gates[rows[i].gate].name);
     }
     return 0;
 }
