@@ -259,8 +259,9 @@ static const char *default_remedy(enum nc_phase p, enum nc_err_class class) {
         return "check the role's mapping to system:node:<name> in the cluster (access entry or "
                "aws-auth), and the cluster's CA";
     if (class == NC_ERR_CONFIG)
-        return "correct the document; where it is user data, correct spec.kubelet or spec.userData "
-               "of the EC2NodeClass and replace the node";
+        return "correct the document, nodeclaimd check imds://user-data names all that is wrong; "
+               "where it is user data, correct spec.kubelet or spec.userData of the EC2NodeClass "
+               "and replace the node";
     if (class == NC_ERR_HOST)
         return "check the journal of this unit and of kubelet";
     if (class == NC_ERR_BUG)

@@ -408,7 +408,6 @@ static int nothing_found(const struct nc_documents *d, struct nc_err *err) {
 }
 
 static int refuse(const struct nc_documents *d, struct nc_err *err) {
-    size_t n = nc_documents_errors(d);
     size_t first = 0;
     int r = nc_documents_first_error(d, err);
 
@@ -417,13 +416,8 @@ static int refuse(const struct nc_documents *d, struct nc_err *err) {
     if (d->diags[first].mark.line == 0)
         nc_err_remedy(
             err, "Check what the launch template or the EC2NodeClass really sends as user data.");
-    else if (n > 1)
-        nc_err_remedy(err, "Correct it, and %zu more error%s: nodeclaimd check lists all.", n - 1,
-                      n > 2 ? "s" : "");
     else
-        nc_err_remedy(
-            err,
-            "Correct the document; nodeclaimd check shows whether a bootstrap would accept it.");
+        nc_err_remedy(err, "Correct the document; nodeclaimd check names all that is wrong.");
     return r;
 }
 

@@ -111,11 +111,13 @@ static void refused_user_data(void **state) {
         {"Content-Type: multipart/mixed; boundary=b\n\n--b\n\na\n", "user-data: cut off in part 1",
          "launch template"},
         {NODE_CONFIG "spec: {cluster: 1}\n", "user-data:3:17: spec.cluster: must be a map",
-         "nodeclaimd check shows"},
+         "nodeclaimd check names all"},
         {NODE_CONFIG "spec: {cluster: 1, kubelet: 2}\n",
-         "user-data:3:17: spec.cluster: must be a map", "and 1 more error:"},
+         "user-data:3:17: spec.cluster: must be a map, not the number 1; and 1 more error",
+         "names all"},
         {NODE_CONFIG "spec: {cluster: 1, kubelet: 2, instance: 3}\n",
-         "user-data:3:17: spec.cluster: must be a map", "and 2 more errors:"},
+         "user-data:3:17: spec.cluster: must be a map, not the number 1; and 2 more errors",
+         "names all"},
     };
 
     (void)state;
