@@ -30,9 +30,12 @@ struct preflight {
     struct nc_preflight_lines out;
     struct nc_imds *imds;
     struct nc_facts facts;
+    struct nc_gather gather; /* the documents; its imds is lent */
+    bool has_config;
     struct nc_connection connection;
     int64_t skew_usec;
     bool has_skew;
+    const char *whose_clock;
 };
 
 static void ok(struct preflight *p, const char *check, const char *format, ...)
@@ -78,6 +81,7 @@ static int check_imds(struct preflight *p) {
     nc_imds_get_stats(p->imds, &stats);
     p->skew_usec = stats.skew_usec;
     p->has_skew = stats.has_skew;
+    p->whose_clock = "that of IMDS";
     ok(p, "imds", "%s, %s, %s", p->facts.instance_id, p->facts.instance_type, p->facts.az);
     return 0;
 }
@@ -85,21 +89,23 @@ static int check_imds(struct preflight *p) {
 /* The documents, as a bootstrap reads them, and its environment with them: the API server may be
  * behind a proxy that only they name. */
 static void check_config(struct preflight *p) {
-    nc_cleanup(nc_gather_done) struct nc_gather g = {.app = p->app, .imds = p->imds};
+    struct nc_gather *g = &p->gather;
     struct nc_err err = NC_ERR_INIT;
-    int r = nc_gather_imds(&g, &err);
+    int r;
 
+    g->imds = p->imds;
+    r = nc_gather_imds(g, &err);
     if (r >= 0)
-        r = nc_gather_documents(&g, &err);
+        r = nc_gather_documents(g, &err);
     if (r >= 0)
-        r = nc_gather_config(&g, &err);
+        r = nc_gather_config(g, &err);
     if (r >= 0)
-        r = nc_config_check_authority(&g.documents, &g.config, &err);
+        r = nc_config_check_authority(&g->documents, &g->config, &err);
+    p->has_config = r >= 0;
     if (r < 0)
         (void)failed(p, "config", &err, "nodeclaimd check imds://user-data");
     else
-        ok(p, "config", "%zu document%s", g.documents.n_docs, g.documents.n_docs == 1 ? "" : "s");
-    g.imds = NULL; /* it was lent */
+        ok(p, "config", "%zu document%s", g->documents.n_docs, g->documents.n_docs == 1 ? "" : "s");
 }
 
 static int check_credentials(struct preflight *p) {
@@ -121,11 +127,11 @@ static void check_clock(struct preflight *p) {
         return;
     }
     if (llabs(seconds) < SKEW_FAILS_SEC) {
-        ok(p, "clock", "within %lld s of the server's", llabs(seconds) + 1);
+        ok(p, "clock", "within %lld s of %s", llabs(seconds) + 1, p->whose_clock);
         return;
     }
-    (void)nc_err_set(&err, NC_ERR_HOST, ETIME, "the clock is %lld s %s", llabs(seconds),
-                     seconds > 0 ? "behind" : "ahead");
+    (void)nc_err_set(&err, NC_ERR_HOST, ETIME, "the clock is %lld s %s %s", llabs(seconds),
+                     seconds > 0 ? "behind" : "ahead of", p->whose_clock);
     (void)failed(p, "clock", &err,
                  "start chrony or systemd-timesyncd: tokens are signed with the time");
 }
@@ -261,6 +267,7 @@ static void check_api(struct preflight *p) {
     if (status.date_usec > 0) {
         p->skew_usec = (int64_t)status.date_usec - (int64_t)status.received_usec;
         p->has_skew = true;
+        p->whose_clock = "the API server's";
     }
     if (status.http == 0 && r < 0 && err.class == NC_ERR_AUTH) {
         (void)failed(p, "tls", &err, "check the certificate authority that the kubeconfig names");
@@ -274,20 +281,30 @@ static void check_api(struct preflight *p) {
         return;
     }
     ok(p, "api", "%s answers", p->connection.kubeconfig.server);
-    check_name(p, who.username);
+    if (!p->connection.is_bootstrap)
+        check_name(p, who.username);
 }
 
 static void check_cluster(struct preflight *p) {
     const char *path = p->app->opts.kubeconfig ? p->app->opts.kubeconfig : NC_KUBECONFIG;
+    const bool is_configured = p->has_config && !p->app->opts.kubeconfig
+                               && p->gather.config.auth != NC_AUTH_KUBECONFIG
+                               && nc_connect_check(p->app, path, NULL) == NC_CREDENTIALS_NO_FILE;
     struct nc_err err = NC_ERR_INIT;
 
-    if (nc_connect(p->app, path, p->imds, &p->connection, &err) < 0) {
+    if ((is_configured ? nc_connect_configured(&p->gather, &p->connection, &err)
+                       : nc_connect(p->app, path, p->imds, &p->connection, &err))
+        < 0) {
         (void)failed(p, "kubeconfig", &err,
                      "run `nodeclaimd bootstrap --skip start` first: it writes the file");
         return;
     }
-    ok(p, "kubeconfig", "%s", path);
-    if (p->connection.kubeconfig.exec_command && (!p->imds || check_credentials(p) < 0))
+    if (is_configured)
+        nc_preflight_line(&p->out, "kubeconfig", "skipped",
+                          "no bootstrap has written it yet: the documents are tried", "");
+    else
+        ok(p, "kubeconfig", "%s", path);
+    if (nc_connection_makes_tokens(&p->connection) && (!p->imds || check_credentials(p) < 0))
         return;
     if (check_route(p) >= 0)
         check_api(p);
@@ -328,6 +345,11 @@ static void check_host(struct preflight *p) {
        p->facts.kubelet_version ? p->facts.kubelet_version : "of unknown version",
        (long long)p->facts.cpus);
     plan.kubelet_effective = read_kubelet_config(p);
+    if (!plan.kubelet_effective) {
+        nc_preflight_line(&p->out, "sysctl", "skipped", "kubelet's configuration is not there yet",
+                          "");
+        return;
+    }
     nc_check_sysctls(&p->facts, &plan, &sentences);
     for (size_t i = 0; i < sentences.n; i++)
         nc_preflight_line(&p->out, "sysctl", "warning", sentences.v[i],
@@ -362,7 +384,7 @@ static void check_logind(struct preflight *p) {
 }
 
 int nc_command_preflight(struct nc_app *app) {
-    struct preflight p = {.app = app, .out = {.is_json = app->opts.json}};
+    struct preflight p = {.app = app, .out = {.is_json = app->opts.json}, .gather = {.app = app}};
     struct nc_err err = NC_ERR_INIT;
 
     if (app->opts.image)
@@ -377,6 +399,8 @@ int nc_command_preflight(struct nc_app *app) {
     check_cluster(&p);
     check_clock(&p);
     nc_connection_done(&p.connection);
+    p.gather.imds = NULL;
+    nc_gather_done(&p.gather);
     nc_imds_free(p.imds);
     nc_facts_done(&p.facts);
     return nc_preflight_end(&p.out);

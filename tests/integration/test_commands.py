@@ -494,6 +494,18 @@ class Preflight(WorldTest):
         for line in text.splitlines()[:-1]:
             self.assertRegex(line, r"^(\S+ +(ok|failed|warning|skipped) +\S|\s+remedy: )")
 
+    def test_before_the_first_bootstrap(self) -> None:
+        """Nothing is written until the API server knows the node: what the documents say is tried, and what is not checked is said."""
+        world = self.world()
+        code, lines = self.outcomes(world)
+        self.assertEqual(code, 0, lines)
+        for name, outcome in {"kubeconfig": "skipped", "sysctl": "skipped", "role": "ok", "tls": "ok", "api": "ok", "clock": "ok"}.items():
+            self.assertEqual(lines[name]["outcome"], outcome, lines[name])
+        self.assertIn("the API server's", lines["clock"]["detail"])
+        world.set_user_data(mime(("application/node.eks.aws", world.node_config().replace(f"name: {CLUSTER}", "name: another"))))
+        code, lines = self.outcomes(world)
+        self.assertEqual((code, lines["tls"]["outcome"], lines["api"]["outcome"]), (4, "ok", "failed"), lines)
+
     def test_a_proxy_of_the_documents(self) -> None:
         """The environment is the one that a bootstrap would have: who is asked through a proxy, and who is not."""
         world = self.prepared()
