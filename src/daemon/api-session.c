@@ -19,6 +19,7 @@
 #define FILES_USEC 60000000u     /* kubelet rotates its certificate long before the old one ends */
 #define FILES_SOON_USEC 2000000u /* somebody may be mending them, and something waits for it */
 #define LASTING_USEC 30000000u   /* as what blocks is said for the second time */
+#define SHORT_USEC 5000000u      /* an outage that a drain does not notice */
 #define RENEW_RETRY_USEC 5000000u
 #define RENEW_PAUSE_USEC 10000000u /* whatever a plugin says of how long its token is good */
 #define WHOAMI_TIMEOUT_USEC 3000000u
@@ -30,29 +31,38 @@ static void set_timer(struct nc_daemon *d);
 
 /* --- how it is */
 
-/* Nothing else tells of a drain that stands still because of it, where only this machine can be
- * seen: once an outage. */
-static void report_lasting(struct nc_daemon *d) {
-    const uint64_t now = nc_daemon_now(d);
+/* Nothing else tells of a drain that stands still because of it: once while it lasts, where only
+ * this machine can be seen, and once it is over, for who sees the cluster alone. */
+static void report_outage(struct nc_daemon *d, bool is_over) {
+    const uint64_t now = nc_daemon_now(d), usec = nc_less_usec(now, d->api.failing_usec);
+    static char series[] = "outage";
     nc_auto_free char *message = NULL;
     struct nc_lifecycle_view view;
     char since[32];
 
-    if (d->api.is_lasting || !d->life || now < d->api.failing_usec + LASTING_USEC)
+    if (!d->life || usec < (is_over ? SHORT_USEC : LASTING_USEC) || (!is_over && d->api.is_lasting))
         return;
     nc_lifecycle_get_view(d->life, now, &view);
     if (view.policy != NC_POLICY_DRAIN || view.drained_usec)
         return;
     d->api.is_lasting = true;
     nc_time_format(d->api.failing_usec, since);
-    message =
-        nc_asprintf("Nothing is evicted: the API server has been unavailable since %s: %s%s%s",
-                    since, d->api.error.msg, *d->api.error.remedy ? "; " : "", d->api.error.remedy);
+    if (is_over)
+        message = nc_asprintf("Nothing was evicted for %llu s%s: the API server was unavailable "
+                              "from %s on: %s",
+                              (unsigned long long)(usec / 1000000),
+                              view.t_usec && view.t_usec <= now ? ", and the deadline passed" : "",
+                              since, d->api.error.msg);
+    else
+        message = nc_asprintf(
+            "Nothing is evicted: the API server has been unavailable since %s: %s%s%s", since,
+            d->api.error.msg, *d->api.error.remedy ? "; " : "", d->api.error.remedy);
     nc_daemon_announce(d, &(struct nc_lifecycle_action){.kind = NC_LIFECYCLE_ACTION_ANNOUNCE,
                                                         .milestone = NC_LIFECYCLE_MILESTONE_BLOCKED,
                                                         .reason = "DrainBlocked",
                                                         .is_warning = true,
-                                                        .is_lasting = true,
+                                                        .is_lasting = !is_over,
+                                                        .series = is_over ? series : NULL,
                                                         .message = message});
 }
 
@@ -71,7 +81,7 @@ void nc_api_session_failed(struct nc_daemon *d, const struct nc_err *err) {
         d->api.failing_usec = nc_daemon_now(d);
     d->api.error = *err;
     d->is_status_due = true;
-    report_lasting(d);
+    report_outage(d, false);
     if (err->code == 401 && ++d->api.refusals >= REFUSALS_MAX)
         d->api.wants_reconnect = true;
     set_timer(d);
@@ -82,9 +92,12 @@ void nc_api_session_well(struct nc_daemon *d) {
     if (d->api.has_answered && d->api.error.class == NC_ERR_NONE)
         return;
     d->api.has_answered = true;
-    if (d->api.error.class != NC_ERR_NONE)
+    if (d->api.error.class != NC_ERR_NONE) {
         nc_log(NC_LOG_INFO, &(struct nc_log_fields){.node = d->node_name},
-               "the API server answers again");
+               "the API server answers again, after %.1f s",
+               (double)nc_less_usec(nc_daemon_now(d), d->api.failing_usec) / 1e6);
+        report_outage(d, true);
+    }
     d->api.is_lasting = false;
     d->api.error = (struct nc_err)NC_ERR_INIT;
     d->is_status_due = true;

@@ -254,8 +254,15 @@ static bool is_forced(const struct nc_drain_line *line, uint64_t now_usec) {
 char *nc_lifecycle_drained_text(const struct nc_lifecycle *l) {
     nc_auto_free char *but = nc_lifecycle_names(l, stays_behind, ", besides ");
 
-    return nc_asprintf("No pods remaining%s; evicted: %zu, force-deleted: %zu", but,
-                       l->summary.evicted, l->summary.deleted);
+    const uint64_t end_usec = l->drained_usec ? l->drained_usec : l->now_usec;
+    nc_auto_free char *late =
+        l->has_announced[NC_LIFECYCLE_MILESTONE_FAILED] && end_usec > l->in_force.t_usec
+            ? nc_asprintf("; %llu s late",
+                          (unsigned long long)((end_usec - l->in_force.t_usec) / NC_SEC_USEC))
+            : nc_strdup("");
+
+    return nc_asprintf("No pods remaining%s; evicted: %zu, force-deleted: %zu%s", but,
+                       l->summary.evicted, l->summary.deleted, late);
 }
 
 static char *failed_text(const struct nc_lifecycle *l) {

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -60,6 +61,12 @@ class Commands(DaemonTest):
         for fault in away:
             world.api.server.faults.remove(fault)
         world.must(lambda: world.annotation().get("phase") in ("Failed", "Drained"), "the drain status")
+        said = lambda text: [e for e in world.api.objects("events") if re.search(text, e["message"])]
+        world.must(lambda: said(r"^Nothing was evicted for \d+ s, and the deadline passed: "), "the Event of the outage")
+        world.must(lambda: said(r"^No pods remaining; .*; \d+ s late$"), "the Event of the end")
+        (drained,) = [c for c in world.node()["status"]["conditions"] if c["type"] == "Drained"]
+        self.assertRegex(drained["message"], r"; \d+ s late$")
+        self.assertRegex(world.log(), r"the API server answers again, after \d+\.\d s")
 
     def test_an_api_server_that_serves_nobody(self) -> None:
         """Who sees only this machine learns that the drain stands still, and why: once."""
