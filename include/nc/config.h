@@ -134,6 +134,8 @@ int nc_documents_add_userdata(struct nc_documents *d, const char *source, const 
  * one more diagnostic; false: it has no value, nothing has changed. */
 void nc_documents_set_aside_errors(struct nc_documents *d);
 bool nc_documents_set_aside(struct nc_documents *d, const struct nc_err *err);
+/* Diagnostics by source, line and column. */
+void nc_documents_sort(struct nc_documents *d);
 size_t nc_documents_errors(const struct nc_documents *d); /* count of error diags */
 /* The first error as an nc_err: "SOURCE:LINE:COLUMN: path: message". */
 int nc_documents_first_error(const struct nc_documents *d, struct nc_err *err);

@@ -311,6 +311,7 @@ static int try_each_rule(struct nc_gather *g, bool is_drop_in, struct nc_err *er
     do
         r = try_bootstrap(g, is_drop_in, err);
     while (r < 0 && nc_documents_set_aside(&g->documents, err));
+    nc_documents_sort(&g->documents);
     return r;
 }
 

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "nc/str.h"
 
@@ -114,6 +115,23 @@ int nc_documents_first_error(const struct nc_documents *d, struct nc_err *err) {
             return nc_diag_err(d, d->diags[i].mark, d->diags[i].path, err, "%s%s",
                                d->diags[i].message, more);
     return 0;
+}
+
+static int by_place(const void *a, const void *b) {
+    const struct nc_mark *x = &((const struct nc_diagnostic *)a)->mark,
+                         *y = &((const struct nc_diagnostic *)b)->mark;
+    const unsigned left[] = {x->source, x->line, x->column},
+                   right[] = {y->source, y->line, y->column};
+    size_t i = 0;
+
+    while (i < 2 && left[i] == right[i])
+        i++;
+    return (left[i] > right[i]) - (left[i] < right[i]);
+}
+
+void nc_documents_sort(struct nc_documents *d) {
+    if (d->n_diags > 1)
+        qsort(d->diags, d->n_diags, sizeof(*d->diags), by_place);
 }
 
 void nc_documents_print(const struct nc_documents *d, bool with_errors, struct nc_buf *out) {

@@ -342,13 +342,14 @@ static const struct nc_field *find(const struct nc_schema *schema, const char *n
     return NULL;
 }
 
-/* Below the object of `schema`, which is at `path`: the place of a field of this name. */
+/* Below the object of `schema`, which is at `path`: the place of a field of this name; what is
+ * deeper than spec.kubelet.config.maxPods says nothing of what somebody meant. */
 static void find_below(const struct nc_schema *schema, const char *name, const char *path,
-                       struct nc_strv *found) {
+                       unsigned depth, struct nc_strv *found) {
     for (struct nc_field_at at = {0}; nc_schema_next(schema, &at);) {
         nc_auto_free char *below = nc_asprintf("%s%s%s", path, *path ? "." : "", at.name);
-        if (at.field->type == NC_FIELD_OBJECT)
-            find_below(at.field->object, name, below, found);
+        if (at.field->type == NC_FIELD_OBJECT && depth < 4)
+            find_below(at.field->object, name, below, depth + 1, found);
         if (nc_streq(at.name, name))
             nc_strv_add(found, below);
     }
@@ -365,8 +366,12 @@ static char *find_elsewhere(const struct walk *w, const struct nc_schema *schema
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(places); i++) {
         nc_cleanup(nc_strv_done) struct nc_strv found = NC_STRV_INIT;
-        find_below(places[i], name, i == 0 ? path_of(w) : "", &found);
-        if (found.n == 1)
+        find_below(places[i], name, i == 0 ? path_of(w) : "", i == 0 && w->path.len > 0 ? 2 : 1,
+                   &found);
+        /* of another kind its sections alone: a name deep in it says nothing */
+        if (i == 2 && (found.n != 1 || strlen(found.v[0]) != strlen("spec.") + strlen(name)))
+            break;
+        if (found.n == 1 && !nc_starts_with(found.v[0], "metadata."))
             return nc_asprintf("; it is %s%s%s", found.v[0], i == 2 ? " of " : "",
                                i == 2 ? other->names : "");
     }

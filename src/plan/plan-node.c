@@ -20,6 +20,12 @@ static char *flag_place(const struct nc_planner *s, const char *name, struct nc_
     return nc_asprintf("flag --%s%s%s", name, *place ? " of " : "", place);
 }
 
+static int blame_flag(struct nc_planner *s, const struct nc_flag *f, int r) {
+    if (s->err)
+        s->err->mark = f->mark; /* its words have the place already */
+    return r;
+}
+
 /* A flag of the user's that states what the plan would say: it wins, as it would in kubelet. */
 static const char *flag_value(const struct nc_planner *s, const char *name, char **ret_from) {
     const struct nc_flag *f = nc_flags_find(&s->flags, name);
@@ -178,7 +184,7 @@ static int set_flag_labels(struct nc_planner *s) {
             r = set_label(s, &labels[k], from);
         nc_labels_free(labels, n);
         if (r < 0)
-            return r;
+            return blame_flag(s, f, r);
     }
     return 0;
 }
@@ -293,7 +299,7 @@ static int set_flag_taints(struct nc_planner *s) {
             r = set_taints(s, taints, n, from);
         nc_taints_free(taints, n);
         if (r < 0)
-            return r;
+            return blame_flag(s, f, r);
     }
     return 0;
 }
