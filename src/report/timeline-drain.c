@@ -183,22 +183,19 @@ static void put_leaving(struct nc_buf *out, const struct nc_value *others, size_
     (void)nc_buf_puts(out, n ? ")" : "");
 }
 
-/* Is any of those that block waited for without end? */
-static void put_patience(struct nc_buf *out, const struct nc_value *drain) {
+/* One of those that block and are waited for without end. */
+static const struct nc_value *find_endless(const struct nc_value *drain) {
     const struct nc_value *blocked = nc_show_list(drain, "blocked"), *endless = NULL;
 
     if (nc_show_number(drain, "pods.blocked", MAX_COUNT)
                 + nc_show_number(drain, "pods.kept", MAX_COUNT)
             == 0
         || nc_show_text(drain, "forceDeleteAt", NULL))
-        return;
+        return NULL;
     for (size_t i = blocked ? nc_show_at_most(blocked->n, MAX_BLOCKED) : 0; i > 0; i--)
         if (!nc_show_text(blocked->items[i - 1], "keptUntil", NULL))
             endless = blocked->items[i - 1];
-    if (!endless)
-        return;
-    (void)nc_buf_puts(out, ", waits without end: no deadline");
-    show_more(out, endless, "since", "since");
+    return endless;
 }
 
 void nc_drain_pods_text(const struct nc_value *drain, size_t names, struct nc_buf *out) {
@@ -212,6 +209,7 @@ void nc_drain_pods_text(const struct nc_value *drain, size_t names, struct nc_bu
                   {"pods.excluded.put-back", "put back"},
                   {"pods.excluded.stuck", "that should have ended"}};
     const uint64_t total = nc_show_number(drain, "pods.total", MAX_COUNT);
+    const struct nc_value *endless = find_endless(drain);
 
     show_more(out, drain, "incomplete", "the list of pods is incomplete:");
     if (total == 0)
@@ -226,7 +224,10 @@ void nc_drain_pods_text(const struct nc_value *drain, size_t names, struct nc_bu
             put_leaving(out, nc_show_list(drain, "others"), names);
     }
     put_names(out, nc_show_list(drain, "blocked"), names);
-    put_patience(out, drain);
+    if (endless) {
+        (void)nc_buf_puts(out, ", waits without end: no deadline");
+        show_more(out, endless, "since", "since");
+    }
 }
 
 /* What the drain says to a person; a name that is not known is of another release. */
@@ -316,6 +317,10 @@ void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
     show_hooks(drain, out);
     show_sources(out, nc_show_list(drain, "sources"));
     show_blocked(out, nc_show_list(drain, "blocked"));
+    if (find_endless(drain))
+        (void)nc_buf_puts(out, NC_SHOW_INDENT
+                          "remedy: mend what refuses it, delete the pod, or end the wait: "
+                          "nodeclaimd drain --deadline TIME\n");
     show_others(out, nc_show_list(drain, "others"));
 }
 
