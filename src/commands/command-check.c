@@ -275,6 +275,23 @@ static int add_one(struct nc_gather *g, const char *what, struct nc_err *err) {
     return r < 0 ? r : 0;
 }
 
+/* Karpenter lays its own part over the user data of a NodeClass: what that brings is judged, too.
+ */
+static int add_userdata_of_classes(struct nc_documents *d, struct nc_err *err) {
+    const size_t n = d->n_docs;
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && i < n; i++) {
+        const char *text = d->docs[i].kind == NC_DOCUMENT_NODE_CLASS
+                               ? nc_value_string(nc_value_path(d->docs[i].tree, "spec.userData"))
+                               : NULL;
+        nc_auto_free char *name = nc_asprintf("%s spec.userData", d->sources[d->docs[i].source]);
+        if (text)
+            r = nc_documents_add_userdata(d, name, text, strlen(text), err);
+    }
+    return r;
+}
+
 /* Reads what is named. *ret_foreign: how many are cloud-init's. */
 static int add_all(struct nc_gather *g, size_t *ret_foreign, struct nc_err *err) {
     int r = 0;
@@ -283,7 +300,7 @@ static int add_all(struct nc_gather *g, size_t *ret_foreign, struct nc_err *err)
         r = add_one(g, g->app->opts.args[i], err);
         *ret_foreign += r > 0;
     }
-    return r;
+    return r < 0 ? r : add_userdata_of_classes(&g->documents, err);
 }
 
 static int try_bootstrap(struct nc_gather *g, bool is_drop_in, struct nc_err *err) {

@@ -163,9 +163,9 @@ struct column {
     bool is_rare;  /* left out where no row has it */
 };
 static const struct column of_nodes[] = {
-    {"node", "NODE", 45, true, 0, false},
-    {"claim", "CLAIM", 40, false, 0, false},
-    {"pool", "POOL", 20, false, 0, false},
+    {"node", "NODE", 253, true, 0, false},
+    {"claim", "CLAIM", 63, false, 0, false},
+    {"pool", "POOL", 63, false, 0, false},
     {"state", "STATE", 24, true, 0, false},
     {"lifecycleAction", "LIFECYCLE", 10, false, 0, true},
     {"phase", "PHASE", 12, true, 0, false},
@@ -176,7 +176,7 @@ static const struct column of_nodes[] = {
     {"blocked", "BLOCKED", 0, false, 0, false},
 };
 static const struct column of_claims[] = {
-    {"claim", "CLAIM", 45, true, 0, false},       {"pool", "POOL", 20, false, 0, false},
+    {"claim", "CLAIM", 63, true, 0, false},       {"pool", "POOL", 63, false, 0, false},
     {"instance", "INSTANCE", 20, true, 0, false}, {"created", "CREATED", 20, false, 6, false},
     {"cause", "CAUSE", 12, true, 0, false},       {"message", "MESSAGE", 0, false, 0, false},
 };

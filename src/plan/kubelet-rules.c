@@ -68,8 +68,8 @@ static int check_image_age(const struct nc_value *kubelet, const struct nc_docum
         || max_usec > min_usec)
         return 0;
     return nc_origin_error(err, docs, nc_value_get(kubelet, "imageMaximumGCAge"),
-                           "kubelet.imageMaximumGCAge: must be above imageMinimumGCAge, 2m by "
-                           "default");
+                           "kubelet.imageMaximumGCAge: must be above imageMinimumGCAge (2m where "
+                           "that is not set)");
 }
 
 /* kubelet's own defaults are 85 and 80: one of both alone can be wrong. */

@@ -243,6 +243,17 @@ class Check(WorldTest):
         done = self.w.run("check", str(self.good))
         self.assertEqual((done.code, len([x for x in self.lines(done.out) if ": error: " in x]), done.err), (3, len(wanted), ""), done.out)
 
+    def test_user_data_of_a_node_class(self) -> None:
+        """What people keep in git is the NodeClass: the documents in its user data are judged as a node will."""
+        user_data = mime(("application/vnd.nodeclaimd+yaml", AGENT_CONFIG + "  drain: {mode: %s}\n")).decode()
+        head = "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nspec:\n  amiFamily: AL2023\n  userData: |\n"
+        for mode, code in (("auto", 0), ("bad", 3)):
+            self.good.write_text(head + "".join(f"    {line}\n" for line in (user_data % mode).splitlines()))
+            done = self.w.run("check", str(self.good))
+            self.assertEqual((done.code, done.err), (code, ""), done.out)
+            said = "accept them" if code == 0 else f"{self.good} spec.userData part 1 (application/vnd.nodeclaimd+yaml):"
+            self.assertIn(said, done.out)
+
     def test_folders_and_urls(self) -> None:
         folder = self.w.folder / "conf"
         folder.mkdir()

@@ -281,7 +281,7 @@ static void test_hostile_text(void **state) {
                        many, many);
     assert_true(nc_json_parse(json, strlen(json), &v, NULL) >= 0);
     nc_control_text(v, 0, &b);
-    assert_true(b.len < 2000);
+    assert_true(b.len < 4000);
     for (size_t i = 0; i < b.len; i++)
         assert_true(b.data[i] == '\n' || (b.data[i] >= ' ' && b.data[i] <= '~'));
 }
