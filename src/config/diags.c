@@ -106,10 +106,9 @@ size_t nc_documents_errors(const struct nc_documents *d) {
 
 int nc_documents_first_error(const struct nc_documents *d, struct nc_err *err) {
     const size_t n = nc_documents_errors(d);
-    nc_auto_free char *more = n > 1 ? nc_asprintf("; and %zu more errors", n - 1) : nc_strdup("");
+    nc_auto_free char *more =
+        n > 1 ? nc_asprintf("; and %zu more error%s", n - 1, n > 2 ? "s" : "") : nc_strdup("");
 
-    if (n == 2)
-        more[strlen(more) - 1] = '\0'; /* one error */
     for (size_t i = 0; i < d->n_diags; i++)
         if (d->diags[i].is_error)
             return nc_diag_err(d, d->diags[i].mark, d->diags[i].path, err, "%s%s",
