@@ -83,6 +83,15 @@ void life_request_text(struct life_world *w, const char *text);
         1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"                           \
     }
 
+/* How those begin in which a node is only cordoned. */
+#define LIFE_CORDONED                                                                              \
+    {0, "rules rebalance=cordon", NULL}, {0, "begin", "@idle"},                                    \
+        {1000, "notice rebalance",                                                                 \
+         "SAY RebalanceRecommended; WRITE signal[Detected pending] @signalling"},                  \
+        {1010, "ok", "WRITE cordon[Cordoned cordon record] @cordoning"}, {                         \
+        1020, "ok", "SAY NodeCordoned @cordoned"                                                   \
+    }
+
 /* A story from an empty world with default rules. */
 #define LIFE_STORY(rows)                                                                           \
     do {                                                                                           \

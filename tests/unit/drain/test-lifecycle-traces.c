@@ -239,12 +239,7 @@ static void test_begin_ahead_beside_a_cordon(void **state) {
         {859500010, "ok", "SAY DrainStarted; OPEN @evicting"},
     };
     static const struct life_row beside_another_source[] = {
-        {0, "rules rebalance=cordon", NULL},
-        {0, "begin", "@idle"},
-        {1000, "notice rebalance",
-         "SAY RebalanceRecommended; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned @cordoned"},
+        LIFE_CORDONED,
         {2000, "notice maintenance +864000 begin+863100",
          "SAY ScheduledMaintenance; WRITE signal[Cordoned pending] @cordoned"},
         {776700000, "tick", "OPEN @cordoned"},

@@ -168,12 +168,7 @@ static void test_cordon_refused_under_a_deadline(void **state) {
 /* A cordon alone takes nobody off load balancers; a drain does, and takes that back. */
 static void test_label_only_to_drain(void **state) {
     static const struct life_row story[] = {
-        {0, "rules rebalance=cordon", NULL},
-        {0, "begin", "@idle"},
-        {1000, "notice rebalance",
-         "SAY RebalanceRecommended; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned @cordoned"},
+        LIFE_CORDONED,
         {9000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
         {9010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
         {9020, "ok", "SAY DrainStarted; OPEN @evicting"},
