@@ -63,9 +63,9 @@ def compile_tools(folder: Path) -> tuple[Path, Path]:
     return measure, baseline
 
 
-def set_stage() -> None:
+def set_stage(upper: Path) -> None:
     """The folders that a rival writes into, laid over the machine's own in this process and its children alone."""
-    upper = Path(tempfile.mkdtemp())
+    upper.mkdir(parents=True, exist_ok=True)
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(upper)], check=True)
     for name in ("etc", "run", "var/lib"):
         above, work = upper / name / "above", upper / name / "work"
@@ -333,7 +333,7 @@ def main() -> int:
     if opts.rival and STAGED not in os.environ:
         os.execvpe("unshare", ["unshare", "--mount", sys.executable, *sys.argv], {**os.environ, STAGED: "1"})
     if opts.rival:
-        set_stage()
+        set_stage(opts.dir / "stage")
         be_systemd()
     signal.signal(signal.SIGTERM, lambda *unused: sys.exit(143))  # what is mounted does not outlive us
     bench = Bench(opts)
