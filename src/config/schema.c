@@ -363,14 +363,12 @@ static char *find_elsewhere(const struct walk *w, const struct nc_schema *schema
                                     : w->root == &nc_schema_agent_config ? &nc_schema_node_config
                                                                          : w->root;
     const struct nc_schema *places[] = {schema, w->root, other};
+    /* from how deep: of the other kind its sections alone, a name deep in it says nothing */
+    const unsigned depths[] = {w->path.len > 0 ? 2 : 1, 1, 3};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(places); i++) {
         nc_cleanup(nc_strv_done) struct nc_strv found = NC_STRV_INIT;
-        find_below(places[i], name, i == 0 ? path_of(w) : "", i == 0 && w->path.len > 0 ? 2 : 1,
-                   &found);
-        /* of another kind its sections alone: a name deep in it says nothing */
-        if (i == 2 && (found.n != 1 || strlen(found.v[0]) != strlen("spec.") + strlen(name)))
-            break;
+        find_below(places[i], name, i == 0 ? path_of(w) : "", depths[i], &found);
         if (found.n == 1 && !nc_starts_with(found.v[0], "metadata."))
             return nc_asprintf("; it is %s%s%s", found.v[0], i == 2 ? " of " : "",
                                i == 2 ? other->names : "");
