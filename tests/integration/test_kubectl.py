@@ -103,6 +103,21 @@ class Plugin(unittest.TestCase):
         self.assertEqual(len(self.says("status", "n2").splitlines()), 2)
         self.refuses(1, "no such Node: n9", "status", "n9")
 
+    def test_running_drain(self) -> None:
+        """It has a drain status and no condition yet; what has the condition is over."""
+        status = '{"id":"i","source":"requested","phase":"%s","deadline":%s,"total":%s,"remaining":%s,"blocked":[%s],"updated":"2026-11-28T12:00:09Z"}'
+        running = status % ("Evicting", '"2026-11-28T12:00:00Z"', 12, 3, '"shop/db-0","shop/db-1"')
+        self.node("n1", **{STATUS_KEY: running})
+        self.node("n2", **{STATUS_KEY: status % ("Cordoned", "null", "null", "null", "")})
+        self.node("n3", condition("Drained", "True", "NodeDrained", "No pods remaining"), **{STATUS_KEY: running})
+        self.node("n4", **{STATUS_KEY: "{"})
+        self.assertEqual([line.split(maxsplit=5)[5] for line in self.says("status").splitlines()[1:]],
+                         ["Evicting: 3 of 12 pods left, blocked: shop/db-0,shop/db-1, until 2026-11-28T12:00:00Z", "Cordoned", "NodeDrained: No pods remaining", "-"])
+
+    def test_claims_and_no_node(self) -> None:
+        self.claim("c1")
+        self.assertEqual([line.split()[0] for line in self.says("status").splitlines() if line], ["NODE", "NODECLAIM", "c1"])
+
     def test_without_karpenter(self) -> None:
         self.api.karpenter_version = ""
         self.node("n1")
@@ -144,7 +159,7 @@ class Plugin(unittest.TestCase):
         """What a node writes stays in its own row and line."""
         forged = 'x\nn1\tdefault\tTrue\tcomplete\t\tDrained: "all"\r\x1b[2J'
         self.node("n1", condition("Ready", "False", "KubeletNotReady"))
-        self.node("n2", condition("Drained", "False", "Draining", forged), condition("x\nEvents of Node n1", "True", "a\tb"), **{STATUS_KEY: "{\nn1"})
+        self.node("n2", condition("Drained", "False", "Draining", forged), condition("x\nEvents of Node n1", "True", "a\tb"), **{STATUS_KEY: '{"phase":"x\ty\nn1"'})
         self.claim("c-late", "")
         self.event("Node", "n2", "x\ny", "z\nEvents of Node n1")
         rows = [line.split()[0] for line in self.says("status").splitlines() if line]
