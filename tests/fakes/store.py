@@ -167,7 +167,7 @@ class Store:
         obj = copy.deepcopy(obj)
         meta = obj.setdefault("metadata", {})
         if not meta.get("name") and meta.get("generateName"):
-            meta["name"] = meta["generateName"] + uuid.uuid4().hex[:5]
+            meta["name"] = meta["generateName"] + uuid.uuid4().hex[:12]
         if not meta.get("name"):
             raise Problem(
                 422, "Invalid", f"{resource.kind} is invalid: metadata.name: Required value: name is required"
