@@ -345,8 +345,10 @@ void nc_lifecycle_report_kept(struct nc_lifecycle *l, uint64_t *next_usec,
     if (l->summary.kept == 0 || !l->evicting_usec || !l->is_synced)
         return;
     nc_auto_free struct nc_drain_line *v = nc_lifecycle_lines(l, &n);
+    nc_auto_free char *of =
+        l->summary.kept > 1 ? nc_asprintf("one of %zu on this node", l->summary.kept) : NULL;
     for (size_t i = 0; i < n; i++)
         if (v[i].verdict.reason == NC_POD_REASON_KEPT)
-            report_held(l, &v[i], nc_pod_reason_text(NC_POD_REASON_KEPT), "", out);
+            report_held(l, &v[i], nc_pod_reason_text(NC_POD_REASON_KEPT), of ? of : "", out);
     nc_wake_at(nc_sum_usec(l->now_usec, BLOCKED_EVENT_USEC), next_usec);
 }

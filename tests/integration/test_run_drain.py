@@ -85,7 +85,7 @@ class LastMoments(DaemonTest):
         for name in names:
             self.assertEqual(world.log().count(f"Pod {name} is not evicted: kept by do-not-disrupt"), 1, "a line of the journal")
         said = world.must(lambda: [s.body["message"] for s in world.steps("event") if s.what == "DrainBlocked" and "kept by" in s.body["message"]], "the Event")
-        self.assertRegex(said[0], r"^Pod default/kept may not leave: kept by do-not-disrupt; it is deleted at 2\S+Z$")
+        self.assertRegex(said[0], r"^Pod default/kept may not leave: kept by do-not-disrupt: one of 2 on this node; it is deleted at 2\S+Z$")
         world.must(lambda: not world.pods(), "the end")
         self.assertEvictedOnce(world, "was-kept", "garbage")
         word = "; karpenter.sh/do-not-disrupt ends at the deadline"

@@ -177,6 +177,9 @@ static void test_messages(void **state) {
          "Pod ns/a may not leave: kept by do-not-disrupt; it is evicted at 2026-01-02T04:04:05Z"},
         {{"begin", "notice request drain +600", "ok", "ok", "kept-for-hour a:30", "synced"},
          "Pod ns/a may not leave: kept by do-not-disrupt; it is deleted at 2026-01-02T03:13:20Z"},
+        {{"begin", "notice request drain +600", "ok", "ok", "kept a:30", "kept b:30", "synced"},
+         "Pod ns/a may not leave: kept by do-not-disrupt: one of 2 on this node; it is deleted at "
+         "2026-01-02T03:13:20Z"},
         {{"begin", "notice spot +20", "ok", "ok", "pods a:8 b:60"},
          "The force-delete time has come: ending pods with the time that is left: ns/b (its "
          "force-delete time has come)"},
