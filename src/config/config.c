@@ -91,9 +91,11 @@ static struct nc_value *copy_at(const struct nc_config *c, const char *path) {
 /* The place to blame for something that is missing: the first document that says anything about the
  * cluster. */
 static struct nc_mark blame(const struct nc_documents *d) {
-    for (size_t i = 0; i < d->n_docs; i++)
-        if (nc_value_path(d->docs[i].tree, "spec.cluster"))
-            return (struct nc_mark){.source = d->docs[i].source};
+    for (size_t i = 0; i < d->n_docs; i++) {
+        const struct nc_value *cluster = nc_value_path(d->docs[i].tree, "spec.cluster");
+        if (cluster)
+            return cluster->mark;
+    }
     return (struct nc_mark){.source = d->docs[0].source};
 }
 

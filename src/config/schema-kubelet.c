@@ -28,6 +28,14 @@ static const char effects[] = "NoSchedule\0PreferNoSchedule\0NoExecute\0";
 static const char cgroup_drivers[] = "systemd\0cgroupfs\0";
 static const char cpu_policies[] = "none\0static\0";
 static const char memory_policies[] = "None\0Static\0";
+/* pkg/kubelet/cm: policy_options.go of cpumanager and of topologymanager. A later kubelet may know
+ * more of them. */
+static const struct nc_field cpu_option = {
+    .allowed = "full-pcpus-only\0distribute-cpus-across-numa\0align-by-socket\0"
+               "distribute-cpus-across-cores\0strict-cpu-reservation\0"
+               "prefer-align-cpus-by-uncorecache\0"};
+static const struct nc_field topology_option = {
+    .allowed = "prefer-closest-numa-nodes\0max-allowable-numa-nodes\0"};
 static const char topology_policies[] = "none\0best-effort\0restricted\0single-numa-node\0";
 static const char topology_scopes[] = "container\0pod\0";
 static const char hairpin_modes[] = "promiscuous-bridge\0hairpin-veth\0none\0";
@@ -250,12 +258,14 @@ static const char container_runtimes[] = "containerd\0";
     F("cgroupDriver", STRING, ONE_OF(cgroup_drivers), .flags = NAMED)                              \
     F("cpuManagerPolicy", STRING, ONE_OF(cpu_policies), .flags = NAMED)                            \
     F("singleProcessOOMKill", BOOL)                                                                \
-    F("cpuManagerPolicyOptions", STRING_MAP, .flags = NAMED | NC_FIELD_ONE_PAIR)                   \
+    F("cpuManagerPolicyOptions", STRING_MAP, .key = &cpu_option,                                   \
+      .flags = NAMED | NC_FIELD_ONE_PAIR | NC_FIELD_OPEN_KEYS)                                     \
     F("cpuManagerReconcilePeriod", DURATION, MAY_BE_EMPTY(NAMED))                                  \
     F("memoryManagerPolicy", STRING, ONE_OF(memory_policies), .flags = NAMED)                      \
     F("topologyManagerPolicy", STRING, ONE_OF(topology_policies), .flags = NAMED)                  \
     F("topologyManagerScope", STRING, ONE_OF(topology_scopes), .flags = NAMED)                     \
-    F("topologyManagerPolicyOptions", STRING_MAP, .flags = NAMED)                                  \
+    F("topologyManagerPolicyOptions", STRING_MAP, .key = &topology_option,                         \
+      .flags = NAMED | NC_FIELD_OPEN_KEYS)                                                         \
     F("qosReserved", STRING_MAP, OTHER("qos-reserved"))                                            \
     F("runtimeRequestTimeout", DURATION, MAY_BE_EMPTY(NAMED))                                      \
     F("hairpinMode", STRING, ONE_OF(hairpin_modes), .flags = NAMED)                                \

@@ -245,6 +245,14 @@ static const struct row kubelet_rows[] = {
      "memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, "
      "imagefs.inodesFree, containerfs.available, "
      "containerfs.inodesFree, pid.available or allocatableMemory.available\n"},
+    {"options that kubelet finds wrong later",
+     "cpuManagerPolicyOptions: {x: a}, topologyManagerPolicyOptions: {prefer-closest-numa: a}",
+     "d:3:53: warning: spec.kubelet.config.cpuManagerPolicyOptions.x: unknown key; known are "
+     "full-pcpus-only, distribute-cpus-across-numa, align-by-socket, distribute-cpus-across-cores, "
+     "strict-cpu-reservation or prefer-align-cpus-by-uncorecache\n"
+     "d:3:91: warning: spec.kubelet.config.topologyManagerPolicyOptions.prefer-closest-numa: "
+     "unknown key, did you mean \"prefer-closest-numa-nodes\"? Known are "
+     "prefer-closest-numa-nodes or max-allowable-numa-nodes\n"},
     {"eviction threshold as a number", "evictionHard: {memory.available: 5}",
      "d:3:60: error: spec.kubelet.config.evictionHard['memory.available']: must be a string (put "
      "it in quotes), not the number 5\n"},
