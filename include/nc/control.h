@@ -98,8 +98,8 @@ enum nc_control_event_kind {
     NC_CONTROL_SYNCED,    /* `what`: its list is complete */
     NC_CONTROL_ANSWER,    /* the action `id` ended: `answer`, `retry_after_usec`, `object` (NULL, or
                              the object as the server has it now) */
-    NC_CONTROL_BOOT_FAILURE, /* the Event about the claim `name`, `uid`: `message`, `at_usec`. A
-                                node may have made it up */
+    NC_CONTROL_BOOT_FAILURE, /* the Event about the claim `name`, `uid`, or else of the instance
+                                `provider_id`: `message`, `at_usec`. A node may have made it up */
     NC_CONTROL_TICK,         /* nc_control_next() has come */
     _NC_CONTROL_EVENT_MAX
 };
@@ -130,6 +130,7 @@ struct nc_control_event {
     const struct nc_value *object; /* borrowed */
     /* of an ANSWER to DESCRIBE_INSTANCE or INSTANCE_STATE, name: the private DNS name, or NULL */
     const char *name, *uid;
+    const char *provider_id;    /* of a BOOT_FAILURE; NULL = not known */
     const char *instance_state; /* of an ANSWER to INSTANCE_STATE: static, as EC2 writes it */
     uint64_t id;
     enum nc_control_answer answer;

@@ -191,6 +191,7 @@ struct nc_event {
     const char *reason;    /* CamelCase, a small fixed set */
     const char *message;   /* cut at 1024 bytes */
     const char *host;      /* source.host: node name */
+    const char *instance;  /* reportingInstance: providerID of the node; NULL = none */
     const char *component; /* source.component; NULL = nodeclaimd */
     uint64_t first_usec, last_usec;
     unsigned count;

@@ -78,8 +78,9 @@ void nc_publish_console_in_time(struct nc_bootstrap *b) {
 }
 
 /* Where the Event goes: the NodeClaim if its name and uid are known (describe selects by uid), else
- * the Node by name. */
+ * the Node by name. By the providerID the controller finds the NodeClaim then. */
 static void fill_involved(const struct nc_bootstrap *b, struct nc_event *e) {
+    e->instance = b->gather.plan.provider_id;
     if (b->report.claim_name && b->report.claim_uid) {
         const struct nc_claim *claim = nc_bootstrap_claim(b);
         e->kind = "NodeClaim";

@@ -1,8 +1,9 @@
 /*
  * NodeClaims for which no Node is registered: how many, since when and why.
  *
- * The cause is what a node says in an Event BootstrapFailed about its NodeClaim. Any node may write
- * such an Event about any NodeClaim: it is shown, and nothing is done because of it.
+ * The cause is what a node says in an Event BootstrapFailed about its NodeClaim, or about its Node
+ * with its providerID. Any node may write such an Event about any other: it is shown, and nothing
+ * is done because of it.
  */
 #include "nc/names.h"
 #include "nc/str.h"
@@ -50,14 +51,34 @@ static size_t read_cause(const char *message) {
     return CAUSE_UNKNOWN;
 }
 
-void nc_control_apply_boot_failure(struct nc_control *c, const struct nc_control_event *e) {
+/* This walks every claim: relaying keeps no table by providerID. */
+static struct control_claim *claim_of_instance(const struct nc_control *c, const char *id) {
+    const struct control_table *t = &c->names[NC_CONTROL_CLAIM];
+
+    for (size_t i = 0; id && *id && i < t->room; i++)
+        for (struct control_link *l = t->slots[i]; l; l = l->next) {
+            struct control_claim *claim = nc_control_object_of(l);
+            if (is_without_node(claim) && nc_streq(nc_control_provider_of(claim), id))
+                return claim;
+        }
+    return NULL;
+}
+
+static struct control_claim *claim_of_event(const struct nc_control *c,
+                                            const struct nc_control_event *e) {
     struct control_claim *claim = nc_control_named(c, NC_CONTROL_CLAIM, e->name);
+
+    return claim && nc_streq(claim->o.uid, e->uid) ? claim : claim_of_instance(c, e->provider_id);
+}
+
+void nc_control_apply_boot_failure(struct nc_control *c, const struct nc_control_event *e) {
+    struct control_claim *claim = claim_of_event(c, e);
     /* one that is not over yet would be the last for ever: it is older than any other */
     const uint64_t at_usec = e->at_usec > c->now_usec + CLOCKS_DIFFER_USEC ? 0 : e->at_usec;
     struct control_boot_failure *f = NULL;
     size_t n = 0;
 
-    if (!claim || !is_without_node(claim) || !e->message || !nc_streq(claim->o.uid, e->uid)
+    if (!claim || !is_without_node(claim) || !e->message
         || (claim->boot_failure && claim->boot_failure->at_usec > at_usec))
         return;
     n = nc_cut(e->message, MESSAGE_MAX);

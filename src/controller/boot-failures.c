@@ -1,6 +1,7 @@
 /*
- * Why NodeClaims have no Node: the Events BootstrapFailed about them, listed while there are such
- * claims, and not otherwise. Each replica does: each reports what it knows.
+ * Why NodeClaims have no Node: the Events BootstrapFailed of their nodes, listed while there are
+ * such claims, and not otherwise. A node that may not read its NodeClaim writes them about its
+ * Node's name. Each replica does: each reports what it knows.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -15,10 +16,10 @@
 #define CROWD_USEC 300000000u
 #define EVERY_USEC 30000000u  /* sooner than a failure is forgotten (health.c) */
 #define VALUE_MAX_BYTES 4096u /* a message has 1,024 */
-#define SELECTOR                                                                                   \
-    "fieldSelector=involvedObject.kind%3DNodeClaim%2Creason%3D" NC_EVENT_BOOTSTRAP_FAILED
+#define SELECTOR "fieldSelector=reason%3D" NC_EVENT_BOOTSTRAP_FAILED
 
-static const char keep[] = "involvedObject.name\0involvedObject.uid\0message\0lastTimestamp\0";
+static const char keep[] = "involvedObject.name\0involvedObject.uid\0reportingInstance\0message\0"
+                           "lastTimestamp\0";
 
 static void end_list(struct nc_controller *c) {
     c->boot_failures = nc_watch_free(c->boot_failures);
@@ -41,11 +42,12 @@ static void give_up(struct nc_controller *c) {
 
 static void on_event(void *userdata, enum nc_watch_event what, const struct nc_value *object) {
     struct nc_controller *c = userdata;
-    const struct nc_value *claim = nc_value_get(object, "involvedObject");
+    const struct nc_value *about = nc_value_get(object, "involvedObject");
     const char *when = nc_value_get_string(object, "lastTimestamp");
     struct nc_control_event e = {.kind = NC_CONTROL_BOOT_FAILURE,
-                                 .name = nc_value_get_string(claim, "name"),
-                                 .uid = nc_value_get_string(claim, "uid"),
+                                 .name = nc_value_get_string(about, "name"),
+                                 .uid = nc_value_get_string(about, "uid"),
+                                 .provider_id = nc_value_get_string(object, "reportingInstance"),
                                  .message = nc_value_get_string(object, "message")};
 
     if (what == NC_WATCH_SYNCED)

@@ -85,6 +85,8 @@ struct nc_value *nc_event_body(const struct nc_event *e, const char *name) {
     nc_value_set(body, "involvedObject", involved_object(e));
     nc_value_set_string(body, "type", e->warning ? "Warning" : "Normal");
     nc_value_set_string(body, "reason", e->reason);
+    if (e->instance)
+        nc_value_set_string(body, "reportingInstance", e->instance);
     set_message(body, e->message);
     nc_value_set(body, "source", source);
     set_time(body, "firstTimestamp", e->first_usec);

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "nc/names.h"
 #include "nc/str.h"
 
 #include "wire.h"
@@ -17,7 +18,7 @@
 #define COORDINATION "/apis/coordination.k8s.io/v1"
 #define UNKNOWN "the controller has no business there:"
 #define EVENTS "/api/v1/namespaces/default/events"
-#define OF_CLAIMS EVENTS "?fieldSelector=involvedObject.kind%3DNodeClaim%2C"
+#define BOOT_FAILURES EVENTS "?fieldSelector=reason%3D" NC_EVENT_BOOTSTRAP_FAILED "&"
 
 bool nc_guard_matches(const char *pattern, const char *path, size_t n) {
     const char *end = path + n;
@@ -49,7 +50,7 @@ static int check_read(const struct nc_kube_call *c, struct nc_err *err) {
         "/version\0/api\0/apis\0/api/v1\0/apis/*\0/apis/*/*\0/api/v1/nodes\0/api/v1/nodes/*\0"
         "/apis/karpenter.sh/*/nodeclaims\0/apis/karpenter.sh/*/nodepools\0"
         "/apis/*/*/ec2nodeclasses\0/apis/*/*/nodeclasses\0" COORDINATION "/namespaces/*/leases/*\0";
-    const bool is_events = nc_starts_with(c->path, OF_CLAIMS) && !strstr(c->path, "watch");
+    const bool is_events = nc_starts_with(c->path, BOOT_FAILURES) && !strstr(c->path, "watch");
 
     if (!is_events && !matches_any(patterns, c->path, strcspn(c->path, "?")))
         return nc_guard_refuse(c, err, UNKNOWN, c->path);

@@ -341,7 +341,8 @@ static void fail_boot(struct world *w, unsigned i, uint8_t how) {
     (void)snprintf(uid, sizeof(uid), "g%u", w->claims[i].uid);
     step(w, (struct nc_control_event){.kind = NC_CONTROL_BOOT_FAILURE,
                                       .name = name,
-                                      .uid = uid,
+                                      .uid = how & 1 ? uid : name,
+                                      .provider_id = how & 1 ? NULL : name,
                                       .message = messages[how % NC_ARRAY_SIZE(messages)],
                                       .at_usec = how});
 }

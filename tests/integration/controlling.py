@@ -291,12 +291,15 @@ class ControlWorld:
         self.annotate("nodes", node, STATUS_KEY, json.dumps(word, separators=(",", ":")) if raw is None else raw)
         return end
 
-    def boot_failure(self, claim: dict[str, Any], message: str, at: float = 0) -> None:
-        """As its node writes it."""
+    def boot_failure(self, claim: dict[str, Any], message: str, at: float = 0, node: str = "") -> None:
+        """As its node writes it; `node`: one that may not read its NodeClaim."""
         meta, when = claim["metadata"], stamp(at or time.time())
         about = {"kind": "NodeClaim", "apiVersion": "karpenter.sh/v1", "name": meta["name"], "uid": meta["uid"]}
+        if node:
+            about = {"kind": "Node", "apiVersion": "v1", "name": node, "uid": node}
         event = {"metadata": {"generateName": meta["name"]}, "involvedObject": about, "reason": "BootstrapFailed", "message": message,
-                 "type": "Warning", "count": 1, "firstTimestamp": when, "lastTimestamp": when}
+                 "type": "Warning", "count": 1, "firstTimestamp": when, "lastTimestamp": when,
+                 "reportingInstance": claim.get("status", {}).get("providerID", "")}
         self.api.put("events", event, "default")
 
     def unsay(self, node: str) -> None:

@@ -125,7 +125,7 @@ class Telling(ControlTest):
         self.assertLess(len(made), 50)
 
     def test_claims_without_a_node(self) -> None:
-        """Which, since when, and why: by the last Event about this very NodeClaim. Events are not listed otherwise."""
+        """Which, since when, and why: by the last Event about this very NodeClaim, or its instance. Events are not listed otherwise."""
         world = self.control_world()
         world.pair("n1")
         world.start()
@@ -135,11 +135,11 @@ class Telling(ControlTest):
         world.boot_failure(broken, "start: kubelet exits", at=old + 60)
         world.boot_failure(broken, "preflight: certificate signed by unknown authority\x1b[2J", at=old + 90)
         world.boot_failure({"metadata": {"name": "c-broken", "uid": "another"}}, "plan: of another claim", at=old + 95)
-        world.claim("c-slow", creationTimestamp=stamp(old + 10))
+        world.boot_failure(world.claim("c-slow", creationTimestamp=stamp(old + 10)), "initialize: no CNI", at=old + 90, node="ip-10-0-0-9")
         world.claim("c-new", status={"providerID": ""})
         series = '{nodepool="default",cause="%s"}'
         world.must(lambda: world.metric("nodeclaims_without_node", series % "preflight") == 1, "the cause", 50)
-        self.assertEqual(world.metric("nodeclaims_without_node", series % "unknown"), 1)
+        self.assertEqual(world.metric("nodeclaims_without_node", series % "initialize"), 1)
         self.assertEqual(world.metric("nodeclaims_without_node", series % "launch"), 1)
         self.assertEqual(world.metric("nodeclaims_without_node_oldest_timestamp_seconds", series % "preflight"), int(old))
         check_with_promtool(world.ask("/metrics")[1])

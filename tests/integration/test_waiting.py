@@ -69,6 +69,7 @@ class Events(WorldTest):
         self.assertIsNone(proc.poll(), "it is still tried")
         self.assertEqual((event["type"], event["reason"]), ("Warning", "BootstrapFailed"))
         self.assertIn("Karpenter", str(event["message"]))
+        self.assertEqual(event["reportingInstance"], world.inst.provider_id)
         world.api.cluster.behave.karpenter = True
         world.api.on_loop(lambda: world.api.cluster._reconcile(world.node_name))
         done = world.finish(proc)

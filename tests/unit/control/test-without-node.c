@@ -31,6 +31,17 @@ static void fail_boot(struct world *w, const char *name, const char *uid, const 
                         "");
 }
 
+/* As a node that may not read its NodeClaim does it. */
+static void fail_boot_of(struct world *w, const char *provider_id, const char *message) {
+    assert_string_equal(world_event(w, (struct nc_control_event){.kind = NC_CONTROL_BOOT_FAILURE,
+                                                                 .name = "ip-10-0-0-1",
+                                                                 .uid = "ip-10-0-0-1",
+                                                                 .provider_id = provider_id,
+                                                                 .message = message,
+                                                                 .at_usec = 400}),
+                        "");
+}
+
 static void expect_claims(struct world *w, const char *wanted) {
     nc_auto_value struct nc_value *list = nc_control_report_claims(w->c);
     nc_cleanup(nc_buf_done) struct nc_buf b = NC_BUF_INIT;
@@ -114,6 +125,25 @@ static void test_why(void **state) {
     (void)world_gone(&w, NC_CONTROL_CLAIM, "c1", "uid-c1");
     see(&w, "c1", CREATED, "i-0123456789abcdef0");
     expect_cause(&w, "unknown", NULL);
+    world_close(&w);
+}
+
+/* Without a name that the claim has, its instance is what joins them. */
+static void test_why_by_instance(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    see(&w, "c0", CREATED, NULL);
+    fail_boot_of(&w, "", "plan: of no instance");
+    expect_cause(&w, "launch", NULL);
+    (void)world_gone(&w, NC_CONTROL_CLAIM, "c0", "uid-c0");
+    see(&w, "c1", CREATED, "i-0123456789abcdef0");
+    fail_boot_of(&w, "aws:///us-west-2a/i-0123456789abcdef1", "plan: another instance");
+    fail_boot_of(&w, NULL, "plan: no instance");
+    expect_cause(&w, "unknown", NULL);
+    fail_boot_of(&w, "aws:///us-west-2a/i-0123456789abcdef0", "start: kubelet exits");
+    expect_cause(&w, "start", "start: kubelet exits");
     world_close(&w);
 }
 
@@ -218,13 +248,10 @@ static void test_text(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_which),
-        cmocka_unit_test(test_why),
-        cmocka_unit_test(test_why_of_another_time),
-        cmocka_unit_test(test_forgotten),
-        cmocka_unit_test(test_whether_to_look),
-        cmocka_unit_test(test_metrics),
-        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_which),           cmocka_unit_test(test_why),
+        cmocka_unit_test(test_why_by_instance), cmocka_unit_test(test_why_of_another_time),
+        cmocka_unit_test(test_forgotten),       cmocka_unit_test(test_whether_to_look),
+        cmocka_unit_test(test_metrics),         cmocka_unit_test(test_text),
     };
 
     return run_group(tests, NULL, NULL);

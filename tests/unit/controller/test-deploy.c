@@ -23,8 +23,8 @@
     "{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\",\"metadata\":{\"name\":"        \
     "\"nodeclaim-controller\",\"namespace\":\"kube-system\",\"resourceVersion\":\"1\"},\"spec\":{" \
     "}}"
-#define EVENTS_OF_CLAIMS                                                                           \
-    "/api/v1/namespaces/default/events?fieldSelector=involvedObject.kind%3DNodeClaim%2Creason%3DX"
+#define BOOT_FAILURES                                                                              \
+    "/api/v1/namespaces/default/events?fieldSelector=reason%3DBootstrapFailed&limit=500"
 #define EVENT                                                                                      \
     "{\"apiVersion\":\"v1\",\"kind\":\"Event\",\"metadata\":{\"name\":\"e\",\"namespace\":"        \
     "\"default\"},\"involvedObject\":{\"kind\":\"NodeClaim\",\"name\":\"c\",\"uid\":\"u\"}}"
@@ -95,8 +95,8 @@ static const struct row {
     {"default", "", "events", "patch", "PATCH", "/api/v1/namespaces/default/events/e",
      "{\"count\":2}"},
     {"default", "", "events", "delete", "DELETE", "/api/v1/namespaces/default/events/e", END},
-    {"default", "", "events", "list", "GET", EVENTS_OF_CLAIMS, NULL},
-    {"default", "", "events", "watch", "GET", EVENTS_OF_CLAIMS "&watch=true", NULL},
+    {"default", "", "events", "list", "GET", BOOT_FAILURES, NULL},
+    {"default", "", "events", "watch", "GET", BOOT_FAILURES "&watch=true", NULL},
     {"default", "", "events", "get", "GET", "/api/v1/namespaces/default/events/e", NULL},
     {"kube-system", "", "events", "create", "POST", "/api/v1/namespaces/kube-system/events", EVENT},
     {"", "", "pods", "list", "GET", "/api/v1/pods", NULL},

@@ -20,7 +20,7 @@
 #define LIST_RULE "a list without metadata.resourceVersion"
 #define NO_BUSINESS "no business there"
 #define EVENTS "/api/v1/namespaces/default/events"
-#define OF_CLAIMS "?fieldSelector=involvedObject.kind%3DNodeClaim%2C"
+#define BOOT_FAILURES EVENTS "?fieldSelector=reason%3DBootstrapFailed"
 
 static const struct {
     const char *method, *path, *body;
@@ -53,10 +53,11 @@ static const struct {
     {"GET", "/api/v1/nodes/", NULL, 0, NO_BUSINESS},
     {"GET", "/apis/apps/v1/deployments", NULL, 0, NO_BUSINESS},
     {"GET", "/api/v1/nodes/..", NULL, 0, "a dot for a name"},
-    {"GET", EVENTS OF_CLAIMS "reason%3DBootstrapFailed&limit=500", NULL, 0, NULL},
-    {"GET", EVENTS OF_CLAIMS "reason%3DBootstrapFailed", "{}", 0, "a GET with a body"},
-    {"GET", EVENTS OF_CLAIMS "reason%3DBootstrapFailed&watch=true", NULL, 0, NO_BUSINESS},
+    {"GET", BOOT_FAILURES "&limit=500", NULL, 0, NULL},
+    {"GET", BOOT_FAILURES "&limit=500", "{}", 0, "a GET with a body"},
+    {"GET", BOOT_FAILURES "&watch=true", NULL, 0, NO_BUSINESS},
     {"GET", EVENTS, NULL, 0, NO_BUSINESS},
+    {"GET", BOOT_FAILURES "X&limit=500", NULL, 0, NO_BUSINESS},
     {"GET", EVENTS "?fieldSelector=involvedObject.kind%3DPod%2Creason%3DX", NULL, 0, NO_BUSINESS},
     {"GET", EVENTS "/e", NULL, 0, NO_BUSINESS},
     {"GET", "/api/v1/nodes", "{}", 0, "a GET with a body"},
