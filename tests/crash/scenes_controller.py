@@ -32,6 +32,7 @@ class ReplicaWorld(CloudWorld):
         super().__init__(mode=mode, elects=True)
         self.root = self.folder / "root"
         self.root.mkdir()
+        self.reported: dict[str, Any] = {}
 
     @property
     def identity(self) -> str:
@@ -39,14 +40,16 @@ class ReplicaWorld(CloudWorld):
         return f"replica-{len(self.procs)}"
 
     def report(self) -> dict[str, Any]:
-        """What the last replica says; {} where it does not lead, or does not answer."""
+        """What the last replica says; {} where it does not lead, or does not answer, or is in trouble: that of a slow machine ends."""
         try:
             status, text = self.ask("/status")
         except http.client.HTTPException:
             return {}  # it dies in the middle of its answer
         said = json.loads(text) if status == 200 else {}
         about = said.get("controller", {})
-        return said if about.get("leads") and about.get("identity") == about.get("holder") == self.identity else {}
+        is_last = about.get("leads") and about.get("identity") == about.get("holder") == self.identity
+        self.reported = said if is_last and not about.get("trouble") else {}
+        return self.reported
 
 
 class Controller(Daemon):
@@ -67,7 +70,7 @@ class Controller(Daemon):
         return ()
 
     def end(self, world: Any, proc: "subprocess.Popen[bytes]") -> int:
-        self.said = world.report()
+        self.said = world.reported  # with what the scene was over
         for key in ("identity", "holder"):
             self.said.get("controller", {}).pop(key, None)  # the last one's, as is checked
         self.said.get("counts", {}).pop("relayed", None)  # by this process
