@@ -97,6 +97,21 @@ class Provision(unittest.TestCase):
         self.assertIn("vm.panic_on_oom = 0\n", sysctls, "the image does not say it")
         self.assertIn("disabled nodeadm-run.service", said)
 
+    def test_amazon_linux_gets_the_repository_of_cjson(self) -> None:
+        """Only where the program needs it, and the image has it not."""
+        imagetree.al2023(self.root)
+        rpm = "#!/bin/sh\ncase $* in *-qpR*) echo 'libcjson.so.1()(64bit)' ;; *) exit %d ;; esac\n"
+        package = self.dir / "nodeclaimd.rpm"
+        package.write_bytes(b"")
+        (self.root / "var/tmp").mkdir(parents=True)
+        for has, wanted in ((0, False), (1, True)):
+            imagetree.write(self.root, "/usr/bin/rpm", rpm % has, 0o755)
+            said = self.provision("--install", str(self.install), "--package", str(package))
+            self.assertEqual("missing packages: spal-release" in said, wanted, said)
+        self.assertNotIn("spal-release", self.provision("--install", str(self.install)), "ldd finds it")
+        imagetree.write(self.root, "/usr/bin/ldd", "#!/bin/sh\necho 'libcjson.so.1 => not found'\n", 0o755)
+        self.assertRegex(self.provision("--install", str(self.install)), "(?s)missing packages: spal-release.*missing packages: .*cjson")
+
     def test_a_bare_debian_gets_what_it_has_not(self) -> None:
         imagetree.debian(self.root)
         self.twice()
