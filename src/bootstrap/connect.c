@@ -330,6 +330,8 @@ int nc_connect(struct nc_app *app, const char *path, struct nc_imds *imds, struc
     r = nc_app_loop(app, err);
     if (r >= 0)
         r = read_kubeconfig(below, &c->kubeconfig, err);
+    if (r == -ENOENT && nc_streq(path, NC_KUBECONFIG))
+        nc_err_remedy(err, "nodeclaimd bootstrap writes it: this machine has not joined a cluster");
     if (r >= 0)
         r = read_named_files(c, below, err);
     if (r < 0)

@@ -188,7 +188,7 @@ int nc_gather_config(struct nc_gather *g, struct nc_err *err) {
     const int r = nc_config_build(&g->documents, &g->config, err);
     if (r < 0) {
         if (!err->remedy[0])
-            nc_err_remedy(err, "Correct the setting that is named: nodeclaimd check lists all.");
+            nc_err_remedy(err, "correct the setting that is named: nodeclaimd check lists all");
         return r;
     }
     g->has_config = true;

@@ -17,7 +17,7 @@ static int gather_all(struct nc_gather *g, struct nc_app *app, struct nc_err *er
     if (r < 0 && !app->opts.facts)
         nc_err_remedy(err,
                       "%s; on a machine that is no instance: --facts DIR, which "
-                      "nodeclaimd render --save-facts DIR records on one",
+                      "render --save-facts DIR records on one",
                       err->remedy);
     if (r >= 0)
         r = nc_gather_documents(g, err);

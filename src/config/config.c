@@ -103,9 +103,24 @@ static int missing(const struct nc_documents *d, const char *path, const char *w
                    struct nc_err *err) {
     int r = nc_diag_err(d, blame(d), path, err, "is missing: %s", why);
 
-    nc_err_remedy(err, "Give it in a NodeConfig or AgentConfig document of the user data or of "
-                       "/etc/nodeclaimd/conf.d.");
+    nc_err_remedy(err, "give it in a NodeConfig or AgentConfig document of the user data or of "
+                       "/etc/nodeclaimd/conf.d");
     return r;
+}
+
+/* What a cluster needs and has not: the first, and the names of the others. */
+struct needs {
+    const char *path, *why;
+    struct nc_buf others;
+};
+
+static void need(struct needs *n, bool is_there, const char *path, const char *why) {
+    if (is_there)
+        return;
+    if (n->path)
+        (void)nc_buf_printf(&n->others, "; %s is missing, too", path);
+    else
+        *n = (struct needs){.path = path, .why = why};
 }
 
 /* A setting that does not go with another one: the place is that of the setting. */
@@ -208,18 +223,20 @@ static int apply_cluster(const struct nc_documents *d, struct nc_config *c, stru
         (void)nc_base64_decode(ca, strlen(ca), &pem);
         c->ca_pem = nc_buf_steal(&pem);
     }
-    if (c->auth == NC_AUTH_EKS && !c->cluster_name)
-        return missing(d, "spec.cluster.name", "the token for EKS names it", err);
-    if (c->auth != NC_AUTH_KUBECONFIG && !c->endpoint)
-        return missing(d, "spec.cluster.apiServerEndpoint",
-                       "kubelet must know where the API server is", err);
-    if (c->auth != NC_AUTH_KUBECONFIG && !c->ca_pem)
-        return missing(d, "spec.cluster.certificateAuthority",
-                       "kubelet trusts the API server by it", err);
-    if (!c->cidr && !has_cluster_dns(c))
-        return missing(d, "spec.cluster.cidr",
-                       "without it, and without kubelet.config.clusterDNS, pods have no DNS", err);
-    return 0;
+    struct needs needs = {0};
+    need(&needs, c->cluster_name || c->auth != NC_AUTH_EKS, "spec.cluster.name",
+         "the token for EKS names it");
+    need(&needs, c->endpoint || c->auth == NC_AUTH_KUBECONFIG, "spec.cluster.apiServerEndpoint",
+         "kubelet must know where the API server is");
+    need(&needs, c->ca_pem || c->auth == NC_AUTH_KUBECONFIG, "spec.cluster.certificateAuthority",
+         "kubelet trusts the API server by it");
+    need(&needs, c->cidr || has_cluster_dns(c), "spec.cluster.cidr",
+         "without it, and without kubelet.config.clusterDNS, pods have no DNS");
+    if (!needs.path)
+        return 0;
+    nc_auto_free char *others = nc_buf_steal(&needs.others);
+    nc_auto_free char *why = nc_asprintf("%s%s", needs.why, others ? others : "");
+    return missing(d, needs.path, why, err);
 }
 
 static int apply_max_pods(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
@@ -357,8 +374,8 @@ int nc_config_unsupported(const struct nc_documents *d, const struct nc_config *
         return 0;
     }
     r = nc_diag_err(d, g->mark, g->path, err, "%s", g->message);
-    nc_err_remedy(err, "Remove it; or set spec.bootstrap.unsupported: warn in an AgentConfig, and "
-                       "the node starts without it. nodeclaimd check lists all.");
+    nc_err_remedy(err, "remove it; or set spec.bootstrap.unsupported: warn in an AgentConfig, and "
+                       "the node starts without it; nodeclaimd check lists all");
     return r;
 }
 
@@ -403,9 +420,9 @@ static int nothing_found(const struct nc_documents *d, struct nc_err *err) {
         (void)nc_buf_printf(&found, "; and %zu more", d->found.n - 4);
     r = nc_err_set(err, NC_ERR_CONFIG, ENODATA, "no configuration for this node%s",
                    found.data ? found.data : "");
-    nc_err_remedy(err, "Send a NodeConfig as a MIME part of type application/node.eks.aws "
+    nc_err_remedy(err, "send a NodeConfig as a MIME part of type application/node.eks.aws "
                        "(Karpenter does so under "
-                       "amiFamily: AL2023), or put a document into /etc/nodeclaimd/conf.d.");
+                       "amiFamily: AL2023), or put a document into /etc/nodeclaimd/conf.d");
     return r;
 }
 
@@ -417,9 +434,9 @@ static int refuse(const struct nc_documents *d, struct nc_err *err) {
         first++;
     if (d->diags[first].mark.line == 0)
         nc_err_remedy(
-            err, "Check what the launch template or the EC2NodeClass really sends as user data.");
+            err, "check what the launch template or the EC2NodeClass really sends as user data");
     else
-        nc_err_remedy(err, "Correct the document; nodeclaimd check names all that is wrong.");
+        nc_err_remedy(err, "correct the document; nodeclaimd check names all that is wrong");
     return r;
 }
 

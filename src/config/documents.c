@@ -68,7 +68,7 @@ bool nc_documents_set_aside(struct nc_documents *d, const struct nc_err *err) {
         if (d->diags[i].is_unsupported && is_at(d->diags[i].mark, err->mark)) {
             char *was = d->diags[i].message; /* of a warning, until now */
 
-            d->diags[i].message = nc_asprintf("%s: %s", was, err->remedy);
+            d->diags[i].message = nc_asprintf("%s; %s", was, err->remedy);
             d->diags[i].is_unsupported = false;
             d->diags[i].is_error = true;
             d->n_aside++;
@@ -80,7 +80,7 @@ bool nc_documents_set_aside(struct nc_documents *d, const struct nc_err *err) {
         path = nc_strndup(text, n - 1);
         text += n + 1;
     }
-    nc_diag(d, true, err->mark, path ? path : "", "%s%s%s", text, err->remedy[0] ? ": " : "",
+    nc_diag(d, true, err->mark, path ? path : "", "%s%s%s", text, err->remedy[0] ? "; " : "",
             err->remedy);
     d->n_aside++;
     return true;

@@ -211,9 +211,13 @@ static void check_root_volumes(struct nc_documents *d, const struct nc_value *ma
                 "%zu root volumes, there is one", roots);
 }
 
-/* An alias "al2023@latest" goes with amiFamily AL2023 or Custom. */
+/* An alias "al2023@latest" goes with amiFamily AL2023 or Custom. nodeclaimd runs on no image of the
+ * other families. */
 static void check_family(struct nc_documents *d, const struct nc_value *family,
                          const struct nc_value *terms) {
+    if (family && !nc_is_one_of(family->text, "AL2023\0Custom\0"))
+        nc_diag(d, false, family->mark, "spec.amiFamily",
+                "nodeclaimd is for AL2023 and Custom, not %.40s", family->text);
     for (size_t i = 0; family && i < items_of(terms); i++) {
         const char *alias = nc_value_get_string(terms->items[i], "alias");
         size_t n = alias ? strcspn(alias, "@") : 0;

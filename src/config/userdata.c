@@ -267,7 +267,7 @@ int nc_userdata_decode(const char *data, size_t n, struct nc_userdata *ret, stru
     if (n > NC_USERDATA_MAX_RAW) {
         r = nc_err_set(err, NC_ERR_CONFIG, EFBIG, "%zu bytes of user data, EC2 allows %zu", n,
                        NC_USERDATA_MAX_RAW);
-        nc_err_remedy(err, "Shorten it, or compress it with gzip.");
+        nc_err_remedy(err, "shorten it, or compress it with gzip");
         return r;
     }
     r = n > 0 ? decode(&w, data, n) : 0;

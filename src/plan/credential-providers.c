@@ -81,8 +81,8 @@ int nc_plan_credential_providers(struct nc_planner *s) {
                        "there is no ecr-credential-provider in "
                        "/etc/eks/image-credential-provider: kubelet could not pull "
                        "images from private repositories of ECR");
-        nc_err_remedy(s->err, "Install it in the image, or remove the folder where no image is "
-                              "pulled from there; nodeclaimd preflight --image / checks it.");
+        nc_err_remedy(s->err, "install it in the image, or remove the folder where no image is "
+                              "pulled from there; nodeclaimd preflight --image / checks it");
         return r;
     }
     if (s->config->auth != NC_AUTH_EKS)

@@ -111,8 +111,8 @@ static int refuse(struct nc_planner *s, struct nc_mark mark, const char *path, c
     for (size_t i = before; i < s->plan.unsupported.n; i++)
         nc_strv_add(&s->plan.warnings, s->plan.unsupported.v[i]);
     if (r < 0)
-        nc_err_remedy(s->err, "Correct it; or set spec.bootstrap.unsupported: warn in an "
-                              "AgentConfig, and kubelet is given it.");
+        nc_err_remedy(s->err, "correct it; or set spec.bootstrap.unsupported: warn in an "
+                              "AgentConfig, and kubelet is given it");
     return r;
 }
 

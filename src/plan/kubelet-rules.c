@@ -84,7 +84,8 @@ static int check_image_gc(const struct nc_value *kubelet, const struct nc_docume
         return 0;
     return nc_origin_error(
         err, docs, low_value ? low_value : high_value,
-        "kubelet.imageGCLowThresholdPercent: %lld must be below imageGCHighThresholdPercent, %lld",
+        "kubelet.imageGCLowThresholdPercent: %lld must be below imageGCHighThresholdPercent, %lld "
+        "(where one is not set: 80, 85)",
         (long long)low, (long long)high);
 }
 

@@ -46,7 +46,10 @@ static int evaluate(struct nc_planner *s, const char *field, const struct nc_val
     if (r == 0 && is_known)
         return 0;
     if (r == -EINVAL || (is_known && nc_streq(field, "maxPods")))
-        return nc_origin_error(s->err, s->docs, v, "spec.kubelet.%s: %s", field, why);
+        return nc_origin_error(
+            s->err, s->docs, v,
+            "spec.kubelet.%s: no %s, nor an expression that can be evaluated: %s", field,
+            nc_streq(field, "maxPods") ? "number" : "quantity", why);
     nc_strv_add_once(&s->plan.warnings, warning);
     return 1;
 }

@@ -229,7 +229,7 @@ class Check(WorldTest):
         at = {path: line for line, text in enumerate(self.good.read_text().splitlines(), 1) for path in ("config: {run", "flags:") if path in text}
         wanted = {
             ("kubelet.runOnce", at["config: {run"], "must be false"),
-            ("kubelet.imageGCLowThresholdPercent", at["config: {run"], "80 must be below imageGCHighThresholdPercent, 70"),
+            ("kubelet.imageGCLowThresholdPercent", at["config: {run"], "80 must be below imageGCHighThresholdPercent, 70 (where one is not set: 80, 85)"),
             ("kubelet.enforceNodeAllocatable", at["config: {run"], "pods is there twice"),
             ("kubelet.cgroupsPerQOS", at["config: {run"], "false needs enforceNodeAllocatable: [none]"),
             ("spec.kubelet.config.maxPods", at["config: {run"], "must be an integer, not the string 'many'"),

@@ -28,7 +28,8 @@ static const struct {
     {"no name", {CONFIG("cluster: {cidr: 10.0.0.0/16}")}, "d1:3:17: spec.cluster.name: is missing"},
     {"no endpoint",
      {CONFIG("cluster: {name: a}")},
-     "d1:3:17: spec.cluster.apiServerEndpoint: is missing"},
+     "d1:3:17: spec.cluster.apiServerEndpoint: is missing: kubelet must know where the API server "
+     "is; spec.cluster.certificateAuthority is missing, too; spec.cluster.cidr is missing, too"},
     {"no CA",
      {CONFIG("cluster: {name: a, apiServerEndpoint: 'https://a'}")},
      "d1:3:17: spec.cluster.certificateAuthority: is missing"},

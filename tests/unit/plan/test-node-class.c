@@ -51,11 +51,16 @@ static void test_refused(void **state) {
     static const struct {
         const char *class, *words;
     } rows[] = {
-        {CLASS("maxPods: vcpu"), "spec.kubelet.maxPods: column 1: unknown name 'vcpu'"},
-        {CLASS("maxPods: 1 - max_pods"), "spec.kubelet.maxPods: the result -28 is not between 0"},
-        {CLASS("kubeReserved: {cpu: 10 m}"), "spec.kubelet.kubeReserved.cpu: column 4: unexpected"},
+        {CLASS("maxPods: vcpu"), "spec.kubelet.maxPods: no number, nor an expression that can be "
+                                 "evaluated: column 1: unknown name 'vcpu'"},
+        {CLASS("maxPods: 1 - max_pods"), "spec.kubelet.maxPods: no number, nor an expression that "
+                                         "can be evaluated: the result -28 is not between 0"},
+        {CLASS("kubeReserved: {cpu: 10 m}"),
+         "spec.kubelet.kubeReserved.cpu: no quantity, nor an expression that can be evaluated: "
+         "column 4: unexpected"},
         {CLASS("systemReserved: {cpu: 'vcpus > 1'}"),
-         "spec.kubelet.systemReserved.cpu: column 10: the result"},
+         "spec.kubelet.systemReserved.cpu: no quantity, nor an expression that can be evaluated: "
+         "column 10: the result"},
     };
 
     (void)state;
