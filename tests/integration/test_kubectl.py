@@ -71,10 +71,10 @@ class Plugin(unittest.TestCase):
         meta = {"name": name, "labels": {"karpenter.sh/nodepool": "default"}, "finalizers": [KARPENTER]}
         self.api.put("nodeclaims", {"metadata": meta, "spec": {}, "status": status})
 
-    def event(self, kind: str, name: str, reason: str, message: str, count: int = 1) -> None:
+    def event(self, kind: str, name: str, reason: str, message: str, count: int = 1, instance: str = "") -> None:
         about = {"kind": kind, "name": name, "uid": name}
         self.api.put("events", {"metadata": {"generateName": name}, "involvedObject": about, "reason": reason, "message": message,
-                                "type": "Warning", "count": count, "lastTimestamp": stamp(time.time())}, "default")  # fmt: skip
+                                "reportingInstance": instance, "type": "Warning", "count": count, "lastTimestamp": stamp(time.time())}, "default")  # fmt: skip
 
     def change(self, name: str, edit: Callable[[dict[str, Any]], None]) -> None:
         def go() -> None:
@@ -114,6 +114,11 @@ class Plugin(unittest.TestCase):
         self.assertEqual([line.split(maxsplit=5)[5] for line in self.says("status").splitlines()[1:]],
                          ["Evicting: 3 of 12 pods left, blocked: shop/db-0,shop/db-1, until 2026-11-28T12:00:00Z", "Cordoned", "NodeDrained: No pods remaining", "-"])
 
+    def test_what_a_node_lacks(self) -> None:
+        self.node("n1", condition("Ready", "True", "KubeletReady"), condition("InterruptionNoticesUnavailable", "True", "NoAnswer"), **{REQUEST_KEY: "{}"})
+        self.change("n1", lambda n: n["spec"].update(taints=[{"key": "nodeclaimd.io/unfit", "effect": "NoSchedule"}]))
+        self.assertRegex(self.says("status", "n1"), r"n1 +- +True, unfit +- +notices unavailable +requested\n$")
+
     def test_claims_and_no_node(self) -> None:
         self.claim("c1")
         self.assertEqual([line.split()[0] for line in self.says("status").splitlines() if line], ["NODE", "NODECLAIM", "c1"])
@@ -141,6 +146,12 @@ class Plugin(unittest.TestCase):
                      "aws ec2 get-console-output --latest --output text --instance-id " + provider_id("i-1").rpartition("/")[2]):
             self.assertIn(part, text)
         self.assertNotIn("not of this one", text)
+        self.event("Node", "ip-10-0-0-9", "BootstrapFailed", "start: kubelet exits", instance=provider_id("i-1"))
+        self.event("Node", "ip-10-0-0-8", "BootstrapFailed", "not of this one", instance=provider_id("i-2"))
+        self.assertIn("Failed boots of this instance\n", self.says("why", "c1"))
+        self.assertIn("Warning BootstrapFailed: start: kubelet exits", self.says("why", "c1"))
+        self.assertNotIn("not of this one", self.says("why", "c1"))
+        self.assertIn("start: kubelet exits", self.says("why", "ip-10-0-0-9"))  # it has no Node, and no NodeClaim is known
         self.claim("c2", "", instance="")
         self.assertIn("no instance for it yet", self.says("why", "c2"))
         self.refuses(1, "neither a NodeClaim nor a Node c9", "why", "c9")
@@ -184,7 +195,8 @@ class Plugin(unittest.TestCase):
         asked = json.loads(self.request("n1"))
         self.assertRegex(asked.pop("id"), r"^kubectl-\d+$")
         self.assertEqual(asked, {"mode": "graceful", "reason": "bad disk"})
-        self.refuses(1, "nothing was changed", "drain", "n1")
+        self.says("drain", "n1", "--mode=cordon")  # its own request is replaced: a blocked drain gets a deadline that way
+        self.assertEqual(json.loads(self.request("n1"))["mode"], "cordon")
         self.says("drain", "--cancel", "n1")
         self.assertEqual(self.request("n1"), "")
         self.refuses(1, "has no drain request", "drain", "--cancel", "n1")
@@ -195,7 +207,8 @@ class Plugin(unittest.TestCase):
         self.assertIn(asked["deadline"], [stamp(begin + 600 + late) for late in range(60)])
         self.change("n1", lambda n: n["metadata"]["annotations"].update({REQUEST_KEY: '{"id":"claim-u","mode":"graceful"}'}))
         self.refuses(1, "another one's", "drain", "--cancel", "n1")
-        self.refuses(1, "nothing was changed", "drain", "n9")
+        self.refuses(1, 'another drain of node n1 is requested: {"id":"claim-u"', "drain", "n1", "--deadline=10m")
+        self.refuses(1, "not found", "drain", "n9")
 
     def test_waits(self) -> None:
         self.node("n1", condition("Drained", "False", "Draining"))
