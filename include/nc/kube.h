@@ -15,7 +15,8 @@
 struct nc_kube; /* one API server and one identity */
 
 /* Gives the bearer token for now. `refuse` is true after a 401 with the last one: do not answer
- * from a cache. *ret_token is owned by the caller (wiped with nc_secret_free). */
+ * from a cache. *ret_token is owned by the caller (wiped with nc_secret_free). An error with the
+ * code 401: the one before the last was refused, too, so the 401 is no matter of the token. */
 typedef int (*nc_kube_token_fn)(void *userdata, bool refuse, char **ret_token, struct nc_err *err);
 
 /* Who we are there decides what may be sent at all: everything else is refused here (NC_ERR_BUG)

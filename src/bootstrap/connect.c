@@ -17,6 +17,7 @@
 #define TOKEN_MAX_BYTES ((size_t)16 << 10)
 #define EXEC_TIMEOUT_USEC 10000000u
 #define TOKEN_MARGIN_USEC 60000000u
+#define REFUSED_AGAIN_USEC 60000000u
 #define RENEW_EARLY_USEC (4ull * 60 * 1000000)
 /* Two carry all of a drain, but where the API server ends a connection in the middle of it, libcurl
  * would open another for each request that was on it; and a server without HTTP/2 needs several. */
@@ -44,6 +45,7 @@ static void end_renewal(struct nc_connection *c, struct nc_exec_credential *t,
         nc_secret_free(c->token);
         c->token = nc_steal(&t->token);
         c->token_until_usec = until;
+        c->token_made_usec = now;
         c->token_renew_usec =
             now + (life > 2 * RENEW_EARLY_USEC ? life - RENEW_EARLY_USEC : life / 2);
         c->wants_token = false;
@@ -173,6 +175,14 @@ int nc_connection_renew(struct nc_connection *c, struct nc_err *err) {
     return is_due && nc_connection_makes_tokens(c) ? replace_token(c, err) : 0;
 }
 
+/* A 401 of a token that was made for another one's 401 is no matter of the token. */
+static void note_refusal(struct nc_connection *c, uint64_t now) {
+    if (c->token_made_usec < c->refused_usec)
+        return;
+    c->is_refused_again = c->refused_usec && now < c->refused_usec + REFUSED_AGAIN_USEC;
+    c->refused_usec = now;
+}
+
 /* IMDS and a plugin are not waited for while the loop runs. */
 static int give_token(void *userdata, bool refuse, char **ret_token, struct nc_err *err) {
     struct nc_connection *c = userdata;
@@ -185,6 +195,8 @@ static int give_token(void *userdata, bool refuse, char **ret_token, struct nc_e
         *ret_token = nc_strdup(k->token);
         return 0;
     }
+    if (refuse)
+        note_refusal(c, now);
     if (!k->token_file && is_in_loop) {
         if (refuse || !c->token || now + TOKEN_MARGIN_USEC > c->token_until_usec) {
             c->wants_token = true;
@@ -192,7 +204,7 @@ static int give_token(void *userdata, bool refuse, char **ret_token, struct nc_e
                 c->token_wanted(c->userdata);
         }
         if (refuse || !c->token || now >= c->token_until_usec)
-            return nc_err_set(err, NC_ERR_TRANSIENT, EAGAIN,
+            return nc_err_set(err, NC_ERR_TRANSIENT, refuse && c->is_refused_again ? 401 : EAGAIN,
                               "the last one is of no use any more, a new one is being made");
     } else if (refuse || c->wants_token || !c->token
                || now + TOKEN_MARGIN_USEC > c->token_until_usec) {
@@ -218,7 +230,7 @@ void nc_connection_done(struct nc_connection *c) {
     free(c->ca_pem);
     free(c->cert_file);
     free(c->key_file);
-    *c = (struct nc_connection){0};
+    *c = (struct nc_connection){.refused_usec = c->refused_usec};
 }
 
 char *nc_connect_path(const struct nc_app *app, const char *path) {

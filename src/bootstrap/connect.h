@@ -26,6 +26,8 @@ struct nc_connection {
     struct nc_credentials credentials;
     char *token;
     uint64_t token_until_usec, token_renew_usec; /* it ends; the next one is made */
+    uint64_t token_made_usec, refused_usec;      /* it, and the last one that a 401 refused */
+    bool is_refused_again;                       /* as was the one before it, shortly before */
     bool wants_token; /* somebody needed a new one inside of the loop, where it is not waited for */
     void (*token_wanted)(void *userdata); /* is told of that; may be NULL */
     /* A new one is being made: */

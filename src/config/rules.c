@@ -14,21 +14,6 @@
 #include "nc/value.h"
 #include "shapes.h"
 
-/* What Karpenter lets stand behind karpenter.k8s.aws/ in a requirement. */
-static const char aws_keys[] =
-    "capacity-reservation-id\0capacity-reservation-interruptible\0"
-    "capacity-reservation-type\0ec2nodeclass\0instance-accelerator-count\0"
-    "instance-accelerator-manufacturer\0instance-accelerator-name\0"
-    "instance-capability-flex\0instance-category\0instance-cpu\0"
-    "instance-cpu-manufacturer\0instance-cpu-sustained-clock-speed-mhz\0"
-    "instance-ebs-bandwidth\0instance-encryption-in-transit-supported\0"
-    "instance-family\0instance-generation\0instance-gpu-count\0"
-    "instance-gpu-manufacturer\0instance-gpu-memory\0instance-gpu-name\0"
-    "instance-hypervisor\0instance-local-nvme\0instance-memory\0"
-    "instance-network-bandwidth\0instance-pods\0instance-size\0"
-    "instance-tenancy\0nitro-sandbox\0placement-group-id\0"
-    "placement-group-partition\0";
-
 /* Is `domain` the domain of the key, or the end of it? */
 static const char *below_domain(const char *key, const char *domain) {
     const char *slash = strchr(key, '/');
@@ -54,13 +39,6 @@ static void check_key(struct nc_documents *d, const struct nc_value *v, const ch
     if (name && !nc_streq(name, "capacity-type") && !nc_streq(name, "nodepool"))
         nc_diag(d, false, v->mark, path,
                 "of karpenter.sh only capacity-type and nodepool may be required");
-    name = below_domain(key, "karpenter.k8s.aws");
-    if (name && !nc_is_one_of(name, aws_keys)) {
-        const char *near = nc_nearest(name, aws_keys);
-
-        nc_diag(d, false, v->mark, path, "not a label that karpenter.k8s.aws knows%s%s%s",
-                near ? ", did you mean \"" : "", near ? near : "", near ? "\"?" : "");
-    }
 }
 
 static bool is_count(const struct nc_value *v) {

@@ -253,9 +253,12 @@ static void on_done(void *userdata, const struct nc_http_result *result) {
     nc_kube_note_clock(q->kube, result);
     nc_kube_advise(q->kube, &status, &err);
     if (r < 0 && status.http == 401 && q->kube->token && !q->is_second) {
+        struct nc_err second = NC_ERR_INIT;
         q->is_second = true;
-        if (send_req(q, true, &err) == 0)
+        if (send_req(q, true, &second) == 0)
             return;
+        if (second.code != 401) /* see nc_kube_token_fn */
+            err = second;
     }
     finish(q, object, &status, &err);
 }

@@ -247,6 +247,30 @@ class Identity(DaemonTest):
         world.must(lambda: not world.pods(), "the end of all pods", 30)
         self.assertEvictedOnce(world, *PODS)
 
+    def test_role_is_taken_away_in_the_middle(self) -> None:
+        """Every token is refused: that is what is said, with its remedy, and not that a new one is being made."""
+        world = self.node_world(token=True)
+        for name in PODS:
+            world.pod(name)
+        budget = world.budget("never", *PODS)
+        world.start()
+        world.imds.spot(120)
+        world.must(lambda: budget.asked >= 3, "the first attempts")
+        keys = world.api.on_loop(lambda: dict(world.api.auth.keys))
+        world.api.on_loop(world.api.auth.keys.clear)
+        world.must(lambda: "HTTP 401" in str(world.said_of_itself().get("apiError")), "the refusal")
+        said: list[str] = []
+        until = time.monotonic() + 5
+        while time.monotonic() < until:
+            said.append(str(world.said_of_itself().get("apiError")))
+        others = [e for e in said if "HTTP 401" not in e]
+        self.assertLessEqual(len(others), len(said) // 10, set(others))
+        self.assertIn("EC2_LINUX", world.said_of_itself()["apiRemedy"])
+        world.api.on_loop(lambda: world.api.auth.keys.update(keys))
+        world.api.pods.budgets.clear()
+        world.must(lambda: not world.pods(), "the end of all pods", 30)
+        self.assertEvictedOnce(world, *PODS)
+
     def test_certificate_is_rotated(self) -> None:
         """kubelet wrote a new one; the old one is refused."""
         world = self.node_world()

@@ -236,6 +236,28 @@ static void test_none_is_made_inside_of_the_loop(void **state) {
     nc_secret_free(one);
 }
 
+/* Several requests meet the 401 of one token; one of the next token, soon after, is no matter of
+ * the token. */
+static void test_refused_again(void **state) {
+    struct world *w = *state;
+    char *text;
+
+    assert_int_equal(connect_as_node(w), 0);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(token_inside(w, true, &text), -EAGAIN);
+    assert_int_equal(nc_connection_renew(&w->connection, &w->err), 0);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(token_inside(w, true, &text), -401);
+    w->connection.refused_usec -= 60 * SECOND;
+    w->connection.token_made_usec -= 60 * SECOND;
+    assert_int_equal(nc_connection_renew(&w->connection, &w->err), 0);
+    assert_int_equal(token_inside(w, true, &text), -EAGAIN);
+    assert_int_equal(connect_as_node(w), 0); /* and over a new connection */
+    assert_int_equal(token(w, false, &text), 0);
+    nc_secret_free(text);
+    assert_int_equal(token_inside(w, true, &text), -401);
+}
+
 /* Ten minutes later: the old one is given as long as it is good, and renewed outside. */
 static void test_renewed_before_it_ends(void **state) {
     struct world *w = *state;
@@ -401,6 +423,7 @@ TEST_GROUP() {
         cmocka_unit_test_setup_teardown(test_own_token, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_configured, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_none_is_made_inside_of_the_loop, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_refused_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_renewed_before_it_ends, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_plugin, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_plugin_is_not_waited_for_inside, set_up, tear_down),

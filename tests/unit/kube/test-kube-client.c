@@ -361,6 +361,13 @@ static int start(struct nc_kube *k, struct observed *h, struct nc_kube_req **ret
     return nc_kube_start(k, &call, ret, err);
 }
 
+/* The API server's word on a 401 is said, where another token would not help. */
+static int no_second_token(void *userdata, bool refuse, char **ret_token, struct nc_err *err) {
+    if (!refuse)
+        return give_token(NULL, refuse, ret_token, err);
+    return nc_err_set(err, NC_ERR_TRANSIENT, *(int *)userdata, "a new one is being made");
+}
+
 static void test_start(void **state) {
     unsigned tokens = 0;
     struct observed observed = {0};
@@ -379,6 +386,16 @@ static void test_start(void **state) {
     assert_string_equal(observed.kind, "Node");
     script_end(k);
 
+    for (int code = 401; code; code = code == 401 ? EAGAIN : 0) {
+        k = SCRIPT(no_second_token, &code, {.status = 401});
+        assert_int_equal(start(k, &observed, NULL, &err), 0);
+        script_run();
+        assert_int_equal(observed.class, code == 401 ? NC_ERR_AUTH : NC_ERR_TRANSIENT);
+        assert_int_equal(observed.http, 401);
+        script_end(k);
+    }
+
+    observed.calls = 1;
     k = SCRIPT(give_token, NULL, {.status = 401}, {.status = 401});
     assert_int_equal(start(k, &observed, NULL, &err), 0);
     script_run();
