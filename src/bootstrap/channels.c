@@ -250,7 +250,9 @@ void nc_publish_node(struct nc_bootstrap *b, const char *reason, const char *mes
 
 /* --- a phase that fails, or waits */
 
-static const char *default_remedy(enum nc_phase p, enum nc_err_class class) {
+static const char *default_remedy(enum nc_phase p, const struct nc_err *err) {
+    const enum nc_err_class class = err->class;
+
     if (p == NC_PHASE_IMDS && class == NC_ERR_AUTH)
         return "enable the instance metadata service (IMDSv2) in the instance's metadata options";
     if (p == NC_PHASE_IMDS)
@@ -267,6 +269,8 @@ static const char *default_remedy(enum nc_phase p, enum nc_err_class class) {
         return "check the journal of this unit and of kubelet";
     if (class == NC_ERR_BUG)
         return "please report it, with the folder that `nodeclaimd render --save-facts DIR` writes";
+    if (err->code >= 500)
+        return "see how the API server is, or what stands before it";
     return "check routes, security groups and DNS between this node and the API server";
 }
 
@@ -285,7 +289,7 @@ void nc_log_failure(const struct nc_bootstrap *b, enum nc_phase p, const struct 
 
 void nc_fill_remedy(struct nc_err *err, enum nc_phase p) {
     if (!*err->remedy)
-        nc_err_remedy(err, "%s", default_remedy(p, err->class));
+        nc_err_remedy(err, "%s", default_remedy(p, err));
 }
 
 uint64_t nc_report_now(const struct nc_bootstrap *b) {

@@ -101,7 +101,9 @@ static struct nc_mark blame(const struct nc_documents *d) {
 
 static int missing(const struct nc_documents *d, const char *path, const char *why,
                    struct nc_err *err) {
-    int r = nc_diag_err(d, blame(d), path, err, "is missing: %s", why);
+    const char *found = d->found.n > 0 ? d->found.v[0] : NULL; /* the user data are a script, say */
+    int r = nc_diag_err(d, blame(d), path, err, "is missing: %s%s%s", why, found ? "; " : "",
+                        found ? found : "");
 
     nc_err_remedy(err, "give it in a NodeConfig or AgentConfig document of the user data or of "
                        "/etc/nodeclaimd/conf.d");

@@ -119,6 +119,7 @@ static void show_open_phase(struct nc_buf *out, const struct nc_value *status,
             out, NC_SHOW_INDENT "then: %s; nothing is retried\n",
             nc_streq(nc_show_text(nc_value_get(phase, "error"), "class", NULL),
                      nc_err_class_name(NC_ERR_CONFIG))
+                    && !nc_streq(name.data, nc_phase_name(NC_PHASE_IMDS))
                 ? "replace the node, or systemctl restart nodeclaimd-bootstrap where it is a file "
                   "of this machine: user data is read again as it is"
                 : "systemctl restart nodeclaimd-bootstrap, or replace the node");

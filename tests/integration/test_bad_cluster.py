@@ -44,6 +44,13 @@ class BadCluster(WorldTest):
         self.assertEqual(done.code, 1, done.err)
         self.assertLessEqual(done.seconds, 5 + SLACK_SEC)
 
+    def test_an_api_server_with_a_fault_of_its_own(self) -> None:
+        """The way to it is right."""
+        world = self.world()
+        world.api.server.fault("status", status=503)
+        failed = self.fails(world, 1, "transient", "HTTP 503")
+        self.assertIn("see how the API server is", world.phase(failed)["error"]["remedy"])
+
     def test_unreachable_for_a_while(self) -> None:
         world = self.world()
         world.api.server.refuse()

@@ -136,6 +136,22 @@ static void refused_user_data(void **state) {
     }
 }
 
+/* Where a document of the machine is read, too: it is not alone to blame. */
+static void missing_beside_a_script(void **state) {
+    nc_cleanup(nc_documents_done) struct nc_documents d = NC_DOCUMENTS_INIT;
+    nc_cleanup(nc_config_done) struct nc_config c = NC_CONFIG_INIT;
+    static const char script[] = "#!/bin/sh\n", agent[] = AGENT("drain: {}");
+    struct nc_err err = NC_ERR_INIT;
+
+    (void)state;
+    assert_int_equal(nc_documents_add_userdata(&d, "user-data", script, strlen(script), &err), 0);
+    assert_int_equal(nc_documents_add(&d, "d2", (struct nc_text){agent, strlen(agent), 1}, &err),
+                     0);
+    assert_true(nc_config_build(&d, &c, &err) < 0);
+    assert_non_null(strstr(err.msg, "spec.cluster.name: is missing"));
+    assert_non_null(strstr(err.msg, "user-data is a shell script"));
+}
+
 /* The same fields, where that is allowed: noted with their places, whatever document allows it. */
 static void unsupported_is_allowed(void **state) {
     const char *const documents[] = {
@@ -240,6 +256,7 @@ TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refused),
         cmocka_unit_test(refused_user_data),
+        cmocka_unit_test(missing_beside_a_script),
         cmocka_unit_test(unsupported_is_allowed),
         cmocka_unit_test(store_policy_is_in_the_node_config),
         cmocka_unit_test(wait_for_cloud_init),

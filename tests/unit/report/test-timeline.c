@@ -46,26 +46,30 @@ static void test_status(void **state) {
         "warning      w\n");
 }
 
-/* Whether the unit starts again depends on the class; while it runs, it tries by itself. */
+/* Whether the unit starts again depends on the class; while it runs, it tries by itself. What IMDS
+ * refuses is in no document. */
 static void test_failed(void **state) {
-    static const char failed[] = "{'outcome': '%s', 'phases': [{'name': 'disks', 'outcome': "
+    static const char failed[] = "{'outcome': '%s', 'phases': [{'name': '%s', 'outcome': "
                                  "'failed', 'error': {'class': '%s', 'message': 'm'}}]}";
     static const struct {
         const char *outcome, *class;
         bool is_final;
-    } rows[] = {{"failed", "config", true}, {"failed", "host", true},
-                {"failed", "bug", true},    {"failed", "transient", false},
-                {"failed", "auth", false},  {"running", "host", false}};
+        const char *phase;
+    } rows[] = {{"failed", "config", true, "plan"},     {"failed", "config", true, "imds"},
+                {"failed", "host", true, "plan"},       {"failed", "bug", true, "plan"},
+                {"failed", "transient", false, "plan"}, {"failed", "auth", false, "plan"},
+                {"running", "host", false, "plan"}};
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
-        nc_auto_free char *status = nc_asprintf(failed, rows[i].outcome, rows[i].class);
+        nc_auto_free char *status =
+            nc_asprintf(failed, rows[i].outcome, rows[i].phase, rows[i].class);
         nc_auto_free char *expected = nc_asprintf(
             "outcome      %s\nnode         -\ninstance     -, -, -, -\nnodeclaim    -\n"
-            "disks        failed, attempt 0, deadline -\n             %s: m\n%s%s",
-            rows[i].outcome, rows[i].class,
+            "%s         failed, attempt 0, deadline -\n             %s: m\n%s%s",
+            rows[i].outcome, rows[i].phase, rows[i].class,
             !rows[i].is_final || !nc_streq(rows[i].outcome, "failed") ? ""
-            : nc_streq(rows[i].class, "config")
+            : nc_streq(rows[i].class, "config") && nc_streq(rows[i].phase, "plan")
                 ? "             then: replace the node, or systemctl restart "
                   "nodeclaimd-bootstrap where it is a file of this machine: user data is read "
                   "again as it is; nothing is retried\n"
