@@ -144,8 +144,7 @@ static int add_for_cloud_init(struct nc_gather *g, const char *path, const struc
     (void)fprintf(stderr, "%s is a script: cloud-init runs it, nodeclaimd does not read it; %s\n",
                   path,
                   strstr(data->data, "bootstrap.sh")
-                      ? "what it gives to bootstrap.sh has to be in a NodeConfig "
-                        "(docs/migrate-from-bootstrap-sh.md)"
+                      ? "what it gives to bootstrap.sh has to be in a NodeConfig"
                       : "check the documents that it writes by themselves");
     return 0;
 }

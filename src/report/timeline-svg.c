@@ -319,7 +319,8 @@ static void draw_legend(struct drawing *d, const struct nc_timeline *t) {
                 {"phase", "phase of the drain"}};
     static const struct {
         const char *class, *name;
-    } pod_bars[] = {{"kept", "kept"}, {"succeeded", "evicted"}, {"failed", "force-deleted"}};
+    } pod_bars[] = {
+        {"kept", "refused or kept"}, {"succeeded", "evicted"}, {"failed", "force-deleted"}};
     bool has_moment[_NC_MOMENT_MAX] = {false};
     unsigned x = LEFT;
 

@@ -156,9 +156,9 @@ def end(world: Any, picture: Optional[Path]) -> int:
 
 
 def main() -> int:
-    args = argparse.ArgumentParser(description="boots a node against fakes and prints the timeline")
-    args.add_argument("--agent", type=Path, required=True)
-    args.add_argument("--dir", type=Path, help="keep the node's files here, below root/")
+    args = argparse.ArgumentParser(prog="./dev demo", description="boots a node against fakes and prints the timeline")
+    args.add_argument("--agent", type=Path, required=True, help=argparse.SUPPRESS)
+    args.add_argument("--dir", type=Path, help=argparse.SUPPRESS)  # keeps the node's files there, below root/
     args.add_argument("--user-data", type=Path)
     args.add_argument("--fail", choices=FAILURES, help="what is wrong")
     opts = args.parse_args()

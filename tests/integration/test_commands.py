@@ -155,7 +155,7 @@ class Check(WorldTest):
         for path in ("cloud-config.yaml", "karpenter-al2023.mime"):
             self.assertEqual(check((SOURCE / "userdata" / path).read_bytes()).returncode, 0, path)
         self.assertIn(b"is a script", check(b"#!/bin/sh\n").stderr)
-        self.assertIn(b"migrate-from-bootstrap-sh.md", check(b"#!/bin/bash\n/etc/eks/bootstrap.sh demo\n").stderr)
+        self.assertIn(b"has to be in a NodeConfig", check(b"#!/bin/bash\n/etc/eks/bootstrap.sh demo\n").stderr)
         for text in (b"", b"{", b"\0" * 100, b"a: b\n" * 300000):
             self.assertEqual(check(text).returncode, 3, text[:10])
 
