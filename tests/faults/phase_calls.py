@@ -111,7 +111,7 @@ class Bench:
         assert done.code == 0, done.err
         root = str(self.world.root)
         # What the root itself is asked for has a name, too: a rule of no text would match every call.
-        return [replace(c, what=c.what.replace(root, "") or f"/{self.world.root.name}") for c in read_log(self.log)]
+        return [replace(c, what=c.what.replace(root, "") or f"/{self.world.root.name}") if c.what else c for c in read_log(self.log)]
 
     def is_tried(self, place: str) -> bool:
         """Does this bench try the faults of such a place?"""

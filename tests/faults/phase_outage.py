@@ -25,7 +25,7 @@ ROWS = ("imds spot", "node status", "node patch", "pods list", "pods watch", "ev
 COLUMNS = ("refused", "silent", "reset-midway", "truncated", "html", "redirect", "401", "403", "404", "409", "422", "429-after", "500",
            "wrong-ca")  # fmt: skip
 WIDE_ROWS = ("imds spot", "node status", "pod mark")  # where the whole server goes: at a poll, at the first write, at the last moment
-NOTICE_SEC, MARGIN_SEC = 18, 6
+NOTICE_SEC, MARGIN_SEC = 18, 2  # an eighth of the notice is all that a margin takes
 UNSAID = ("event", "pod mark")  # nobody waits for these
 GIVEN_UP_SEC = 10.0  # after the last moment, where the pods were not even listed
 UNSURE = ("node patch", "pods watch")  # the pods are gone; without the cordon, or without seeing it, nobody says so

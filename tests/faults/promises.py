@@ -45,7 +45,7 @@ BOOT: dict[tuple[str, str], str] = {
     ("imds domain", "404"): "W",  # follows from the region
     ("imds local-ipv4", "404"): "W",  # then it has an IPv6 address, or kubelet finds one itself
     # No Auto Scaling group, or a state that is none: a node can do without.
-    **{("imds target-state", way): "W" for way in ("404", "html", "array", "empty", "nul", "bad-utf8")},
+    **{("imds target-state", way): "W" for way in ("404", "array", "empty", "nul", "bad-utf8")},
     # No role (yet): somebody may attach one.
     ("imds role", "404"): "T",
     ("imds credentials", "404"): "T",
