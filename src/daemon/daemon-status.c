@@ -39,6 +39,7 @@ static struct nc_value *polls_tree(const struct nc_daemon *d) {
         nc_value_set_string(one, "state", view.state);
         nc_value_set_time(one, "last", view.last_usec);
         nc_value_set_text(one, "error", view.error);
+        nc_value_set_text(one, "remedy", view.remedy);
         nc_value_set(map, nc_source_name(s), one);
     }
     return map;

@@ -28,8 +28,8 @@ struct nc_notice_poller *nc_notice_poller_free(struct nc_notice_poller *p); /* N
 struct nc_poll_view {
     const char *
         state; /* "ok", "failing", "off" (not polled on this instance), "waiting" (no answer yet) */
-    uint64_t last_usec; /* the last good answer, on EC2's clock; 0 = never */
-    const char *error;  /* "" unless failing; borrowed */
+    uint64_t last_usec;         /* the last good answer, on EC2's clock; 0 = never */
+    const char *error, *remedy; /* "" unless failing; borrowed */
 };
 /* False where this source is no poll, or p is NULL. */
 bool nc_notice_poller_get_view(const struct nc_notice_poller *p, enum nc_source s,

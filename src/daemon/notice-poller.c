@@ -394,6 +394,7 @@ bool nc_notice_poller_get_view(const struct nc_notice_poller *all, enum nc_sourc
                                                      : "waiting";
         ret->last_usec = all->d->counters.imds_success_usec[s];
         ret->error = p->error.msg;
+        ret->remedy = p->error.remedy;
         return true;
     }
     return false;

@@ -50,6 +50,14 @@ static void show_policies(struct nc_buf *out, const struct nc_value *policies) {
     (void)nc_buf_putc(out, '\n');
 }
 
+static void show_remedy(struct nc_buf *out, const char *remedy) {
+    if (!remedy)
+        return;
+    (void)nc_buf_puts(out, NC_SHOW_INDENT "remedy: ");
+    nc_show_put(out, remedy);
+    (void)nc_buf_putc(out, '\n');
+}
+
 static void show_daemon(struct nc_buf *out, const struct nc_value *daemon) {
     const char *error = nc_show_text(daemon, "apiError", NULL);
     const char *delay = nc_show_text(daemon, "inhibitDelay", NULL);
@@ -87,11 +95,8 @@ static void show_daemon(struct nc_buf *out, const struct nc_value *daemon) {
     (void)nc_buf_putc(out, '\n');
     if (error)
         nc_show_line(out, "", error);
-    if (error && remedy) {
-        (void)nc_buf_puts(out, NC_SHOW_INDENT "remedy: ");
-        nc_show_put(out, remedy);
-        (void)nc_buf_putc(out, '\n');
-    }
+    if (error)
+        show_remedy(out, remedy);
     if (delay)
         nc_show_line(out, "", delay);
     if (conflict)
@@ -102,6 +107,7 @@ static void show_polls(struct nc_buf *out, const struct nc_value *polls) {
     const size_t n =
         polls && polls->type == NC_VALUE_MAP ? nc_show_at_most(polls->n, MAX_SOURCES) : 0;
 
+    const char *remedy = NULL;
     if (n == 0)
         return;
     nc_show_title(out, "imds");
@@ -116,9 +122,11 @@ static void show_polls(struct nc_buf *out, const struct nc_value *polls) {
             (void)nc_buf_puts(out, " (");
             nc_show_put(out, error);
             (void)nc_buf_putc(out, ')');
+            remedy = nc_show_text(one, "remedy", remedy);
         }
     }
     (void)nc_buf_putc(out, '\n');
+    show_remedy(out, remedy);
 }
 
 /* ", WORD text" where there is such a member. */

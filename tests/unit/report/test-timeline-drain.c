@@ -32,7 +32,7 @@ static void print_tree_of_the_past(const struct nc_value *status, struct nc_buf 
 #define DAEMON                                                                                     \
     "'daemon': {'connected': true, 'node': 'n1', 'inhibitor': 'held', 'apiError': null,"           \
     " 'started': '2024-01-01T00:00:00Z', 'imds': {'spot': {'state': 'ok', 'error': null},"         \
-    " 'maintenance': {'state': 'failing', 'error': 'HTTP 503'}}}"
+    " 'maintenance': {'state': 'failing', 'error': 'HTTP 503', 'remedy': 'wait'}}}"
 
 static const char draining[] =
     "{" DAEMON ", 'drain': {'phase': 'evicting', 'since': '2024-01-01T00:10:01Z',"
@@ -92,6 +92,7 @@ static void test_status(void **state) {
         "node         n1\n"
         "daemon       connected, shutdown inhibitor held, running since 2024-01-01T00:00:00Z\n"
         "imds         spot ok, maintenance failing (HTTP 503)\n"
+        "             remedy: wait\n"
         "drain        evicting, since 2024-01-01T00:10:01Z, 7 of 12 pods remain, 5 leaving, "
         "1 kept by do-not-disrupt, 1 blocked, every pod must be gone by "
         "2024-01-01T00:11:45Z, cordoned by us\n"
