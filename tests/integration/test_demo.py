@@ -66,7 +66,7 @@ class Demo(unittest.TestCase):
         rows = {
             "wrong-ca": (4, "certificate", "check that the certificate authority in the configuration is this cluster's"),
             "clock": (4, "HTTP 401", "set the clock"),
-            "no-route": (1, "timed out|did not|no answer", "the route to it and the security groups"),
+            "no-route": (1, "timed out|did not|no answer", "the route to it, security groups"),
             "kubelet": (6, "kubelet ended with exit code 1", "read /var/log/nodeclaimd-kubelet.log"),
         }
         for cause, (code, message, remedy) in rows.items():
