@@ -155,10 +155,9 @@ static int add_source(struct nc_gather *g, const char *source, bool is_default,
     int r;
 
     if (source_is_user_data(source)) {
-        if (user_data->status != 200 || user_data->body.len == 0)
-            return 0;
-        return nc_documents_add_userdata(&g->documents, "user-data", user_data->body.data,
-                                         user_data->body.len, err);
+        const size_t n = user_data->status == 200 ? user_data->body.len : 0;
+        return nc_documents_add_userdata(&g->documents, "user-data", n ? user_data->body.data : "",
+                                         n, err);
     }
     if (!nc_starts_with(source, "file:///")) {
         nc_auto_free char *quoted = nc_quote(source, strlen(source));

@@ -141,8 +141,8 @@ static void advise(enum nc_http_outcome outcome, struct nc_err *err) {
         break;
     case NC_HTTP_REFUSED:
     case NC_HTTP_TIMEOUT:
-        nc_err_remedy(err, "check the API server's endpoint, the route to it, security groups "
-                           "and NetworkPolicies: its port must be reached over TCP");
+        nc_err_remedy(err, "check the API server's endpoint, its health, the route to it, "
+                           "security groups and NetworkPolicies");
         break;
     case NC_HTTP_TLS:
         nc_err_remedy(err, "check that the certificate authority in the configuration is this "

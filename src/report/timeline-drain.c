@@ -174,7 +174,7 @@ void nc_drain_phase_text(const struct nc_value *drain, struct nc_buf *out) {
     nc_show_put(out, phase);
     if (!since || nc_streq(phase, nc_lifecycle_phase_name(NC_LIFECYCLE_IDLE)))
         return;
-    (void)nc_buf_puts(out, ": the API server has been unavailable since ");
+    (void)nc_buf_puts(out, ": the API server has done nothing for this node since ");
     nc_show_put(out, since);
 }
 

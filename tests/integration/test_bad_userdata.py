@@ -38,10 +38,10 @@ class BadUserData(WorldTest):
         return mime((NODE_CONFIG, text.replace(old, new)))
 
     def test_none(self) -> None:
-        self.refused(None)
+        self.refused(None, "user-data is empty")
 
     def test_empty(self) -> None:
-        self.refused(b"")
+        self.refused(b"", "user-data is empty")
 
     def test_white_space(self) -> None:
         self.refused(b"\n\n  \n")

@@ -266,6 +266,7 @@ class Identity(DaemonTest):
         others = [e for e in said if "HTTP 401" not in e]
         self.assertLessEqual(len(others), len(said) // 10, set(others))
         self.assertIn("EC2_LINUX", world.said_of_itself()["apiRemedy"])
+        self.assertIn("cannot evict: the API server has done nothing for this node since 2", world.run("status").out)
         world.api.on_loop(lambda: world.api.auth.keys.update(keys))
         world.api.pods.budgets.clear()
         world.must(lambda: not world.pods(), "the end of all pods", 30)
