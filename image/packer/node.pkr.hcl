@@ -49,11 +49,41 @@ variable "options" {
   description = "More options of image/provision; files that they name must be in the source image."
 }
 
+variable "subnet_id" {
+  type        = string
+  default     = null
+  description = "Where the build runs; null: the default VPC."
+}
+
+variable "iam_instance_profile" {
+  type        = string
+  default     = null
+  description = "Of the instance that builds."
+}
+
+variable "kms_key_id" {
+  type        = string
+  default     = null
+  description = "Encrypts the image; null: as the account does by default."
+}
+
+variable "ami_users" {
+  type        = list(string)
+  default     = []
+  description = "Accounts that may start the image."
+}
+
 source "amazon-ebs" "node" {
   region        = var.region
   source_ami    = var.source_ami
   instance_type = var.instance_type
   ssh_username  = var.ssh_username
+
+  subnet_id            = var.subnet_id
+  iam_instance_profile = var.iam_instance_profile
+  encrypt_boot         = var.kms_key_id == null ? null : true
+  kms_key_id           = var.kms_key_id
+  ami_users            = var.ami_users
 
   # Packer's own key for this build.
   ssh_clear_authorized_keys = true

@@ -93,7 +93,7 @@ static struct nc_value *copy_at(const struct nc_config *c, const char *path) {
 static struct nc_mark blame(const struct nc_documents *d) {
     for (size_t i = 0; i < d->n_docs; i++) {
         const struct nc_value *cluster = nc_value_path(d->docs[i].tree, "spec.cluster");
-        if (cluster)
+        if (cluster && d->n_aside == 0) /* else it may have been there, and is wrong */
             return cluster->mark;
     }
     return (struct nc_mark){.source = d->docs[0].source};

@@ -72,7 +72,8 @@ static int check_image_age(const struct nc_value *kubelet, const struct nc_docum
                            "that is not set)");
 }
 
-/* kubelet's own defaults are 85 and 80: one of both alone can be wrong. */
+/* kubelet's own defaults are 85 and 80: one of both alone can be wrong. Without the one to blame,
+ * the other is to be right. */
 static int check_image_gc(const struct nc_value *kubelet, const struct nc_documents *docs,
                           struct nc_err *err) {
     const struct nc_value *high_value = nc_value_get(kubelet, "imageGCHighThresholdPercent");
@@ -83,7 +84,7 @@ static int check_image_gc(const struct nc_value *kubelet, const struct nc_docume
     if (low < high)
         return 0;
     return nc_origin_error(
-        err, docs, low_value ? low_value : high_value,
+        err, docs, low_value && (low >= 85 || !high_value) ? low_value : high_value,
         "kubelet.imageGCLowThresholdPercent: %lld must be below imageGCHighThresholdPercent, %lld "
         "(where one is not set: 80, 85)",
         (long long)low, (long long)high);

@@ -243,6 +243,15 @@ class Check(WorldTest):
         done = self.w.run("check", str(self.good))
         self.assertEqual((done.code, len([x for x in self.lines(done.out) if ": error: " in x]), done.err), (3, len(wanted), ""), done.out)
 
+    def test_one_fault_is_told_once(self) -> None:
+        """What was set aside is not missing, and its default does not contradict what goes with it."""
+        kubelet = "  kubelet: {config: {imageGCLowThresholdPercent: 70, imageGCHighThresholdPercent: 60}}\n"
+        text = self.w.node_config(kubelet=kubelet).replace(self.w.api.ca.base64, "Zm9v")
+        self.good.write_text(text)
+        done = self.w.run("check", "-o", "json", str(self.good))
+        found = sorted(e["path"] for e in json.loads(done.out) if e["severity"] == "error")
+        self.assertEqual(found, ["kubelet.imageGCLowThresholdPercent", "spec.cluster.certificateAuthority"], done.out)
+
     def test_user_data_of_a_node_class(self) -> None:
         """What people keep in git is the NodeClass: the documents in its user data are judged as a node will."""
         user_data = mime(("application/vnd.nodeclaimd+yaml", AGENT_CONFIG + "  drain: {mode: %s}\n")).decode()

@@ -223,7 +223,7 @@ def drawing(bars: list[tuple[str, list[tuple[str, float, float]], float]]) -> st
         f'<svg xmlns="http://www.w3.org/2000/svg" width="880" height="{bottom + 44}" viewBox="0 0 880 {bottom + 44}">\n{style()}\n'
         f'<rect width="880" height="{bottom + 44}" class="paper"/>\n'
         '<text x="20" y="28" class="title">From the kernel to kubelet: a cold disk, an emulated processor</text>\n'
-        '<text x="20" y="48" class="dim">two boots each: the one nearer to the median with its parts, the line is the median. Each disk ran at another time: compare within one</text>\n'
+        '<text x="20" y="48" class="dim">two boots each: one of them with its parts, the line is the median of both. Each disk ran at another time: compare within one</text>\n'
         + "\n".join(lines)
         + "\n</svg>\n"
     )
