@@ -66,7 +66,8 @@ static int open_below(struct nc_image_tree *t, const char *path, int flags) {
     const struct open_how how = {.flags = (unsigned)(flags | O_CLOEXEC),
                                  .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
     /* a unit with RestrictSUIDSGID=, as ours, may not call openat2 */
-    const int fd = t->is_machine ? open(path, flags | O_CLOEXEC) : open_in_root(t->fd, path, &how);
+    const int fd =
+        t->is_machine ? open(path, flags | O_CLOEXEC, 0) : open_in_root(t->fd, path, &how);
 
     if (fd < 0 && errno != ENOENT && errno != ENOTDIR)
         note(t, errno, path);
