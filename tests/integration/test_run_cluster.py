@@ -233,14 +233,18 @@ class Storms(DaemonTest):
 
 
 class Identity(DaemonTest):
-    def test_token_expires_in_the_middle(self) -> None:
-        world = self.node_world(token=True)
+    def hold(self, world: DaemonWorld) -> None:
+        """A drain whose pods a budget keeps."""
         for name in PODS:
             world.pod(name)
         budget = world.budget("never", *PODS)
         world.start()
         world.imds.spot(120)
         world.must(lambda: budget.asked >= 3, "the first attempts")
+
+    def test_token_expires_in_the_middle(self) -> None:
+        world = self.node_world(token=True)
+        self.hold(world)
         world.api.on_loop(world.api.auth.revoke_seen)
         world.must(lambda: any(s.status == 401 for s in world.steps()), "a refusal")
         world.api.pods.budgets.clear()
@@ -250,12 +254,7 @@ class Identity(DaemonTest):
     def test_role_is_taken_away_in_the_middle(self) -> None:
         """Every token is refused: that is what is said, with its remedy, and not that a new one is being made."""
         world = self.node_world(token=True)
-        for name in PODS:
-            world.pod(name)
-        budget = world.budget("never", *PODS)
-        world.start()
-        world.imds.spot(120)
-        world.must(lambda: budget.asked >= 3, "the first attempts")
+        self.hold(world)
         keys = world.api.on_loop(lambda: dict(world.api.auth.keys))
         world.api.on_loop(world.api.auth.keys.clear)
         world.must(lambda: "HTTP 401" in str(world.said_of_itself().get("apiError")), "the refusal")
@@ -275,12 +274,7 @@ class Identity(DaemonTest):
     def test_certificate_is_rotated(self) -> None:
         """kubelet wrote a new one; the old one is refused."""
         world = self.node_world()
-        for name in PODS:
-            world.pod(name)
-        budget = world.budget("never", *PODS)
-        world.start()
-        world.imds.spot(120)
-        world.must(lambda: budget.asked >= 3, "the first attempts")
+        self.hold(world)
         cert, key = world.api.ca.client("node-rotated", f"system:node:{world.node_name}", "system:nodes")
         self.addCleanup(lambda: [p.unlink(missing_ok=True) for p in (cert, key)])
         for made, name in ((cert, "node.crt"), (key, "node.key")):

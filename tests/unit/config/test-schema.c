@@ -583,6 +583,7 @@ static const struct row class_rows[] = {
      "d:3:19: warning: spec.amiFamily: AL2023 does not go with alias bottlerocket@latest\n"},
     {"another family", "spec: {amiFamily: Bottlerocket}",
      "d:3:19: warning: spec.amiFamily: nodeclaimd is for AL2023 and Custom, not Bottlerocket\n"},
+    {"no family", "spec: {amiFamily: ''}", ""},
     {"custom family", "spec: {amiFamily: Custom, amiSelectorTerms: [{alias: al2023@latest}]}", ""},
     {"wrong types are said once", "spec: {tags: 1, amiFamily: 2, blockDeviceMappings: 3}",
      "d:3:14: error: spec.tags: must be a map, not the number 1\n"
