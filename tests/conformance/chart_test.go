@@ -44,7 +44,7 @@ var chartValues = map[string][]string{
 	"groups":       {"--set", "completeLifecycleActions=true,lifecycleHook=t/n-d,options.region=us-west-2"},
 	"replacing":    {"--set", "replacementFirst={default,kube-system}"},
 	"guards":       {"--set", "nodes.readNodeClaims=true,nodes.guards=true,nodes.identityGuard=true"},
-	"operator":     {"--set", "metrics.rules=true,metrics.runbooks=https://wiki.example.com/,metrics.scrape=serviceMonitor,metrics.labels.release=prometheus"},
+	"operator":     {"--set", "metrics.rules=true,metrics.dashboard=true,metrics.runbooks=https://wiki.example.com/,metrics.scrape=serviceMonitor,metrics.labels.release=prometheus"},
 	"outOfService": {"--set", "outOfServiceTaint=true,options.region=us-west-2"},
 	"placement": {"--set", "allowManagedNodes=true,nodeSelector.disk=ssd,tolerations=null,replicas=1,priorityClassName=,networkPolicy.enabled=false",
 		"--set-string", "podLabels.team=a,podAnnotations.example\\.com/n=1,serviceAccount.annotations.eks\\.amazonaws\\.com/role-arn=arn:aws:iam::1:role/r"},
@@ -336,11 +336,12 @@ func TestChartRefusesValues(t *testing.T) {
 		{"image.repository=r/x:v1", "'r/x:v1' does not match pattern"},
 		{"podDisruptionBudget.minAvailable=2", "must be less than replicas"},
 		{"podDisruptionBudget.minAvailable=100%", "must be less than replicas"},
+		{"nodes.guards=true --kube-version=1.29.0", "nodes.guards needs the admission policies of Kubernetes 1.30"},
 		{"lifecycleHook=a.b", "'a.b' does not match pattern"},
 		{"standalone.terminate=true", "need mode: standalone or mode: auto"},
 		{"standalone.nodeIdentity=admission", "need mode: standalone or mode: auto"},
 	} {
-		_, err := tools.Helm(ctx, "template", release, chartDir, "--set", withImage, "--set", one.set)
+		_, err := tools.Helm(ctx, append([]string{"template", release, chartDir, "--set", withImage, "--set"}, strings.Fields(one.set)...)...)
 		if err == nil || !strings.Contains(err.Error(), one.says) {
 			t.Errorf("%s: %v", one.set, err)
 		} else {

@@ -133,3 +133,11 @@ subjects:
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
 {{- end }}
+
+{{/* Fails where the API server has no ValidatingAdmissionPolicy, which the value named needs. */}}
+{{- define "nodeclaim-controller.needsPolicies" -}}
+{{- $version := (index . 0).Capabilities.KubeVersion.Version }}
+{{- if semverCompare "<1.30.0-0" $version }}
+{{- fail (printf "%s needs the admission policies of Kubernetes 1.30; this cluster has %s" (index . 1) $version) }}
+{{- end }}
+{{- end }}
