@@ -50,6 +50,11 @@ int nc_err_set(struct nc_err *err, enum nc_err_class class, int code, const char
 int nc_err_setv(struct nc_err *err, enum nc_err_class class, int code, const char *format,
                 va_list ap) __attribute__((format(printf, 4, 0)));
 
+/* The same for what the machine refused: class NC_ERR_HOST, and behind what the format gives what
+ * strerror(3) says of code, an errno of either sign, not 0. */
+int nc_err_host(struct nc_err *err, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* Relays what a callback was told: copies it to err (if not NULL) and returns the negative form
  * of its code; 0, and err untouched, where its class is NC_ERR_NONE. */
 int nc_err_give(const struct nc_err *from, struct nc_err *err);

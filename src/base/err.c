@@ -62,6 +62,17 @@ int nc_err_set(struct nc_err *err, enum nc_err_class class, int code, const char
     return r;
 }
 
+int nc_err_host(struct nc_err *err, int code, const char *format, ...) {
+    char what[sizeof(err->msg)];
+    va_list ap;
+
+    va_start(ap, format);
+    if (vsnprintf(what, sizeof(what), format, ap) < 0)
+        what[0] = '\0';
+    va_end(ap);
+    return nc_err_set(err, NC_ERR_HOST, code, "%s: %s", what, strerror(abs(code)));
+}
+
 int nc_err_give(const struct nc_err *from, struct nc_err *err) {
     if (from->class == NC_ERR_NONE)
         return 0;

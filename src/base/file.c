@@ -20,7 +20,7 @@
 #define READ_CHUNK_BYTES 16384
 
 int nc_file_fail(struct nc_err *err, int code, const char *verb, const char *path) {
-    const int r = nc_err_set(err, NC_ERR_HOST, code, "%s %s: %s", verb, path, strerror(code));
+    const int r = nc_err_host(err, code, "%s %s", verb, path);
 
     if (code == ENOSPC || code == EDQUOT)
         nc_err_remedy(err, "free space on the file system of %s", path);

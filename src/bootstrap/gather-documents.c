@@ -122,8 +122,7 @@ static int add_folder(struct nc_gather *g, const char *path, const char *name, s
     int documents = 0, r = 0;
 
     if (n < 0)
-        return nc_err_set(err, NC_ERR_HOST, errno, "configuration source %s: %s", path,
-                          strerror(errno));
+        return nc_err_host(err, errno, "configuration source %s", path);
     for (int i = 0; i < n; i++)
         documents += is_document(entries[i]->d_name);
     if (documents > MAX_FILES_PER_FOLDER)

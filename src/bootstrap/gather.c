@@ -69,7 +69,7 @@ static int read_recorded(struct nc_gather *g, enum nc_imds_item item, const char
         return 0;
     }
     if (r < 0)
-        return nc_err_set(err, NC_ERR_HOST, -r, "facts: %s: %s", path, strerror(-r));
+        return nc_err_host(err, r, "facts: %s", path);
     a->status = 200;
     return 0;
 }

@@ -155,7 +155,7 @@ int nc_step_disks(struct nc_bootstrap *b, struct nc_err *err) {
         return 0;
     }
     if (access(program, X_OK) < 0) {
-        r = nc_err_set(err, NC_ERR_HOST, errno, "local disks: %s: %s", program, strerror(errno));
+        r = nc_err_host(err, errno, "local disks: %s", program);
         nc_err_remedy(err, "install setup-local-disks of amazon-eks-ami there, or remove "
                            "spec.instance.localStorage (instanceStorePolicy of the EC2NodeClass)");
         return r;

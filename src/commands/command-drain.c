@@ -152,7 +152,7 @@ static int write_request_file(const struct nc_app *app, const char *path,
     if (access(folder, W_OK | X_OK) < 0) {
         if (errno == ENOENT)
             return no_daemon(err, "the folder for requests does not exist");
-        r = nc_err_set(err, NC_ERR_HOST, errno, "%s: %s", folder, strerror(errno));
+        r = nc_err_host(err, errno, "%s", folder);
         nc_err_remedy(err, "run as root");
         return r;
     }

@@ -122,7 +122,7 @@ static int list_pods(struct plan *p, struct nc_err *err) {
     if (p->app->signal)
         return nc_err_set(err, NC_ERR_TRANSIENT, EINTR, "interrupted by signal %d", p->app->signal);
     if (r < 0)
-        return nc_err_set(err, NC_ERR_HOST, -r, "event loop: %s", strerror(-r));
+        return nc_err_host(err, r, "event loop");
     return p->is_listed ? 0
                         : nc_err_set(err, NC_ERR_TRANSIENT, ETIMEDOUT,
                                      "the list of pods has not come in time");

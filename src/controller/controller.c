@@ -147,7 +147,7 @@ static int open_loop(struct nc_controller *c, struct nc_err *err) {
         r = add_signals(c);
     if (r >= 0)
         r = add_timers(c);
-    return r < 0 ? nc_err_set(err, NC_ERR_HOST, -r, "event loop: %s", strerror(-r)) : 0;
+    return r < 0 ? nc_err_host(err, r, "event loop") : 0;
 }
 
 static int set_up(struct nc_controller *c, struct nc_err *err) {
@@ -187,7 +187,7 @@ int nc_controller_run(const struct nc_settings *s) {
     nc_notify("READY=1");
     r = sd_event_loop(c.event);
     if (r < 0) {
-        (void)nc_err_set(&err, NC_ERR_HOST, -r, "event loop: %s", strerror(-r));
+        (void)nc_err_host(&err, r, "event loop");
         return nc_process_fail(s->command, &err);
     }
     nc_log(NC_LOG_INFO, NULL, "stopped by %s", sigabbrev_np(c.signal));

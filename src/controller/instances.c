@@ -281,7 +281,7 @@ int nc_instances_new(sd_event *event, const struct nc_instances_options *o,
         if (r >= 0)
             r = sd_event_source_set_enabled(i->defer, SD_EVENT_OFF);
         if (r < 0)
-            (void)nc_err_set(err, NC_ERR_HOST, -r, "event loop: %s", strerror(-r));
+            (void)nc_err_host(err, r, "event loop");
     }
     if (r < 0) {
         nc_instances_free(i);

@@ -245,7 +245,7 @@ int nc_listener_new(sd_event *event, const struct nc_listener_options *o, struct
         return r;
     fd = open_socket(&a, n);
     if (fd < 0)
-        return nc_err_set(err, NC_ERR_HOST, -fd, "listening on %s: %s", o->address, strerror(-fd));
+        return nc_err_host(err, fd, "listening on %s", o->address);
     l = nc_calloc(1, sizeof(*l));
     *l = (struct nc_listener){
         .event = event, .fd = fd, .answer = o->answer, .userdata = o->userdata};
@@ -258,7 +258,7 @@ int nc_listener_new(sd_event *event, const struct nc_listener_options *o, struct
         r = sd_event_source_set_enabled(l->rest, SD_EVENT_OFF);
     if (r < 0) {
         nc_listener_free(l);
-        return nc_err_set(err, NC_ERR_HOST, -r, "event loop: %s", strerror(-r));
+        return nc_err_host(err, r, "event loop");
     }
     *ret = l;
     return 0;

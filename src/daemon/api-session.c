@@ -429,7 +429,7 @@ void nc_api_session_check_now(struct nc_daemon *d) {
 int nc_api_session_open(struct nc_daemon *d, struct nc_err *err) {
     const int r = sd_event_add_time(d->app->event, &d->api.timer, CLOCK_MONOTONIC, 0,
                                     TIMER_ACCURACY_USEC, on_timer, d);
-    return r < 0 ? nc_err_set(err, NC_ERR_HOST, r, "event loop: %s", strerror(-r)) : 0;
+    return r < 0 ? nc_err_host(err, r, "event loop") : 0;
 }
 
 void nc_api_session_close(struct nc_daemon *d) {

@@ -85,7 +85,7 @@ static int open_loop(struct nc_daemon *d, struct nc_err *err) {
         r = sd_event_add_post(d->app->event, &d->turned, on_turned, d);
     if (r >= 0)
         r = nc_daemon_watchdog_open(d);
-    return r < 0 ? nc_err_set(err, NC_ERR_HOST, -r, "event loop: %s", strerror(-r)) : 0;
+    return r < 0 ? nc_err_host(err, r, "event loop") : 0;
 }
 
 /* What is left of an earlier run; without it everything is observed again from its source. */
@@ -219,7 +219,7 @@ int nc_command_run(struct nc_app *app) {
     if (d.life)
         log_stop(&d);
     if (r < 0) {
-        (void)nc_err_set(&err, NC_ERR_HOST, -r, "event loop: %s", strerror(-r));
+        (void)nc_err_host(&err, r, "event loop");
         return nc_app_fail(app, &err);
     }
     return 0;

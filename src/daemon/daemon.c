@@ -15,8 +15,7 @@
 #include "nc/time.h"
 
 #define HISTORY_MAX 64
-#define DOUBT_USEC 100000 /* the difference of the clocks is narrowed answer by answer */
-#define TIMER_ACCURACY_USEC 1000u
+#define DOUBT_USEC 100000     /* the difference of the clocks is narrowed answer by answer */
 #define TIMER_SLACK_USEC 500u /* not worth arming it again */
 
 /* An event that waits, with copies of what it points at. */
@@ -76,7 +75,6 @@ static uint64_t next_tick(const struct nc_daemon *d) {
 
 void nc_daemon_arm(struct nc_daemon *d) {
     const uint64_t at = next_tick(d);
-    int r = 0;
 
     if (at == UINT64_MAX) {
         if (d->steps.timer && d->steps.timer_usec != UINT64_MAX)
@@ -89,18 +87,9 @@ void nc_daemon_arm(struct nc_daemon *d) {
                < TIMER_SLACK_USEC)
         return;
     d->steps.timer_usec = at;
-    if (!d->steps.timer) {
-        r = sd_event_add_time(d->app->event, &d->steps.timer, CLOCK_MONOTONIC, at,
-                              TIMER_ACCURACY_USEC, on_timer, d);
-        if (r >= 0) /* deadlines come before answers that only tell what was done */
-            r = sd_event_source_set_priority(d->steps.timer, SD_EVENT_PRIORITY_IMPORTANT);
-    } else {
-        r = sd_event_source_set_time(d->steps.timer, at);
-        if (r >= 0)
-            r = sd_event_source_set_enabled(d->steps.timer, SD_EVENT_ONESHOT);
-    }
-    if (r < 0)
-        nc_log(NC_LOG_ERROR, NULL, "event loop: timer: %s", strerror(-r));
+    nc_timer_set_at(d->app->event, &d->steps.timer, at, on_timer, d);
+    /* deadlines come before answers that only tell what was done */
+    (void)sd_event_source_set_priority(d->steps.timer, SD_EVENT_PRIORITY_IMPORTANT);
 }
 
 /* --- actions */

@@ -330,7 +330,7 @@ int nc_notice_poller_new(struct nc_daemon *d, struct nc_notice_poller **ret, str
                           on_timer, all);
     if (r < 0) {
         nc_notice_poller_free(all);
-        return nc_err_set(err, NC_ERR_HOST, r, "event loop: %s", strerror(-r));
+        return nc_err_host(err, r, "event loop");
     }
     for (int s = _NC_SOURCE_MAX - 1; s >= 0; s--) /* all are due at once */
         if (nc_sources[s].path)

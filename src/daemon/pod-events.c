@@ -18,7 +18,6 @@
 #define KEEP_USEC (600ull * 1000000)
 #define RETRY_FIRST_USEC 1000000u
 #define RETRY_MAX_USEC 30000000u
-#define TIMER_ACCURACY_USEC 1000u
 
 struct nc_pod_event {
     struct nc_daemon *d;
@@ -58,20 +57,8 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
 
 /* Behind whatever else the loop has to do. */
 static void arm(struct nc_daemon *d, uint64_t at_usec) {
-    int r;
-
-    if (d->pod_events.timer) {
-        r = sd_event_source_set_time(d->pod_events.timer, at_usec);
-        if (r >= 0)
-            r = sd_event_source_set_enabled(d->pod_events.timer, SD_EVENT_ONESHOT);
-    } else {
-        r = sd_event_add_time(d->app->event, &d->pod_events.timer, CLOCK_MONOTONIC, at_usec,
-                              TIMER_ACCURACY_USEC, on_timer, d);
-        if (r >= 0)
-            r = sd_event_source_set_priority(d->pod_events.timer, SD_EVENT_PRIORITY_IDLE);
-    }
-    if (r < 0)
-        nc_log(NC_LOG_ERROR, NULL, "event loop: timer of pod events: %s", strerror(-r));
+    nc_timer_set_at(d->app->event, &d->pod_events.timer, at_usec, on_timer, d);
+    (void)sd_event_source_set_priority(d->pod_events.timer, SD_EVENT_PRIORITY_IDLE);
 }
 
 /* Whatever the API server decided will be decided alike the next time. */

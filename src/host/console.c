@@ -22,8 +22,8 @@ int nc_console_write(const char *root, const char *line, struct nc_err *err) {
     if (r < 0)
         return r;
     if (fd < 0)
-        return nc_err_set(err, NC_ERR_HOST, errno, "open %s: %s", path, strerror(errno));
+        return nc_err_host(err, errno, "open %s", path);
     const int code = -nc_write_all(fd, text, strlen(text));
     (void)close(fd);
-    return code ? nc_err_set(err, NC_ERR_HOST, code, "write %s: %s", path, strerror(code)) : 0;
+    return code ? nc_err_host(err, code, "write %s", path) : 0;
 }

@@ -140,7 +140,7 @@ int nc_journal_tail(const char *unit, unsigned n, struct nc_strv *ret, struct nc
     }
     sd_journal_close(j);
     if (r < 0)
-        return nc_err_set(err, NC_ERR_HOST, -r, "journal of %s: %s", unit, strerror(-r));
+        return nc_err_host(err, r, "journal of %s", unit);
     if (ret->n == 0)
         return nc_err_set(err, NC_ERR_HOST, ENODATA, "journal of %s: nothing in this boot", unit);
     reverse(ret);
@@ -169,8 +169,7 @@ int nc_journal_find(unsigned pid, const char *const words[static 2], char **ret,
     }
     sd_journal_close(j);
     *ret = nc_steal(&line);
-    return r < 0 ? nc_err_set(err, NC_ERR_HOST, -r, "journal of process %u: %s", pid, strerror(-r))
-                 : 0;
+    return r < 0 ? nc_err_host(err, r, "journal of process %u", pid) : 0;
 }
 
 /* The last complete lines of a text, newest first. */
@@ -200,7 +199,7 @@ int nc_file_tail(const char *path, unsigned n, struct nc_strv *ret, struct nc_er
     ssize_t got = -1;
 
     if (fd < 0)
-        return nc_err_set(err, NC_ERR_HOST, errno, "open %s: %s", path, strerror(errno));
+        return nc_err_host(err, errno, "open %s", path);
     const bool is_file = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
     const off_t from = is_file && st.st_size > TAIL_BYTES ? st.st_size - TAIL_BYTES : 0;
     if (is_file)

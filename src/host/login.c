@@ -335,9 +335,8 @@ int nc_login_new(sd_event *event, const struct nc_login_options *o, struct nc_lo
         r = sd_event_source_set_enabled(l->retry, SD_EVENT_OFF);
     if (r < 0) {
         nc_login_free(l);
-        return nc_err_set(err, NC_ERR_HOST, -r, "event loop: %s", strerror(-r));
+        return nc_err_host(err, r, "event loop");
     }
-    (void)sd_event_source_set_description(l->retry, "logind-retry");
     connect_bus(l);
     *ret = l;
     return 0;

@@ -104,7 +104,7 @@ static void become(const struct child *c) {
 
 static int sys_failed(struct nc_err *err, const char *what) {
     const int code = errno;
-    const int r = nc_err_set(err, NC_ERR_HOST, code, "%s: %s", what, strerror(code));
+    const int r = nc_err_host(err, code, "%s", what);
 
     if (code == EMFILE || code == ENFILE)
         nc_err_remedy(err, NC_REMEDY_OPEN_FILES);
@@ -114,7 +114,7 @@ static int sys_failed(struct nc_err *err, const char *what) {
 }
 
 static int exec_failed(struct nc_err *err, const char *path, int code) {
-    const int r = nc_err_set(err, NC_ERR_HOST, code, "cannot execute %s: %s", path, strerror(code));
+    const int r = nc_err_host(err, code, "cannot execute %s", path);
 
     nc_err_remedy(err, "check that %s is installed and executable", path);
     return r;
@@ -358,7 +358,7 @@ static int watch_child(struct nc_capture *c, sd_event *event, struct nc_err *err
     if (r >= 0)
         r = sd_event_add_time_relative(event, &c->deadline, CLOCK_MONOTONIC, c->call.timeout_usec,
                                        0, on_deadline, c);
-    return r < 0 ? nc_err_set(err, NC_ERR_HOST, r, "event loop: %s", strerror(-r)) : 0;
+    return r < 0 ? nc_err_host(err, r, "event loop") : 0;
 }
 
 /* Pipes for what is captured: `ends` of its output, `errors` of its stderr where that is wanted. */
@@ -441,7 +441,7 @@ int nc_run(const struct nc_capture_call *call, struct nc_buf *out, struct nc_err
     if (r >= 0)
         r = nc_capture_start(event, &own, &c, err);
     else
-        r = nc_err_set(err, NC_ERR_HOST, r, "event loop: %s", strerror(-r));
+        r = nc_err_host(err, r, "event loop");
     while (r >= 0 && !run.is_done)
         r = sd_event_run(event, UINT64_MAX);
     if (r < 0 && c && !run.is_done)

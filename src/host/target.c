@@ -86,10 +86,8 @@ static int on_check(sd_event_source *source, uint64_t usec, void *userdata);
 
 static void set_timer(struct nc_target *t, uint64_t in_usec, sd_event_time_handler_t handler) {
     t->timer = sd_event_source_disable_unref(t->timer);
-    if (sd_event_add_time(t->event, &t->timer, CLOCK_MONOTONIC, nc_mono_usec() + in_usec, 0,
-                          handler, t)
-        >= 0)
-        (void)sd_event_source_set_description(t->timer, "target");
+    (void)sd_event_add_time(t->event, &t->timer, CLOCK_MONOTONIC, nc_mono_usec() + in_usec, 0,
+                            handler, t);
 }
 
 /* From a turn of its own: whoever is told may free what called this. message: owned, NULL = good.

@@ -357,7 +357,7 @@ static int follow_job(struct nc_units *u, const struct nc_unit_start *s, struct 
     (void)sigaddset(&set, SIGINT);
     u->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (u->signals < 0)
-        return nc_err_set(err, NC_ERR_HOST, errno, "signalfd: %s", strerror(errno));
+        return nc_err_host(err, errno, "signalfd");
     r = wait_for_job(u, s->unit, path, s->timeout_usec, err);
     (void)close(u->signals);
     return r < 0 ? r : nc_units_outcome(u, s, err);

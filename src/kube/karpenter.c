@@ -222,7 +222,7 @@ int nc_karpenter_scan(struct nc_kube *k, sd_event *event, const struct nc_karpen
                                    on_timer, p);
     if (r < 0) {
         nc_karpenter_free(p);
-        return nc_err_set(err, NC_ERR_HOST, r, "find Karpenter: event loop: %s", strerror(-r));
+        return nc_err_host(err, r, "find Karpenter: event loop");
     }
     *ret = p;
     return 0;

@@ -263,7 +263,7 @@ int nc_leader_new(struct nc_kube *k, sd_event *event, const struct nc_leader_opt
     r = sd_event_add_time(event, &l->timer, CLOCK_MONOTONIC, 0, TIMER_ACCURACY_USEC, on_timer, l);
     if (r < 0) {
         nc_leader_free(l);
-        return nc_err_set(err, NC_ERR_HOST, r, "leadership: event loop: %s", strerror(-r));
+        return nc_err_host(err, r, "leadership: event loop");
     }
     *ret = l;
     return 0;

@@ -508,7 +508,7 @@ int nc_watch_new(struct nc_kube *k, sd_event *event, const struct nc_watch_optio
                                        on_timer, w);
     if (r < 0) {
         nc_watch_free(w);
-        return nc_err_set(err, NC_ERR_HOST, r, "watch %s: event loop: %s", o->path, strerror(-r));
+        return nc_err_host(err, r, "watch %s: event loop", o->path);
     }
     *ret = w;
     return 0;

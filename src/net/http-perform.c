@@ -34,7 +34,7 @@ int nc_http_wait(struct nc_http *h, const bool *done, struct nc_err *err) {
         if (r == -EINTR)
             r = 0;
         if (r < 0)
-            (void)nc_err_set(err, NC_ERR_HOST, r, "event loop: %s", strerror(-r));
+            (void)nc_err_host(err, r, "event loop");
     }
     sd_event_unref(event);
     return r < 0 ? r : 0;

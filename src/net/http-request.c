@@ -275,10 +275,7 @@ int nc_http_request_arm(struct nc_http_req *r, struct nc_err *err) {
     }
     k = sd_event_add_time(r->h->event, &r->deadline, CLOCK_MONOTONIC, deadline_of(r),
                           DEADLINE_ACCURACY_USEC, on_deadline, r);
-    if (k < 0)
-        return nc_err_set(err, NC_ERR_HOST, k, "%s: no timer: %s", r->name, strerror(-k));
-    (void)sd_event_source_set_description(r->deadline, r->name);
-    return 0;
+    return k < 0 ? nc_err_host(err, k, "%s: no timer", r->name) : 0;
 }
 
 static long milliseconds(uint64_t usec) {

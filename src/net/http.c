@@ -212,7 +212,6 @@ static int watch_socket(struct nc_http *h, curl_socket_t fd, uint32_t events) {
         forget_socket(s);
         return -1;
     }
-    (void)sd_event_source_set_description(s->source, "http-socket");
     curl_multi_assign(h->multi, fd, s);
     return 0;
 }
@@ -388,32 +387,24 @@ static int on_turn(sd_event_source *source, void *userdata) {
     return 0;
 }
 
-static int add_timer(struct nc_http *h, sd_event_time_handler_t fn, const char *name,
-                     sd_event_source **ret) {
+static int add_timer(struct nc_http *h, sd_event_time_handler_t fn, sd_event_source **ret) {
     int r = sd_event_add_time_relative(h->event, ret, CLOCK_MONOTONIC, 0, 1000, fn, h);
 
-    if (r >= 0)
-        r = sd_event_source_set_enabled(*ret, SD_EVENT_OFF);
-    if (r >= 0)
-        (void)sd_event_source_set_description(*ret, name);
-    return r;
+    return r < 0 ? r : sd_event_source_set_enabled(*ret, SD_EVENT_OFF);
 }
 
 static int set_up_sources(struct nc_http *h) {
-    int r = add_timer(h, on_timer, "http-timer", &h->timer);
+    int r = add_timer(h, on_timer, &h->timer);
 
     if (r >= 0)
-        r = add_timer(h, on_again, "http-again", &h->again);
+        r = add_timer(h, on_again, &h->again);
     if (r >= 0 && curl_version_info(CURLVERSION_NOW)->version_num < NUDGED_BEFORE)
-        r = add_timer(h, on_nudge, "http-nudge", &h->nudge);
+        r = add_timer(h, on_nudge, &h->nudge);
     if (r >= 0)
         r = sd_event_add_defer(h->event, &h->turn, on_turn, h);
     if (r >= 0)
         r = sd_event_source_set_enabled(h->turn, SD_EVENT_OFF);
-    if (r < 0)
-        return r;
-    (void)sd_event_source_set_description(h->turn, "http-turn");
-    return 0;
+    return r;
 }
 
 static bool set_up_multi(struct nc_http *h, unsigned max_host_connections) {
@@ -452,7 +443,7 @@ int nc_http_new(sd_event *event, unsigned max_host_connections, struct nc_http *
     r = set_up_sources(h);
     if (r < 0) {
         destroy(h);
-        return nc_err_set(err, NC_ERR_HOST, r, "event loop: %s", strerror(-r));
+        return nc_err_host(err, r, "event loop");
     }
     h->multi = curl_multi_init();
     if (!h->multi || !set_up_multi(h, max_host_connections)) {

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "log.h"
+#include "nc/clock.h"
 #include "nc/mem.h"
 
 #define TIMER_ACCURACY_USEC 1000u
@@ -78,7 +79,7 @@ int nc_loop_open(sd_event **event, int *signal, struct nc_err *err) {
         return 0;
     r = sd_event_new(event);
     if (r < 0)
-        return nc_err_set(err, NC_ERR_HOST, -r, "event loop: %s", strerror(-r));
+        return nc_err_host(err, r, "event loop");
     (void)sigemptyset(&set);
     for (size_t i = 0; i < NC_ARRAY_SIZE(signals); i++)
         (void)sigaddset(&set, signals[i]);
@@ -94,8 +95,7 @@ int nc_loop_open(sd_event **event, int *signal, struct nc_err *err) {
             r = sd_event_source_set_floating(source, true);
         sd_event_source_unref(source);
         if (r < 0)
-            return nc_err_set(err, NC_ERR_HOST, -r, "event loop: signal %d: %s", signals[i],
-                              strerror(-r));
+            return nc_err_host(err, r, "event loop: signal %d", signals[i]);
     }
     return 0;
 }
@@ -118,18 +118,23 @@ int nc_loop_pause(sd_event *event, const int *signal, uint64_t usec) {
     return *signal ? -EINTR : r < 0 ? r : 0; /* a loop that has ended says -ESTALE */
 }
 
-void nc_timer_set(sd_event *event, sd_event_source **timer, uint64_t usec,
-                  sd_event_time_handler_t fn, void *userdata) {
-    int r = 0;
+void nc_timer_set_at(sd_event *event, sd_event_source **timer, uint64_t mono_usec,
+                     sd_event_time_handler_t fn, void *userdata) {
+    int r;
 
     if (!*timer) {
-        r = sd_event_add_time_relative(event, timer, CLOCK_MONOTONIC, usec, TIMER_ACCURACY_USEC, fn,
-                                       userdata);
+        r = sd_event_add_time(event, timer, CLOCK_MONOTONIC, mono_usec, TIMER_ACCURACY_USEC, fn,
+                              userdata);
     } else {
-        r = sd_event_source_set_time_relative(*timer, usec);
+        r = sd_event_source_set_time(*timer, mono_usec);
         if (r >= 0)
             r = sd_event_source_set_enabled(*timer, SD_EVENT_ONESHOT);
     }
     if (r < 0)
         nc_log(NC_LOG_ERROR, NULL, "event loop: timer: %s", strerror(-r));
+}
+
+void nc_timer_set(sd_event *event, sd_event_source **timer, uint64_t usec,
+                  sd_event_time_handler_t fn, void *userdata) {
+    nc_timer_set_at(event, timer, nc_mono_usec() + usec, fn, userdata);
 }

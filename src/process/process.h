@@ -31,8 +31,10 @@ int nc_loop_open(sd_event **event, int *signal, struct nc_err *err);
 /* Turns the loop for at most usec. 0: the deadline has passed; -EINTR: asked to stop. */
 int nc_loop_pause(sd_event *event, const int *signal, uint64_t usec);
 
-/* A timer that fires once, in usec; made where *timer is NULL, else set anew. One that cannot be
- * made is logged. */
+/* A timer that fires once, at a time of CLOCK_MONOTONIC or in usec; made where *timer is NULL, else
+ * set anew. One that cannot be made is logged. */
+void nc_timer_set_at(sd_event *event, sd_event_source **timer, uint64_t mono_usec,
+                     sd_event_time_handler_t fn, void *userdata);
 void nc_timer_set(sd_event *event, sd_event_source **timer, uint64_t usec,
                   sd_event_time_handler_t fn, void *userdata);
 

@@ -48,6 +48,20 @@ static void wrap_reads_outside_in(void **state) {
     nc_err_remedy(NULL, "x");
 }
 
+static void what_the_machine_refuses(void **state) {
+    static const int codes[] = {ENOENT, -ENOENT};
+    (void)state;
+
+    for (size_t i = 0; i < 2; i++) {
+        struct nc_err err = NC_ERR_INIT;
+        assert_int_equal(nc_err_host(&err, codes[i], "open %s", "/x"), -ENOENT);
+        assert_string_equal(err.msg, "open /x: No such file or directory");
+        assert_int_equal(err.class, NC_ERR_HOST);
+        assert_int_equal(err.code, -ENOENT);
+    }
+    assert_int_equal(nc_err_host(NULL, EIO, "disk"), -EIO);
+}
+
 static void a_message_may_quote_the_one_it_replaces(void **state) {
     struct nc_err err = NC_ERR_INIT;
     (void)state;
@@ -106,6 +120,7 @@ TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(set_normalises_the_code),
         cmocka_unit_test(wrap_reads_outside_in),
+        cmocka_unit_test(what_the_machine_refuses),
         cmocka_unit_test(a_message_may_quote_the_one_it_replaces),
         cmocka_unit_test(long_messages_are_cut_between_characters),
         cmocka_unit_test(classes_have_names_and_exit_codes),
