@@ -100,6 +100,7 @@ struct nc_credentials {
     char *secret_access_key;
     char *session_token;      /* NULL for long-lived keys */
     uint64_t expiration_usec; /* 0 = none */
+    char *role;               /* the instance's, whose they are; NULL: not fetched as such */
 };
 void nc_credentials_done(struct nc_credentials *c);
 /* The JSON of iam/security-credentials/ROLE: Code must be "Success". NC_ERR_PROTOCOL otherwise;

@@ -21,6 +21,7 @@ void nc_credentials_done(struct nc_credentials *c) {
     nc_secret_free(c->access_key_id);
     nc_secret_free(c->secret_access_key);
     nc_secret_free(c->session_token);
+    free(c->role);
     *c = (struct nc_credentials){0};
 }
 

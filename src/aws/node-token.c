@@ -111,7 +111,9 @@ static int read_answers(struct nc_node_token *t, struct nc_err *err) {
             return refuse_role(err);
         t->is_fetched = true;
         nc_credentials_done(t->call.credentials);
-        return nc_credentials_parse(keys->data, keys->len, t->call.credentials, err);
+        r = nc_credentials_parse(keys->data, keys->len, t->call.credentials, err);
+        t->call.credentials->role = nc_steal(&t->facts.role);
+        return r;
     case STEP_REGION:
         r = read_fact(t, NC_IMDS_IDENTITY, err);
         if (r >= 0)

@@ -65,10 +65,10 @@ static void check_clock_skew(struct nc_bootstrap *b, const struct nc_kube_status
 
     if (status->http == 401 && b->gather.config.auth == NC_AUTH_EKS)
         nc_err_remedy(err,
-                      "check that the cluster at %.64s is %.64s; then let the role of the "
-                      "instance profile in (access entry of type EC2_LINUX, or aws-auth)%s",
+                      "check that the cluster at %.64s is %.64s; then let the instance's role, "
+                      "%.64s, in (access entry of type EC2_LINUX, or aws-auth)%s",
                       b->connection.kubeconfig.server, b->gather.config.cluster_name,
-                      is_known ? "; the clock is right" : "");
+                      b->connection.credentials.role, is_known ? "; the clock is right" : "");
     if (llabs(seconds) < SKEW_WORTH_SAYING_SEC)
         return;
     text = nc_asprintf("the clock of this machine is %lld s %s the API server's", llabs(seconds),

@@ -114,7 +114,7 @@ static int check_credentials(struct preflight *p) {
     if (nc_gather_credentials(p->imds, &p->connection.credentials, &err) < 0)
         return failed(p, "role", &err,
                       "attach an instance profile with the node role to the instance");
-    ok(p, "role", "credentials of access key %.8s...", p->connection.credentials.access_key_id);
+    ok(p, "role", "%.64s", p->connection.credentials.role);
     return 0;
 }
 

@@ -14,6 +14,8 @@ from tempfile import TemporaryDirectory
 
 from harness import PATIENCE, Authority, Behaviour, World, WorldTest, mime, needs, until
 
+import instances  # found by harness
+
 NODE_CONFIG = "application/node.eks.aws"
 SLACK_SEC = 0.7 * PATIENCE + 0.3
 LISTING = "find $d -type f -printf '%P %s\\n' | sort"
@@ -69,7 +71,8 @@ class BadCluster(WorldTest):
         world = self.world()
         world.api.auth.users.clear()
         world.api.auth.keys.clear()
-        self.fails(world, 4, "auth", "401")
+        phase = self.fails(world, 4, "auth", "401")
+        self.assertIn(instances.ROLE, world.phase(phase)["error"]["remedy"])
 
     def test_401_of_a_clock_that_is_off(self) -> None:
         """The role is mapped; the token is signed with a time that STS takes no more, or not yet."""

@@ -32,7 +32,7 @@
 
 static const struct nc_credentials keys = {(char *)(uintptr_t) "AKIDEXAMPLE",
                                            (char *)(uintptr_t) "topsecret",
-                                           (char *)(uintptr_t) "sessiontoken", 0};
+                                           (char *)(uintptr_t) "sessiontoken", 0, NULL};
 
 struct world {
     sd_event *event;

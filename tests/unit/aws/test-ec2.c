@@ -42,7 +42,7 @@ static bool play(void *userdata, struct loopback_conn *c, const struct loopback_
 
 static const struct nc_credentials keys = {(char *)(uintptr_t) "AKIDEXAMPLE",
                                            (char *)(uintptr_t) "topsecret",
-                                           (char *)(uintptr_t) "sessiontoken", 0};
+                                           (char *)(uintptr_t) "sessiontoken", 0, NULL};
 
 struct world {
     sd_event *event;

@@ -15,7 +15,7 @@
 static const struct nc_credentials keys = {
     (char *)(uintptr_t) "AKIDEXAMPLE",
     (char *)(uintptr_t) "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY",
-    (char *)(uintptr_t) "FwoGZXIvYXdzE/+==", 0};
+    (char *)(uintptr_t) "FwoGZXIvYXdzE/+==", 0, NULL};
 
 #define STS "sts.us-west-2.amazonaws.com"
 
