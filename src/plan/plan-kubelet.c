@@ -244,6 +244,7 @@ static int keep_promise(struct nc_planner *s, const struct nc_value *dropin) {
 int nc_plan_kubelet(struct nc_planner *s) {
     struct nc_plan *p = &s->plan;
     nc_auto_value struct nc_value *dropin = NULL;
+    const struct nc_value *registers;
     struct nc_value *merged;
     int r = cap_max_pods(s);
 
@@ -266,6 +267,10 @@ int nc_plan_kubelet(struct nc_planner *s) {
     }
     p->dropin_env_alpha = p->kubelet_dropin && p->kubelet_minor < FIRST_STABLE_DROPIN_MINOR;
     nc_flags_apply(merged, s->flag_tree);
+    registers = nc_value_get(merged, "registerNode");
+    if (registers && registers->type == NC_VALUE_BOOL && !registers->boolean)
+        nc_strv_add(&p->warnings, "kubelet.registerNode: false: kubelet creates no Node, and the "
+                                  "bootstrap waits for one");
     p->kubelet_effective = merged;
     return nc_kubelet_check(merged, p->kubelet_minor, s->docs, s->err);
 }

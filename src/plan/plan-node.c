@@ -359,6 +359,28 @@ static int service_family(const struct nc_planner *s) {
                : 0;
 }
 
+/* 0: it is no address. */
+static int family_of_ip(const char *text) {
+    return strchr(text, '/') ? 0 : nc_address_family(text);
+}
+
+/* kubelet takes one address, or one of each family, and passes over what it cannot read. */
+static int check_node_ip(struct nc_planner *s, const char *flag, const char *from) {
+    unsigned addresses[7] = {0}; /* by family, 0: of none */
+
+    for (size_t n; *flag; flag += n + (flag[n] != 0)) {
+        n = strcspn(flag, ",");
+        nc_auto_free char *part = nc_strndup(flag, n);
+        const int family = family_of_ip(part);
+        if (addresses[family]++ > 0 && family > 0)
+            return nc_err_set(s->err, NC_ERR_CONFIG, EINVAL,
+                              "%s: one address, or one of each family, is needed", from);
+    }
+    if (addresses[0] > 0)
+        nc_strv_addf(&s->plan.warnings, "%s: kubelet ignores what is not an IP address", from);
+    return 0;
+}
+
 int nc_plan_network(struct nc_planner *s) {
     struct nc_plan *p = &s->plan;
     nc_auto_free char *flag_from = NULL;
@@ -367,9 +389,11 @@ int nc_plan_network(struct nc_planner *s) {
     int family = service_family(s);
     const char *address = flag ? flag : nc_node_ip_of_family(s->facts, family);
 
+    if (flag && check_node_ip(s, flag, flag_from) < 0)
+        return -EINVAL;
     for (size_t i = 0; dns && dns->type == NC_VALUE_LIST && i < dns->n; i++) {
         const char *text = nc_value_string(dns->items[i]);
-        if (nc_address_family(text) == 0 || strchr(text, '/'))
+        if (!text || family_of_ip(text) == 0)
             return nc_origin_error(s->err, s->docs, dns->items[i],
                                    "kubelet.clusterDNS: an IP address is needed");
         nc_strv_add(&p->cluster_dns, text);

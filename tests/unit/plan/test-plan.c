@@ -418,6 +418,53 @@ static void test_flags(void **state) {
     fixture_free(x);
 }
 
+/* kubelet refuses two addresses of a family, and passes over what is none. */
+static void test_flag_of_addresses(void **state) {
+    static const struct {
+        const char *flag, *node_ip, *says;
+    } rows[] = {
+        {"10.0.0.9,2001:db8::5", "10.0.0.9,2001:db8::5", NULL},
+        {"2001:db8::5", "2001:db8::5", NULL},
+        {"$(hostname -i)", "$(hostname -i)", "ignores what is not an IP address"},
+        {"10.0.0.9/24,10.0.0.9,x", "10.0.0.9/24,10.0.0.9,x", "ignores what is not an IP address"},
+        {"10.0.0.9,10.0.0.8", NULL, "one address, or one of each family, is needed"},
+        {"fd00::1,10.0.0.9,fd00::2", NULL, "one address, or one of each family, is needed"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct fixture *x = fixture_new();
+        nc_auto_free char *more = nc_asprintf("    flags: ['--node-ip=\"%s\"']\n", rows[i].flag);
+        nc_auto_free char *text = node_config(more);
+        fixture_document(x, text);
+        if (rows[i].node_ip) {
+            fixture_plan(x);
+            assert_string_equal(x->plan.node_ip, rows[i].node_ip);
+            assert_int_equal(warns(&x->plan, "not an IP address"), rows[i].says != NULL);
+        } else {
+            fixture_refused(x, NC_ERR_CONFIG, rows[i].says);
+            fixture_refused(x, NC_ERR_CONFIG, "--node-ip");
+        }
+        fixture_free(x);
+    }
+}
+
+static void test_no_registration(void **state) {
+    static const char *const ways[] = {"config: {registerNode: false}",
+                                       "flags: [--register-node=false]"};
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(ways); i++) {
+        struct fixture *x = fixture_new();
+        nc_auto_free char *more = nc_asprintf("    %s\n", ways[i]);
+        nc_auto_free char *text = node_config(more);
+        fixture_document(x, text);
+        fixture_plan(x);
+        assert_true(warns(&x->plan, "kubelet creates no Node"));
+        fixture_free(x);
+    }
+}
+
 static void test_our_flags(void **state) {
     struct fixture *x = fixture_new();
     nc_auto_free char *text = node_config("");
@@ -1038,6 +1085,8 @@ TEST_GROUP() {
         cmocka_unit_test(test_nothing_left),
         cmocka_unit_test(test_kubelet_block),
         cmocka_unit_test(test_flags),
+        cmocka_unit_test(test_flag_of_addresses),
+        cmocka_unit_test(test_no_registration),
         cmocka_unit_test(test_our_flags),
         cmocka_unit_test(test_no_credential_provider),
         cmocka_unit_test(test_claim),
