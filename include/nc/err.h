@@ -50,6 +50,12 @@ int nc_err_set(struct nc_err *err, enum nc_err_class class, int code, const char
 int nc_err_setv(struct nc_err *err, enum nc_err_class class, int code, const char *format,
                 va_list ap) __attribute__((format(printf, 4, 0)));
 
+/* The same for what somebody configured wrongly, NC_ERR_CONFIG with EINVAL, and for an answer that
+ * is not what it should be, NC_ERR_PROTOCOL with EBADMSG. */
+int nc_err_config(struct nc_err *err, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+int nc_err_protocol(struct nc_err *err, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* The same for what the machine refused: class NC_ERR_HOST, and behind what the format gives what
  * strerror(3) says of code, an errno of either sign, not 0. */
 int nc_err_host(struct nc_err *err, int code, const char *format, ...)

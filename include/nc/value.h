@@ -55,6 +55,8 @@ struct nc_member {
 #define NC_VALUE_MAX_NODES 200000
 
 struct nc_value *nc_value_new(enum nc_value_type type);
+__attribute__((noinline)) struct nc_value *nc_value_new_map(void); /* in a line: smaller so */
+__attribute__((noinline)) struct nc_value *nc_value_new_list(void);
 struct nc_value *nc_value_new_string(const char *text);
 struct nc_value *nc_value_new_int(int64_t i);
 struct nc_value *nc_value_new_bool(bool b);

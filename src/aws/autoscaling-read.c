@@ -38,7 +38,7 @@ static void reader_done(struct instance_reader *i) {
 
 static int set_once(char **at, const char *text, struct nc_err *err) {
     if (*at)
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "more than one instance in the answer");
+        return nc_err_protocol(err, "more than one instance in the answer");
     *at = nc_strdup(text);
     return 0;
 }
@@ -65,21 +65,18 @@ int nc_autoscaling_read_instance(const char *data, size_t n, const char *instanc
     if (r < 0)
         return r;
     if (!i.has_list)
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "the answer has no list of instances");
+        return nc_err_protocol(err, "the answer has no list of instances");
     if (i.n == 0) {
         *ret = (struct nc_autoscaling_instance){0};
         return 0;
     }
     if (i.n > 1 || !nc_streq(i.id, instance_id))
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG,
-                          "the answer is about another instance than %s", instance_id);
+        return nc_err_protocol(err, "the answer is about another instance than %s", instance_id);
     if (!i.instance.group || !*i.instance.group
         || strlen(i.instance.group) > NC_AUTOSCALING_GROUP_BYTES)
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "invalid name of the group of %s",
-                          instance_id);
+        return nc_err_protocol(err, "invalid name of the group of %s", instance_id);
     if (!nc_is_made_of(i.instance.state, NC_ALNUM ":", NC_AUTOSCALING_STATE_BYTES))
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "invalid lifecycle state of %s",
-                          instance_id);
+        return nc_err_protocol(err, "invalid lifecycle state of %s", instance_id);
     *ret = i.instance;
     i.instance = (struct nc_autoscaling_instance){0};
     return 0;
@@ -104,7 +101,5 @@ int nc_autoscaling_read_action(const char *data, size_t n, const char *action, s
 
     if (r < 0)
         return r;
-    return a.is_found
-               ? 0
-               : nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "the answer is not one to %s", action);
+    return a.is_found ? 0 : nc_err_protocol(err, "the answer is not one to %s", action);
 }

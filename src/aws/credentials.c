@@ -36,8 +36,7 @@ static int read_credential(const struct nc_value *v, const char *key, size_t max
     const size_t n = text ? strlen(text) : 0;
 
     if (n == 0 || n > max || !nc_is_visible(text, n))
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG,
-                          "role credentials: %s is missing or no key", key);
+        return nc_err_protocol(err, "role credentials: %s is missing or no key", key);
     *ret = nc_strdup(text);
     return 0;
 }
@@ -48,8 +47,7 @@ static int check_code(const struct nc_value *v, struct nc_err *err) {
     int r;
 
     if (!code)
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG,
-                          "role credentials: the document has no Code");
+        return nc_err_protocol(err, "role credentials: the document has no Code");
     if (nc_streq(code, "Success"))
         return 0;
     quoted = nc_quote(code, strlen(code));
@@ -83,8 +81,7 @@ static int parse(const char *data, size_t n, bool has_code, struct nc_credential
     expiration = nc_value_get_string(v, "Expiration");
     if (nc_value_get(v, "Expiration")
         && (!expiration || nc_time_parse(expiration, &c.expiration_usec) < 0))
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG,
-                          "role credentials: invalid time in Expiration");
+        return nc_err_protocol(err, "role credentials: invalid time in Expiration");
     *ret = c;
     c = (struct nc_credentials){0};
     return 0;

@@ -175,14 +175,12 @@ int nc_ec2_read_instance(const char *data, size_t n, const char *instance_id, ch
     if (!i.id)
         return nc_err_set(err, NC_ERR_TRANSIENT, ENOENT, "it does not know %s yet", instance_id);
     if (!nc_streq(i.id, instance_id))
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG,
-                          "the answer is about another instance than %s", instance_id);
+        return nc_err_protocol(err, "the answer is about another instance than %s", instance_id);
     if (!i.name || !*i.name) /* an instance that is just being made */
         return nc_err_set(err, NC_ERR_TRANSIENT, ENOENT, "%s has no private DNS name yet",
                           instance_id);
     if (!nc_is_made_of(i.name, NC_ALNUM "-.", 253))
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "invalid private DNS name of %s",
-                          instance_id);
+        return nc_err_protocol(err, "invalid private DNS name of %s", instance_id);
     *ret = nc_steal(&i.name);
     return 0;
 }
@@ -207,9 +205,7 @@ int nc_ec2_read_end(const char *data, size_t n, const char *instance_id, struct 
 
     if (r < 0)
         return r;
-    return e.found ? 0
-                   : nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "the answer is not about %s",
-                                instance_id);
+    return e.found ? 0 : nc_err_protocol(err, "the answer is not about %s", instance_id);
 }
 
 #define TYPE "DescribeInstanceTypesResponse/instanceTypeSet/item"
@@ -281,7 +277,7 @@ static int read_type_element(void *user, const struct nc_xml *element, struct nc
     else if (nc_streq(path, CARD))
         add_card(t);
     else if (nc_streq(path, "") && t->n_types++ > 0)
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "more than one type in the answer");
+        return nc_err_protocol(err, "more than one type in the answer");
     return 0;
 }
 
@@ -307,11 +303,10 @@ int nc_ec2_read_type(const char *data, size_t n, const char *type, struct nc_ins
     if (r < 0)
         return r;
     if (!nc_streq(t.type.name, type))
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "the answer is not about %s", type);
+        return nc_err_protocol(err, "the answer is not about %s", type);
     choose_enis(&t);
     if (t.type.vcpus <= 0 || t.type.memory_mib <= 0 || t.type.enis <= 0 || t.type.ipv4_per_eni <= 0)
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG,
-                          "the description of %s lacks CPUs, memory or interfaces", type);
+        return nc_err_protocol(err, "the description of %s lacks CPUs, memory or interfaces", type);
     if (t.bare_metal)
         snprintf(t.type.hypervisor, sizeof(t.type.hypervisor), "metal");
     *ret = t.type;

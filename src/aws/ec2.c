@@ -53,8 +53,7 @@ int nc_aws_request_make(const struct nc_ec2 *e, const struct nc_aws_query *query
                                  .url = nc_asprintf("%s/", base ? base : ""),
                                  .body = query->body};
     if (!host)
-        return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "%s: invalid endpoint: write https://HOST",
-                          query->service);
+        return nc_err_config(err, "%s: invalid endpoint: write https://HOST", query->service);
     if (!e->credentials || !e->credentials->access_key_id || !e->credentials->secret_access_key)
         return nc_err_set(err, NC_ERR_AUTH, EACCES, "%s: no credentials", q->name);
     r = nc_sigv4_headers(&request, e->credentials, &q->headers, err);

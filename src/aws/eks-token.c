@@ -24,12 +24,12 @@ static int check(const struct nc_credentials *c, const struct nc_eks_token_reque
     /* The name becomes a header of the verifier's request. */
     if (!q->cluster || !*q->cluster || strlen(q->cluster) > 256
         || !nc_is_visible(q->cluster, strlen(q->cluster)))
-        return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
-                          "token: the cluster's name is empty or cannot be part of a header");
+        return nc_err_config(err,
+                             "token: the cluster's name is empty or cannot be part of a header");
     if (!q->region || !*q->region)
-        return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "token: no region");
+        return nc_err_config(err, "token: no region");
     if (!nc_is_made_of(q->sts_host, NC_LOWER NC_DIGITS ".-:", HOST_MAX))
-        return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "token: no usable STS host for the region");
+        return nc_err_config(err, "token: no usable STS host for the region");
     if (!c || !c->access_key_id || !c->secret_access_key)
         return nc_err_set(err, NC_ERR_AUTH, EACCES, "token: no credentials");
     return 0;

@@ -27,8 +27,7 @@ static bool is_page(const char *body, size_t n) {
 }
 
 static int refuse_page(const struct nc_imds *i, const char *what, struct nc_err *err) {
-    const int r =
-        nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: a page of HTML instead of a value", what);
+    const int r = nc_err_protocol(err, "%s: a page of HTML instead of a value", what);
 
     nc_err_remedy(
         err,
@@ -124,8 +123,7 @@ int nc_imds_check_token(const struct nc_imds *i, const struct nc_http_result *re
     if (result->status == 200)
         return result->n > 0 && nc_is_visible(result->body, result->n)
                    ? 0
-                   : nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: invalid token in the answer",
-                                what);
+                   : nc_err_protocol(err, "%s: invalid token in the answer", what);
     if (result->status == 403)
         return refuse_disabled(what, err);
     r = nc_http_error(result, what, err);
@@ -174,7 +172,7 @@ int nc_imds_check_endpoint(const char *endpoint, char **ret, struct nc_err *err)
             return 0;
         }
     }
-    r = nc_err_set(err, NC_ERR_CONFIG, EINVAL, "imds: %s is not a usable endpoint", quoted);
+    r = nc_err_config(err, "imds: %s is not a usable endpoint", quoted);
     nc_err_remedy(err, "write http://HOST[:PORT] without a path, such as %s or %s",
                   NC_IMDS_ENDPOINT, NC_IMDS_ENDPOINT_IPV6);
     return r;

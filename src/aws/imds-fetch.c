@@ -57,8 +57,7 @@ int nc_imds_path(enum nc_imds_item item, const char *argument, char **ret, struc
                        item == NC_IMDS_METADATA ? NC_ALNUM "+=,.@_:-/" : NC_ALNUM "+=,.@_:-",
                        NC_IMDS_MAX_ARGUMENT)) {
         nc_auto_free char *quoted = nc_quote(argument, strlen(argument));
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "imds: %s cannot be part of the path %s",
-                          quoted, path);
+        return nc_err_protocol(err, "imds: %s cannot be part of the path %s", quoted, path);
     }
     *ret = nc_asprintf("%.*s%s%s", (int)(at - path), path, argument, at + 2);
     return 0;

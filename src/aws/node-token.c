@@ -155,7 +155,7 @@ static void sign(struct nc_node_token *t) {
     host =
         a->sts_endpoint ? host_of(a->sts_endpoint) : nc_aws_host("sts", q.region, t->facts.domain);
     if (!host)
-        (void)nc_err_set(&err, NC_ERR_CONFIG, EINVAL, "no region is named that");
+        (void)nc_err_config(&err, "no region is named that");
     q.sts_host = host;
     if (host)
         (void)nc_eks_token(t->call.credentials, &q, &token, &err);

@@ -79,8 +79,7 @@ int nc_role_read_sts(const struct nc_http_result *result, struct nc_credentials 
     }
     if (!a.c.access_key_id || !a.c.secret_access_key || !a.c.session_token || !a.expiration
         || nc_time_parse(a.expiration, &a.c.expiration_usec) < 0)
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG,
-                          "sts: the answer lacks a key, the token or its end");
+        return nc_err_protocol(err, "sts: the answer lacks a key, the token or its end");
     *ret = a.c;
     a.c = (struct nc_credentials){0};
     return 0;

@@ -45,9 +45,8 @@ int nc_role_new(sd_event *event, struct nc_http *http, const struct nc_role_opti
     struct nc_role *r;
 
     if (o->container_uri && *o->container_uri && !nc_role_is_container_uri(o->container_uri))
-        return nc_err_set(
-            err, NC_ERR_CONFIG, EINVAL,
-            "invalid AWS_CONTAINER_CREDENTIALS_FULL_URI: use https, or http on this machine");
+        return nc_err_config(
+            err, "invalid AWS_CONTAINER_CREDENTIALS_FULL_URI: use https, or http on this machine");
     r = nc_calloc(1, sizeof(*r));
     *r = (struct nc_role){.event = event,
                           .http = http,
@@ -170,10 +169,9 @@ static int request_web_identity(struct nc_role *r, const char *region, struct nc
     int code = read_token(r->token_file, &token, err);
 
     if (code >= 0 && !r->arn)
-        code = nc_err_set(err, NC_ERR_CONFIG, EINVAL,
-                          "AWS_WEB_IDENTITY_TOKEN_FILE is set, AWS_ROLE_ARN is not");
+        code = nc_err_config(err, "AWS_WEB_IDENTITY_TOKEN_FILE is set, AWS_ROLE_ARN is not");
     if (code >= 0 && !r->sts && !host)
-        code = nc_err_set(err, NC_ERR_CONFIG, EINVAL, "the region of STS is not known: --region");
+        code = nc_err_config(err, "the region of STS is not known: --region");
     if (code < 0)
         return code;
     (void)nc_buf_puts(&body, "Action=AssumeRoleWithWebIdentity&Version=2011-06-15&RoleArn=");
@@ -263,9 +261,8 @@ static void on_imds_role(void *userdata, const struct nc_imds_answer *a) {
     }
     name[strcspn(name, "\r\n")] = '\0';
     call.path = path = nc_asprintf(ROLE_PATH "%s", name);
-    code = is_role_name(name)
-               ? nc_imds_get(r->imds, &call, &err)
-               : nc_err_set(&err, NC_ERR_PROTOCOL, EBADMSG, "imds: invalid role name");
+    code = is_role_name(name) ? nc_imds_get(r->imds, &call, &err)
+                              : nc_err_protocol(&err, "imds: invalid role name");
     if (code < 0)
         finish(r, NULL, &err);
 }

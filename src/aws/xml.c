@@ -27,8 +27,7 @@ static void stop(struct reader *x, int r) {
 static int refuse(struct reader *x, const char *what) {
     const XML_Index at = XML_GetCurrentByteIndex(x->parser); /* negative: nothing was read */
 
-    return nc_err_set(x->err, NC_ERR_PROTOCOL, EBADMSG, "XML: byte %lld: %s",
-                      at < 0 ? 0LL : (long long)at, what);
+    return nc_err_protocol(x->err, "XML: byte %lld: %s", at < 0 ? 0LL : (long long)at, what);
 }
 
 static void on_start(void *user, const char *name, const char **attributes) {

@@ -62,6 +62,24 @@ int nc_err_set(struct nc_err *err, enum nc_err_class class, int code, const char
     return r;
 }
 
+int nc_err_config(struct nc_err *err, const char *format, ...) {
+    va_list ap;
+
+    va_start(ap, format);
+    const int r = nc_err_setv(err, NC_ERR_CONFIG, EINVAL, format, ap);
+    va_end(ap);
+    return r;
+}
+
+int nc_err_protocol(struct nc_err *err, const char *format, ...) {
+    va_list ap;
+
+    va_start(ap, format);
+    const int r = nc_err_setv(err, NC_ERR_PROTOCOL, EBADMSG, format, ap);
+    va_end(ap);
+    return r;
+}
+
 int nc_err_host(struct nc_err *err, int code, const char *format, ...) {
     char what[sizeof(err->msg)];
     va_list ap;

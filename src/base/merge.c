@@ -81,7 +81,7 @@ void nc_value_merge_patch(struct nc_value *into, const struct nc_value *patch) {
         return;
     }
     if (into->type != NC_VALUE_MAP) {
-        struct nc_value *empty = nc_value_new(NC_VALUE_MAP);
+        struct nc_value *empty = nc_value_new_map();
         empty->mark = patch->mark;
         replace(into, empty);
     }

@@ -53,8 +53,7 @@ static struct nc_mark mark_at(struct reader *r, size_t at) {
 }
 
 static int fail(struct reader *r, struct nc_mark m, const char *what) {
-    return nc_err_set(r->err, NC_ERR_CONFIG, EINVAL, "line %u, column %u: %s", m.line, m.column,
-                      what);
+    return nc_err_config(r->err, "line %u, column %u: %s", m.line, m.column, what);
 }
 
 static int fail_here(struct reader *r, const char *what) {
@@ -384,9 +383,8 @@ int nc_toml_parse(const char *text, size_t n, struct nc_value **ret, struct nc_e
     nc_auto_value struct nc_value *root = new_value(NC_VALUE_MAP, HEADER, (struct nc_mark){0});
 
     if (n > NC_TOML_MAX_BYTES)
-        return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
-                          "line 1, column 1: TOML of %zu bytes, expected at most %zu", n,
-                          NC_TOML_MAX_BYTES);
+        return nc_err_config(err, "line 1, column 1: TOML of %zu bytes, expected at most %zu", n,
+                             NC_TOML_MAX_BYTES);
     int bad = check_text(&r);
     if (!bad)
         bad = read_document(&r, root);

@@ -21,6 +21,14 @@ struct nc_value *nc_value_new(enum nc_value_type type) {
     return v;
 }
 
+struct nc_value *nc_value_new_map(void) {
+    return nc_value_new(NC_VALUE_MAP);
+}
+
+struct nc_value *nc_value_new_list(void) {
+    return nc_value_new(NC_VALUE_LIST);
+}
+
 struct nc_value *nc_value_new_string(const char *text) {
     struct nc_value *v = nc_value_new(NC_VALUE_STRING);
 

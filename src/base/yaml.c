@@ -37,8 +37,7 @@ static struct nc_mark mark_of(const struct reader *r, const yaml_mark_t *m) {
 }
 
 static int fail(struct reader *r, struct nc_mark mark, const char *what) {
-    return nc_err_set(r->err, NC_ERR_CONFIG, EINVAL, "line %u, column %u: %s", mark.line,
-                      mark.column, what);
+    return nc_err_config(r->err, "line %u, column %u: %s", mark.line, mark.column, what);
 }
 
 /* Does nothing but blanks stand before the place, in its line? */
@@ -94,8 +93,8 @@ static int fail_parser(struct reader *r) {
         return fail(r, mark, all ? all : problem);
     }
     const struct nc_mark mark = mark_of(r, &p->mark);
-    return nc_err_set(r->err, NC_ERR_CONFIG, EINVAL, "line %u, column %u: %s (byte %zu)", mark.line,
-                      mark.column, problem, p->problem_offset);
+    return nc_err_config(r->err, "line %u, column %u: %s (byte %zu)", mark.line, mark.column,
+                         problem, p->problem_offset);
 }
 
 static struct nc_value *innermost(struct reader *r) {

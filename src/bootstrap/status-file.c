@@ -72,7 +72,7 @@ static struct nc_value *unite(enum nc_status_writer writer, struct nc_value *own
     struct nc_value *whole = is_daemon ? there : own, *part = is_daemon ? own : there;
 
     if (!whole) { /* no bootstrap has run yet */
-        whole = nc_value_new(NC_VALUE_MAP);
+        whole = nc_value_new_map();
         nc_value_set_int(whole, "schema", NC_STATUS_SCHEMA);
         nc_value_set_string(whole, "version", NC_VERSION);
     }

@@ -25,7 +25,7 @@ static size_t count_unsupported(const struct nc_documents *d) {
 
 /* What is no diagnostic has its place in its message. */
 static void push_message(struct nc_value *list, const char *severity, const char *message) {
-    struct nc_value *one = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *one = nc_value_new_map();
 
     nc_value_set_string(one, "severity", severity);
     nc_value_set_string(one, "message", message);
@@ -68,12 +68,12 @@ static struct nc_strv plan_warnings(const struct nc_gather *g) {
 static void print_json(const struct nc_gather *g, const struct nc_err *whole) {
     nc_cleanup(nc_strv_done) struct nc_strv more = more_unsupported(g), warnings = plan_warnings(g);
     const struct nc_documents *d = &g->documents;
-    nc_auto_value struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    nc_auto_value struct nc_value *list = nc_value_new_list();
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
 
     for (size_t i = 0; i < d->n_diags; i++) {
         const struct nc_diagnostic *diag = &d->diags[i];
-        struct nc_value *one = nc_value_new(NC_VALUE_MAP);
+        struct nc_value *one = nc_value_new_map();
         nc_value_set_string(one, "severity", diag->is_error ? "error" : "warning");
         nc_value_set_string(one, "source", d->sources[diag->mark.source]);
         nc_value_set_int(one, "line", diag->mark.line);

@@ -46,12 +46,12 @@ static int read_deadline(const char *text, uint64_t now_usec, uint64_t *ret, str
     if (nc_duration_parse(text, &usec) == 0 && usec > 0 && usec < UINT64_MAX - now_usec - SECOND)
         usec += now_usec + SECOND - 1; /* what is written has whole seconds */
     else if (nc_time_parse(text, &usec) < 0)
-        return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
-                          "--deadline is a duration such as 5m, or a time such as "
-                          "2026-01-02T03:04:05Z, not %s",
-                          text);
+        return nc_err_config(err,
+                             "--deadline is a duration such as 5m, or a time such as "
+                             "2026-01-02T03:04:05Z, not %s",
+                             text);
     if (usec <= now_usec)
-        return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "--deadline %s is in the past", text);
+        return nc_err_config(err, "--deadline %s is in the past", text);
     *ret = usec;
     return 0;
 }
@@ -82,16 +82,16 @@ static int make_request(const struct nc_app *app, uint64_t now_usec, struct nc_v
     const struct nc_options *o = &app->opts;
     const char *mode = o->mode ? o->mode : o->deadline ? "deadline" : "graceful";
     nc_auto_free char *id = make_id(now_usec);
-    nc_auto_value struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+    nc_auto_value struct nc_value *map = nc_value_new_map();
     uint64_t deadline = 0;
     char text[32];
     int r = 0;
 
     if (nc_streq(mode, "deadline") != (o->deadline != NULL))
-        return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
-                          o->deadline ? "--mode %s has no deadline; omit one of them"
-                                      : "--mode %s needs --deadline",
-                          mode);
+        return nc_err_config(err,
+                             o->deadline ? "--mode %s has no deadline; omit one of them"
+                                         : "--mode %s needs --deadline",
+                             mode);
     if (o->deadline)
         r = read_deadline(o->deadline, now_usec, &deadline, err);
     if (r < 0)
@@ -356,7 +356,7 @@ int nc_command_drain(struct nc_app *app) {
 }
 
 int nc_command_undrain(struct nc_app *app) {
-    nc_auto_value struct nc_value *request = nc_value_new(NC_VALUE_MAP);
+    nc_auto_value struct nc_value *request = nc_value_new_map();
 
     return run(app, NC_REQUEST_UNDRAIN, request);
 }

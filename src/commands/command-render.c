@@ -130,14 +130,14 @@ static bool is_asked(const struct nc_app *app, const char *field) {
 }
 
 static size_t explain_json(const struct nc_app *app, const struct nc_plan *p) {
-    nc_auto_value struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    nc_auto_value struct nc_value *list = nc_value_new_list();
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
 
     for (size_t i = 0; i < p->n_origins; i++) {
         struct nc_value *one;
         if (!is_asked(app, p->origins[i].field))
             continue;
-        one = nc_value_new(NC_VALUE_MAP);
+        one = nc_value_new_map();
         nc_value_set_string(one, "field", p->origins[i].field);
         nc_value_set_string(one, "value", p->origins[i].value);
         nc_value_set_string(one, "from", p->origins[i].from);

@@ -53,9 +53,8 @@ static int find_node(struct plan *p, struct nc_err *err) {
     if (r < 0)
         return r;
     if (!nc_starts_with(identity.username, prefix)) {
-        r = nc_err_set(err, NC_ERR_CONFIG, EINVAL,
-                       "the API server identified this client as %s, not as a node",
-                       identity.username);
+        r = nc_err_config(err, "the API server identified this client as %s, not as a node",
+                          identity.username);
         nc_err_remedy(err, "use --node-name NAME");
         return r;
     }

@@ -10,11 +10,11 @@
 
 void nc_preflight_line(struct nc_preflight_lines *l, const char *check, const char *outcome,
                        const char *detail, const char *remedy) {
-    struct nc_value *line = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *line = nc_value_new_map();
     nc_auto_free char *shown = nc_printable(detail); /* files of an image have any name */
 
     if (!l->all)
-        l->all = nc_value_new(NC_VALUE_LIST);
+        l->all = nc_value_new_list();
     nc_value_set_string(line, "check", check);
     nc_value_set_string(line, "outcome", outcome);
     nc_value_set_string(line, "detail", detail);

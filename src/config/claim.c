@@ -45,9 +45,9 @@ void nc_claim_done(struct nc_claim *c) {
 static int wrong(const struct nc_value *v, const char *path, const char *wanted,
                  struct nc_err *err) {
     if (v->mark.source > 0)
-        return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "line %u, column %u: %s must be %s",
-                          v->mark.line, v->mark.column, path, wanted);
-    return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "NodeClaim: %s must be %s", path, wanted);
+        return nc_err_config(err, "line %u, column %u: %s must be %s", v->mark.line, v->mark.column,
+                             path, wanted);
+    return nc_err_protocol(err, "NodeClaim: %s must be %s", path, wanted);
 }
 
 static bool is_there(const struct nc_value *v) {

@@ -63,7 +63,7 @@ static void prune(struct nc_value *v) {
 /* The map at key, made where there is none. */
 static struct nc_value *map_at(struct nc_value *v, const char *key) {
     if (!nc_value_get(v, key))
-        nc_value_set(v, key, nc_value_new(NC_VALUE_MAP));
+        nc_value_set(v, key, nc_value_new_map());
     return nc_value_get(v, key);
 }
 
@@ -176,7 +176,7 @@ static void merge_spec(struct nc_config *c, struct nc_value *spec, const struct 
         struct nc_value *node = map_at(spec, "node");
 
         if (!nc_value_get(node, "taints"))
-            nc_value_set(node, "taints", nc_value_new(NC_VALUE_LIST));
+            nc_value_set(node, "taints", nc_value_new_list());
         unite_taints(nc_value_get(node, "taints"), taints);
     }
     nc_value_merge(spec, nc_steal(&from));
@@ -240,8 +240,8 @@ static int merge_claim(const struct nc_documents *d, struct nc_config *c, struct
 /* May be NULL: a block with nothing in it. */
 static void keep_planned(struct nc_config *c, const struct nc_value *kubelet) {
     nc_value_free(c->planned);
-    c->planned = kubelet && kubelet->type == NC_VALUE_MAP ? nc_value_copy(kubelet)
-                                                          : nc_value_new(NC_VALUE_MAP);
+    c->planned =
+        kubelet && kubelet->type == NC_VALUE_MAP ? nc_value_copy(kubelet) : nc_value_new_map();
     nc_kubelet_quote_numbers(c->planned);
 }
 
@@ -300,7 +300,7 @@ static void keep_flags(struct nc_config *c, struct nc_value *spec) {
 
     if (c->kubelet_flags.n == 0)
         return;
-    list = nc_value_new(NC_VALUE_LIST);
+    list = nc_value_new_list();
     for (size_t i = 0; i < c->kubelet_flags.n; i++) {
         struct nc_value *flag = nc_value_new_string(c->kubelet_flags.v[i]);
 
@@ -319,7 +319,7 @@ int nc_config_merge(const struct nc_documents *d, struct nc_config *ret, struct 
         r = merge_claim(d, ret, err);
     if (r < 0)
         return r;
-    ret->tree = nc_value_new(NC_VALUE_MAP);
+    ret->tree = nc_value_new_map();
     spec = map_at(ret->tree, "spec");
     merge_classes(d, ret, spec);
     for (size_t i = 0; i < d->n_docs; i++)

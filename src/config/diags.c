@@ -93,8 +93,7 @@ int nc_diag_err(const struct nc_documents *d, struct nc_mark mark, const char *p
     va_start(ap, format);
     message = nc_vasprintf(format, ap);
     va_end(ap);
-    const int r = nc_err_set(err, NC_ERR_CONFIG, EINVAL, "%s: %s%s%s", place, path,
-                             path[0] ? ": " : "", message);
+    const int r = nc_err_config(err, "%s: %s%s%s", place, path, path[0] ? ": " : "", message);
     if (err)
         err->mark = mark;
     return r;

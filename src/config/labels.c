@@ -136,7 +136,7 @@ static int check_labels(const struct nc_label *labels, size_t n, struct nc_err *
 
     for (size_t i = 0; i < n; i++)
         if (!nc_label_is_valid(labels[i].key, labels[i].value, why, sizeof(why)))
-            return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "--node-labels: %s", why);
+            return nc_err_config(err, "--node-labels: %s", why);
     return 0;
 }
 

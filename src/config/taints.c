@@ -63,7 +63,7 @@ static int add_taint(struct nc_taint **taints, size_t *n, const struct nc_taint 
         return 0;
     }
     nc_taints_free(*taints, *n);
-    return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "%s: %s", field, why);
+    return nc_err_config(err, "%s: %s", field, why);
 }
 
 int nc_taints_parse(const char *text, struct nc_mark mark, struct nc_taint **ret, size_t *ret_n,
@@ -103,8 +103,7 @@ int nc_taints_read(const struct nc_value *list, const char *field, struct nc_tai
     size_t n = 0;
 
     if (list && list->type != NC_VALUE_LIST && list->type != NC_VALUE_NULL)
-        return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
-                          "%s: a list of {key, value, effect} is needed", field);
+        return nc_err_config(err, "%s: a list of {key, value, effect} is needed", field);
     for (size_t i = 0; list && i < list->n; i++) {
         const struct nc_value *item = list->items[i];
         const char *key = nc_value_get_string(item, "key");
@@ -124,10 +123,10 @@ int nc_taints_read(const struct nc_value *list, const char *field, struct nc_tai
 }
 
 struct nc_value *nc_taints_tree(const struct nc_taint *taints, size_t n) {
-    struct nc_value *list = n > 0 ? nc_value_new(NC_VALUE_LIST) : NULL;
+    struct nc_value *list = n > 0 ? nc_value_new_list() : NULL;
 
     for (size_t i = 0; i < n; i++) {
-        struct nc_value *item = nc_value_new(NC_VALUE_MAP);
+        struct nc_value *item = nc_value_new_map();
         nc_value_set_string(item, "effect", taints[i].effect);
         nc_value_set_string(item, "key", taints[i].key);
         if (*taints[i].value)

@@ -122,7 +122,7 @@ static struct nc_value *row(const struct nc_control *c, const struct control_nod
     const struct control_claim *claim = nc_control_claim_of(c, node);
     const struct control_drain_status *w = node->drain_status;
     const bool has_source = w && w->source >= 0;
-    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *v = nc_value_new_map();
 
     nc_value_set_string(v, "node", node->o.name);
     nc_value_set_text(v, "claim", claim ? claim->o.name : NULL);
@@ -144,7 +144,7 @@ static struct nc_value *row(const struct nc_control *c, const struct control_nod
 
 struct nc_value *nc_control_report(const struct nc_control *c, uint64_t now_usec) {
     nc_auto_free const struct control_node **v = sorted(c);
-    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *list = nc_value_new_list();
 
     for (size_t i = 0; v[i]; i++)
         nc_value_push(list, row(c, v[i], now_usec));

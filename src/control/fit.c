@@ -146,8 +146,8 @@ static bool is_ours(const char *const taint[4]) {
 
 static void write_taints(const struct control_node *node, struct nc_control_action *ret) {
     const struct control_fit_write *w = node->fit->write;
-    struct nc_value *list = nc_value_new(NC_VALUE_LIST), *spec = nc_value_new(NC_VALUE_MAP),
-                    *annotations = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *list = nc_value_new_list(), *spec = nc_value_new_map(),
+                    *annotations = nc_value_new_map();
     const char *at = NULL, *t[4];
 
     while ((at = nc_control_strings_next(&w->taints, at, 4, t)))

@@ -69,7 +69,7 @@ static void format_micro_time(uint64_t usec, char ret[static 40]) {
 static struct nc_value *body_spec(const struct nc_lease *l, bool release, uint64_t now_usec) {
     const bool keeps = is_ours(l) && !release;
     int64_t transitions = l->exists ? l->transitions : 0;
-    struct nc_value *spec = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *spec = nc_value_new_map();
     char now[40];
 
     format_micro_time(now_usec, now);
@@ -86,8 +86,8 @@ static struct nc_value *body_spec(const struct nc_lease *l, bool release, uint64
 
 struct nc_value *nc_lease_body(const struct nc_lease *l, const char *namespace, const char *name,
                                bool release, uint64_t now_usec) {
-    struct nc_value *body = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *metadata = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *body = nc_value_new_map();
+    struct nc_value *metadata = nc_value_new_map();
 
     nc_value_set_string(metadata, "name", name);
     nc_value_set_string(metadata, "namespace", namespace);

@@ -183,7 +183,7 @@ bool nc_control_is_instance_gone(const struct control_node *node) {
 static enum control_outage_step write_taint(const struct control_node *node, bool is_wanted,
                                             struct nc_control_action *ret) {
     const struct control_outage *o = node->outage;
-    struct nc_value *list = nc_value_new(NC_VALUE_LIST), *spec = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *list = nc_value_new_list(), *spec = nc_value_new_map();
     const char *at = NULL, *t[4];
 
     while ((at = nc_control_strings_next(&o->taints, at, 4, t)))

@@ -153,10 +153,10 @@ void nc_control_metrics_overhead(struct nc_metrics *m, const struct nc_control *
 
 struct nc_value *nc_control_report_overhead(const struct nc_control *c) {
     nc_auto_free struct sum *sums = sums_of(c);
-    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *list = nc_value_new_list();
 
     for (size_t i = 0; i <= c->n_shapes; i++) {
-        struct nc_value *v = sums[i].n_short > 0 ? nc_value_new(NC_VALUE_MAP) : NULL;
+        struct nc_value *v = sums[i].n_short > 0 ? nc_value_new_map() : NULL;
         char text[32];
         if (!v)
             continue;

@@ -8,7 +8,7 @@
 #include "nc/names.h"
 
 struct nc_value *nc_control_patch(const struct control_object *o, bool with_version) {
-    struct nc_value *patch = nc_value_new(NC_VALUE_MAP), *meta = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *patch = nc_value_new_map(), *meta = nc_value_new_map();
     char version[24];
 
     if (with_version) {
@@ -21,7 +21,7 @@ struct nc_value *nc_control_patch(const struct control_object *o, bool with_vers
 }
 
 struct nc_value *nc_control_delete_options(const struct control_object *o) {
-    struct nc_value *v = nc_value_new(NC_VALUE_MAP), *only = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *v = nc_value_new_map(), *only = nc_value_new_map();
 
     nc_value_set_string(only, "uid", o->uid);
     nc_value_set_string(v, "apiVersion", "v1");

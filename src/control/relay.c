@@ -105,7 +105,7 @@ void nc_control_relay_action(const struct control_claim *claim, const struct con
         return;
     }
     nc_time_format(r->t_usec, time);
-    annotations = nc_value_new(NC_VALUE_MAP);
+    annotations = nc_value_new_map();
     nc_value_set_text(annotations, NC_ANNOTATION_TERMINATION_TIMESTAMP, r->t_usec ? time : NULL);
     nc_value_set_text(annotations, NC_ANNOTATION_OUR_TIMESTAMP, r->t_usec ? time : NULL);
     ret->body = nc_control_patch(&claim->o, false);

@@ -149,9 +149,9 @@ static const char *why_not(const struct nc_value *spec) {
 }
 
 static struct nc_value *new_patch(const struct nc_value *metadata, uint64_t now_usec) {
-    struct nc_value *patch = nc_value_new(NC_VALUE_MAP), *own = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *spec = nc_value_new(NC_VALUE_MAP), *template = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *inner = nc_value_new(NC_VALUE_MAP), *annotations = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *patch = nc_value_new_map(), *own = nc_value_new_map();
+    struct nc_value *spec = nc_value_new_map(), *template = nc_value_new_map();
+    struct nc_value *inner = nc_value_new_map(), *annotations = nc_value_new_map();
 
     nc_value_set_string(own, "uid", nc_value_get_string(metadata, "uid"));
     nc_value_set_string(own, "resourceVersion", nc_value_get_string(metadata, "resourceVersion"));

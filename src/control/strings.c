@@ -69,7 +69,7 @@ const char *nc_control_strings_get(const struct control_strings *t, size_t width
 
 void nc_control_push_taint(struct nc_value *list, const char *const strings[4]) {
     static const char *const keys[] = {"key", "value", "effect", "timeAdded"};
-    struct nc_value *taint = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *taint = nc_value_new_map();
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(keys); i++)
         if (*strings[i])
@@ -78,7 +78,7 @@ void nc_control_push_taint(struct nc_value *list, const char *const strings[4]) 
 }
 
 struct nc_value *nc_control_strings_without(const struct control_strings *t, const char *text) {
-    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *list = nc_value_new_list();
     const char *at = NULL, *one[1];
 
     while ((at = nc_control_strings_next(t, at, 1, one)))

@@ -165,7 +165,7 @@ size_t nc_control_count_without_node(const struct nc_control *c) {
 }
 
 static struct nc_value *row(const struct control_claim *claim) {
-    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *v = nc_value_new_map();
     struct nc_control_instance instance;
     const char *provider_id = nc_control_provider_of(claim);
     const bool has_id = provider_id && nc_control_parse_provider_id(provider_id, &instance) >= 0;
@@ -182,7 +182,7 @@ static struct nc_value *row(const struct control_claim *claim) {
 struct nc_value *nc_control_report_claims(const struct nc_control *c) {
     size_t n = 0;
     nc_auto_free const struct control_claim **v = sorted(c, by_age, &n);
-    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *list = nc_value_new_list();
 
     for (size_t i = 0; i < n && i < NC_CONTROL_CLAIMS_REPORTED; i++)
         nc_value_push(list, row(v[i]));

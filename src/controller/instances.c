@@ -218,9 +218,9 @@ static int on_turn(sd_event_source *source, void *userdata) {
 static int check_region(const struct nc_instances *i, const struct order *o, struct nc_err *err) {
     if (!i->o.settings->region || nc_streq(i->o.settings->region, o->instance.region))
         return 0;
-    nc_err_set(err, NC_ERR_CONFIG, EINVAL, "%s is in %s, not in %s: it is not %s", o->instance.id,
-               o->instance.region, i->o.settings->region,
-               o->verb == NC_CONTROL_END_INSTANCE ? "ended" : "asked for");
+    nc_err_config(err, "%s is in %s, not in %s: it is not %s", o->instance.id, o->instance.region,
+                  i->o.settings->region,
+                  o->verb == NC_CONTROL_END_INSTANCE ? "ended" : "asked for");
     nc_err_remedy(err, "correct or leave out --region (AWS_REGION)");
     return -EINVAL;
 }

@@ -33,9 +33,8 @@ int nc_address_parse(const char *text, union nc_address *ret, socklen_t *ret_n,
         }
     }
     if (a.any.sa_family == AF_UNSPEC)
-        return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
-                          "invalid listen address: %s: use 127.0.0.1:8080, [::1]:8080 or off",
-                          quoted);
+        return nc_err_config(
+            err, "invalid listen address: %s: use 127.0.0.1:8080, [::1]:8080 or off", quoted);
     *ret_n = a.any.sa_family == AF_INET6 ? sizeof(a.v6) : sizeof(a.v4);
     *ret = a;
     return 0;

@@ -23,7 +23,7 @@
 /* --- status */
 
 static struct nc_value *about_trouble(const struct nc_controller *c) {
-    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *list = nc_value_new_list();
 
     for (int i = 0; i < _NC_TROUBLE_MAX; i++) {
         const struct nc_err *err = &c->failed[i].err;
@@ -36,7 +36,7 @@ static struct nc_value *about_trouble(const struct nc_controller *c) {
 }
 
 static struct nc_value *about_us(const struct nc_controller *c) {
-    struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *map = nc_value_new_map();
 
     nc_value_set_string(map, "version", NC_VERSION);
     nc_value_set_string(map, "identity", c->identity);
@@ -60,7 +60,7 @@ static struct nc_value *about_us(const struct nc_controller *c) {
 
 static struct nc_value *about_counts(const struct nc_controller *c) {
     struct nc_control_counts n;
-    struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *map = nc_value_new_map();
 
     if (!c->control)
         return map;
@@ -78,18 +78,18 @@ static struct nc_value *about_counts(const struct nc_controller *c) {
 }
 
 static void write_status(const struct nc_controller *c, struct nc_buf *out) {
-    nc_auto_value struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+    nc_auto_value struct nc_value *map = nc_value_new_map();
 
     nc_value_set_int(map, "schema", 1);
     nc_value_set(map, "controller", about_us(c));
     nc_value_set(map, "counts", about_counts(c));
     nc_value_set(map, "nodes",
                  c->control ? nc_control_report(c->control, nc_controller_now(c))
-                            : nc_value_new(NC_VALUE_LIST));
+                            : nc_value_new_list());
     nc_value_set(map, "nodeClaimsWithoutNode",
-                 c->control ? nc_control_report_claims(c->control) : nc_value_new(NC_VALUE_LIST));
+                 c->control ? nc_control_report_claims(c->control) : nc_value_new_list());
     nc_value_set(map, "memory",
-                 c->control ? nc_control_report_overhead(c->control) : nc_value_new(NC_VALUE_LIST));
+                 c->control ? nc_control_report_overhead(c->control) : nc_value_new_list());
     nc_json_write(out, map, 0);
     (void)nc_buf_putc(out, '\n');
 }

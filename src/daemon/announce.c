@@ -56,7 +56,7 @@ static void keep_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
     struct nc_value *pod = NULL;
 
     if (!d->pod_history)
-        d->pod_history = nc_value_new(NC_VALUE_LIST);
+        d->pod_history = nc_value_new_list();
     for (size_t i = 0; i < d->pod_history->n; i++)
         if (nc_streq(nc_value_get_string(d->pod_history->items[i], "uid"), n->uid))
             pod = d->pod_history->items[i];
@@ -64,7 +64,7 @@ static void keep_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
         return;
     if (!pod) {
         nc_auto_free char *name = nc_asprintf("%s/%s", n->namespace, n->name);
-        pod = nc_value_new(NC_VALUE_MAP);
+        pod = nc_value_new_map();
         nc_value_set_string(pod, "pod", name);
         nc_value_set_string(pod, "uid", n->uid);
         nc_value_push(d->pod_history, pod);
@@ -98,7 +98,7 @@ void nc_daemon_log_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
 /* --- console */
 
 static void announce_to_console(const struct nc_daemon *d, const struct nc_lifecycle_action *a) {
-    nc_auto_value struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+    nc_auto_value struct nc_value *map = nc_value_new_map();
     nc_cleanup(nc_buf_done) struct nc_buf line = NC_BUF_INIT;
     struct nc_lifecycle_view view;
     struct nc_err err = NC_ERR_INIT;

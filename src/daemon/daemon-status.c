@@ -28,14 +28,14 @@
 /* --- status.json */
 
 static struct nc_value *polls_tree(const struct nc_daemon *d) {
-    struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *map = nc_value_new_map();
     struct nc_poll_view view;
 
     for (enum nc_source s = 0; s < _NC_SOURCE_MAX; s++) {
         struct nc_value *one;
         if (!nc_notice_poller_get_view(d->poller, s, &view))
             continue;
-        one = nc_value_new(NC_VALUE_MAP);
+        one = nc_value_new_map();
         nc_value_set_string(one, "state", view.state);
         nc_value_set_time(one, "last", view.last_usec);
         nc_value_set_text(one, "error", view.error);
@@ -47,7 +47,7 @@ static struct nc_value *polls_tree(const struct nc_daemon *d) {
 
 /* What an ending leads to, by its source. What is requested reports it itself, up to drain_mode. */
 static struct nc_value *policies_tree(const struct nc_daemon *d) {
-    struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *map = nc_value_new_map();
 
     for (enum nc_source s = 0; s < _NC_SOURCE_MAX; s++)
         if (!nc_sources[s].has_own_policy)
@@ -57,7 +57,7 @@ static struct nc_value *policies_tree(const struct nc_daemon *d) {
 }
 
 static struct nc_value *daemon_tree(const struct nc_daemon *d) {
-    struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *map = nc_value_new_map();
     const struct nc_err *err;
     const enum nc_api_state state = nc_api_session_state(&d->api, &err);
 
@@ -81,7 +81,7 @@ static struct nc_value *daemon_tree(const struct nc_daemon *d) {
 }
 
 static struct nc_value *status_tree(const struct nc_daemon *d) {
-    struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *map = nc_value_new_map();
 
     struct nc_value *drain =
         nc_drain_report(d->life, nc_daemon_now(d), d->history ? nc_value_copy(d->history) : NULL);
@@ -92,7 +92,7 @@ static struct nc_value *status_tree(const struct nc_daemon *d) {
                       state == NC_API_UNREACHABLE || state == NC_API_REFUSED ? d->api.failing_usec
                                                                              : 0);
     nc_value_set(drain, "podHistory",
-                 d->pod_history ? nc_value_copy(d->pod_history) : nc_value_new(NC_VALUE_LIST));
+                 d->pod_history ? nc_value_copy(d->pod_history) : nc_value_new_list());
     nc_value_set(map, "drain", drain);
     nc_value_set(map, "daemon", daemon_tree(d));
     if (d->fit.status)

@@ -134,11 +134,11 @@ static void carry_out(struct nc_daemon *d, const struct nc_lifecycle_action *a) 
 /* --- what a step changed */
 
 static void add_history(struct nc_daemon *d, const struct nc_lifecycle_view *view) {
-    struct nc_value *entry = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *entry = nc_value_new_map();
     char at[32];
 
     if (!d->history)
-        d->history = nc_value_new(NC_VALUE_LIST);
+        d->history = nc_value_new_list();
     if (d->history->n >= HISTORY_MAX) { /* the oldest goes */
         nc_value_free(d->history->items[0]);
         memmove(&d->history->items[0], &d->history->items[1],

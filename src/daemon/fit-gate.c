@@ -279,8 +279,8 @@ static void observe(struct nc_daemon *d, bool wants_pods, bool wants_csi) {
 static void keep_status(struct nc_daemon *d, const struct nc_fit_moment *m,
                         const struct nc_fit_verdict *v) {
     struct nc_fit_gate *g = &d->fit;
-    struct nc_value *status = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *missing = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *status = nc_value_new_map();
+    struct nc_value *missing = nc_value_new_list();
 
     for (size_t i = 0; i < v->missing.n; i++)
         nc_value_push(missing, nc_value_new_string(v->missing.v[i]));
@@ -398,7 +398,7 @@ struct nc_value *nc_fit_gate_save(const struct nc_fit_gate *g) {
 
     if (g->since_usec == 0)
         return NULL;
-    v = nc_value_new(NC_VALUE_MAP);
+    v = nc_value_new_map();
     nc_value_set_time(v, "since", g->since_usec);
     if (g->is_open)
         nc_value_set_time(v, "opened", g->opened_usec);

@@ -79,7 +79,7 @@ struct nc_value *nc_hook_runner_save(const struct nc_hook_runner *r) {
         if (!r->hooks[h].begun_usec)
             continue;
         if (!v)
-            v = nc_value_new(NC_VALUE_MAP);
+            v = nc_value_new_map();
         (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)r->hooks[h].begun_usec);
         nc_value_set_string(v, nc_hook_name(h), text);
     }

@@ -86,7 +86,7 @@ int nc_daemon_state_load(struct nc_daemon *d, struct nc_err *err) {
 }
 
 static struct nc_value *state_of(const struct nc_daemon *d) {
-    struct nc_value *state = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *state = nc_value_new_map();
     struct nc_value *hooks = nc_hook_runner_save(&d->hooks), *fit = nc_fit_gate_save(&d->fit);
 
     nc_value_set_int(state, "schema", SCHEMA);

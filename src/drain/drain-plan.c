@@ -167,7 +167,7 @@ static void add_table(const struct row *rows, size_t n, const struct nc_drain_ru
 
 static struct nc_value *new_row(const struct row *row) {
     const struct nc_pod *p = row->line->pod;
-    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *v = nc_value_new_map();
 
     nc_value_set_string(v, "tier", turn_name(row->line));
     nc_value_set_string(v, "namespace", p->namespace);
@@ -185,8 +185,8 @@ static struct nc_value *new_row(const struct row *row) {
 
 static void add_json(const struct row *rows, size_t n, const struct nc_drain_summary *summary,
                      uint64_t last_usec, struct nc_buf *out) {
-    nc_auto_value struct nc_value *v = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *pods = nc_value_new(NC_VALUE_LIST);
+    nc_auto_value struct nc_value *v = nc_value_new_map();
+    struct nc_value *pods = nc_value_new_list();
 
     nc_value_set_time(v, "forceDeleteAt", last_usec);
     nc_value_set(v, "counts", nc_drain_counts(summary));

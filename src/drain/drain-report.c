@@ -15,7 +15,7 @@
 
 static struct nc_value *new_source(enum nc_source s, const struct nc_lifecycle_view *view) {
     const struct nc_notice *n = &view->notices[s];
-    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *v = nc_value_new_map();
 
     nc_value_set_string(v, "source", nc_source_name(s));
     nc_value_set_text(v, "id", n->id);
@@ -28,7 +28,7 @@ static struct nc_value *new_source(enum nc_source s, const struct nc_lifecycle_v
 }
 
 static struct nc_value *new_sources(const struct nc_lifecycle_view *view) {
-    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *list = nc_value_new_list();
 
     for (enum nc_source s = 0; s < _NC_SOURCE_MAX; s++)
         if (view->is_active[s])
@@ -48,7 +48,7 @@ static void set_leading(struct nc_value *v, const struct nc_lifecycle_view *view
 }
 
 static struct nc_value *new_cordon(const struct nc_lifecycle_view *view) {
-    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *v = nc_value_new_map();
 
     nc_value_set_bool(v, "ours", view->is_ours);
     nc_value_set_time(v, "since", view->cordoned_usec);
@@ -57,11 +57,11 @@ static struct nc_value *new_cordon(const struct nc_lifecycle_view *view) {
 }
 
 static struct nc_value *new_hooks(const struct nc_lifecycle_view *view) {
-    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *v = nc_value_new_map();
 
     for (enum nc_hook h = 0; h < _NC_HOOK_MAX; h++) {
         const struct nc_hook_run *run = &view->hooks[h];
-        struct nc_value *one = nc_value_new(NC_VALUE_MAP);
+        struct nc_value *one = nc_value_new_map();
         nc_value_set_string(one, "state", nc_hook_state_name(run->state));
         nc_value_set_time(one, "started", run->started_usec);
         nc_value_set_time(one, "ended", run->ended_usec);
@@ -71,8 +71,8 @@ static struct nc_value *new_hooks(const struct nc_lifecycle_view *view) {
 }
 
 struct nc_value *nc_drain_counts(const struct nc_drain_summary *s) {
-    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *excluded = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *v = nc_value_new_map();
+    struct nc_value *excluded = nc_value_new_map();
 
     nc_value_set_int(v, "total", (int64_t)s->total);
     nc_value_set_int(v, "remaining", (int64_t)s->remaining);
@@ -90,7 +90,7 @@ struct nc_value *nc_drain_counts(const struct nc_drain_summary *s) {
 
 static struct nc_value *new_blocked_pod(const struct nc_drain_line *line,
                                         int64_t clock_offset_usec) {
-    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *v = nc_value_new_map();
     nc_auto_free char *name = nc_asprintf("%s/%s", line->pod->namespace, line->pod->name);
 
     nc_value_set_string(v, "pod", name);
@@ -118,7 +118,7 @@ static struct nc_value *new_other_pod(const struct nc_drain_line *line, uint64_t
                                       int64_t clock_offset_usec) {
     const struct nc_verdict *verdict = &line->verdict;
     const uint64_t at_usec = nc_lifecycle_shift(verdict->at_usec, clock_offset_usec);
-    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *v = nc_value_new_map();
     nc_auto_free char *name = nc_asprintf("%s/%s", line->pod->namespace, line->pod->name);
 
     nc_value_set_string(v, "pod", name);
@@ -134,7 +134,7 @@ static struct nc_value *new_other_pod(const struct nc_drain_line *line, uint64_t
 static void set_pods(struct nc_value *v, const struct nc_lifecycle_view *view,
                      const struct nc_drain *d, uint64_t now_usec) {
     const int64_t offset_usec = view->clock_offset_usec;
-    struct nc_value *blocked = nc_value_new(NC_VALUE_LIST), *others = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *blocked = nc_value_new_list(), *others = nc_value_new_list();
     const size_t room = nc_drain_count(d);
     nc_auto_free struct nc_drain_line *lines = nc_calloc(room + 1, sizeof(*lines));
     const size_t n = nc_drain_lines(d, &view->drain_rules,
@@ -154,7 +154,7 @@ static void set_pods(struct nc_value *v, const struct nc_lifecycle_view *view,
 struct nc_value *nc_drain_report_view(const struct nc_lifecycle_view *view,
                                       const struct nc_drain *d, uint64_t now_usec,
                                       struct nc_value *history) {
-    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *v = nc_value_new_map();
 
     nc_value_set_string(
         v, "phase",
@@ -174,7 +174,7 @@ struct nc_value *nc_drain_report_view(const struct nc_lifecycle_view *view,
     set_pods(v, view, d, now_usec);
     nc_value_set(v, "hooks", new_hooks(view));
     nc_value_set_time(v, "drained", view->drained_usec);
-    nc_value_set(v, "history", history ? history : nc_value_new(NC_VALUE_LIST));
+    nc_value_set(v, "history", history ? history : nc_value_new_list());
     return v;
 }
 

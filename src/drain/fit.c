@@ -380,8 +380,8 @@ void nc_fit_set_times(struct nc_value *map, const struct nc_fit_settings *settin
 
 char *nc_fit_annotation(const struct nc_fit_settings *settings, const struct nc_fit_verdict *v,
                         const char *boot_id, const struct nc_fit_moment *m) {
-    nc_auto_value struct nc_value *map = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *missing = nc_value_new(NC_VALUE_LIST);
+    nc_auto_value struct nc_value *map = nc_value_new_map();
+    struct nc_value *missing = nc_value_new_list();
     struct nc_buf text = NC_BUF_INIT;
 
     for (size_t i = 0; i < v->missing.n && i < ANNOTATION_NAMES; i++)

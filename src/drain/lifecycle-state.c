@@ -24,7 +24,7 @@ void nc_lifecycle_set_usec(struct nc_value *v, const char *key, uint64_t usec) {
 
 static struct nc_value *save_source(const struct nc_lifecycle *l,
                                     const struct nc_lifecycle_source *s) {
-    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *v = nc_value_new_map();
 
     nc_value_set_string(v, "source", nc_source_name(s->notice.source));
     nc_value_set_string(v, "id", s->notice.id);
@@ -43,12 +43,12 @@ static struct nc_value *save_source(const struct nc_lifecycle *l,
 }
 
 static struct nc_value *save_node(const struct nc_lifecycle *l) {
-    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *announced = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *v = nc_value_new_map();
+    struct nc_value *announced = nc_value_new_list();
 
     nc_value_set_string(v, "uid", l->node.uid);
     if (l->signalled.is_set && !l->signalled.is_refused) { /* a restart is worth another try */
-        struct nc_value *signal = nc_value_new(NC_VALUE_MAP);
+        struct nc_value *signal = nc_value_new_map();
         nc_value_set_string(signal, "source", nc_source_name((enum nc_source)l->signalled.source));
         nc_value_set_string(signal, "id", l->signalled.id);
         nc_lifecycle_set_usec(signal, "deadline", l->signalled.deadline_usec);
@@ -67,8 +67,8 @@ static struct nc_value *save_node(const struct nc_lifecycle *l) {
 }
 
 struct nc_value *nc_lifecycle_save(const struct nc_lifecycle *l) {
-    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *sources = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *v = nc_value_new_map();
+    struct nc_value *sources = nc_value_new_list();
     struct nc_value *hooks = nc_lifecycle_save_hooks(l);
 
     for (size_t i = 0; i < _NC_SOURCE_MAX; i++)

@@ -71,8 +71,8 @@ static void set_count(struct nc_value *v, const char *key, bool is_known, size_t
  * written. */
 static void set_blocked(struct nc_value *status, const struct nc_lifecycle *l,
                         const struct nc_drain_summary *s, bool has_reasons) {
-    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
-    nc_auto_value struct nc_value *reasons = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *list = nc_value_new_list();
+    nc_auto_value struct nc_value *reasons = nc_value_new_list();
     size_t n = 0, bytes = 0;
 
     nc_value_set(status, "blocked", list);
@@ -98,7 +98,7 @@ char *nc_lifecycle_status_text(const struct nc_lifecycle *l, enum nc_node_write_
                                bool has_updated) {
     const struct nc_drain_summary *s = &l->summary;
     const bool has_leading = l->in_force.leading >= 0;
-    nc_auto_value struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+    nc_auto_value struct nc_value *v = nc_value_new_map();
     struct nc_buf b = NC_BUF_INIT;
 
     const bool is_known =
@@ -132,7 +132,7 @@ char *nc_lifecycle_status_text(const struct nc_lifecycle *l, enum nc_node_write_
 }
 
 char *nc_lifecycle_cordon_text(const struct nc_lifecycle *l) {
-    nc_auto_value struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+    nc_auto_value struct nc_value *v = nc_value_new_map();
     struct nc_buf b = NC_BUF_INIT;
 
     nc_value_set_string(v, "id", l->sources[l->in_force.leading].notice.id);

@@ -40,8 +40,7 @@ static int refuse(struct nc_err *err, const char *where, const struct nc_value *
                   const char *needed) {
     nc_auto_free char *text = quoted(found);
 
-    return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: found %s, %s is needed", where, text,
-                      needed);
+    return nc_err_protocol(err, "%s: found %s, %s is needed", where, text, needed);
 }
 
 static int check_size(size_t n, size_t max_bytes, struct nc_err *err) {
@@ -59,8 +58,7 @@ static int parse(const char *data, size_t n, enum nc_value_type type, struct nc_
     if (r < 0)
         return r;
     if (v->type != type)
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s is needed",
-                          type == NC_VALUE_MAP ? "an object" : "a list");
+        return nc_err_protocol(err, "%s is needed", type == NC_VALUE_MAP ? "an object" : "a list");
     *ret = nc_steal(&v);
     return 0;
 }
@@ -159,7 +157,7 @@ static int read_event(const struct nc_value *event, uint64_t now_usec, struct nc
     uint64_t usec = 0;
 
     if (event->type != NC_VALUE_MAP)
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "an object is needed");
+        return nc_err_protocol(err, "an object is needed");
     const int r = is_news(event, err);
     if (r <= 0)
         return r;
@@ -280,7 +278,7 @@ static int read_target_state(const struct nc_notice_answer *a, struct nc_notice 
     const char *state = word_of(states, data, n);
     if (!state) {
         nc_auto_free char *text = nc_quote(n ? data : "", n);
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "unknown state: %s", text);
+        return nc_err_protocol(err, "unknown state: %s", text);
     }
     const bool is_terminated = nc_ends_with(state, "Terminated");
     if (!is_terminated && !nc_starts_with(state, "Warmed:"))

@@ -50,20 +50,19 @@ static int read_name(const struct nc_value *metadata, const char *key, char **re
     const size_t n = s ? strlen(s) : 0;
 
     if (n == 0)
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "pod: metadata.%s is missing", key);
+        return nc_err_protocol(err, "pod: metadata.%s is missing", key);
     if (n > MAX_NAME_BYTES)
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG,
-                          "pod: metadata.%s has %zu bytes, at most %d are possible", key, n,
-                          MAX_NAME_BYTES);
+        return nc_err_protocol(err, "pod: metadata.%s has %zu bytes, at most %d are possible", key,
+                               n, MAX_NAME_BYTES);
     for (size_t i = 0; i < n; i++)
         if (s[i] <= ' ' || s[i] > '~' || strchr("/%?#", s[i])) {
             nc_auto_free char *quoted = nc_quote(s, n);
-            return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG,
-                              "pod: invalid metadata.%s: %s: byte %zu is not allowed in a name",
-                              key, quoted, i);
+            return nc_err_protocol(
+                err, "pod: invalid metadata.%s: %s: byte %zu is not allowed in a name", key, quoted,
+                i);
         }
     if (nc_streq(s, ".") || nc_streq(s, ".."))
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "pod: invalid metadata.%s: '%s'", key, s);
+        return nc_err_protocol(err, "pod: invalid metadata.%s: '%s'", key, s);
     *ret = nc_strdup(s);
     return 0;
 }

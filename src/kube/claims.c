@@ -72,13 +72,13 @@ static int get_claim(struct search *s, const char *name, struct nc_claim *ret) {
     int r = get(s, false, path, NULL, &object);
 
     if (r == 0 && !object)
-        r = nc_err_set(s->err, NC_ERR_PROTOCOL, EBADMSG, "get nodeclaim: the answer is empty");
+        r = nc_err_protocol(s->err, "get nodeclaim: the answer is empty");
     if (r == 0)
         r = nc_claim_parse(object, &claim, s->err);
     if (r == 0 && !nc_streq(claim.name, name)) {
         nc_claim_done(&claim);
-        r = nc_err_set(s->err, NC_ERR_PROTOCOL, EBADMSG,
-                       "get nodeclaim: the API server answered with another object than requested");
+        r = nc_err_protocol(
+            s->err, "get nodeclaim: the API server answered with another object than requested");
     }
     if (r < 0)
         return r;

@@ -35,12 +35,10 @@ struct nc_kube_req {
 
 static int check_server(const char *server, struct nc_err *err) {
     if (!nc_starts_with(server, "https://") || strlen(server) == strlen("https://"))
-        return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
-                          "the API server's address must be https://HOST[:PORT]");
+        return nc_err_config(err, "the API server's address must be https://HOST[:PORT]");
     if (!nc_is_visible(server, strlen(server)) || strpbrk(server, "?#@\\"))
-        return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
-                          "the API server's address has a character that none has: "
-                          "https://HOST[:PORT] is wanted");
+        return nc_err_config(err, "the API server's address has a character that none has: "
+                                  "https://HOST[:PORT] is wanted");
     return 0;
 }
 

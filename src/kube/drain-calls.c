@@ -41,14 +41,14 @@ uint64_t nc_pod_send_timeout(enum nc_drain_verb verb, unsigned attempt) {
 }
 
 static struct nc_value *map_with_string(const char *key, const char *text) {
-    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *v = nc_value_new_map();
 
     nc_value_set_string(v, key, text);
     return v;
 }
 
 static struct nc_value *delete_options(const struct nc_pod *p, uint64_t grace_sec) {
-    struct nc_value *options = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *options = nc_value_new_map();
 
     if (grace_sec > 0)
         nc_value_set_int(options, "gracePeriodSeconds", (int64_t)grace_sec);
@@ -57,7 +57,7 @@ static struct nc_value *delete_options(const struct nc_pod *p, uint64_t grace_se
 }
 
 static struct nc_value *eviction_body(const struct nc_pod *p, uint64_t grace_sec) {
-    struct nc_value *body = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *body = nc_value_new_map();
     struct nc_value *metadata = map_with_string("name", p->name);
 
     nc_value_set_string(metadata, "namespace", p->namespace);
@@ -69,9 +69,9 @@ static struct nc_value *eviction_body(const struct nc_pod *p, uint64_t grace_sec
 }
 
 static struct nc_value *mark_body(const struct nc_pod *p, uint64_t now_usec) {
-    struct nc_value *body = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *status = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *body = nc_value_new_map();
+    struct nc_value *status = nc_value_new_map();
+    struct nc_value *list = nc_value_new_list();
     struct nc_value *condition = map_with_string("type", "DisruptionTarget");
     char now[32];
 

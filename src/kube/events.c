@@ -57,7 +57,7 @@ static void set_time(struct nc_value *body, const char *key, uint64_t usec) {
 }
 
 static struct nc_value *involved_object(const struct nc_event *e) {
-    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *v = nc_value_new_map();
 
     nc_value_set_string(v, "kind", e->kind);
     nc_value_set_string(v, "apiVersion", e->api_version);
@@ -70,9 +70,9 @@ static struct nc_value *involved_object(const struct nc_event *e) {
 }
 
 struct nc_value *nc_event_body(const struct nc_event *e, const char *name) {
-    struct nc_value *body = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *metadata = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *source = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *body = nc_value_new_map();
+    struct nc_value *metadata = nc_value_new_map();
+    struct nc_value *source = nc_value_new_map();
 
     nc_value_set_string(metadata, "name", name);
     nc_value_set_string(metadata, "namespace", e->namespace ? e->namespace : "default");
@@ -115,7 +115,7 @@ static struct nc_kube_call update_call(const struct nc_event *e, const char *nam
                                        uint64_t timeout_usec, char **ret_path,
                                        struct nc_value **ret_body) {
     nc_auto_free char *escaped = nc_kube_escape(name);
-    struct nc_value *body = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *body = nc_value_new_map();
 
     set_message(body, e->message);
     set_time(body, "lastTimestamp", e->last_usec ? e->last_usec : e->first_usec);

@@ -23,8 +23,8 @@ static int read_review(const struct nc_value *object, struct nc_identity *ret, s
     const char *username = nc_value_string(nc_value_path(object, "status.userInfo.username"));
 
     if (!username || !*username)
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG,
-                          WHAT ": the API server's answer has no status.userInfo.username");
+        return nc_err_protocol(err,
+                               WHAT ": the API server's answer has no status.userInfo.username");
     ret->username = nc_strdup(username);
     return 0;
 }
@@ -48,7 +48,7 @@ static void make_review(struct review *q, const char *version, uint64_t timeout_
     nc_auto_free char *api_version = nc_asprintf("authentication.k8s.io/%s", version);
 
     review_done(q);
-    q->body = nc_value_new(NC_VALUE_MAP);
+    q->body = nc_value_new_map();
     nc_value_set_string(q->body, "apiVersion", api_version);
     nc_value_set_string(q->body, "kind", "SelfSubjectReview");
     q->path = nc_asprintf("/apis/%s/selfsubjectreviews", api_version);

@@ -20,17 +20,15 @@ static int check_address(const char *host, const char *port, struct nc_err *err)
     uint64_t number;
 
     if (!host || !*host || !port || !*port)
-        return nc_err_set(
-            err, NC_ERR_CONFIG, EINVAL,
+        return nc_err_config(
+            err,
             "no kubeconfig was named and this process is not in a pod: KUBERNETES_SERVICE_HOST and "
             "KUBERNETES_SERVICE_PORT are not set");
     if (strlen(host) > MAX_HOST
         || host[strspn(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:-")])
-        return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
-                          "invalid KUBERNETES_SERVICE_HOST: neither a name nor an address");
+        return nc_err_config(err, "invalid KUBERNETES_SERVICE_HOST: neither a name nor an address");
     if (nc_parse_u64(port, &number) < 0 || number < 1 || number > 65535)
-        return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
-                          "invalid KUBERNETES_SERVICE_PORT: not a number from 1 to 65535");
+        return nc_err_config(err, "invalid KUBERNETES_SERVICE_PORT: not a number from 1 to 65535");
     return 0;
 }
 
@@ -46,7 +44,7 @@ int nc_incluster_config(const char *host, const char *port, const char *folder,
     if (r < 0)
         return r;
     if (!strstr(pem.data, "-----BEGIN CERTIFICATE-----") || strlen(pem.data) != pem.len)
-        return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "%s: no certificate in it", ca);
+        return nc_err_config(err, "%s: no certificate in it", ca);
     *ret = none;
     ret->server = strchr(host, ':') ? nc_asprintf("https://[%s]:%s", host, port)
                                     : nc_asprintf("https://%s:%s", host, port);

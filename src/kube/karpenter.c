@@ -190,8 +190,8 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
     p->at = 0;
     p->was_answered = p->has_failed = p->is_unsure_of_leases = false;
     nc_value_free(p->leases);
-    p->leases = nc_value_new(NC_VALUE_MAP);
-    nc_value_set(p->leases, "items", nc_value_new(NC_VALUE_LIST));
+    p->leases = nc_value_new_map();
+    nc_value_set(p->leases, "items", nc_value_new_list());
     memset(p->is_unsure, 0, sizeof(p->is_unsure));
     for (size_t i = 0; i < _PART_MAX; i++)
         free(nc_steal(&p->path[i]));

@@ -36,9 +36,9 @@ void nc_kubeconfig_done(struct nc_kubeconfig *k) {
 /* An error at a value's place. */
 static int fail(struct nc_err *err, const struct nc_value *at, const char *path, const char *what) {
     if (at && at->mark.line > 0)
-        return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "line %u, column %u: %s: %s", at->mark.line,
-                          at->mark.column, path, what);
-    return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "%s: %s", path, what);
+        return nc_err_config(err, "line %u, column %u: %s: %s", at->mark.line, at->mark.column,
+                             path, what);
+    return nc_err_config(err, "%s: %s", path, what);
 }
 
 /* An optional text: *ret stays NULL where it is absent, null or empty. */
@@ -310,8 +310,7 @@ int nc_kubeconfig_parse(const char *data, size_t n, struct nc_kubeconfig *ret, s
     if (r < 0)
         return r;
     if (documents.n != 1)
-        r = nc_err_set(err, NC_ERR_CONFIG, EINVAL, "a kubeconfig is one document, not %zu",
-                       documents.n);
+        r = nc_err_config(err, "a kubeconfig is one document, not %zu", documents.n);
     else
         r = read_root(documents.v[0], &k, err);
     for (size_t i = 0; i < documents.n; i++)

@@ -47,8 +47,8 @@ static void add_condition(struct nc_value *list, const char *type, const struct 
 }
 
 static void set_metadata(struct nc_value *body, const struct nc_node_write *w, bool is_status) {
-    struct nc_value *metadata = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *annotations = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *metadata = nc_value_new_map();
+    struct nc_value *annotations = nc_value_new_map();
 
     if (w->sets_status)
         nc_value_set(annotations, NC_ANNOTATION_STATUS, text_or_null(w->drain_status));
@@ -59,7 +59,7 @@ static void set_metadata(struct nc_value *body, const struct nc_node_write *w, b
     else
         nc_value_free(annotations);
     if (w->balancers_label >= 0 && !is_status) {
-        struct nc_value *labels = nc_value_new(NC_VALUE_MAP);
+        struct nc_value *labels = nc_value_new_map();
         nc_value_set(labels, NC_LABEL_BALANCERS,
                      text_or_null(w->balancers_label ? NC_LABEL_BALANCERS_VALUE : NULL));
         nc_value_set(metadata, "labels", labels);
@@ -75,7 +75,7 @@ static void set_unschedulable(struct nc_value *body, int unschedulable) {
 
     if (unschedulable < 0)
         return;
-    spec = nc_value_new(NC_VALUE_MAP);
+    spec = nc_value_new_map();
     nc_value_set(spec, "unschedulable",
                  unschedulable ? nc_value_new_bool(true) : nc_value_new(NC_VALUE_NULL));
     nc_value_set(body, "spec", spec);
@@ -83,7 +83,7 @@ static void set_unschedulable(struct nc_value *body, int unschedulable) {
 
 static void set_conditions(struct nc_value *body, const struct nc_node_write *w,
                            uint64_t now_usec) {
-    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *list = nc_value_new_list();
     struct nc_value *status;
 
     add_condition(list, "InterruptionPending", &w->pending, now_usec);
@@ -101,7 +101,7 @@ static void set_conditions(struct nc_value *body, const struct nc_node_write *w,
         nc_value_free(list);
         return;
     }
-    status = nc_value_new(NC_VALUE_MAP);
+    status = nc_value_new_map();
     nc_value_set(status, "conditions", list);
     nc_value_set(body, "status", status);
 }
@@ -109,7 +109,7 @@ static void set_conditions(struct nc_value *body, const struct nc_node_write *w,
 struct nc_value *nc_node_write_body(const struct nc_node_write *w, uint64_t now_usec,
                                     const char **ret_subresource, enum nc_kube_patch *ret_kind) {
     const bool is_status = kinds[w->kind].is_status;
-    struct nc_value *body = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *body = nc_value_new_map();
 
     set_metadata(body, w, is_status);
     if (is_status)

@@ -87,10 +87,10 @@ const char *nc_node_label(const struct nc_value *node, const char *key) {
 }
 
 struct nc_value *nc_node_condition_patch(const struct nc_node_condition *c) {
-    struct nc_value *root = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *inner = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
-    struct nc_value *condition = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *root = nc_value_new_map();
+    struct nc_value *inner = nc_value_new_map();
+    struct nc_value *list = nc_value_new_list();
+    struct nc_value *condition = nc_value_new_map();
     const char *message = c->message ? c->message : "";
     nc_auto_free char *text = nc_strndup(message, nc_cut(message, MAX_CONDITION_MESSAGE));
     nc_value_set_string(condition, "type", c->type);
@@ -106,9 +106,9 @@ struct nc_value *nc_node_condition_patch(const struct nc_node_condition *c) {
 }
 
 struct nc_value *nc_node_annotation_patch(const char *key, const char *value) {
-    struct nc_value *root = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *metadata = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *annotations = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *root = nc_value_new_map();
+    struct nc_value *metadata = nc_value_new_map();
+    struct nc_value *annotations = nc_value_new_map();
 
     nc_value_set(annotations, key,
                  value ? nc_value_new_string(value) : nc_value_new(NC_VALUE_NULL));

@@ -113,8 +113,7 @@ static int parse_object(const struct nc_http_result *r, const char *what, struct
     int e;
 
     if (r->n == 0)
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: HTTP %d: the answer is empty", what,
-                          r->status);
+        return nc_err_protocol(err, "%s: HTTP %d: the answer is empty", what, r->status);
     e = nc_json_parse(r->body, r->n, &object, err);
     if (e < 0) {
         if (err)
@@ -124,8 +123,8 @@ static int parse_object(const struct nc_http_result *r, const char *what, struct
     }
     if (object->type != NC_VALUE_MAP) {
         nc_value_free(object);
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG,
-                          "%s: HTTP %d: the answer is JSON but no object", what, r->status);
+        return nc_err_protocol(err, "%s: HTTP %d: the answer is JSON but no object", what,
+                               r->status);
     }
     *ret = object;
     return 0;
@@ -197,8 +196,7 @@ int nc_kube_judge_head(const struct nc_http_result *r, const char *what, const c
     const int e = nc_kube_judge(&whole, what, NULL, ret_status, err);
     if (e < 0 || is_object(head))
         return e;
-    return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: HTTP %d: invalid answer: not an object",
-                      what, r->status);
+    return nc_err_protocol(err, "%s: HTTP %d: invalid answer: not an object", what, r->status);
 }
 
 int nc_kube_judge(const struct nc_http_result *r, const char *what, struct nc_value **ret_object,
@@ -231,6 +229,5 @@ int nc_kube_judge(const struct nc_http_result *r, const char *what, struct nc_va
 }
 
 int nc_kube_bare(const char *what, const struct nc_kube_status *s, struct nc_err *err) {
-    return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: HTTP %d without an object", what,
-                      s->http);
+    return nc_err_protocol(err, "%s: HTTP %d without an object", what, s->http);
 }

@@ -108,17 +108,14 @@ static int read_line(struct nc_watch_line *l, struct nc_kube_status *ret_status,
     if (nc_streq(type, "ERROR") && nc_kube_status_read(l->object, ret_status))
         return nc_kube_refused(ret_status, "watch", err);
     if (event < 0)
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG,
-                          "watch: invalid event: type must be ADDED, MODIFIED, DELETED, "
-                          "BOOKMARK or ERROR");
+        return nc_err_protocol(err, "watch: invalid event: type must be ADDED, MODIFIED, DELETED, "
+                                    "BOOKMARK or ERROR");
     l->event = (enum nc_watch_event)event;
     l->version = nc_value_string(nc_value_path(l->object, "metadata.resourceVersion"));
     if (!l->version)
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG,
-                          "watch: an event whose object has no metadata.resourceVersion");
+        return nc_err_protocol(err, "watch: an event whose object has no metadata.resourceVersion");
     if (event != 0 && !nc_value_string(nc_value_path(l->object, "metadata.name")))
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG,
-                          "watch: an event whose object has no metadata.name");
+        return nc_err_protocol(err, "watch: an event whose object has no metadata.name");
     return 0;
 }
 

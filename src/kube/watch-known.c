@@ -132,8 +132,8 @@ static size_t find(const struct nc_known *k, const char *key, bool *ret_found) {
 }
 
 static struct nc_value *stub(const struct nc_known_item *item) {
-    struct nc_value *object = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *metadata = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *object = nc_value_new_map();
+    struct nc_value *metadata = nc_value_new_map();
     const char *slash = strchr(item->text, '/');
     nc_auto_free char *namespace = nc_strndup(item->text, slash ? (size_t)(slash - item->text) : 0);
     char buf[UUID_CHARS + 1];

@@ -103,7 +103,7 @@ static void fail(struct nc_watch *w, const struct nc_kube_status *status,
 static void fail_protocol(struct nc_watch *w, const char *what) {
     struct nc_err err = NC_ERR_INIT;
 
-    nc_err_set(&err, NC_ERR_PROTOCOL, EBADMSG, "watch %s: %s", w->path, what);
+    nc_err_protocol(&err, "watch %s: %s", w->path, what);
     fail(w, &none, &err);
 }
 

@@ -47,7 +47,7 @@ static void set_at(struct nc_value *map, const char *path, struct nc_value *valu
     for (; (slash = strchr(path, '/')); path = slash + 1) {
         nc_auto_free char *key = nc_strndup(path, (size_t)(slash - path));
         if (!nc_value_get(map, key))
-            nc_value_set(map, key, nc_value_new(NC_VALUE_MAP));
+            nc_value_set(map, key, nc_value_new_map());
         map = nc_value_get(map, key);
     }
     nc_value_set(map, path, value);
@@ -134,7 +134,7 @@ static void put_cni(const struct file *f, const struct nc_containerd_user *u) {
     if (f->version > 2
         && (is_since(f->planner, CNI_FOLDERS_ONLY)
             || nc_value_get(nc_value_get(runtime, "cni"), "bin_dirs"))) {
-        struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+        struct nc_value *list = nc_value_new_list();
         nc_value_push(list, nc_value_new_string(CNI_PROGRAMS));
         put(f, AT("", RUNTIME "cni/bin_dirs"), list, NULL);
     } else {
@@ -151,7 +151,7 @@ static struct nc_value *make_config(struct nc_planner *s, const struct nc_contai
     const unsigned minor = s->plan.kubelet_minor;
     nc_auto_free char *why_cdi = nc_asprintf("kubelet 1.%u (on from 1.%d)", minor, CDI_FIRST_MINOR);
     const struct file f = {.planner = s,
-                           .tree = nc_value_new(NC_VALUE_MAP),
+                           .tree = nc_value_new_map(),
                            .version = version,
                            .runtime = is_nvidia ? "nvidia" : "runc",
                            .why_runtime = is_nvidia ? "this host has " NC_NVIDIA_RUNTIME : NULL};
@@ -293,7 +293,7 @@ static void add_capabilities(struct nc_value *spec) {
     struct nc_value *capabilities = nc_value_path(spec, "process.capabilities");
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(sets); i++) {
-        struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+        struct nc_value *list = nc_value_new_list();
         for (size_t k = 0; k < NC_ARRAY_SIZE(names); k++) {
             nc_auto_free char *name = nc_asprintf("CAP_%s", names[k]);
             nc_value_push(list, nc_value_new_string(name));
@@ -348,7 +348,7 @@ static struct nc_value *make_soci_config(const struct nc_value *containerd) {
     const struct nc_value *server = nc_value_get(nc_value_get(containerd, "plugins"), SERVER);
     const char *address =
         nc_value_get_string(server ? server : nc_value_get(containerd, "grpc"), "address");
-    struct nc_value *tree = nc_value_new(NC_VALUE_MAP), *args = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *tree = nc_value_new_map(), *args = nc_value_new_list();
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(gzip_args); i++)
         nc_value_push(args, nc_value_new_string(gzip_args[i]));

@@ -83,7 +83,7 @@ int nc_containerd_version_parse(const char *text, unsigned *ret_major, unsigned 
 }
 
 static int wrong(struct nc_err *err, const char *key, const char *wanted) {
-    return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "host.json: %s must be %s", key, wanted);
+    return nc_err_config(err, "host.json: %s must be %s", key, wanted);
 }
 
 static bool is_set(const struct nc_value *v) {
@@ -241,7 +241,7 @@ int nc_facts_parse_host_json(struct nc_facts *f, const char *data, size_t n, str
         return r;
     }
     if (host->type != NC_VALUE_MAP)
-        return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "host.json: must be an object");
+        return nc_err_config(err, "host.json: must be an object");
     r = check_host(host, err);
     if (r < 0)
         return r;
@@ -279,15 +279,15 @@ static void set_services(struct nc_value *host, const struct nc_strv *services) 
 
     if (services->n == 0)
         return;
-    list = nc_value_new(NC_VALUE_LIST);
+    list = nc_value_new_list();
     for (size_t i = 0; i < services->n; i++)
         nc_value_push(list, nc_value_new_string(services->v[i]));
     nc_value_set(host, "environment_services", list);
 }
 
 void nc_facts_write_host_json(const struct nc_facts *f, struct nc_buf *out) {
-    nc_auto_value struct nc_value *host = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *sysctls = nc_value_new(NC_VALUE_MAP);
+    nc_auto_value struct nc_value *host = nc_value_new_map();
+    struct nc_value *sysctls = nc_value_new_map();
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(fields); i++)
         write_field(&fields[i], f, host);

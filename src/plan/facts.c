@@ -91,8 +91,7 @@ static int refuse(enum nc_imds_item item, const char *body, size_t n, const char
                   struct nc_err *err) {
     nc_auto_free char *quoted = nc_quote(body, n);
 
-    return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: %s is not %s",
-                      nc_imds_questions[item].path, quoted, wanted);
+    return nc_err_protocol(err, "%s: %s is not %s", nc_imds_questions[item].path, quoted, wanted);
 }
 
 int nc_facts_add_metadata(struct nc_facts *f, const char *path, const char *body, size_t n,
@@ -101,7 +100,7 @@ int nc_facts_add_metadata(struct nc_facts *f, const char *path, const char *body
     struct nc_metadata *m;
 
     if (body && !text && n > 0)
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "/latest/meta-data/%s: not text", path);
+        return nc_err_protocol(err, "/latest/meta-data/%s: not text", path);
     m = nc_append(&f->metadata, &f->n_metadata);
     m->path = nc_strdup(path);
     m->text = text || !body ? nc_steal(&text) : nc_strdup("");
@@ -207,7 +206,7 @@ static int identity_text(struct nc_facts *f, const struct nc_value *document,
     if ((!v || v->type == NC_VALUE_NULL) && !field->required)
         return 0;
     if (!v)
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: no \"%s\" in it", path, field->key);
+        return nc_err_protocol(err, "%s: no \"%s\" in it", path, field->key);
     if (!text || !field->shape(text)) {
         nc_auto_free char *quoted =
             text ? nc_quote(text, strlen(text)) : nc_strdup("invalid value: not a string");
@@ -218,8 +217,8 @@ static int identity_text(struct nc_facts *f, const struct nc_value *document,
             nc_strv_add_once(&f->unusual, sentence);
             return 0;
         }
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: %s: %s is not %s", path, field->key,
-                          quoted, field->wanted);
+        return nc_err_protocol(err, "%s: %s: %s is not %s", path, field->key, quoted,
+                               field->wanted);
     }
     *ret = nc_strdup(text);
     return 0;
@@ -239,12 +238,12 @@ static int read_identity_document(struct nc_facts *f, const char *body, size_t n
         return r;
     }
     if (document->type != NC_VALUE_MAP)
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: JSON, but not an object", path);
+        return nc_err_protocol(err, "%s: JSON, but not an object", path);
     for (size_t i = 0; r >= 0 && i < IDENTITY_MAX; i++)
         r = identity_text(f, document, &identity_fields[i], &texts[i], err);
     if (r >= 0 && !nc_starts_with(texts[ZONE], texts[REGION]))
-        r = nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: zone %s is not in region %s", path,
-                       texts[ZONE], texts[REGION]);
+        r = nc_err_protocol(err, "%s: zone %s is not in region %s", path, texts[ZONE],
+                            texts[REGION]);
     for (size_t i = 0; i < IDENTITY_MAX; i++) {
         if (r < 0) {
             free(texts[i]);

@@ -56,8 +56,8 @@ static int check_token(const char *token, struct nc_err *err) {
     if (nc_is_text(token, n) && !strpbrk(token, "\t\n\r"))
         return 0;
     nc_auto_free char *quoted = nc_quote(token, n);
-    return nc_err_set(
-        err, NC_ERR_CONFIG, EINVAL,
+    return nc_err_config(
+        err,
         "kubelet flag %s has a control character or is not UTF-8: a flag is a string of one line",
         quoted);
 }

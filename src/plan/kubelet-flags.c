@@ -108,8 +108,8 @@ static int apply_flag(struct nc_flags *flags, const char *item, struct nc_mark m
         if (!is_flag(token)) {
             nc_auto_free char *quoted = nc_quote(token, strlen(token));
             nc_auto_free char *whole = nc_quote(item, strlen(item));
-            return nc_err_set(
-                err, NC_ERR_CONFIG, EINVAL,
+            return nc_err_config(
+                err,
                 "kubelet.flags: %s: %s is no flag; a name needs two dashes, and a value with a "
                 "space needs quotes",
                 whole, quoted);
@@ -121,8 +121,7 @@ static int apply_flag(struct nc_flags *flags, const char *item, struct nc_mark m
     }
     if (r < 0) {
         nc_auto_free char *quoted = nc_quote(item, strlen(item));
-        return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "kubelet.flags: %s: a quote is not closed",
-                          quoted);
+        return nc_err_config(err, "kubelet.flags: %s: a quote is not closed", quoted);
     }
     return 0;
 }
@@ -208,7 +207,7 @@ static int parse_bool(const char *text) {
 }
 
 static struct nc_value *leaf_list(const char *text) {
-    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *list = nc_value_new_list();
     nc_auto_free char *copy = nc_strdup(text);
 
     if (*text == '\0')
@@ -220,7 +219,7 @@ static struct nc_value *leaf_list(const char *text) {
 
 /* one_pair: the value may have commas, and nothing is no pair. */
 static struct nc_value *leaf_map(const char *text, char separator, bool of_bools, bool one_pair) {
-    struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *map = nc_value_new_map();
     nc_auto_free char *copy = nc_strdup(text);
 
     for (char *rest = copy, *item; (item = strsep(&rest, one_pair ? "" : ","));) {
@@ -242,13 +241,13 @@ static struct nc_value *leaf_map(const char *text, char separator, bool of_bools
 
 /* "PATTERN=N,…" of vmodule, "NODE:TYPE=QUANTITY,…;…" of reservedMemory. */
 static struct nc_value *leaf_objects(const char *text, bool is_memory) {
-    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *list = nc_value_new_list();
     nc_auto_free char *copy = nc_strdup(text);
 
     if (is_memory && !*text) /* kubelet takes one such flag, and not the next */
         return nc_value_free(list);
     for (char *rest = copy, *item; *text && (item = strsep(&rest, is_memory ? ";" : ","));) {
-        struct nc_value *one = nc_value_new(NC_VALUE_MAP), *limits = NULL;
+        struct nc_value *one = nc_value_new_map(), *limits = NULL;
         char *value = strchr(item, is_memory ? ':' : '=');
         int64_t n;
 
@@ -272,7 +271,7 @@ static struct nc_value *leaf_headers(const char *text) {
     struct nc_value *map = leaf_map(text, ':', false, false);
 
     for (size_t i = 0; map && i < map->n; i++) {
-        struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+        struct nc_value *list = nc_value_new_list();
         nc_value_push(list, map->members[i].value);
         map->members[i].value = list;
     }
@@ -343,7 +342,7 @@ static void set_marks(struct nc_value *v, struct nc_mark mark) {
 
 static struct nc_value *map_of(struct nc_value *tree, const char *key) {
     if (!nc_value_get(tree, key))
-        nc_value_set(tree, key, nc_value_new(NC_VALUE_MAP));
+        nc_value_set(tree, key, nc_value_new_map());
     return nc_value_get(tree, key);
 }
 
@@ -363,7 +362,7 @@ static void set_flag_leaf(struct nc_value *map, const char *key, struct nc_value
 }
 
 int nc_flags_tree(struct nc_flags *f, struct nc_value **ret, struct nc_err *err) {
-    nc_auto_value struct nc_value *tree = nc_value_new(NC_VALUE_MAP);
+    nc_auto_value struct nc_value *tree = nc_value_new_map();
 
     for (size_t i = 0; i < f->n; i++) {
         struct nc_field_at way[MAX_DEPTH];
@@ -375,8 +374,7 @@ int nc_flags_tree(struct nc_flags *f, struct nc_value **ret, struct nc_err *err)
         if (!leaf) {
             nc_auto_free char *quoted = nc_quote(f->v[i].argument, strlen(f->v[i].argument));
             f->refused = f->v[i].mark;
-            return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
-                              "kubelet.flags: %s: kubelet cannot read this value", quoted);
+            return nc_err_config(err, "kubelet.flags: %s: kubelet cannot read this value", quoted);
         }
         set_marks(leaf, f->v[i].mark);
         for (size_t k = 0; k + 1 < n; k++)

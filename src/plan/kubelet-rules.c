@@ -374,7 +374,7 @@ static int check_minor(const struct nc_value *kubelet, unsigned minor,
 static int check_reserved_memory(const struct nc_value *kubelet, const struct nc_documents *docs,
                                  struct nc_err *err) {
     const struct nc_value *list = nc_value_get(kubelet, "reservedMemory");
-    nc_auto_value struct nc_value *seen = nc_value_new(NC_VALUE_MAP);
+    nc_auto_value struct nc_value *seen = nc_value_new_map();
 
     for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++) {
         const struct nc_value *limits = nc_value_get(list->items[i], "limits");

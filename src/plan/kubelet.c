@@ -17,7 +17,7 @@
 #define SHUTDOWN_CRITICAL_USEC ((uint64_t)30 * 1000000)
 
 static struct nc_value *map_in(struct nc_value *map, const char *key) {
-    struct nc_value *child = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *child = nc_value_new_map();
 
     nc_value_set(map, key, child);
     return child;
@@ -84,7 +84,7 @@ static void add_tls(struct nc_value *base) {
         "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",   "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305",
         "TLS_RSA_WITH_AES_128_GCM_SHA256",         "TLS_RSA_WITH_AES_256_GCM_SHA384",
     };
-    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *list = nc_value_new_list();
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(suites); i++)
         nc_value_push(list, nc_value_new_string(suites[i]));
@@ -172,7 +172,7 @@ static void add_certificates(struct nc_value *base, const struct nc_kubelet_inpu
 }
 
 static void add_cluster_dns(struct nc_value *base, const char *address) {
-    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *list = nc_value_new_list();
 
     nc_value_push(list, nc_value_new_string(address));
     nc_value_set(base, "clusterDNS", list);
@@ -220,7 +220,7 @@ struct nc_value *nc_kubelet_base(const struct nc_kubelet_input *in, struct nc_re
 }
 
 struct nc_value *nc_kubelet_dropin(const struct nc_value *user) {
-    struct nc_value *dropin = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *dropin = nc_value_new_map();
 
     nc_value_set_string(dropin, "kind", "KubeletConfiguration");
     nc_value_set_string(dropin, "apiVersion", "kubelet.config.k8s.io/v1beta1");

@@ -119,10 +119,9 @@ int nc_name_decide(const struct nc_facts *f, const struct nc_config *c, struct n
     }
     if (!nc_is_dns_subdomain(name, strlen(name))) {
         nc_auto_free char *quoted = nc_quote(name, strlen(name));
-        return nc_err_set(
-            err, NC_ERR_CONFIG, EINVAL,
-            "node name: %s from %s: lower-case letters, digits, '-' and '.' are allowed", quoted,
-            ret->from);
+        return nc_err_config(
+            err, "node name: %s from %s: lower-case letters, digits, '-' and '.' are allowed",
+            quoted, ret->from);
     }
     ret->text = nc_steal(&name);
     return 0;

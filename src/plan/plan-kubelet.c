@@ -43,7 +43,7 @@ int nc_plan_user_map(struct nc_planner *s) {
         struct nc_value *all = nc_taints_tree(s->plan.taints, s->plan.n_taints);
         struct nc_mark mark = nc_value_get(user, "registerWithTaints")->mark;
         if (!all)
-            all = nc_value_new(NC_VALUE_LIST);
+            all = nc_value_new_list();
         all->mark = mark;
         nc_value_set(user, "registerWithTaints", all);
     }
@@ -65,8 +65,7 @@ static int plan_cluster_dns(struct nc_planner *s) {
             cidr);
     if (r < 0) {
         nc_auto_free char *quoted = nc_quote(cidr, strlen(cidr));
-        return nc_err_set(s->err, NC_ERR_CONFIG, EINVAL,
-                          "cluster.cidr: invalid CIDR: %s (\"10.100.0.0/16\")", quoted);
+        return nc_err_config(s->err, "cluster.cidr: invalid CIDR: %s (\"10.100.0.0/16\")", quoted);
     }
     nc_reasons_set(&s->reasons, "clusterDNS", "cluster.cidr, network address + 10");
     return 0;
@@ -135,7 +134,7 @@ static void overlay(struct nc_planner *s, struct nc_value **map, const struct nc
         nc_auto_free char *path = nc_asprintf("%s.%s", field, keys->members[i].key);
         nc_auto_free char *place = nc_origin_mark(s->docs, keys->members[i].value->mark);
         if (!*map)
-            *map = nc_value_new(NC_VALUE_MAP);
+            *map = nc_value_new_map();
         nc_value_set(*map, keys->members[i].key, nc_value_copy(keys->members[i].value));
         nc_reasons_set(&s->reasons, path, *place ? place : "reservation of the configuration");
     }

@@ -45,8 +45,7 @@ static int plan_name(struct nc_planner *s) {
 
     if (flag && !nc_is_dns_subdomain(flag, strlen(flag))) {
         nc_auto_free char *quoted = nc_quote(flag, strlen(flag));
-        return nc_err_set(s->err, NC_ERR_CONFIG, EINVAL, "%s: invalid node name: %s", flag_from,
-                          quoted);
+        return nc_err_config(s->err, "%s: invalid node name: %s", flag_from, quoted);
     }
     if (flag) {
         p->node_name = nc_strdup(flag);
@@ -106,7 +105,7 @@ static int set_label(struct nc_planner *s, const struct nc_label *l, const char 
     char why[NC_LABEL_WHY_BYTES];
 
     if (!nc_label_is_valid(l->key, value, why, sizeof(why)))
-        return nc_err_set(s->err, NC_ERR_CONFIG, EINVAL, "%s: %s", from, why);
+        return nc_err_config(s->err, "%s: %s", from, why);
     if (refusal) {
         free(nc_labels_set(&s->plan.held_back, &s->plan.n_held_back, l->key, value, l->mark));
         nc_strv_addf(&s->plan.warnings, "label %s=%s from %s is held back: %s", l->key, value, from,
@@ -255,7 +254,7 @@ static int set_taints(struct nc_planner *s, const struct nc_taint *taints, size_
         const char *from = *place ? place : layer;
         char why[NC_LABEL_WHY_BYTES];
         if (!nc_taint_is_valid(&taints[i], why, sizeof(why)))
-            return nc_err_set(s->err, NC_ERR_CONFIG, EINVAL, "%s: taint %s", from, why);
+            return nc_err_config(s->err, "%s: taint %s", from, why);
         taint_origin(s, &taints[i], from);
         if (is_unregistered(&taints[i]))
             s->plan.belongs_to_claim = true;
@@ -373,8 +372,7 @@ static int check_node_ip(struct nc_planner *s, const char *flag, const char *fro
         nc_auto_free char *part = nc_strndup(flag, n);
         const int family = family_of_ip(part);
         if (addresses[family]++ > 0 && family > 0)
-            return nc_err_set(s->err, NC_ERR_CONFIG, EINVAL,
-                              "%s: one address, or one of each family, is needed", from);
+            return nc_err_config(s->err, "%s: one address, or one of each family, is needed", from);
     }
     if (addresses[0] > 0)
         nc_strv_addf(&s->plan.warnings, "%s: kubelet ignores what is not an IP address", from);

@@ -37,8 +37,8 @@ static struct nc_value *host_of(const char *endpoint) {
 
     if (!nc_shape_url(endpoint) || !authority)
         return NULL;
-    host = nc_value_new(NC_VALUE_MAP);
-    capabilities = nc_value_new(NC_VALUE_LIST);
+    host = nc_value_new_map();
+    capabilities = nc_value_new_list();
     nc_value_push(capabilities, nc_value_new_string("pull"));
     nc_value_push(capabilities, nc_value_new_string("resolve"));
     nc_value_set(host, "capabilities", capabilities);
@@ -53,8 +53,8 @@ static int add_registry(struct nc_planner *s, const struct nc_member *m) {
     const bool is_any = nc_streq(m->key, "*");
     nc_auto_free char *server =
         nc_asprintf("https://%s", nc_streq(m->key, "docker.io") ? "registry-1.docker.io" : m->key);
-    nc_auto_value struct nc_value *tree = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *hosts = nc_value_new(NC_VALUE_MAP);
+    nc_auto_value struct nc_value *tree = nc_value_new_map();
+    struct nc_value *hosts = nc_value_new_map();
     nc_auto_free char *path = nc_asprintf(FOLDER "/%s/hosts.toml", is_any ? "_default" : m->key);
     struct nc_mirror *mirror;
 

@@ -14,8 +14,8 @@
 #define BOOTSTRAP_KUBECONFIG "/etc/kubernetes/kubelet/bootstrap-kubeconfig"
 
 static struct nc_value *named(const char *name, const char *key, struct nc_value *value) {
-    struct nc_value *entry = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *entry = nc_value_new_map();
+    struct nc_value *list = nc_value_new_list();
 
     nc_value_set_string(entry, "name", name);
     nc_value_set(entry, key, value);
@@ -24,9 +24,9 @@ static struct nc_value *named(const char *name, const char *key, struct nc_value
 }
 
 static struct nc_value *kubeconfig(const char *server, struct nc_value *user) {
-    struct nc_value *root = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *cluster = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *context = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *root = nc_value_new_map();
+    struct nc_value *cluster = nc_value_new_map();
+    struct nc_value *context = nc_value_new_map();
 
     nc_value_set_string(cluster, "certificate-authority", NC_CA_FILE);
     nc_value_set_string(cluster, "server", server);
@@ -47,7 +47,7 @@ static void push(struct nc_value *list, const char *text) {
 
 /* One variable of the exec entry's environment. */
 static void push_env(struct nc_value *env, const char *name, const char *value) {
-    struct nc_value *entry = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *entry = nc_value_new_map();
 
     nc_value_set_string(entry, "name", name);
     nc_value_set_string(entry, "value", value);
@@ -63,9 +63,9 @@ char *nc_sts_endpoint(const struct nc_facts *f, const struct nc_config *c) {
 static struct nc_value *exec_user(const struct nc_render_input *in) {
     const struct nc_facts *f = in->facts;
     const struct nc_config *c = in->config;
-    struct nc_value *user = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *exec = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *args = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *user = nc_value_new_map();
+    struct nc_value *exec = nc_value_new_map();
+    struct nc_value *args = nc_value_new_list();
     nc_auto_free char *sts = nc_sts_endpoint(f, c);
 
     push(args, "token");
@@ -83,7 +83,7 @@ static struct nc_value *exec_user(const struct nc_render_input *in) {
     nc_value_set_string(exec, "command", in->program);
     nc_value_set(exec, "args", args);
     if (in->imds_endpoint) {
-        struct nc_value *env = nc_value_new(NC_VALUE_LIST);
+        struct nc_value *env = nc_value_new_list();
         push_env(env, "AWS_EC2_METADATA_SERVICE_ENDPOINT", in->imds_endpoint);
         nc_value_set(exec, "env", env);
     }
@@ -102,7 +102,7 @@ static void add(struct nc_fileset *s, const char *path, mode_t mode, struct nc_v
 }
 
 static struct nc_value *certificate_user(const struct nc_config *c) {
-    struct nc_value *user = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *user = nc_value_new_map();
 
     nc_value_set_string(user, "client-certificate", c->client_certificate);
     nc_value_set_string(user, "client-key", c->client_key);
@@ -110,7 +110,7 @@ static struct nc_value *certificate_user(const struct nc_config *c) {
 }
 
 static struct nc_value *token_user(const struct nc_config *c) {
-    struct nc_value *user = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *user = nc_value_new_map();
 
     nc_value_set_string(user, "token", c->bootstrap_token);
     return user;

@@ -63,8 +63,8 @@ static void add_ca(const struct nc_config *c, struct nc_fileset *s) {
 }
 
 static struct nc_value *ecr_provider(const struct nc_plan *p) {
-    struct nc_value *provider = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *images = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *provider = nc_value_new_map();
+    struct nc_value *images = nc_value_new_list();
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(ecr_patterns); i++)
         nc_value_push(images, nc_value_new_string(ecr_patterns[i]));
@@ -79,10 +79,10 @@ static struct nc_value *ecr_provider(const struct nc_plan *p) {
 
 /* The user's, and that of ECR where theirs is none of this name: names are unique to kubelet. */
 static void add_credential_provider(const struct nc_render_input *in, struct nc_fileset *s) {
-    nc_auto_value struct nc_value *root = nc_value_new(NC_VALUE_MAP);
+    nc_auto_value struct nc_value *root = nc_value_new_map();
     const struct nc_value *own =
         nc_value_path(in->config->tree, "spec.kubelet.imageCredentialProviders");
-    struct nc_value *providers = own ? nc_value_copy(own) : nc_value_new(NC_VALUE_LIST);
+    struct nc_value *providers = own ? nc_value_copy(own) : nc_value_new_list();
     size_t i = 0;
 
     while (i < providers->n

@@ -126,7 +126,7 @@ int nc_reserve(const struct nc_reserve_input *in, struct nc_resources *kube,
 }
 
 struct nc_value *nc_reserve_tree(const struct nc_resources *r) {
-    struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *map = nc_value_new_map();
     char text[32];
 
     if (r->cpu_millicores >= 0) {
@@ -163,7 +163,7 @@ int nc_reserve_read(const struct nc_value *map, const char *field, struct nc_res
 
     /* What is no map or no quantity was refused by the schema, with better words. */
     if (map && map->type != NC_VALUE_MAP && map->type != NC_VALUE_NULL)
-        return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "kubelet.%s: a map is needed", field);
+        return nc_err_config(err, "kubelet.%s: a map is needed", field);
     for (size_t i = 0; map && i < map->n; i++) {
         const struct nc_member *m = &map->members[i];
         int64_t amount, pid;

@@ -158,7 +158,7 @@ static int to_journal(enum nc_log_level level, const struct nc_log_fields *in,
 }
 
 static void to_json(enum nc_log_level level, const struct nc_log_fields *in, const char *message) {
-    nc_auto_value struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+    nc_auto_value struct nc_value *map = nc_value_new_map();
     nc_cleanup(nc_buf_done) struct nc_buf line = NC_BUF_INIT;
     struct timespec ts;
     char timestamp[32], whole[48];

@@ -21,7 +21,7 @@ int nc_version_print(const char *program, bool is_json) {
                      OpenSSL_version(OPENSSL_VERSION), cJSON_Version());
         return 0;
     }
-    map = nc_value_new(NC_VALUE_MAP);
+    map = nc_value_new_map();
     nc_value_set_string(map, "version", NC_VERSION);
     nc_value_set_string(map, "libcurl", curl_version_info(CURLVERSION_NOW)->version);
     nc_value_set_string(map, "openssl", OpenSSL_version(OPENSSL_VERSION_STRING));

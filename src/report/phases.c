@@ -167,13 +167,13 @@ void nc_report_set_waiting(struct nc_report *r, const char *reason, const char *
 /* Without our own: what it was before our last write would stay in the report for ever. */
 static struct nc_value *short_conditions(const struct nc_value *conditions) {
     static const char keys[][8] = {"type", "status", "reason"};
-    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *list = nc_value_new_list();
 
     for (size_t i = 0; conditions && conditions->type == NC_VALUE_LIST && i < conditions->n; i++) {
         struct nc_value *one;
         if (nc_streq(nc_value_get_string(conditions->items[i], "type"), "BootstrapComplete"))
             continue;
-        one = nc_value_new(NC_VALUE_MAP);
+        one = nc_value_new_map();
         for (size_t k = 0; k < NC_ARRAY_SIZE(keys); k++) {
             const char *text = nc_value_get_string(conditions->items[i], keys[k]);
             if (text)

@@ -20,7 +20,7 @@ static void set_text(struct nc_value *map, const char *key, const char *text) {
 }
 
 static struct nc_value *strings(const struct nc_strv *s) {
-    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *list = nc_value_new_list();
 
     for (size_t i = 0; i < s->n; i++)
         nc_value_push(list, nc_value_new_string(s->v[i]));
@@ -32,7 +32,7 @@ static struct nc_value *error_tree(const struct nc_phase_entry *e) {
 
     if (!e->has_error)
         return nc_value_new(NC_VALUE_NULL);
-    map = nc_value_new(NC_VALUE_MAP);
+    map = nc_value_new_map();
     nc_value_set_string(map, "class", nc_err_class_name(e->error.class));
     nc_value_set_int(map, "code", e->error.code);
     nc_value_set_string(map, "message", e->error.msg);
@@ -42,7 +42,7 @@ static struct nc_value *error_tree(const struct nc_phase_entry *e) {
 
 static struct nc_value *phase_tree(const struct nc_report *r, enum nc_phase p, uint64_t now_usec) {
     const struct nc_phase_entry *e = &r->phases[p];
-    struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *map = nc_value_new_map();
     uint64_t duration = e->duration_usec;
 
     if (e->outcome == NC_RUNNING && now_usec > e->started_usec)
@@ -58,7 +58,7 @@ static struct nc_value *phase_tree(const struct nc_report *r, enum nc_phase p, u
 
 /* Quantities as Kubernetes prints them; what is unknown is left out. */
 static struct nc_value *resources_tree(const struct nc_resources *r) {
-    struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *map = nc_value_new_map();
     char text[32];
 
     if (r->cpu_millicores >= 0) {
@@ -81,7 +81,7 @@ static struct nc_value *resources_tree(const struct nc_resources *r) {
 }
 
 static struct nc_value *instance_tree(const struct nc_report *r) {
-    struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *map = nc_value_new_map();
 
     set_text(map, "id", r->instance_id);
     set_text(map, "type", r->instance_type);
@@ -96,7 +96,7 @@ static struct nc_value *claim_tree(const struct nc_report *r) {
 
     if (!r->claim_name)
         return nc_value_new(NC_VALUE_NULL);
-    map = nc_value_new(NC_VALUE_MAP);
+    map = nc_value_new_map();
     set_text(map, "name", r->claim_name);
     set_text(map, "uid", r->claim_uid);
     set_text(map, "source", r->claim_source);
@@ -104,7 +104,7 @@ static struct nc_value *claim_tree(const struct nc_report *r) {
 }
 
 static struct nc_value *allocatable_tree(const struct nc_report *r) {
-    struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *map = nc_value_new_map();
 
     nc_value_set(map, "predicted",
                  r->has_predicted ? resources_tree(&r->predicted) : nc_value_new(NC_VALUE_NULL));
@@ -118,7 +118,7 @@ static struct nc_value *waiting_tree(const struct nc_report *r) {
 
     if (!r->waiting_reason)
         return nc_value_new(NC_VALUE_NULL);
-    map = nc_value_new(NC_VALUE_MAP);
+    map = nc_value_new_map();
     nc_value_set_string(map, "reason", r->waiting_reason);
     set_text(map, "message", r->waiting);
     return map;
@@ -129,7 +129,7 @@ static struct nc_value *cloud_init_tree(const struct nc_report *r) {
 
     if (!r->cloud_init_why)
         return nc_value_new(NC_VALUE_NULL);
-    map = nc_value_new(NC_VALUE_MAP);
+    map = nc_value_new_map();
     nc_value_set_bool(map, "waits", r->cloud_init_waits);
     nc_value_set_string(map, "why", r->cloud_init_why);
     if (r->changed.n > 0)
@@ -138,8 +138,8 @@ static struct nc_value *cloud_init_tree(const struct nc_report *r) {
 }
 
 struct nc_value *nc_report_tree(const struct nc_report *r, uint64_t now_usec) {
-    struct nc_value *root = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *phases = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *root = nc_value_new_map();
+    struct nc_value *phases = nc_value_new_list();
 
     for (enum nc_phase p = NC_PHASE_IMDS; p < _NC_PHASE_MAX; p++)
         if (nc_phase_is_shown(r, p))
@@ -158,7 +158,7 @@ struct nc_value *nc_report_tree(const struct nc_report *r, uint64_t now_usec) {
     nc_value_set(root, "cloudInit", cloud_init_tree(r));
     nc_value_set(root, "allocatable", allocatable_tree(r));
     nc_value_set(root, "conditions",
-                 r->conditions ? nc_value_copy(r->conditions) : nc_value_new(NC_VALUE_LIST));
+                 r->conditions ? nc_value_copy(r->conditions) : nc_value_new_list());
     nc_value_set(root, "drain", nc_value_new(NC_VALUE_NULL));
     nc_value_set(root, "warnings", strings(&r->warnings));
     return root;
@@ -166,7 +166,7 @@ struct nc_value *nc_report_tree(const struct nc_report *r, uint64_t now_usec) {
 
 /* What the console and the annotation have in common: how it ended or how far it is, and where. */
 static struct nc_value *summary(const struct nc_report *r, uint64_t now_usec) {
-    struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *map = nc_value_new_map();
     const enum nc_phase p = nc_report_current(r);
     const struct nc_phase_entry *e = &r->phases[p];
     const uint64_t end = r->ended_usec ? r->ended_usec : now_usec;
@@ -202,7 +202,7 @@ static const char expendable[][12] = {"differences", "remedy", "message"};
 void nc_report_annotation(const struct nc_report *r, struct nc_buf *out) {
     nc_auto_value struct nc_value *map = summary(r, r->started_usec);
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-    struct nc_value *phases = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *phases = nc_value_new_map();
 
     nc_value_set_string(map, "version", NC_VERSION);
     for (enum nc_phase p = NC_PHASE_IMDS; p < _NC_PHASE_MAX; p++)

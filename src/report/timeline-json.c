@@ -20,7 +20,7 @@ static struct nc_value *error_tree(const struct nc_span *s) {
 }
 
 static struct nc_value *span_tree(const struct nc_span *s) {
-    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *v = nc_value_new_map();
 
     nc_value_set_string(v, "name", s->name);
     nc_value_set_int(v, "startUsec", (int64_t)s->start_usec);
@@ -34,7 +34,7 @@ static struct nc_value *span_tree(const struct nc_span *s) {
 }
 
 static struct nc_value *moment_tree(const struct nc_moment *m) {
-    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *v = nc_value_new_map();
 
     nc_value_set_string(v, "kind", nc_moment_name(m->kind));
     nc_value_set_text(v, "of", *m->text ? m->text : NULL);
@@ -46,7 +46,7 @@ static struct nc_value *moment_tree(const struct nc_moment *m) {
 }
 
 static struct nc_value *pod_tree(const struct nc_pod_row *p) {
-    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *v = nc_value_new_map();
 
     nc_value_set_string(v, "pod", p->pod);
     nc_value_set_text(v, "refusal", p->refusal);
@@ -58,8 +58,8 @@ static struct nc_value *pod_tree(const struct nc_pod_row *p) {
 /* What both have. */
 static struct nc_value *timeline_tree(const struct nc_timeline *t, const char *node,
                                       const char *outcome) {
-    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *spans = nc_value_new(NC_VALUE_LIST), *moments = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *v = nc_value_new_map();
+    struct nc_value *spans = nc_value_new_list(), *moments = nc_value_new_list();
 
     for (size_t i = 0; i < t->n_spans; i++)
         nc_value_push(spans, span_tree(&t->spans[i]));
@@ -77,7 +77,7 @@ static struct nc_value *timeline_tree(const struct nc_timeline *t, const char *n
 struct nc_value *nc_timeline_tree(const struct nc_value *status, uint64_t now_usec) {
     const struct nc_value *drain = nc_value_get(status, "drain");
     const char *node = nc_timeline_node(status);
-    struct nc_value *root = nc_value_new(NC_VALUE_MAP), *v, *pods;
+    struct nc_value *root = nc_value_new_map(), *v, *pods;
     struct nc_timeline t;
 
     nc_value_set_int(root, "schema", 1);
@@ -93,7 +93,7 @@ struct nc_value *nc_timeline_tree(const struct nc_value *status, uint64_t now_us
         v = timeline_tree(&t, node, t.spans[t.n_spans - 1].name);
         nc_value_set_text(v, "source", nc_show_text(drain, "source", NULL));
         nc_value_set_text(v, "id", nc_show_text(drain, "id", NULL));
-        pods = nc_value_new(NC_VALUE_LIST);
+        pods = nc_value_new_list();
         for (size_t i = 0; i < t.n_pods; i++)
             nc_value_push(pods, pod_tree(&t.pods[i]));
         nc_value_set(v, "pods", pods);

@@ -38,7 +38,7 @@ static void join(const struct nc_strv *words) {
 static void flags(const struct nc_strv *items) {
     struct nc_flags f = NC_FLAGS_INIT;
     nc_auto_value struct nc_value *tree = NULL;
-    nc_auto_value struct nc_value *config = nc_value_new(NC_VALUE_MAP);
+    nc_auto_value struct nc_value *config = nc_value_new_map();
     struct nc_err err = NC_ERR_INIT;
 
     if (nc_flags_parse(items, NULL, &f, &err) < 0) {

@@ -20,7 +20,7 @@ static void check_ready(const struct nc_value *object) {
 
 /* The same object twice is the same view; metadata only leaves the rest as it was. */
 static void check_view(const struct nc_value *object) {
-    nc_auto_value struct nc_value *metadata_only = nc_value_new(NC_VALUE_MAP);
+    nc_auto_value struct nc_value *metadata_only = nc_value_new_map();
     const struct nc_value *metadata = nc_value_get(object, "metadata");
     const struct nc_strv stay = NC_STRV_INIT;
     struct nc_node_view once = {0}, twice;

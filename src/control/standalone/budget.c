@@ -37,10 +37,10 @@ int nc_budget_duration(const char *text, bool may_be_never, uint64_t *ret_usec,
     }
     if (nc_duration_parse(text, ret_usec) < 0) {
         nc_auto_free char *quoted = text ? nc_quote(text, strlen(text)) : nc_strdup("nothing");
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG,
-                          "found %s, a duration such as 720h%s is "
-                          "needed",
-                          quoted, may_be_never ? " or Never" : "");
+        return nc_err_protocol(err,
+                               "found %s, a duration such as 720h%s is "
+                               "needed",
+                               quoted, may_be_never ? " or Never" : "");
     }
     return 0;
 }
@@ -59,7 +59,7 @@ static int refuse(struct nc_err *err, const char *what, const struct nc_value *f
     const char *text = nc_value_scalar_text(found, buf);
     nc_auto_free char *quoted = text ? nc_quote(text, strlen(text)) : nc_strdup("another type");
 
-    return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: found %s", what, quoted);
+    return nc_err_protocol(err, "%s: found %s", what, quoted);
 }
 
 /* None = all; a list, also an empty one, means what it names and no more. */
@@ -108,7 +108,7 @@ static int read_when(const struct nc_value *budget, struct nc_budget *ret, struc
 
     ret->has_schedule = !is_absent(schedule);
     if (ret->has_schedule != !is_absent(duration))
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "schedule and duration need each other");
+        return nc_err_protocol(err, "schedule and duration need each other");
     if (!ret->has_schedule)
         return 0;
     if (!nc_value_string(schedule))

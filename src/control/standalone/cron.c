@@ -174,7 +174,7 @@ static const char *meaning(struct piece name) {
 static int refuse(const char *text, const char *what, struct nc_err *err) {
     nc_auto_free char *quoted = nc_quote(text, strlen(text));
 
-    return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "schedule %s: %s", quoted, what);
+    return nc_err_protocol(err, "schedule %s: %s", quoted, what);
 }
 
 int nc_cron_parse(const char *text, struct nc_cron *ret, struct nc_err *err) {

@@ -56,7 +56,7 @@ char *nc_standalone_request_text(const struct standalone_view *v) {
 
     if (needs_force_delete_time(v))
         return NULL;
-    nc_auto_value struct nc_value *request = nc_value_new(NC_VALUE_MAP);
+    nc_auto_value struct nc_value *request = nc_value_new_map();
     nc_auto_free char *id = request_id(v);
     nc_value_set_string(request, "id", id);
     nc_value_set_string(request, "reason", request_reason(v));

@@ -11,7 +11,7 @@ struct nc_value *nc_standalone_child(struct nc_value *map, const char *key) {
     struct nc_value *child = nc_value_get(map, key);
 
     if (!child) {
-        child = nc_value_new(NC_VALUE_MAP);
+        child = nc_value_new_map();
         nc_value_set(map, key, child);
     }
     return child;
@@ -67,11 +67,10 @@ void nc_standalone_conditions(const struct standalone_view *v, struct standalone
     const char *at = NULL, *strings[CONTROL_CONDITION_WIDTH];
     int64_t generation;
 
-    *ret = (struct standalone_conditions){.list = nc_value_new(NC_VALUE_LIST),
-                                          .now_usec = v->now_usec};
+    *ret = (struct standalone_conditions){.list = nc_value_new_list(), .now_usec = v->now_usec};
     while ((at = nc_control_strings_next(&v->claim->more->conditions, at, CONTROL_CONDITION_WIDTH,
                                          strings))) {
-        struct nc_value *c = nc_value_new(NC_VALUE_MAP);
+        struct nc_value *c = nc_value_new_map();
         for (size_t i = 0; i < CONTROL_CONDITION_WIDTH; i++)
             if (nc_streq(nc_control_condition_keys[i], "observedGeneration")) {
                 if (nc_parse_i64(strings[i], &generation) >= 0)
@@ -116,7 +115,7 @@ void nc_standalone_set(struct standalone_conditions *cs, const struct standalone
         && has_text(c, "message", want->message))
         return;
     if (!c) {
-        c = nc_value_new(NC_VALUE_MAP);
+        c = nc_value_new_map();
         nc_value_set_string(c, "type", nc_standalone_condition_name(want->which));
         nc_value_push(cs->list, c);
     }

@@ -123,12 +123,12 @@ static struct nc_value *owners(const struct standalone_view *v) {
         (void)nc_json_parse(text, strlen(text), &list, NULL); /* no list: none is seen */
     if (!list || list->type != NC_VALUE_LIST) {
         nc_value_free(list);
-        list = nc_value_new(NC_VALUE_LIST);
+        list = nc_value_new_list();
     }
     for (size_t i = 0; i < list->n; i++)
         if (nc_streq(nc_value_get_string(list->items[i], "uid"), claim->o.uid))
             return list;
-    struct nc_value *owner = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *owner = nc_value_new_map();
     nc_value_set_string(owner, "apiVersion", version ? version : "karpenter.sh/v1");
     nc_value_set_string(owner, "kind", "NodeClaim");
     nc_value_set_string(owner, "name", claim->o.name);
@@ -153,7 +153,7 @@ static void add_taints(struct nc_value *list, const struct control_strings *add,
 static struct nc_value *registered_taints(const struct control_claim *claim,
                                           const struct control_node *node) {
     const struct control_strings *have = &node->more->taints;
-    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *list = nc_value_new_list();
     const char *at = NULL, *t[4];
 
     while ((at = nc_control_strings_next(have, at, 4, t)))

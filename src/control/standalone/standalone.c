@@ -124,7 +124,7 @@ static bool is_draining(const struct control_drain_status *w) {
 /* The list of taints with or without ours, and whose it is. */
 static void write_taint(const struct control_node *node, bool is_wanted, struct nc_value *patch) {
     const struct control_strings *have = &node->more->taints;
-    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *list = nc_value_new_list();
     struct nc_value *annotations =
         nc_standalone_child(nc_standalone_child(patch, "metadata"), "annotations");
     const char *at = NULL, *t[4];
@@ -196,7 +196,7 @@ static bool drop_finalizer(const struct control_node *node, struct nc_control_ac
 
 /* Ours, and what stands there as Karpenter's: its claim states that it is not. */
 static bool drop_both_finalizers(const struct control_node *node, struct nc_control_action *ret) {
-    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *list = nc_value_new_list();
     const char *at = NULL, *one[1];
 
     if ((!node->more->has_our_finalizer && !node->more->has_karpenter_finalizer)

@@ -27,8 +27,8 @@ static struct object *node_of(struct world *w, const struct machine *m) {
 static void state(struct world *w, struct object *node, unsigned boot, bool is_fit) {
     nc_auto_free char *text =
         nc_asprintf("{\"boot\":\"b%u\",\"fit\":%s}", boot, is_fit ? "true" : "false");
-    struct nc_value *notes = nc_value_new(NC_VALUE_MAP), *meta = nc_value_new(NC_VALUE_MAP),
-                    *patch = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *notes = nc_value_new_map(), *meta = nc_value_new_map(),
+                    *patch = nc_value_new_map();
 
     nc_value_set_string(notes, NC_ANNOTATION_FIT, text);
     nc_value_set(meta, "annotations", notes);

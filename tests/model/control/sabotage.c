@@ -208,7 +208,7 @@ static void edit(struct world *w, struct nc_control_action *a, struct nc_control
     }
     case SABOTAGE_DROPS_TAINTS:
         if (nc_value_path(a->body, "spec.taints"))
-            nc_value_set(nc_value_get(a->body, "spec"), "taints", nc_value_new(NC_VALUE_LIST));
+            nc_value_set(nc_value_get(a->body, "spec"), "taints", nc_value_new_list());
         return;
     case SABOTAGE_WRITES_NOBODY:
         free(a->name);
@@ -224,8 +224,7 @@ static void edit(struct world *w, struct nc_control_action *a, struct nc_control
         return;
     case SABOTAGE_DROPS_CONDITIONS:
         if (nc_value_path(a->body, "status.conditions"))
-            nc_value_set(nc_value_get(a->body, "status"), "conditions",
-                         nc_value_new(NC_VALUE_LIST));
+            nc_value_set(nc_value_get(a->body, "status"), "conditions", nc_value_new_list());
         return;
     default:
         return;

@@ -73,7 +73,7 @@ struct object *server_create(struct world *w, enum nc_control_kind k, const char
     (void)snprintf(o->name, sizeof(o->name), "%s", name);
     (void)snprintf(o->uid, sizeof(o->uid), "uid-%04u", ++w->n_uids);
     if (!meta(o))
-        nc_value_set(v, "metadata", nc_value_new(NC_VALUE_MAP));
+        nc_value_set(v, "metadata", nc_value_new_map());
     nc_value_set_string(meta(o), "name", o->name);
     nc_value_set_string(meta(o), "uid", o->uid);
     nc_time_format(w->now_usec, now);

@@ -55,7 +55,7 @@ static void keep_path(struct nc_value *to, const struct nc_value *from, const ch
 
 struct nc_value *thin(const struct nc_value *v, const char *keep) {
     static const char always[] = "metadata.name\0metadata.uid\0metadata.resourceVersion\0";
-    struct nc_value *ret = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *ret = nc_value_new_map();
 
     if (!keep) {
         nc_value_free(ret);

@@ -121,7 +121,7 @@ static struct nc_value *random_value(uint64_t *rng, unsigned depth) {
 }
 
 static struct nc_value *random_map(uint64_t *rng) {
-    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *v = nc_value_new_map();
     static const char *const keys[] = {"a", "b", "c", "d"};
 
     for (size_t n = prng_below(rng, 5); n; n--)
@@ -240,7 +240,7 @@ static void merge_patch_laws(void **state) {
         nc_auto_value struct nc_value *base = random_map(&rng);
         nc_auto_value struct nc_value *patch = random_map(&rng);
         nc_auto_value struct nc_value *once = nc_value_copy(base);
-        nc_auto_value struct nc_value *none = nc_value_new(NC_VALUE_MAP);
+        nc_auto_value struct nc_value *none = nc_value_new_map();
         nc_value_merge_patch(once, patch);
         nc_auto_value struct nc_value *twice = nc_value_copy(once);
         nc_value_merge_patch(twice, patch);

@@ -410,12 +410,12 @@ static struct nc_value *random_value(uint64_t *rng, unsigned depth) {
     case 4:
         return nc_value_new_string(keys[prng_below(rng, NC_ARRAY_SIZE(keys))]);
     case 5:
-        v = nc_value_new(NC_VALUE_LIST);
+        v = nc_value_new_list();
         for (size_t n = prng_below(rng, 5); n; n--)
             nc_value_push(v, random_value(rng, depth - 1));
         return v;
     default:
-        v = nc_value_new(NC_VALUE_MAP);
+        v = nc_value_new_map();
         for (size_t n = prng_below(rng, 6); n; n--)
             nc_value_set(v, keys[prng_below(rng, NC_ARRAY_SIZE(keys))],
                          random_value(rng, depth - 1));
@@ -462,8 +462,8 @@ static void round_of(uint64_t *rng) {
     struct want want = {0};
     struct nc_buf paths = NC_BUF_INIT;
     struct taken t = {.out = NC_BUF_INIT};
-    nc_auto_value struct nc_value *list = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *items = nc_value_new(NC_VALUE_LIST);
+    nc_auto_value struct nc_value *list = nc_value_new_map();
+    struct nc_value *items = nc_value_new_list();
     struct nc_buf text = NC_BUF_INIT;
     struct nc_err err = NC_ERR_INIT;
     nc_auto_free char *rest = NULL;
@@ -472,7 +472,7 @@ static void round_of(uint64_t *rng) {
         random_path(rng, &want, &paths);
     nc_value_set(list, "a", random_value(rng, 3));
     for (size_t n = prng_below(rng, 4); n; n--) {
-        struct nc_value *item = nc_value_new(NC_VALUE_MAP);
+        struct nc_value *item = nc_value_new_map();
         for (size_t m = prng_below(rng, 6); m; m--)
             nc_value_set(item, keys[prng_below(rng, NC_ARRAY_SIZE(keys))], random_value(rng, 5));
         nc_value_push(items, item);

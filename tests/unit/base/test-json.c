@@ -241,14 +241,14 @@ static void types_of_numbers(void **state) {
 }
 
 static void writing(void **state) {
-    nc_auto_value struct nc_value *v = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    nc_auto_value struct nc_value *v = nc_value_new_map();
+    struct nc_value *list = nc_value_new_list();
     (void)state;
 
     nc_value_set(v, "list", list);
     nc_value_push(list, nc_value_new_int(INT64_MIN));
-    nc_value_push(list, nc_value_new(NC_VALUE_LIST));
-    nc_value_set(v, "map", nc_value_new(NC_VALUE_MAP));
+    nc_value_push(list, nc_value_new_list());
+    nc_value_set(v, "map", nc_value_new_map());
     nc_value_set_string(v, "bad", "\xff<\x7f>\xc3");
     assert_written(v, 0,
                    "{\"list\":[-9223372036854775808,[]],\"map\":{},\"bad\":\"\xef\xbf\xbd<\\u007f>"

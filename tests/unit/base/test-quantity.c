@@ -149,7 +149,7 @@ static void test_too_long(void **state) {
 
 static void test_of_values(void **state) {
     nc_auto_value struct nc_value *i = nc_value_new_int(3), *s = nc_value_new_string("1500m");
-    nc_auto_value struct nc_value *b = nc_value_new_bool(true), *m = nc_value_new(NC_VALUE_MAP);
+    nc_auto_value struct nc_value *b = nc_value_new_bool(true), *m = nc_value_new_map();
     nc_auto_value struct nc_value *null = nc_value_new(NC_VALUE_NULL),
                                   *f = nc_value_new(NC_VALUE_FLOAT);
     nc_auto_value struct nc_value *large = nc_value_new_string("9E");

@@ -60,8 +60,8 @@ static void scalars_as_text(void **state) {
 }
 
 static void setting_and_removing(void **state) {
-    nc_auto_value struct nc_value *v = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    nc_auto_value struct nc_value *v = nc_value_new_map();
+    struct nc_value *list = nc_value_new_list();
     (void)state;
 
     nc_value_set_string(v, "z", "old");
@@ -233,7 +233,7 @@ static void a_patch_leaves_a_history_too(void **state) {
 }
 
 static void test_nothing_to_report_is_null(void **state) {
-    nc_auto_value struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+    nc_auto_value struct nc_value *map = nc_value_new_map();
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
 
     (void)state;

@@ -20,7 +20,7 @@ static struct nc_value *value_of(const struct nc_field *f);
 static void set_types(struct nc_value *to, const char *first, const char *second,
                       const char *third) {
     const char *const names[] = {first, second, third};
-    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *list = nc_value_new_list();
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(names); i++)
         if (names[i])
@@ -30,7 +30,7 @@ static void set_types(struct nc_value *to, const char *first, const char *second
 
 /* The values of a string that has a list of them. An empty one is as good as none. */
 static struct nc_value *alternatives_of(const struct nc_field *f) {
-    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *list = nc_value_new_list();
 
     const char *allowed = nc_field_allowed(f);
 
@@ -44,7 +44,7 @@ static struct nc_value *alternatives_of(const struct nc_field *f) {
 }
 
 static struct nc_value *string_of(const struct nc_field *f, bool may_be_null) {
-    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *v = nc_value_new_map();
     const char *null = may_be_null && !(f->flags & NC_FIELD_REQUIRED) ? "null" : NULL;
 
     if (nc_field_allowed(f)) {
@@ -67,7 +67,7 @@ static struct nc_value *string_of(const struct nc_field *f, bool may_be_null) {
 }
 
 static struct nc_value *int_of(const struct nc_field *f, bool may_be_null) {
-    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *v = nc_value_new_map();
     int64_t min, max;
 
     (void)nc_field_in_range(f, 0, &min, &max);
@@ -79,7 +79,7 @@ static struct nc_value *int_of(const struct nc_field *f, bool may_be_null) {
 }
 
 static struct nc_value *list_of(struct nc_value *items) {
-    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *v = nc_value_new_map();
 
     set_types(v, "array", "null", NULL);
     nc_value_set(v, "items", items);
@@ -87,12 +87,12 @@ static struct nc_value *list_of(struct nc_value *items) {
 }
 
 static struct nc_value *map_of(const struct nc_field *f, struct nc_value *values) {
-    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *v = nc_value_new_map();
 
     set_types(v, "object", "null", NULL);
     if (f->key && nc_field_allowed(f->key) && !(f->flags & NC_FIELD_OPEN_KEYS)) {
-        struct nc_value *names = nc_value_new(NC_VALUE_MAP);
-        struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+        struct nc_value *names = nc_value_new_map();
+        struct nc_value *list = nc_value_new_list();
         for (const char *name = f->key->allowed; *name; name = nc_next_name(name))
             nc_value_push(list, nc_value_new_string(name));
         nc_value_set(names, "enum", list);
@@ -104,7 +104,7 @@ static struct nc_value *map_of(const struct nc_field *f, struct nc_value *values
 }
 
 static struct nc_value *types_of(const char *first, const char *second, const char *third) {
-    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *v = nc_value_new_map();
 
     set_types(v, first, second, third);
     return v;
@@ -112,7 +112,7 @@ static struct nc_value *types_of(const char *first, const char *second, const ch
 
 /* Known, and without an effect: anything, with the reason. */
 static struct nc_value *deprecated_of(const struct nc_field *f) {
-    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *v = nc_value_new_map();
 
     nc_value_set_string(v, "description", f->wanted);
     nc_value_set_bool(v, "deprecated", true);
@@ -166,13 +166,13 @@ static struct nc_value *value_of(const struct nc_field *f) {
     case NC_FIELD_ANY:
         break;
     }
-    return nc_value_new(NC_VALUE_MAP);
+    return nc_value_new_map();
 }
 
 static struct nc_value *object_of(const struct nc_schema *schema) {
-    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *properties = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *required = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *v = nc_value_new_map();
+    struct nc_value *properties = nc_value_new_map();
+    struct nc_value *required = nc_value_new_list();
 
     set_types(v, "object", "null", NULL);
     for (struct nc_field_at at = {0}; nc_schema_next(schema, &at);) {
@@ -191,7 +191,7 @@ static struct nc_value *object_of(const struct nc_schema *schema) {
 
 /* What says that a document is one of these. */
 static void set_constant(struct nc_value *schema, const char *field, const char *text) {
-    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *v = nc_value_new_map();
 
     nc_value_set_string(v, "const", text);
     nc_value_set(nc_value_get(schema, "properties"), field, v);
@@ -199,11 +199,11 @@ static void set_constant(struct nc_value *schema, const char *field, const char 
 }
 
 static char *make_schema(void) {
-    nc_auto_value struct nc_value *head = nc_value_new(NC_VALUE_MAP);
+    nc_auto_value struct nc_value *head = nc_value_new_map();
     struct nc_value *v = object_of(&nc_schema_agent_config);
     struct nc_buf text = NC_BUF_INIT;
 
-    nc_value_set(v, "required", nc_value_new(NC_VALUE_LIST));
+    nc_value_set(v, "required", nc_value_new_list());
     nc_value_set_string(v, "type", "object");
     set_constant(v, "apiVersion", "nodeclaimd.io/v1alpha1");
     set_constant(v, "kind", "AgentConfig");

@@ -87,7 +87,7 @@ static void test_report_of_a_drain(void **state) {
         .drain_rules = {.t_usec = NOW + 105 * SEC}};
     struct nc_pod_answer a = {.kind = NC_ANSWER_BUDGET, .budget = "web", .message = "'full'"};
     struct nc_drain *d = nc_drain_new();
-    struct nc_value *history = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *history = nc_value_new_list();
 
     (void)state;
     nc_value_push(history, nc_value_new_string("as given"));

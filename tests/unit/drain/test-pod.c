@@ -366,7 +366,7 @@ static void test_paths(void **state) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
         nc_auto_free char *text = object(rows[i].metadata, rows[i].spec, rows[i].status);
         nc_auto_value struct nc_value *whole = NULL;
-        nc_auto_value struct nc_value *cut = nc_value_new(NC_VALUE_MAP);
+        nc_auto_value struct nc_value *cut = nc_value_new_map();
         struct nc_pod p;
         assert_int_equal(nc_json_parse(text, strlen(text), &whole, NULL), 0);
         for (const char *path = nc_pod_paths; *path; path = nc_next_name(path))

@@ -563,7 +563,7 @@ static void test_reservation_of_claim(void **state) {
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
         struct fixture *x = fixture_new();
-        struct nc_claim claim = {.allocatable = nc_value_new(NC_VALUE_MAP)};
+        struct nc_claim claim = {.allocatable = nc_value_new_map()};
         nc_auto_free char *text = node_config("");
         nc_auto_free char *agent = nc_asprintf(
             "apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec: {reservation: %s}\n",

@@ -258,7 +258,7 @@ static void test_annotation(void **state) {
                         "{\"outcome\":\"succeeded\",\"phase\":\"imds\",\"duration_usec\":"
                         "5,\"node\":null,\"instance\":null,\"version\":\"" NC_VERSION
                         "\",\"phases_usec\":{\"imds\":5},\"memory\":null}");
-    r.actual = nc_value_new(NC_VALUE_MAP);
+    r.actual = nc_value_new_map();
     nc_value_set_string(r.actual, "memory", "6903Mi");
     nc_buf_clear(&text);
     nc_report_annotation(&r, &text);

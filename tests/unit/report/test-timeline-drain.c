@@ -140,7 +140,7 @@ static void test_hooks(void **state) {
 /* A drain as `nodeclaimd status` shows its pods. */
 static char *status_of(const char *script) {
     const struct nc_notice notices[_NC_SOURCE_MAX] = {0};
-    nc_auto_value struct nc_value *status = nc_value_new(NC_VALUE_MAP);
+    nc_auto_value struct nc_value *status = nc_value_new_map();
     struct script s = script_run(script);
     struct nc_lifecycle_view view = {
         .notices = notices, .leading = -1, .phase = NC_LIFECYCLE_EVICTING, .drain_rules = s.rules};

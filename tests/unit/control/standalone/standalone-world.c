@@ -29,7 +29,7 @@ static struct nc_value *parse(const char *json) {
 
 static struct nc_value *child(struct nc_value *map, const char *key) {
     if (!nc_value_get(map, key))
-        nc_value_set(map, key, nc_value_new(NC_VALUE_MAP));
+        nc_value_set(map, key, nc_value_new_map());
     return nc_value_get(map, key);
 }
 
