@@ -33,7 +33,7 @@ owns aws ec2 imds role sigv4
 owns kube kube kube-control kube-drain kubeconfig
 owns host host image
 room base system cjson/cJSON.h yaml.h zlib.h
-room config pure base
+room config pure base fnmatch.h
 room plan pure base config regex.h
 room drain pure base config
 room report pure base config plan drain

@@ -10,6 +10,8 @@
  */
 #include "schema.h"
 
+#include <fnmatch.h>
+
 #include "nc/quantity.h"
 #include "nc/str.h"
 #include "shapes.h"
@@ -28,14 +30,7 @@ static const char effects[] = "NoSchedule\0PreferNoSchedule\0NoExecute\0";
 static const char cgroup_drivers[] = "systemd\0cgroupfs\0";
 static const char cpu_policies[] = "none\0static\0";
 static const char memory_policies[] = "None\0Static\0";
-/* pkg/kubelet/cm: policy_options.go of cpumanager and of topologymanager. A later kubelet may know
- * more of them. */
-static const struct nc_field cpu_option = {
-    .allowed = "full-pcpus-only\0distribute-cpus-across-numa\0align-by-socket\0"
-               "distribute-cpus-across-cores\0strict-cpu-reservation\0"
-               "prefer-align-cpus-by-uncorecache\0"};
-static const struct nc_field topology_option = {
-    .allowed = "prefer-closest-numa-nodes\0max-allowable-numa-nodes\0"};
+static const char tls_versions[] = "VersionTLS10\0VersionTLS11\0VersionTLS12\0VersionTLS13\0";
 static const char topology_policies[] = "none\0best-effort\0restricted\0single-numa-node\0";
 static const char topology_scopes[] = "container\0pod\0";
 static const char hairpin_modes[] = "promiscuous-bridge\0hairpin-veth\0none\0";
@@ -108,6 +103,29 @@ static bool is_positive(const char *quantity) {
     return nc_quantity_value(quantity, &value) == 0 && value > 0;
 }
 
+static bool matches(const char *text, const char *pattern) {
+    return fnmatch(pattern, text, FNM_EXTMATCH) == 0;
+}
+
+/* pkg/kubelet/cm, policy_options.go of both managers: what Go reads as a truth, or a number of NUMA
+ * nodes. */
+static bool is_option(const char *text) {
+    return matches(text, "@([01tfTF]|true|false|TRUE|FALSE|True|False|[89]|[1-9]+([0-9]))");
+}
+
+/* pkg/kubelet/cm, parsePercentage of qos_container_manager_linux.go. */
+static bool is_percentage(const char *text) {
+    return matches(text, "?(+)*(0)@([0-9]|[1-9][0-9]|100)%");
+}
+
+/* k8s.io/component-helpers/node/util/sysctl: a name, or before "*" the begin of some, of which each
+ * pod has its own. */
+static bool is_namespaced(const char *pattern) {
+    return matches(pattern, "@(net[./]|user[./]|fs[./]mqueue[./]|kernel[./]@(shm|msg|sem|"
+                            "domainname))*([a-z0-9_./*-])");
+}
+
+static const struct nc_field qos_resource = {.allowed = "memory\0"};
 static const struct nc_field memory_resource = {.check = is_memory,
                                                 .wanted = "memory or hugepages-SIZE"};
 #define RESERVED_MEMORY_FIELDS(F)                                                                  \
@@ -119,6 +137,7 @@ static bool is_file_pattern(const char *s) {
     return *s && !strpbrk(s, "=,");
 }
 
+#define OPTION "true, false, or a number of NUMA nodes from 8 on"
 static const char log_formats[] = "text\0json\0";
 #define MODULE_FIELDS(F)                                                                           \
     F("filePattern", STRING, REQUIRED,                                                             \
@@ -218,7 +237,7 @@ static const char container_runtimes[] = "containerd\0";
     F("tlsPrivateKeyFile", STRING, .flags = NAMED)                                                 \
     F("tlsCipherSuites", STRINGS, .flags = NAMED)                                                  \
     F("tlsCurvePreferences", INTS)                                                                 \
-    F("tlsMinVersion", STRING, .flags = NAMED)                                                     \
+    F("tlsMinVersion", STRING, ONE_OF(tls_versions), .flags = NAMED)                               \
     F("rotateCertificates", BOOL, .flags = NAMED)                                                  \
     F("serverTLSBootstrap", BOOL, OTHER("rotate-server-certificates"))                             \
     F("authentication", OBJECT, OF(authentication))                                                \
@@ -258,15 +277,16 @@ static const char container_runtimes[] = "containerd\0";
     F("cgroupDriver", STRING, ONE_OF(cgroup_drivers), .flags = NAMED)                              \
     F("cpuManagerPolicy", STRING, ONE_OF(cpu_policies), .flags = NAMED)                            \
     F("singleProcessOOMKill", BOOL)                                                                \
-    F("cpuManagerPolicyOptions", STRING_MAP, .key = &cpu_option,                                   \
-      .flags = NAMED | NC_FIELD_ONE_PAIR | NC_FIELD_OPEN_KEYS)                                     \
+    F("cpuManagerPolicyOptions", STRING_MAP, CHECKED(is_option, OPTION),                           \
+      .flags = NAMED | NC_FIELD_ONE_PAIR | NC_FIELD_MAY_BE_EMPTY)                                  \
     F("cpuManagerReconcilePeriod", DURATION, MAY_BE_EMPTY(NAMED))                                  \
     F("memoryManagerPolicy", STRING, ONE_OF(memory_policies), .flags = NAMED)                      \
     F("topologyManagerPolicy", STRING, ONE_OF(topology_policies), .flags = NAMED)                  \
     F("topologyManagerScope", STRING, ONE_OF(topology_scopes), .flags = NAMED)                     \
-    F("topologyManagerPolicyOptions", STRING_MAP, .key = &topology_option,                         \
-      .flags = NAMED | NC_FIELD_OPEN_KEYS)                                                         \
-    F("qosReserved", STRING_MAP, OTHER("qos-reserved"))                                            \
+    F("topologyManagerPolicyOptions", STRING_MAP, CHECKED(is_option, OPTION),                      \
+      .flags = NAMED | NC_FIELD_MAY_BE_EMPTY)                                                      \
+    F("qosReserved", STRING_MAP, CHECKED(is_percentage, "a percentage from 0% to 100%"),           \
+      .key = &qos_resource, .flags = NAMED | NC_FIELD_MAY_BE_EMPTY)                                \
     F("runtimeRequestTimeout", DURATION, MAY_BE_EMPTY(NAMED))                                      \
     F("hairpinMode", STRING, ONE_OF(hairpin_modes), .flags = NAMED)                                \
     F("maxPods", INT, BETWEEN(0, INT32_MAX),                                                       \
@@ -319,7 +339,10 @@ static const char container_runtimes[] = "containerd\0";
     F("kubeReservedCgroup", STRING, .flags = NAMED)                                                \
     F("enforceNodeAllocatable", STRINGS, ONE_OF(enforcements),                                     \
       .flags = NAMED | NC_FIELD_MAY_BE_EMPTY)                                                      \
-    F("allowedUnsafeSysctls", STRINGS, .flags = NAMED)                                             \
+    F("allowedUnsafeSysctls", STRINGS,                                                             \
+      CHECKED(is_namespaced,                                                                       \
+              "a sysctl that a pod has of its own: net.*, fs.mqueue.*, kernel.sem"),               \
+      .flags = NAMED | NC_FIELD_MAY_BE_EMPTY)                                                      \
     F("defaultPodSysctls", STRING_MAP)                                                             \
     F("volumePluginDir", STRING, .flags = NAMED)                                                   \
     F("providerID", STRING, .flags = NAMED)                                                        \

@@ -1,10 +1,11 @@
 /*
- * The feature gates and flags that a kubelet of some minor knows: one that it does not know, or a
- * gate that it has locked, keeps it from starting.
+ * The feature gates, flags and values of flags that a kubelet of some minor knows: one that it does
+ * not know, or a gate that it has locked, keeps it from starting.
  *
  * The tables are data/kubelet-gates.tsv and data/kubelet-flags.tsv, lines of a name, its first and
  * its last minor ("-": it is in the newest), and of a gate the minors since which it is on, locked,
- * beta and stable, and the gates that it needs ("NAME:MINOR,"), each from a minor on. Nothing is
+ * beta and stable, and the gates that it needs ("NAME:MINOR,"), each from a minor on, or, before
+ * ";", in place of those that follow. The name of a value is "field=value". Nothing is
  * refused for a kubelet that is newer than the tables.
  */
 #include <errno.h>
@@ -116,47 +117,6 @@ static int refuse(struct nc_planner *s, struct nc_mark mark, const char *path, c
     return r;
 }
 
-/* Why kubelet 1.minor does not start with it; NULL: it does. Owned. `on`: what a gate is set to;
- * -1: a flag. */
-static char *refusal(const char *table, const char *name, unsigned minor, int on,
-                     const char *before) {
-    const char *what = on < 0 ? "flag" : "feature gate";
-    struct nc_known row;
-
-    if (!nc_known_row(table, name, &row)) {
-        nc_auto_free char *near = nc_known_suggestion(table, name, minor, before);
-        return nc_asprintf("unknown %s%s", what, near);
-    }
-    if (minor > row.last)
-        return nc_asprintf("removed in Kubernetes 1.%u: kubelet 1.%u does not start with it",
-                           row.last + 1, minor);
-    if (minor < row.first)
-        return nc_asprintf("comes with Kubernetes 1.%u: kubelet 1.%u does not start with it",
-                           row.first, minor);
-    if (on >= 0 && minor >= row.locked && on != (minor >= row.on))
-        return nc_asprintf("is %s since Kubernetes 1.%u and cannot be changed",
-                           on ? "false" : "true", row.locked);
-    return NULL;
-}
-
-static int check_one(struct nc_planner *s, const char *table, const char *name, int on,
-                     struct nc_mark mark) {
-    const unsigned minor = s->plan.kubelet_minor;
-    const bool is_newer = minor > NC_KUBELET_LAST_MINOR;
-    nc_auto_free char *path = on < 0 ? nc_asprintf("kubelet.flags: --%.64s", name)
-                                     : nc_asprintf("kubelet.featureGates.%.64s", name);
-    nc_auto_free char *why =
-        refusal(table, name, is_newer ? NC_KUBELET_LAST_MINOR : minor, on, on < 0 ? "--" : "");
-
-    if (!why)
-        return 0;
-    if (!is_newer)
-        return refuse(s, mark, path, why);
-    nc_strv_addf(&s->plan.warnings, "%s: not known, but kubelet 1.%u is newer than what is", path,
-                 minor);
-    return 0;
-}
-
 /* As kubelet counts: AllAlpha and AllBeta set those that are not named themselves. */
 static bool is_on(const struct nc_known *row, const struct nc_value *gates, const char *name,
                   unsigned minor) {
@@ -170,12 +130,12 @@ static bool is_on(const struct nc_known *row, const struct nc_value *gates, cons
 }
 
 /* The first gate that `row` needs and that is off; NULL: there is none. Owned. */
-static char *missing_need(const struct nc_planner *s, const struct nc_known *row,
-                          const struct nc_value *gates) {
+static char *missing_need(const struct nc_planner *s, const struct nc_known *row) {
+    const struct nc_value *gates = nc_value_get(s->plan.kubelet_effective, "featureGates");
     const unsigned minor = s->plan.kubelet_minor;
     size_t n;
 
-    for (const char *p = row->needs; (n = strcspn(p, ":\n")) > 0 && p[n] == ':'; p++) {
+    for (const char *p = row->needs; (n = strcspn(p, ":\n"), p[n] == ':'); p++) {
         nc_auto_free char *name = nc_strndup(p, n);
         char *end;
         struct nc_known other;
@@ -184,10 +144,76 @@ static char *missing_need(const struct nc_planner *s, const struct nc_known *row
             && !is_on(&other, gates, name, minor))
             return nc_steal(&name);
         p = end;
-        if (*p != ',')
+        if (*p != ',' && (*p != ';' || minor >= since))
             break;
     }
     return NULL;
+}
+
+static char *needs(const struct nc_planner *s, const char *gate) {
+    return nc_asprintf("needs the feature gate %s, which is off in kubelet 1.%u", gate,
+                       s->plan.kubelet_minor);
+}
+
+/* Why kubelet 1.minor does not start with it; NULL: it does. Owned. `on`: what a gate is set to;
+ * -1: a flag, -2: the value of a field. */
+static char *refusal(const struct nc_planner *s, const char *table, const char *name, int on) {
+    const bool is_newer = s->plan.kubelet_minor > NC_KUBELET_LAST_MINOR;
+    const unsigned minor = is_newer ? NC_KUBELET_LAST_MINOR : s->plan.kubelet_minor;
+    nc_auto_free char *need = NULL;
+    struct nc_known row;
+
+    if (!nc_known_row(table, name, &row)) {
+        nc_auto_free char *near = nc_known_suggestion(table, name, minor, on == -1 ? "--" : "");
+        return nc_asprintf("unknown %s%s",
+                           on == -1   ? "flag"
+                           : on == -2 ? "value"
+                                      : "feature gate",
+                           near);
+    }
+    if (minor > row.last)
+        return nc_asprintf("removed in Kubernetes 1.%u: kubelet 1.%u does not start with it",
+                           row.last + 1, minor);
+    if (minor < row.first)
+        return nc_asprintf("comes with Kubernetes 1.%u: kubelet 1.%u does not start with it",
+                           row.first, minor);
+    if (on >= 0 && minor >= row.locked && on != (minor >= row.on))
+        return nc_asprintf("is %s since Kubernetes 1.%u and cannot be changed",
+                           on ? "false" : "true", row.locked);
+    need = on == -2 ? missing_need(s, &row) : NULL;
+    return need ? needs(s, need) : NULL;
+}
+
+static int check_one(struct nc_planner *s, const char *table, const char *name, int on,
+                     struct nc_mark mark) {
+    nc_auto_free char *path = nc_asprintf(on == -1   ? "kubelet.flags: --%.64s"
+                                          : on == -2 ? "kubelet.%.96s"
+                                                     : "kubelet.featureGates.%.64s",
+                                          name);
+    nc_auto_free char *why = refusal(s, table, name, on);
+
+    if (!why)
+        return 0;
+    if (s->plan.kubelet_minor <= NC_KUBELET_LAST_MINOR)
+        return refuse(s, mark, path, why);
+    nc_strv_addf(&s->plan.warnings, "%s: not known, but kubelet 1.%u is newer than what is", path,
+                 s->plan.kubelet_minor);
+    return 0;
+}
+
+/* The values of a field that kubelet knows by their names alone. */
+static int check_values(struct nc_planner *s, const char *field) {
+    const struct nc_value *flag = nc_value_get(s->flag_tree, field),
+                          *v = flag ? flag : nc_value_get(s->user, field);
+    int r = 0;
+
+    for (size_t i = 0; v && i < v->n && r == 0; i++) {
+        const bool is_map = v->type == NC_VALUE_MAP;
+        nc_auto_free char *name =
+            nc_asprintf("%s=%s", field, is_map ? v->members[i].key : v->items[i]->text);
+        r = check_one(s, s->in->flags, name, -2, is_map ? v->members[i].mark : v->items[i]->mark);
+    }
+    return r;
 }
 
 static int check_needs(struct nc_planner *s, const struct nc_value *gates) {
@@ -199,13 +225,12 @@ static int check_needs(struct nc_planner *s, const struct nc_value *gates) {
         const struct nc_known row = read_row(line + n);
         nc_auto_free char *need = *line != '#' && row.first <= minor && minor <= row.last
                                           && is_on(&row, gates, name, minor)
-                                      ? missing_need(s, &row, gates)
+                                      ? missing_need(s, &row)
                                       : NULL;
         if (need) {
             const struct nc_value *own = nc_value_get(gates, name);
             nc_auto_free char *path = nc_asprintf("kubelet.featureGates.%s", name);
-            nc_auto_free char *why =
-                nc_asprintf("needs the feature gate %s, which is off in kubelet 1.%u", need, minor);
+            nc_auto_free char *why = needs(s, need);
             return refuse(s, own ? own->mark : gates->mark, path, why);
         }
     }
@@ -213,6 +238,8 @@ static int check_needs(struct nc_planner *s, const struct nc_value *gates) {
 }
 
 int nc_plan_known(struct nc_planner *s) {
+    static const char valued[] =
+        "cpuManagerPolicyOptions\0topologyManagerPolicyOptions\0tlsCipherSuites\0";
     const struct nc_value *gates = nc_value_get(s->plan.kubelet_effective, "featureGates");
     bool is_unknown = !s->in->gates && nc_value_get(s->user, "featureGates");
     int r = 0;
@@ -229,6 +256,9 @@ int nc_plan_known(struct nc_planner *s) {
         else if (!nc_streq(f->name, "node-labels")) /* Karpenter's, everywhere */
             is_unknown |= !s->in->flags;
     }
+    for (const char *field = valued; s->in->flags && s->in->gates && *field && r == 0;
+         field = nc_next_name(field))
+        r = check_values(s, field);
     if (is_unknown)
         nc_strv_add(&s->plan.warnings, "gates and flags are not checked: kubelet-gates.tsv or "
                                        "kubelet-flags.tsv is not installed");

@@ -3,7 +3,8 @@
  *
  * A kubelet that refuses its configuration exits, is started again and exits again, and the node
  * never appears. What can be known beforehand is reported beforehand, with the line of the document
- * that is to blame. The rules are those of pkg/kubelet/apis/config/validation and, where
+ * that is to blame. The rules are those of pkg/kubelet/apis/config/validation, of what
+ * kubelet makes of its fields when it starts, and, where
  * Karpenter's schema is stricter for its twelve fields, of Karpenter.
  */
 #include <errno.h>
@@ -171,6 +172,7 @@ static int check_combinations(const struct nc_value *kubelet, const struct nc_do
     const struct nc_value *images = nc_value_get(kubelet, "preloadedImagesVerificationAllowlist"),
                           *handler = nc_value_get(kubelet, "enableSystemLogHandler"),
                           *logging = nc_value_get(kubelet, "logging"),
+                          *options = nc_value_get(kubelet, "cpuManagerPolicyOptions"),
                           *modules = nc_value_get(logging, "vmodule");
     const char *format = nc_value_get_string(logging, "format");
 
@@ -179,6 +181,10 @@ static int check_combinations(const struct nc_value *kubelet, const struct nc_do
         return nc_origin_error(err, docs, nc_value_get(kubelet, "reservedSystemCPUs"),
                                "kubelet.reservedSystemCPUs: cannot be set beside "
                                "systemReservedCgroup or kubeReservedCgroup");
+    if (options && options->n > 0
+        && !nc_streq(nc_value_get_string(kubelet, "cpuManagerPolicy"), "static"))
+        return nc_origin_error(err, docs, options,
+                               "kubelet.cpuManagerPolicyOptions: needs cpuManagerPolicy: static");
     if (is_true(nc_value_get(kubelet, "serializeImagePulls"))
         && int_or(kubelet, "maxParallelImagePulls", 1) > 1)
         return nc_origin_error(

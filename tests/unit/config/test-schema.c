@@ -245,14 +245,27 @@ static const struct row kubelet_rows[] = {
      "memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, "
      "imagefs.inodesFree, containerfs.available, "
      "containerfs.inodesFree, pid.available or allocatableMemory.available\n"},
-    {"options that kubelet finds wrong later",
-     "cpuManagerPolicyOptions: {x: a}, topologyManagerPolicyOptions: {prefer-closest-numa: a}",
-     "d:3:53: warning: spec.kubelet.config.cpuManagerPolicyOptions.x: unknown key; known are "
-     "full-pcpus-only, distribute-cpus-across-numa, align-by-socket, distribute-cpus-across-cores, "
-     "strict-cpu-reservation or prefer-align-cpus-by-uncorecache\n"
-     "d:3:91: warning: spec.kubelet.config.topologyManagerPolicyOptions.prefer-closest-numa: "
-     "unknown key, did you mean \"prefer-closest-numa-nodes\"? Known are "
-     "prefer-closest-numa-nodes or max-allowable-numa-nodes\n"},
+    {"values that kubelet reads when it starts",
+     "cpuManagerPolicyOptions: {x: on1}, topologyManagerPolicyOptions: {max: '7', min: T}",
+     "d:3:56: error: spec.kubelet.config.cpuManagerPolicyOptions.x: must be true, false, or a "
+     "number of NUMA nodes from 8 on, not the string 'on1'\n"
+     "d:3:98: error: spec.kubelet.config.topologyManagerPolicyOptions.max: must be true, false, or "
+     "a number of NUMA nodes from 8 on, not the string '7'\n"},
+    {"TLS", "tlsMinVersion: '1.2'",
+     "d:3:42: error: spec.kubelet.config.tlsMinVersion: must be VersionTLS10, VersionTLS11, "
+     "VersionTLS12 or VersionTLS13, not the string '1.2'\n"},
+    {"reservation of a class", "qosReserved: {memory: 101%}",
+     "d:3:49: error: spec.kubelet.config.qosReserved.memory: must be a percentage from 0% to 100%, "
+     "not the string '101%'\n"},
+    {"reservation of a class, of what nobody reserves", "qosReserved: {cpu: 010%}",
+     "d:3:41: error: spec.kubelet.config.qosReserved.cpu: unknown key; known are memory\n"},
+    {"sysctls", "allowedUnsafeSysctls: ['net.*', net/core/somaxconn, kernel.shm*, kernel.sem]", ""},
+    {"sysctl of the machine", "allowedUnsafeSysctls: [vm.swappiness]",
+     "d:3:50: error: spec.kubelet.config.allowedUnsafeSysctls[0]: must be a sysctl that a pod has "
+     "of its own: net.*, fs.mqueue.*, kernel.sem, not the string 'vm.swappiness'\n"},
+    {"sysctl without a name", "allowedUnsafeSysctls: ['']",
+     "d:3:50: error: spec.kubelet.config.allowedUnsafeSysctls[0]: must be a sysctl that a pod has "
+     "of its own: net.*, fs.mqueue.*, kernel.sem, not the string ''\n"},
     {"eviction threshold as a number", "evictionHard: {memory.available: 5}",
      "d:3:60: error: spec.kubelet.config.evictionHard['memory.available']: must be a string (put "
      "it in quotes), not the number 5\n"},

@@ -274,6 +274,30 @@ static void test_known(void **state) {
         {"v1.35.4", "{config: {featureGates: {AllAlpha: true, Whole: false}}}",
          "featureGates.Part: needs"},
         {"v1.38.0", "{config: {featureGates: {NewGate: true}}, flags: ['--new-flag']}", NULL},
+        {"v1.34.4", "{config: {tlsCipherSuites: [TLS_ONE]}}", NULL},
+        {"v1.34.4", "{config: {tlsCipherSuites: [TLS_ONE, '']}}",
+         "kubelet.tlsCipherSuites=: unknown value"},
+        {"v1.34.4", "{config: {tlsCipherSuites: [TLS_ON]}}",
+         "kubelet.tlsCipherSuites=TLS_ON: unknown value, did you mean "
+         "\"tlsCipherSuites=TLS_ONE\"?"},
+        {"v1.34.4", "{flags: ['--tls-cipher-suites=TLS_ONE,TLS_X']}",
+         "kubelet.tlsCipherSuites=TLS_X: unknown value"},
+        {"v1.38.0", "{config: {tlsCipherSuites: [TLS_X]}}", NULL},
+        {"v1.30.0", "{config: {topologyManagerPolicyOptions: {max: '8'}}}",
+         "comes with Kubernetes 1.31"},
+        {"v1.34.4", "{config: {topologyManagerPolicyOptions: {max: '8'}}}", NULL},
+        {"v1.34.4",
+         "{config: {topologyManagerPolicyOptions: {max: '8'}, featureGates: {AllBeta: false}}}",
+         "kubelet.topologyManagerPolicyOptions=max: needs the feature gate Beta, which is off"},
+        {"v1.35.0",
+         "{config: {topologyManagerPolicyOptions: {max: '8'}, featureGates: {AllBeta: false}}}",
+         NULL},
+        {"v1.34.4", "{config: {cpuManagerPolicy: static, cpuManagerPolicyOptions: {socket: t}}}",
+         "kubelet.cpuManagerPolicyOptions=socket: needs the feature gate Alpha, which is off"},
+        {"v1.34.4",
+         "{config: {cpuManagerPolicy: static, cpuManagerPolicyOptions: {socket: t}, "
+         "featureGates: {Alpha: true}}}",
+         NULL},
     };
 
     (void)state;
@@ -289,9 +313,13 @@ static void test_known(void **state) {
                    "Whole\t33\t-\t34\t-\t34\t-\nCSIMigration\t18\t26\t18\t25\n"
                    "DefaultPodSysctls\t37\t-\t-\t-\nDynamicResourceAllocation\t26\t-\t34\t35\n"
                    "MemoryQoS\t22\t-\t37\t-\nMutableCSINodeAllocatableCount\t33\t-\t35\t36\n"
+                   "Alpha\t23\t-\t-\t-\t-\t-\nBeta\t23\t-\t23\t-\t23\t-\n"
                    "NodeSwap\t22\t-\t30\t34\nRotateKubeletServerCertificate\t18\t-\t18\t-\n";
         x->flags = "container-runtime\t18\t26\nfeature-gates\t18\t-\nmax-pods\t18\t-\n"
-                   "pod-infra-container-image\t18\t34\nv\t18\t-\n";
+                   "pod-infra-container-image\t18\t34\nv\t18\t-\ntls-cipher-suites\t18\t-\n"
+                   "cpuManagerPolicyOptions=socket\t25\t-\t-\t-\t-\t-\tAlpha:25;\n"
+                   "tlsCipherSuites=TLS_ONE\t18\t-\n"
+                   "topologyManagerPolicyOptions=max\t31\t-\t-\t-\t-\t-\t:35;Beta:31;\n";
         fixture_set(&x->facts.kubelet_version, rows[i / 2].version);
         fixture_document(x, text);
         if (i % 2) /* spec.bootstrap.unsupported: warn */

@@ -27,7 +27,7 @@ import (
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 )
 
-// A kubelet does with its files and flags what NewKubeletCommand of cmd/kubelet/app does with them up to its validation, by the same
+// A kubelet does with its files and flags what NewKubeletCommand of cmd/kubelet/app does with them up to its start, by the same
 // exported functions; what is between them there is not exported and is written out here in the same order.
 type kubelet struct {
 	codecs *serializer.CodecFactory
@@ -167,5 +167,8 @@ func (k *kubelet) judge(base, dropin []byte, args []string) (c *config.KubeletCo
 	if err := applyFlags(c, args); err != nil {
 		return nil, err
 	}
-	return c, validation.ValidateKubeletConfiguration(c, utilfeature.DefaultFeatureGate)
+	if err := validation.ValidateKubeletConfiguration(c, utilfeature.DefaultFeatureGate); err != nil {
+		return nil, err
+	}
+	return c, start(c)
 }

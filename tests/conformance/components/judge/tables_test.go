@@ -9,8 +9,10 @@ import (
 
 	"github.com/spf13/pflag"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/version"
 	"k8s.io/kubernetes/cmd/kubelet/app/options"
+	"k8s.io/kubernetes/pkg/kubelet/apis/config"
 )
 
 const data = "../../../../data/"
@@ -100,5 +102,34 @@ func TestTableOfFlags(t *testing.T) {
 	}
 	theirs := map[string]bool{"help": true}
 	flagSet(options.NewKubeletFlags(), c).VisitAll(func(f *pflag.Flag) { theirs[f.Name] = true })
-	compareNames(t, "flag", names(rows(t, "kubelet-flags.tsv")), names(theirs))
+	compareNames(t, "flag", slices.DeleteFunc(names(rows(t, "kubelet-flags.tsv")), isValue), names(theirs))
+}
+
+func isValue(name string) bool { return strings.Contains(name, "=") }
+
+// Options of the managers have no list that is exported: each of the table is tried with all gates on.
+func TestTableOfValues(t *testing.T) {
+	ours := slices.DeleteFunc(names(rows(t, "kubelet-flags.tsv")), func(name string) bool { return !isValue(name) })
+	var suites []string
+	for _, name := range cliflag.TLSCipherPossibleValues() {
+		suites = append(suites, "tlsCipherSuites="+name)
+	}
+	for _, name := range ours {
+		c := &config.KubeletConfiguration{CPUManagerPolicy: "static", FeatureGates: map[string]bool{"AllAlpha": true, "AllBeta": true}}
+		field, option, _ := strings.Cut(name, "=")
+		value := map[string]string{option: "true"}
+		if strings.HasPrefix(option, "max-") {
+			value[option] = "8"
+		}
+		switch field {
+		case "cpuManagerPolicyOptions":
+			c.CPUManagerPolicyOptions = value
+		case "topologyManagerPolicyOptions":
+			c.TopologyManagerPolicyOptions = value
+		}
+		if err := start(c); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	compareNames(t, "cipher suite", slices.DeleteFunc(ours, func(name string) bool { return !strings.HasPrefix(name, "tls") }), suites)
 }
