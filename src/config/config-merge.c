@@ -266,6 +266,17 @@ static bool is_class_of_claim(const struct nc_claim *claim, const struct nc_docu
     return !claim->node_class_name || !name || nc_streq(name, claim->node_class_name);
 }
 
+/* As Karpenter writes it into its NodeConfig. */
+static void merge_store_policy(struct nc_value *spec, const struct nc_value *policy) {
+    struct nc_value *storage;
+
+    if (!nc_streq(nc_value_string(policy), "RAID0"))
+        return;
+    storage = map_at(map_at(spec, "instance"), "localStorage");
+    if (!nc_value_get(storage, "strategy"))
+        nc_value_set(storage, "strategy", nc_value_copy(policy));
+}
+
 static void merge_classes(const struct nc_documents *d, struct nc_config *c,
                           struct nc_value *spec) {
     for (size_t i = 0; i < d->n_docs; i++) {
@@ -279,12 +290,15 @@ static void merge_classes(const struct nc_documents *d, struct nc_config *c,
         if (!is_class_of_claim(&c->claim, doc))
             nc_strv_addf(&c->warnings, "%s: not used: the NodeClaim refers to NodeClass %s", place,
                          c->claim.node_class_name);
-        else if (kubelet && c->claim.kubelet)
-            nc_strv_addf(
-                &c->warnings,
-                "%s: spec.kubelet: not used: the NodeClaim carries a kubelet block of its own",
-                place);
         else {
+            merge_store_policy(spec, nc_value_path(doc->tree, "spec.instanceStorePolicy"));
+            if (kubelet && c->claim.kubelet) {
+                nc_strv_addf(
+                    &c->warnings,
+                    "%s: spec.kubelet: not used: the NodeClaim carries a kubelet block of its own",
+                    place);
+                continue;
+            }
             merge_kubelet(spec, kubelet ? nc_value_copy(kubelet) : NULL);
             keep_planned(c, kubelet);
         }

@@ -381,27 +381,6 @@ int nc_config_unsupported(const struct nc_documents *d, const struct nc_config *
     return r;
 }
 
-/* A NodeClass says it to Karpenter, which writes it as a NodeConfig: who brings the NodeClass
- * itself brings it to somebody who does not. */
-static int check_store_policy(const struct nc_documents *d, struct nc_config *c,
-                              struct nc_err *err) {
-    for (size_t i = 0; i < d->n_docs && c->host.storage.strategy == NC_STORAGE_NONE; i++) {
-        const struct nc_value *v = nc_value_path(d->docs[i].tree, "spec.instanceStorePolicy");
-        const struct nc_diagnostic g = {
-            .mark = v ? v->mark : (struct nc_mark){0},
-            .path = (char *)"spec.instanceStorePolicy",
-            .message = (char *)"is not supported: it is for Karpenter; set "
-                               "spec.instance.localStorage.strategy in a NodeConfig"};
-
-        if (d->docs[i].kind != NC_DOCUMENT_NODE_CLASS || !v || v->type == NC_VALUE_NULL)
-            continue;
-        const int r = nc_config_unsupported(d, c, &g, &c->unsupported, err);
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
 static int check_unsupported(const struct nc_documents *d, struct nc_config *c,
                              struct nc_err *err) {
     int r = 0;
@@ -409,7 +388,7 @@ static int check_unsupported(const struct nc_documents *d, struct nc_config *c,
     for (size_t i = 0; r >= 0 && i < d->n_diags; i++)
         if (d->diags[i].is_unsupported)
             r = nc_config_unsupported(d, c, &d->diags[i], &c->unsupported, err);
-    return r < 0 ? r : check_store_policy(d, c, err);
+    return r;
 }
 
 static int nothing_found(const struct nc_documents *d, struct nc_err *err) {

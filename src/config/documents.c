@@ -181,15 +181,17 @@ static char *versions_of(const char *kind) {
 }
 
 static void unknown_kind(struct nc_documents *d, const struct nc_value *kind,
-                         const char *api_version) {
+                         const struct nc_value *api_version) {
     nc_auto_free char *name = nc_quote(kind->text, strlen(kind->text));
-    nc_auto_free char *version = nc_quote(api_version, strlen(api_version));
+    nc_auto_free char *version = nc_quote(api_version->text, strlen(api_version->text));
     nc_auto_free char *versions = versions_of(kind->text);
     const char *near = versions ? NULL : nc_nearest(kind->text, kind_names);
 
     if (versions)
-        nc_diag(d, true, kind->mark, "apiVersion", "%s is not known for %s: use %s", version, name,
-                versions);
+        nc_diag(d, true, api_version->mark, "apiVersion", "%s is not known for %s: use %s", version,
+                name, versions);
+    else if (nc_streq(kind->text, "NodePool"))
+        nc_diag(d, false, kind->mark, "kind", "a NodePool is Karpenter's: passed over");
     else if (near)
         nc_diag(d, true, kind->mark, "kind", "%s is not known, did you mean \"%s\"?", name, near);
     else
@@ -223,7 +225,7 @@ static const struct known_kind *identify(struct nc_documents *d, const struct nc
     for (size_t i = 0; i < NC_ARRAY_SIZE(known_kinds); i++)
         if (nc_streq(name, known_kinds[i].kind) && is_api_version(&known_kinds[i], api_version))
             return &known_kinds[i];
-    unknown_kind(d, kind, api_version);
+    unknown_kind(d, kind, nc_value_get(tree, "apiVersion"));
     return NULL;
 }
 

@@ -95,6 +95,7 @@ static const struct nc_schema status = NC_SCHEMA("status", STATUS_FIELDS);
       CHECKED(is_expiry, "Never or a duration of hours, minutes and seconds such as 720h"))
 static const struct nc_schema claim_spec = NC_SCHEMA("NodeClaim's spec", CLAIM_SPEC_FIELDS);
 
+static const char enabled[] = "enabled\0";
 #define CLAIM_SPEC_BETA_FIELDS(F)                                                                  \
     F("requirements", OBJECTS, OF(requirement))                                                    \
     F("resources", OBJECT, OF(resources))                                                          \
@@ -116,6 +117,11 @@ const struct nc_schema nc_schema_node_claim = NC_SCHEMA("NodeClaim", CLAIM_FIELD
 #define CLAIM_BETA_FIELDS(F) OBJECT_FIELDS(F, claim_spec_beta)
 const struct nc_schema nc_schema_node_claim_beta = NC_SCHEMA("NodeClaim", CLAIM_BETA_FIELDS);
 
+#define METADATA_OPTIONS_FIELDS(F)                                                                 \
+    F("httpEndpoint", STRING, ONE_OF(enabled), .flags = NC_FIELD_UNSUPPORTED,                      \
+      .wanted = "IMDS is where a node reads its user data and notices")
+static const struct nc_schema metadata_options =
+    NC_SCHEMA("NodeClass's spec.metadataOptions", METADATA_OPTIONS_FIELDS, .is_open = true);
 #define CLASS_SPEC_FIELDS(F)                                                                       \
     F("kubelet", OBJECT, OF(nc_schema_kubelet))                                                    \
     F("role", STRING)                                                                              \
@@ -123,6 +129,7 @@ const struct nc_schema nc_schema_node_claim_beta = NC_SCHEMA("NodeClaim", CLAIM_
     F("instanceStorePolicy", STRING)                                                               \
     F("amiFamily", STRING)                                                                         \
     F("userData", STRING)                                                                          \
+    F("metadataOptions", OBJECT, OF(metadata_options))                                             \
     F("tags", STRING_MAP)                                                                          \
     F("blockDeviceMappings", ANY)                                                                  \
     F("amiSelectorTerms", ANY)

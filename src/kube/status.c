@@ -72,8 +72,8 @@ int nc_kube_refused(const struct nc_kube_status *s, const char *what, struct nc_
                    s->reason[0] ? " " : "", s->reason, s->message[0] ? ": " : "", s->message);
 
     if (s->http == 401)
-        nc_err_remedy(err, "the API server does not know this credential: let the node's role or "
-                           "certificate into the cluster "
+        nc_err_remedy(err, "the API server does not know this credential: check the clock and the "
+                           "cluster's name, then let the node's role or certificate in "
                            "(EKS: an access entry of type EC2_LINUX, or aws-auth)");
     else if (s->http == 403)
         nc_err_remedy(err, "the API server knows this identity but does not allow the request: it "

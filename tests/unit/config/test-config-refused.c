@@ -47,9 +47,9 @@ static const struct {
     {"a field that nothing depends on",
      {GOOD, AGENT("aws: {partition: aws-cn}")},
      "d2:3:25: spec.aws.partition: is not supported: nothing depends on it"},
-    {"a NodeClass by itself",
-     {GOOD, NODE_CLASS("x", "instanceStorePolicy: RAID0")},
-     "spec.instanceStorePolicy: is not supported: it is for Karpenter"},
+    {"a NodeClass without IMDS",
+     {GOOD, NODE_CLASS("x", "metadataOptions: {httpEndpoint: disabled}")},
+     "spec.metadataOptions.httpEndpoint: is not supported: IMDS is where"},
     {"several credentials",
      {ACCESS("bootstrapToken: abcdef.0123456789abcdef, kubeconfig: /x")},
      "spec.cluster.auth: several credentials are given"},
@@ -156,31 +156,36 @@ static void missing_beside_a_script(void **state) {
 static void unsupported_is_allowed(void **state) {
     const char *const documents[] = {
         AGENT("bootstrap: {unsupported: warn}, aws: {partition: aws-cn}"), GOOD,
-        NODE_CLASS("x", "instanceStorePolicy: RAID0, kubelet: {containerRuntime: dockerd}"), NULL};
+        NODE_CLASS("x", "metadataOptions: {httpEndpoint: enabled}, "
+                        "kubelet: {containerRuntime: dockerd}"),
+        NULL};
     nc_cleanup(nc_config_done) struct nc_config c = NC_CONFIG_INIT;
     struct nc_err err = NC_ERR_INIT;
 
     (void)state;
     if (build(documents, &c, &err) < 0)
         fail_msg("%s", err.msg);
-    assert_int_equal(c.unsupported.n, 3);
+    assert_int_equal(c.unsupported.n, 2);
     assert_non_null(strstr(c.unsupported.v[0], "d1:3:"));
     assert_non_null(strstr(c.unsupported.v[0], "spec.aws.partition: is not supported"));
     assert_non_null(strstr(c.unsupported.v[1], "spec.kubelet.containerRuntime: is not supported"));
-    assert_non_null(strstr(c.unsupported.v[2], "spec.instanceStorePolicy: is not supported"));
 }
 
-/* As Karpenter writes it for this NodeClass. */
-static void store_policy_is_in_the_node_config(void **state) {
-    const char *const documents[] = {NODE_CLASS("x", "instanceStorePolicy: RAID0"), GOOD,
-                                     CONFIG("instance: {localStorage: {strategy: RAID0}}"), NULL};
-    nc_cleanup(nc_config_done) struct nc_config c = NC_CONFIG_INIT;
-    struct nc_err err = NC_ERR_INIT;
-
+/* Karpenter writes it into its NodeConfig for this NodeClass; by itself it means the same. */
+static void store_policy_of_a_class(void **state) {
     (void)state;
-    if (build(documents, &c, &err) < 0)
-        fail_msg("%s", err.msg);
-    assert_int_equal(c.unsupported.n, 0);
+    for (size_t i = 0; i < 2; i++) {
+        const char *const documents[] = {
+            NODE_CLASS("x", "instanceStorePolicy: RAID0"), GOOD,
+            i == 0 ? NULL : CONFIG("instance: {localStorage: {strategy: Mount}}"), NULL};
+        nc_cleanup(nc_config_done) struct nc_config c = NC_CONFIG_INIT;
+        struct nc_err err = NC_ERR_INIT;
+
+        if (build(documents, &c, &err) < 0)
+            fail_msg("%s", err.msg);
+        assert_int_equal(c.unsupported.n, 0);
+        assert_int_equal(c.host.storage.strategy, i == 0 ? NC_STORAGE_RAID0 : NC_STORAGE_MOUNT);
+    }
 }
 
 static void wait_for_cloud_init(void **state) {
@@ -258,7 +263,7 @@ TEST_GROUP() {
         cmocka_unit_test(refused_user_data),
         cmocka_unit_test(missing_beside_a_script),
         cmocka_unit_test(unsupported_is_allowed),
-        cmocka_unit_test(store_policy_is_in_the_node_config),
+        cmocka_unit_test(store_policy_of_a_class),
         cmocka_unit_test(wait_for_cloud_init),
         cmocka_unit_test(parts_for_cloud_init),
     };

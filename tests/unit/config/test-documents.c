@@ -24,19 +24,25 @@ static const struct {
      "d:11:7: error: kind: 'Pod' of 'v1' is nothing that a node reads: NodeConfig, AgentConfig, "
      "NodeClaim, EC2NodeClass and "
      "NodeClass are\n"},
+    {"Karpenter's, beside its NodeClass",
+     "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nspec: {}\n---\n"
+     "apiVersion: karpenter.sh/v1\nkind: NodePool\n",
+     "d:6:7: warning: kind: a NodePool is Karpenter's: passed over\n"},
     {"kind mistyped", "apiVersion: node.eks.aws/v1alpha1\nkind: Nodeconfig\n",
      "d:2:7: error: kind: 'Nodeconfig' is not known, did you mean \"NodeConfig\"?\n"},
     {"version of tomorrow", "kind: NodeConfig\napiVersion: node.eks.aws/v2\n",
-     "d:1:7: error: apiVersion: 'node.eks.aws/v2' is not known for 'NodeConfig': use "
+     "d:2:13: error: apiVersion: 'node.eks.aws/v2' is not known for 'NodeConfig': use "
      "node.eks.aws/v1alpha1\n"},
     {"group of somebody else", "kind: NodeClaim\napiVersion: example.com/v1\n",
-     "d:1:7: error: apiVersion: 'example.com/v1' is not known for 'NodeClaim': use karpenter.sh/v1 "
+     "d:2:13: error: apiVersion: 'example.com/v1' is not known for 'NodeClaim': use "
+     "karpenter.sh/v1 "
      "or karpenter.sh/v1beta1\n"},
     {"group that begins alike", "kind: NodeClaim\napiVersion: karpenter.s/v1\n",
-     "d:1:7: error: apiVersion: 'karpenter.s/v1' is not known for 'NodeClaim': use karpenter.sh/v1 "
+     "d:2:13: error: apiVersion: 'karpenter.s/v1' is not known for 'NodeClaim': use "
+     "karpenter.sh/v1 "
      "or karpenter.sh/v1beta1\n"},
     {"no slash", "kind: NodeClass\napiVersion: v1\n",
-     "d:1:7: error: apiVersion: 'v1' is not known for 'NodeClass': use GROUP/v1 or "
+     "d:2:13: error: apiVersion: 'v1' is not known for 'NodeClass': use GROUP/v1 or "
      "GROUP/v1beta1\n"},
     {"no kind", "apiVersion: v1\n", "d:1:1: error: \"kind\" is missing\n"},
     {"no apiVersion", "kind: NodeConfig\n", "d:1:1: error: \"apiVersion\" is missing\n"},
