@@ -27,7 +27,7 @@ class Rules(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_each_names_what_to_do(self) -> None:
-        """Each rule says what holds and where the runbook is, which is a heading of that page."""
+        """Each rule says what holds and where the runbook is, which is the heading of its own name."""
         rules = re.split(r"(?m)^  - alert: ", RULES.read_text())[1:]
         self.assertGreater(len(rules), 8)
         pages: dict[str, set[str]] = {}
@@ -38,6 +38,7 @@ class Rules(unittest.TestCase):
             page = (SOURCE / found[1]).read_text()
             heads = re.findall(r"(?m)^#+ (.*)$", page)
             pages.setdefault(found[1], {re.sub(r"[^a-z0-9 -]", "", h.lower()).replace(" ", "-") for h in heads})
+            self.assertEqual(found[2], name.lower(), name)
             self.assertIn(found[2], pages[found[1]], name)
             for part in ("severity: (critical|warning)", r"summary: [A-Za-z].*\.", r"description: >-"):
                 self.assertRegex(rule, part, name)
