@@ -91,6 +91,11 @@ is "only what runs here is checked" "$(dev_package --check --arch all 2>&1)" \
 is "each command that the usage names is there, and no other" "$(usage | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' | sort)" \
     "$(declare -F | sed -n 's/^declare -f dev_//p' | sort)"
 
+is "a command that is not there" "$(./dev bogus 2>&1; echo $?)" "dev: no such command: bogus; see ./dev help
+2"
+is "no command" "$(./dev 2>&1 >/dev/null | head -n 1; ./dev >/dev/null 2>&1; echo $?)" "usage: ./dev COMMAND [OPTION...]
+2"
+
 # One program that fails twice, and one beside it.
 cp tests/integration/run.py "$BUILD/run.py"
 cat >"$BUILD/bad" <<'PY'
