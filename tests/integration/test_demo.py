@@ -80,6 +80,7 @@ class Demo(unittest.TestCase):
                 self.assertRegex(status, message)
                 self.assertRegex(status, f"remedy: .*{remedy}")
                 self.assertRegex(text, r"(?m)^  nodeclaimd: \{.*\"outcome\":\"failed\"")
+                self.assertEqual("`start: exec`, where one attempt is\nfinal" in text, cause == "kubelet")
                 if code != 6:  # that is not tried again
                     self.assertRegex(text, f"warning: .*, trying again until 20.*Z; .*{remedy}")
                 self.assertNotIn("who am I", text)
