@@ -42,8 +42,8 @@ class Plugin(unittest.TestCase):
         for name, target in (("kubectl", program("kubectl", "KUBECTL")), ("kubectl-nodeclaim", PLUGIN), ("kubectl_complete-nodeclaim", PLUGIN)):
             (self.folder / name).symlink_to(target)
 
-    def run_plugin(self, *args: str, name: str = "kubectl-nodeclaim") -> tuple[int, str, str]:
-        env = {"PATH": f"{self.folder}:{os.environ['PATH']}", "HOME": str(self.folder), "KUBECONFIG": str(self.folder / "config")}
+    def run_plugin(self, *args: str, name: str = "kubectl-nodeclaim", path: str = "") -> tuple[int, str, str]:
+        env = {"PATH": path or f"{self.folder}:{os.environ['PATH']}", "HOME": str(self.folder), "KUBECONFIG": str(self.folder / "config")}
         done = subprocess.run([self.folder / name, *args], capture_output=True, text=True, env=env, timeout=60 * PATIENCE)
         return done.returncode, done.stdout, done.stderr
 
@@ -106,13 +106,17 @@ class Plugin(unittest.TestCase):
     def test_running_drain(self) -> None:
         """It has a drain status and no condition yet; what has the condition is over."""
         status = '{"id":"i","source":"requested","phase":"%s","deadline":%s,"total":%s,"remaining":%s,"blocked":[%s],"updated":"2026-11-28T12:00:09Z"}'
-        running = status % ("Evicting", '"2026-11-28T12:00:00Z"', 12, 3, '"shop/db-0","shop/db-1"')
+        ahead, past = stamp(time.time() + 600), stamp(time.time() - 600)
+        running = status % ("Evicting", f'"{ahead}"', 12, 3, '"shop/db-0","shop/db-1"')
         self.node("n1", **{STATUS_KEY: running})
         self.node("n2", **{STATUS_KEY: status % ("Cordoned", "null", "null", "null", "")})
         self.node("n3", condition("Drained", "True", "NodeDrained", "No pods remaining"), **{STATUS_KEY: running})
         self.node("n4", **{STATUS_KEY: "{"})
+        self.node("n5", **{STATUS_KEY: status % ("Evicting", f'"{past}"', 12, 3, "")})  # by a daemon that has ended
+        self.node("n6", **{STATUS_KEY: status % ("Failed", f'"{past}"', 12, 3, "")})
         self.assertEqual([line.split(maxsplit=5)[5] for line in self.says("status").splitlines()[1:]],
-                         ["Evicting: 3 of 12 pods left, blocked: shop/db-0,shop/db-1, until 2026-11-28T12:00:00Z", "Cordoned", "NodeDrained: No pods remaining", "-"])
+                         [f"Evicting: 3 of 12 pods left, blocked: shop/db-0,shop/db-1, until {ahead}", "Cordoned", "NodeDrained: No pods remaining", "-",
+                          f"Evicting: 3 of 12 pods left, deadline passed: {past}", f"Failed: 3 of 12 pods left, until {past}"])
 
     def test_what_a_node_lacks(self) -> None:
         self.node("n1", condition("Ready", "True", "KubeletReady"), condition("InterruptionNoticesUnavailable", "True", "NoAnswer"), **{REQUEST_KEY: "{}"})
@@ -228,6 +232,16 @@ class Plugin(unittest.TestCase):
         self.node("n1")
         self.assertIn("n1", self.says("status", "--context=k"))
         self.refuses(1, "nowhere", "status", "--context=nowhere")
+
+    def test_without_kubectl(self) -> None:
+        folder = self.folder / "empty"
+        folder.mkdir()
+        for name in ("cat", "date"):
+            (folder / name).symlink_to(f"/bin/{name}")
+        code, out, err = self.run_plugin("--help", path=str(folder))
+        self.assertEqual((code, "status [NODE]" in out), (0, True), err)
+        code, out, err = self.run_plugin("status", path=str(folder))
+        self.assertEqual((code, err), (1, "kubectl nodeclaim: there is no kubectl in PATH\n"), out)
 
     def test_completion(self) -> None:
         self.node("n1")
