@@ -16,7 +16,7 @@ from typing import Any, Iterator
 
 from controlling import ControlTest
 from harness import SOURCE
-from monitoring import NodeExporter, Prometheus
+from monitoring import RULES, NodeExporter, Prometheus
 from promtext import documented_families
 from running import DaemonWorld
 
@@ -56,6 +56,19 @@ class Layout(unittest.TestCase):
             self.assertGreater(len(names), 0, title)
             self.assertEqual(names - known - OTHERS, set(), title)
 
+
+    def test_what_may_be_dropped(self) -> None:
+        """The first rule of README.md drops what neither alerts nor dashboard read, the second what only the dashboard reads."""
+        known = set()
+        for name in documented_families("nodeclaimd.8"):
+            parts = ("_bucket", "_count", "_sum") if name.endswith("_request_duration_seconds") else ("",)
+            known |= {f"nodeclaimd_{name}{part}" for part in parts}
+        alerts = set(re.findall(r"nodeclaimd_\w+", re.sub(r"(?m)^ *#.*", "", RULES.read_text())))
+        board = set(re.findall(r"nodeclaimd_\w+", DASHBOARD.read_text()))
+        self.assertEqual((alerts | board) - known, set())
+        first, second = re.findall(r"(?m)^  regex: (\S+)$", (DASHBOARD.parent / "README.md").read_text())
+        self.assertEqual({name for name in known if re.fullmatch(first, name)}, known - alerts - board)
+        self.assertEqual({name for name in known if re.fullmatch(second, name)}, board - alerts)
 
     def test_variables(self) -> None:
         """Clusters, NodePools and nodes are chosen; each selector keeps to the chosen clusters; what is named in a query is a variable."""
