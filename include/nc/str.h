@@ -68,6 +68,7 @@ bool nc_is_shown(uint32_t c);
 /* A printable, bounded, single-quoted form of hostile text for messages: control characters and
  * quotes escaped, at most 80 characters of it and "…" where it was cut. Owned by the caller. */
 char *nc_quote(const char *data, size_t n);
+char *nc_quote_string(const char *s); /* all of a string */
 /* The same with at most so many characters of it. */
 char *nc_quote_most(const char *data, size_t n, size_t most);
 /* All of a message that has hostile text in it, for a person's terminal: the same escapes, quotes

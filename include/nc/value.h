@@ -78,6 +78,9 @@ struct nc_value *nc_value_get(const struct nc_value *v, const char *key);
 struct nc_value *nc_value_path(const struct nc_value *v, const char *path);
 const char *nc_value_string(const struct nc_value *v); /* NULL where it is no string */
 const char *nc_value_get_string(const struct nc_value *v, const char *key);
+const char *nc_value_path_string(const struct nc_value *v, const char *path);
+/* Is that member this string? NULL: is it none? */
+bool nc_value_says(const struct nc_value *v, const char *key, const char *text);
 /* Text of a scalar as one would write it: strings as they are, ints and floats and bools printed
  * into buf. NULL for others. */
 const char *nc_value_scalar_text(const struct nc_value *v, char buf[static 32]);
@@ -92,6 +95,7 @@ void nc_value_set_bool(struct nc_value *map, const char *key, bool b);
 void nc_value_set_text(struct nc_value *map, const char *key, const char *text);
 void nc_value_set_time(struct nc_value *map, const char *key, uint64_t usec);
 void nc_value_push(struct nc_value *list, struct nc_value *value);
+void nc_value_push_string(struct nc_value *list, const char *text);
 bool nc_value_remove(struct nc_value *map, const char *key); /* true where it was there */
 
 /* Merges `from` (consumed) over `into`: maps deep, everything else replaced; what was replaced

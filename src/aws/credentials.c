@@ -50,7 +50,7 @@ static int check_code(const struct nc_value *v, struct nc_err *err) {
         return nc_err_protocol(err, "role credentials: the document has no Code");
     if (nc_streq(code, "Success"))
         return 0;
-    quoted = nc_quote(code, strlen(code));
+    quoted = nc_quote_string(code);
     r = nc_err_set(err, NC_ERR_AUTH, EACCES, "role credentials: the service answered %s", quoted);
     nc_err_remedy(err, "check that the instance profile's role exists and that its trust policy "
                        "lets ec2.amazonaws.com "

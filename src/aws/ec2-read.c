@@ -110,8 +110,8 @@ int nc_aws_refused(const struct nc_http_result *result, const char *service, con
     int r;
 
     read_failure(result, &f);
-    nc_auto_free char *code = nc_quote(f.code, strlen(f.code));
-    nc_auto_free char *message = nc_quote(f.message, strlen(f.message));
+    nc_auto_free char *code = nc_quote_string(f.code);
+    nc_auto_free char *message = nc_quote_string(f.message);
     const enum meaning meaning = meaning_of(f.code, result->status);
     if (!f.code[0] && !meaning)
         return nc_err_set(err, NC_ERR_PROTOCOL, result->status,

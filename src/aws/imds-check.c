@@ -152,7 +152,7 @@ static bool is_port(const char *s, size_t n) {
 }
 
 int nc_imds_check_endpoint(const char *endpoint, char **ret, struct nc_err *err) {
-    nc_auto_free char *quoted = nc_quote(endpoint, strlen(endpoint));
+    nc_auto_free char *quoted = nc_quote_string(endpoint);
     size_t n = strlen(endpoint);
     const char *host = endpoint + strlen("http://");
     const char *colon;

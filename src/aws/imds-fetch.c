@@ -56,7 +56,7 @@ int nc_imds_path(enum nc_imds_item item, const char *argument, char **ret, struc
     if (!nc_is_made_of(argument,
                        item == NC_IMDS_METADATA ? NC_ALNUM "+=,.@_:-/" : NC_ALNUM "+=,.@_:-",
                        NC_IMDS_MAX_ARGUMENT)) {
-        nc_auto_free char *quoted = nc_quote(argument, strlen(argument));
+        nc_auto_free char *quoted = nc_quote_string(argument);
         return nc_err_protocol(err, "imds: %s cannot be part of the path %s", quoted, path);
     }
     *ret = nc_asprintf("%.*s%s%s", (int)(at - path), path, argument, at + 2);

@@ -50,8 +50,8 @@ static int read_element(void *user, const struct nc_xml *element, struct nc_err 
 static int refused(const struct nc_http_result *result, const struct answer *a,
                    struct nc_err *err) {
     const char *code_text = a->code ? a->code : "", *message_text = a->message ? a->message : "";
-    nc_auto_free char *code = nc_quote(code_text, strlen(code_text));
-    nc_auto_free char *message = nc_quote(message_text, strlen(message_text));
+    nc_auto_free char *code = nc_quote_string(code_text);
+    nc_auto_free char *message = nc_quote_string(message_text);
     const bool is_unavailable = result->status >= 500 || result->status == 429
                                 || nc_streq(code_text, "Throttling")
                                 || nc_streq(code_text, "IDPCommunicationError");

@@ -100,7 +100,7 @@ int nc_json_parse_large(const char *data, size_t n, size_t max_values, struct nc
     v = value_of(item);
     const char *duplicate = duplicate_in(v);
     if (duplicate) {
-        nc_auto_free char *quoted = nc_quote(duplicate, strlen(duplicate));
+        nc_auto_free char *quoted = nc_quote_string(duplicate);
         return nc_err_set(err, NC_ERR_PROTOCOL, EPROTO, "JSON: duplicate key %s in an object",
                           quoted);
     }

@@ -223,6 +223,10 @@ char *nc_quote(const char *data, size_t n) {
     return nc_quote_most(data, n, QUOTE_MAX_CHARACTERS);
 }
 
+char *nc_quote_string(const char *s) {
+    return nc_quote(s, strlen(s));
+}
+
 char *nc_quote_most(const char *data, size_t n, size_t most) {
     struct nc_buf b = NC_BUF_INIT;
     size_t i = 0;

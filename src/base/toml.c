@@ -79,7 +79,7 @@ static int fail_expected(struct reader *r, const char *wanted) {
 }
 
 static int fail_key(struct reader *r, const char *what) {
-    nc_auto_free char *quoted = nc_quote(r->last.key, strlen(r->last.key));
+    nc_auto_free char *quoted = nc_quote_string(r->last.key);
     nc_auto_free char *all = nc_asprintf("key %s %s", quoted, what);
 
     return fail(r, r->last.mark, all);

@@ -180,6 +180,14 @@ const char *nc_value_get_string(const struct nc_value *v, const char *key) {
     return nc_value_string(nc_value_get(v, key));
 }
 
+const char *nc_value_path_string(const struct nc_value *v, const char *path) {
+    return nc_value_string(nc_value_path(v, path));
+}
+
+bool nc_value_says(const struct nc_value *v, const char *key, const char *text) {
+    return nc_streq(nc_value_get_string(v, key), text);
+}
+
 const char *nc_value_scalar_text(const struct nc_value *v, char buf[static 32]) {
     if (!v)
         return NULL;
@@ -232,6 +240,10 @@ void nc_value_set_time(struct nc_value *map, const char *key, uint64_t usec) {
 
 void nc_value_push(struct nc_value *list, struct nc_value *value) {
     *nc_append(&list->items, &list->n) = value;
+}
+
+void nc_value_push_string(struct nc_value *list, const char *text) {
+    nc_value_push(list, nc_value_new_string(text));
 }
 
 bool nc_value_remove(struct nc_value *map, const char *key) {

@@ -211,7 +211,7 @@ static int open_container(struct reader *r, const yaml_event_t *e) {
 
 static int fail_named(struct reader *r, struct nc_mark mark, const char *kind, const char *name,
                       const char *what) {
-    nc_auto_free char *quoted = nc_quote(name, strlen(name));
+    nc_auto_free char *quoted = nc_quote_string(name);
     nc_auto_free char *all = nc_asprintf("%s %s %s", kind, quoted, what);
 
     return fail(r, mark, all);

@@ -159,7 +159,7 @@ static int add_source(struct nc_gather *g, const char *source, bool is_default,
                                          n, err);
     }
     if (!nc_starts_with(source, "file:///")) {
-        nc_auto_free char *quoted = nc_quote(source, strlen(source));
+        nc_auto_free char *quoted = nc_quote_string(source);
         return nc_err_config(err, "--source %s: use imds://user-data or file:///PATH", quoted);
     }
     /* What a person names is that path; the default folder is the root's own or none. */

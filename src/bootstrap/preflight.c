@@ -113,7 +113,7 @@ const struct nc_claim *nc_bootstrap_claim(const struct nc_bootstrap *b) {
 
 int nc_check_node_is_ours(const struct nc_bootstrap *b, const struct nc_value *node,
                           struct nc_err *err) {
-    const char *provider_id = nc_value_string(nc_value_path(node, "spec.providerID"));
+    const char *provider_id = nc_value_path_string(node, "spec.providerID");
     int r;
 
     if (!provider_id || nc_streq(provider_id, b->gather.plan.provider_id))

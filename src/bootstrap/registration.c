@@ -146,7 +146,7 @@ static int follow_node(struct nc_bootstrap *b,
 /* After a reboot the Node is there before kubelet is: what an earlier boot left behind reports
  * nothing of this one. A Node that does not state which boot it is of is taken as it is. */
 static bool is_of_earlier_boot(const struct nc_bootstrap *b) {
-    const char *theirs = nc_value_string(nc_value_path(b->node.object, "status.nodeInfo.bootID"));
+    const char *theirs = nc_value_path_string(b->node.object, "status.nodeInfo.bootID");
     const char *ours = b->gather.facts.boot_id;
 
     return theirs && *theirs && ours && *ours && !nc_streq(theirs, ours);
@@ -213,8 +213,7 @@ static void note_owner(struct nc_bootstrap *b) {
 
     for (size_t i = 0; owners && owners->type == NC_VALUE_LIST && i < owners->n; i++) {
         struct nc_claim c = {0};
-        if (!nc_streq(nc_value_get_string(owners->items[i], "kind"), "NodeClaim")
-            || b->report.claim_name)
+        if (!nc_value_says(owners->items[i], "kind", "NodeClaim") || b->report.claim_name)
             continue;
         c.name = nc_strdup(nc_value_get_string(owners->items[i], "name"));
         c.uid = nc_strdup(nc_value_get_string(owners->items[i], "uid"));

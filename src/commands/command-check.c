@@ -282,7 +282,7 @@ static int add_userdata_of_classes(struct nc_documents *d, struct nc_err *err) {
 
     for (size_t i = 0; r >= 0 && i < n; i++) {
         const char *text = d->docs[i].kind == NC_DOCUMENT_NODE_CLASS
-                               ? nc_value_string(nc_value_path(d->docs[i].tree, "spec.userData"))
+                               ? nc_value_path_string(d->docs[i].tree, "spec.userData")
                                : NULL;
         nc_auto_free char *name = nc_asprintf("%s spec.userData", d->sources[d->docs[i].source]);
         if (text)

@@ -131,7 +131,7 @@ static const struct nc_value *operator_of(const struct nc_value *status) {
     const struct nc_value *sources = nc_value_path(status, "drain.sources");
 
     for (size_t i = 0; sources && sources->type == NC_VALUE_LIST && i < sources->n; i++)
-        if (nc_streq(nc_value_get_string(sources->items[i], "source"), "operator"))
+        if (nc_value_says(sources->items[i], "source", "operator"))
             return sources->items[i];
     return NULL;
 }
@@ -140,7 +140,7 @@ static const struct nc_value *operator_of(const struct nc_value *status) {
 static bool is_answered(const struct nc_value *status, const char *id) {
     const struct nc_value *request = operator_of(status);
 
-    return id ? request && nc_streq(nc_value_get_string(request, "id"), id) : !request;
+    return id ? request && nc_value_says(request, "id", id) : !request;
 }
 
 static int write_request_file(const struct nc_app *app, const char *path,
@@ -209,8 +209,8 @@ static int request_and_follow(struct nc_app *app, const char *name, const struct
 /* What keeps the daemon from going on, beside pods. */
 static void show_hindrance(const struct nc_app *app, const struct nc_value *status,
                            struct nc_buf *out) {
-    const char *error = nc_value_string(nc_value_path(status, "daemon.apiError"));
-    const char *state = nc_value_string(nc_value_path(status, "daemon.apiState"));
+    const char *error = nc_value_path_string(status, "daemon.apiError");
+    const char *state = nc_value_path_string(status, "daemon.apiState");
 
     if (nc_daemon_is_gone(app, status) > 0)
         (void)nc_buf_puts(out, "; the daemon is not running");
@@ -251,7 +251,7 @@ static int judge_hope(const struct following *f, const struct nc_value *drain, s
         || (!wants_cordon && nc_streq(policy, nc_policy_name(NC_POLICY_CORDON))))
         return nc_err_set(err, NC_ERR_CONFIG, EPERM,
                           "drain.mode of the configuration lets the daemon %s, no more", policy);
-    if (nc_streq(nc_value_get_string(drain, "phase"), "failed"))
+    if (nc_value_says(drain, "phase", "failed"))
         return nc_err_set(err, NC_ERR_TRANSIENT, ETIMEDOUT,
                           "drain deadline exceeded, pods remaining: %" PRId64, left);
     return 0;

@@ -27,7 +27,7 @@ static const char *api_version(void) {
     if (!info || strlen(info) > EXEC_INFO_MAX_BYTES
         || nc_json_parse(info, strlen(info), &tree, NULL) < 0)
         return DEFAULT_API_VERSION;
-    return nc_streq(nc_value_get_string(tree, "apiVersion"), "client.authentication.k8s.io/v1")
+    return nc_value_says(tree, "apiVersion", "client.authentication.k8s.io/v1")
                ? "client.authentication.k8s.io/v1"
                : DEFAULT_API_VERSION;
 }

@@ -265,7 +265,7 @@ int nc_claim_parse(const struct nc_value *object, struct nc_claim *ret, struct n
 
     if (!object)
         return nc_err_set(err, NC_ERR_BUG, EINVAL, "no NodeClaim to parse");
-    if (!nc_streq(nc_value_get_string(object, "kind"), "NodeClaim") || !api_version
+    if (!nc_value_says(object, "kind", "NodeClaim") || !api_version
         || !nc_starts_with(api_version, "karpenter.sh/"))
         return wrong(object, "the object", "a NodeClaim of karpenter.sh", err);
     c.api_version = nc_strdup(api_version);

@@ -218,8 +218,8 @@ static int merge_claim(const struct nc_documents *d, struct nc_config *c, struct
         if (doc->kind != NC_DOCUMENT_NODE_CLAIM)
             continue;
         if (found
-            && !nc_streq(nc_value_string(nc_value_path(found->tree, "metadata.name")),
-                         nc_value_string(nc_value_path(doc->tree, "metadata.name")))) {
+            && !nc_streq(nc_value_path_string(found->tree, "metadata.name"),
+                         nc_value_path_string(doc->tree, "metadata.name"))) {
             place = nc_mark_location(d, found->tree->mark);
             return nc_diag_err(d, doc->tree->mark, "metadata.name", err,
                                "a second NodeClaim, the first is at %s", place);
@@ -254,14 +254,14 @@ static bool is_karpenters(const struct nc_value *tree) {
         if (nc_value_string(flags->items[i]) && strstr(flags->items[i]->text, NC_LABEL_NODE_POOL))
             return true;
     for (size_t i = 0; taints && taints->type == NC_VALUE_LIST && i < taints->n; i++)
-        if (nc_streq(nc_value_get_string(taints->items[i], "key"), NC_TAINT_UNREGISTERED))
+        if (nc_value_says(taints->items[i], "key", NC_TAINT_UNREGISTERED))
             return true;
     return false;
 }
 
 /* A NodeClass that the NodeClaim does not refer to is somebody else's. */
 static bool is_class_of_claim(const struct nc_claim *claim, const struct nc_document *doc) {
-    const char *name = nc_value_string(nc_value_path(doc->tree, "metadata.name"));
+    const char *name = nc_value_path_string(doc->tree, "metadata.name");
 
     return !claim->node_class_name || !name || nc_streq(name, claim->node_class_name);
 }

@@ -39,7 +39,7 @@ char *nc_value_describe(const struct nc_value *v) {
         return nc_asprintf("the number %.40s", v->text);
     case NC_VALUE_STRING:
     case NC_VALUE_TIME:
-        quoted = nc_quote(v->text, strlen(v->text));
+        quoted = nc_quote_string(v->text);
         return nc_asprintf("the string %s", quoted);
     case NC_VALUE_MAP:
         return nc_strdup("a map");

@@ -182,8 +182,8 @@ static char *versions_of(const char *kind) {
 
 static void unknown_kind(struct nc_documents *d, const struct nc_value *kind,
                          const struct nc_value *api_version) {
-    nc_auto_free char *name = nc_quote(kind->text, strlen(kind->text));
-    nc_auto_free char *version = nc_quote(api_version->text, strlen(api_version->text));
+    nc_auto_free char *name = nc_quote_string(kind->text);
+    nc_auto_free char *version = nc_quote_string(api_version->text);
     nc_auto_free char *versions = versions_of(kind->text);
     const char *near = versions ? NULL : nc_nearest(kind->text, kind_names);
 

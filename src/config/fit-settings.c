@@ -29,7 +29,7 @@ void nc_fit_config_fill(struct nc_config *c) {
     c->fit.timeout_usec = NC_FIT_TIMEOUT_USEC;
     if (timeout)
         (void)nc_duration_parse(timeout, &c->fit.timeout_usec);
-    c->fit.holds = nc_streq(nc_value_get_string(fit, "onTimeout"), "hold");
+    c->fit.holds = nc_value_says(fit, "onTimeout", "hold");
 }
 
 void nc_fit_settings_done(struct nc_fit_settings *f) {

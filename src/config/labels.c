@@ -80,13 +80,13 @@ bool nc_label_is_valid(const char *key, const char *value, char *why, size_t siz
     nc_auto_free char *quoted = NULL;
 
     if (!is_qualified_name(key)) {
-        quoted = nc_quote(key, strlen(key));
+        quoted = nc_quote_string(key);
         snprintf(why, size,
                  "invalid label key: %s ([domain/]name of letters, digits, '-', '_', '.')", quoted);
         return false;
     }
     if (*value && !is_name(value, strlen(value))) {
-        quoted = nc_quote(value, strlen(value));
+        quoted = nc_quote_string(value);
         snprintf(why, size, "invalid label value: %s (at most 63 letters, digits, '-', '_', '.')",
                  quoted);
         return false;

@@ -106,7 +106,7 @@ static int content_type(const char *value, unsigned line, struct nc_mime_header 
     nc_trim(type);
     lower(type);
     if (!is_media_type(type)) {
-        nc_auto_free char *quoted = nc_quote(value, strlen(value));
+        nc_auto_free char *quoted = nc_quote_string(value);
 
         return nc_err_set(err, NC_ERR_CONFIG, EBADMSG,
                           "line %u: Content-Type: %s is not a media type", line, quoted);
@@ -245,7 +245,7 @@ static enum delimiter skip_to_delimiter(struct nc_mime_cursor *c, size_t *ret_en
 }
 
 int nc_mime_next(struct nc_mime_cursor *c, struct nc_text *ret, struct nc_err *err) {
-    nc_auto_free char *quoted = nc_quote(c->boundary, strlen(c->boundary));
+    nc_auto_free char *quoted = nc_quote_string(c->boundary);
     size_t start = 0;
     size_t end = 0;
     unsigned line = 0;

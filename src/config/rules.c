@@ -132,7 +132,7 @@ static void check_quantities(struct nc_documents *d, const struct nc_value *map,
         return;
     for (size_t i = 0; i < map->n; i++) {
         const struct nc_value *v = map->members[i].value;
-        nc_auto_free char *quoted = nc_quote(map->members[i].key, strlen(map->members[i].key));
+        nc_auto_free char *quoted = nc_quote_string(map->members[i].key);
         nc_auto_free char *is = nc_value_describe(v);
         int64_t milli = 0;
         int64_t whole = 0;
@@ -216,7 +216,7 @@ void nc_rules_node_class(struct nc_documents *d, const struct nc_value *node_cla
     if (taints)
         nc_diag(d, false, taints->mark, "spec.kubelet.registerWithTaints",
                 "Karpenter sets this itself");
-    if (!nc_streq(nc_value_get_string(node_class, "kind"), "EC2NodeClass"))
+    if (!nc_value_says(node_class, "kind", "EC2NodeClass"))
         return;
     if (nc_value_get(spec, "role") && nc_value_get(spec, "instanceProfile"))
         nc_diag(d, false, spec->mark, "spec", "role and instanceProfile exclude each other");

@@ -135,7 +135,7 @@ static void note_lost(struct walk *w, struct nc_mime_cursor *cursor) {
 
     while (w->result->n_lost < NC_USERDATA_MAX_PARTS && nc_mime_next_lost(cursor, &rest)) {
         nc_cleanup(nc_mime_header_done) struct nc_mime_header h = NC_MIME_HEADER_INIT;
-        nc_auto_free char *quoted = nc_quote(cursor->boundary, strlen(cursor->boundary));
+        nc_auto_free char *quoted = nc_quote_string(cursor->boundary);
         const bool is_typed = nc_mime_header_parse(rest, false, &h, NULL) == 0 && h.type[0];
         struct nc_lost_part *lost = nc_append(&w->result->lost, &w->result->n_lost);
 
@@ -178,7 +178,7 @@ static int walk_multipart(struct walk *w, const char *boundary, struct nc_text b
 }
 
 static int transfer_failed(struct walk *w, const char *encoding, int r) {
-    nc_auto_free char *quoted = nc_quote(encoding, strlen(encoding));
+    nc_auto_free char *quoted = nc_quote_string(encoding);
 
     if (r == -ENOTSUP)
         return nc_err_set(w->err, NC_ERR_CONFIG, ENOTSUP,

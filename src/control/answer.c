@@ -15,7 +15,7 @@ static uint64_t version_of(const struct nc_value *object, const struct control_o
     const char *text = nc_value_get_string(meta, "resourceVersion");
     uint64_t rv = 0;
 
-    if (!text || !nc_streq(nc_value_get_string(meta, "uid"), o->uid) || nc_parse_u64(text, &rv) < 0)
+    if (!text || !nc_value_says(meta, "uid", o->uid) || nc_parse_u64(text, &rv) < 0)
         return o->write.sent_rv + 1;
     return rv;
 }

@@ -105,7 +105,7 @@ bool nc_control_has_gate(const struct nc_value *claim) {
     const struct nc_value *list = nc_control_at(claim, "spec.startupTaints", NULL);
 
     for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++)
-        if (nc_streq(nc_value_get_string(list->items[i], "key"), NC_TAINT_UNFIT))
+        if (nc_value_says(list->items[i], "key", NC_TAINT_UNFIT))
             return true;
     return false;
 }
@@ -239,7 +239,7 @@ static bool is_condition_true(const struct nc_value *object) {
     const char *status = NULL;
 
     for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++)
-        if (nc_streq(nc_value_get_string(list->items[i], "type"), NC_CONDITION_FIT))
+        if (nc_value_says(list->items[i], "type", NC_CONDITION_FIT))
             status = nc_value_get_string(list->items[i], "status");
     return nc_streq(status, "True");
 }

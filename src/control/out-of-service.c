@@ -73,7 +73,7 @@ static int read_ready(const struct nc_value *object, struct control_outage *o) {
     if (list->type != NC_VALUE_LIST || list->n > CONDITIONS_MAX)
         return -EBADMSG;
     for (size_t i = 0; r >= 0 && i < list->n; i++) {
-        if (!nc_streq(nc_value_get_string(list->items[i], "type"), "Ready"))
+        if (!nc_value_says(list->items[i], "type", "Ready"))
             continue;
         if (o->ready != CONTROL_ABSENT) /* two */
             return -EBADMSG;

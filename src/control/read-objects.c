@@ -54,7 +54,7 @@ static const char *owner_of(const struct nc_value *object) {
     for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++) {
         const char *uid = nc_value_get_string(list->items[i], "uid");
         const char *api = nc_value_get_string(list->items[i], "apiVersion");
-        if (nc_streq(nc_value_get_string(list->items[i], "kind"), "NodeClaim") && api
+        if (nc_value_says(list->items[i], "kind", "NodeClaim") && api
             && nc_starts_with(api, "karpenter.sh/") && is_uid(uid))
             return uid;
     }
@@ -244,8 +244,8 @@ static int read_registered(const struct nc_value *object, uint64_t *ret_usec) {
 
     *ret_usec = 0;
     for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++)
-        if (nc_streq(nc_value_get_string(list->items[i], "type"), "Registered")
-            && nc_streq(nc_value_get_string(list->items[i], "status"), "True"))
+        if (nc_value_says(list->items[i], "type", "Registered")
+            && nc_value_says(list->items[i], "status", "True"))
             return nc_control_parse_time(nc_control_at(list->items[i], "lastTransitionTime", NULL),
                                          ret_usec);
     return 0;

@@ -43,8 +43,7 @@ static bool read_controller(const struct nc_value *metadata, const char *kind,
                             const char **ret_name, const char **ret_uid) {
     const struct nc_value *owner = controller_of(metadata);
 
-    if (!nc_streq(nc_value_get_string(owner, "apiVersion"), "apps/v1")
-        || !nc_streq(nc_value_get_string(owner, "kind"), kind))
+    if (!nc_value_says(owner, "apiVersion", "apps/v1") || !nc_value_says(owner, "kind", kind))
         return false;
     *ret_name = nc_value_get_string(owner, "name");
     *ret_uid = nc_value_get_string(owner, "uid");
@@ -62,14 +61,14 @@ bool nc_replacement_read_pod(const struct nc_value *pod, const char *namespace,
     const struct nc_value *deletion = nc_value_get(metadata, "deletionTimestamp");
     const char *name = nc_value_get_string(metadata, "name");
     const char *uid = nc_value_get_string(metadata, "uid");
-    const char *phase = nc_value_string(nc_value_path(pod, "status.phase"));
+    const char *phase = nc_value_path_string(pod, "status.phase");
     const char *set = NULL, *set_uid = NULL;
 
-    if (!nc_streq(nc_value_get_string(annotations, NC_ANNOTATION_REPLACEMENT_FIRST), "true")
+    if (!nc_value_says(annotations, NC_ANNOTATION_REPLACEMENT_FIRST, "true")
         || nc_streq(phase, "Succeeded") || nc_streq(phase, "Failed")
         || (deletion && deletion->type != NC_VALUE_NULL)
-        || !nc_streq(nc_value_get_string(metadata, "namespace"), namespace)
-        || !is_name(name, NAME_MAX_BYTES) || !is_name(uid, UID_MAX_BYTES))
+        || !nc_value_says(metadata, "namespace", namespace) || !is_name(name, NAME_MAX_BYTES)
+        || !is_name(uid, UID_MAX_BYTES))
         return false;
     *ret = (struct nc_replaced_pod){.name = nc_strdup(name), .uid = nc_strdup(uid)};
     if (read_controller(metadata, "ReplicaSet", &set, &set_uid)) {
@@ -98,7 +97,7 @@ bool nc_replacement_read_owner(const struct nc_value *set, const char *uid,
     const struct nc_value *metadata = nc_value_get(set, "metadata");
     const char *name = NULL, *owner_uid = NULL;
 
-    if (!nc_streq(nc_value_get_string(metadata, "uid"), uid)
+    if (!nc_value_says(metadata, "uid", uid)
         || !read_controller(metadata, "Deployment", &name, &owner_uid))
         return false;
     *ret = (struct nc_replacement_owner){nc_strdup(name), nc_strdup(owner_uid)};
@@ -132,14 +131,14 @@ static const char *why_not(const struct nc_value *spec) {
     const int unavailable = of_one(nc_value_get(rolling, "maxUnavailable"), false);
 
     /* Who may annotate a pod need not be who may decide about its Deployment. */
-    if (!nc_streq(nc_value_get_string(wanted, NC_ANNOTATION_REPLACEMENT_FIRST), "true"))
+    if (!nc_value_says(wanted, NC_ANNOTATION_REPLACEMENT_FIRST, "true"))
         return "the pod template of its Deployment does not have the "
                "annotation " NC_ANNOTATION_REPLACEMENT_FIRST ": \"true\"";
     if (!replicas || replicas->type != NC_VALUE_INT || replicas->integer != 1)
         return "its Deployment does not have exactly one replica";
     if (is_true(nc_value_get(spec, "paused")))
         return "its Deployment is paused";
-    if (!nc_streq(nc_value_get_string(strategy, "type"), "RollingUpdate"))
+    if (!nc_value_says(strategy, "type", "RollingUpdate"))
         return "the strategy of its Deployment is not RollingUpdate";
     if (surge != 1)
         return "its Deployment may not surge: maxSurge must be at least 1";
@@ -181,7 +180,7 @@ enum nc_replacement_answer nc_replacement_judge(const struct nc_replacement_case
     const char *version = nc_value_get_string(metadata, "resourceVersion");
     uint64_t restarted_usec;
 
-    if (!nc_streq(nc_value_get_string(metadata, "uid"), c->uid) || !version || !*version
+    if (!nc_value_says(metadata, "uid", c->uid) || !version || !*version
         || (deletion && deletion->type != NC_VALUE_NULL))
         return NC_REPLACEMENT_GONE;
     *ret_why = why_not(spec);

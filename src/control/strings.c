@@ -83,6 +83,6 @@ struct nc_value *nc_control_strings_without(const struct control_strings *t, con
 
     while ((at = nc_control_strings_next(t, at, 1, one)))
         if (!nc_streq(one[0], text))
-            nc_value_push(list, nc_value_new_string(one[0]));
+            nc_value_push_string(list, one[0]);
     return list;
 }

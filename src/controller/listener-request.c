@@ -15,7 +15,7 @@
 int nc_address_parse(const char *text, union nc_address *ret, socklen_t *ret_n,
                      struct nc_err *err) {
     const char *colon = strrchr(text, ':');
-    nc_auto_free char *quoted = nc_quote(text, strlen(text));
+    nc_auto_free char *quoted = nc_quote_string(text);
     nc_auto_free char *host = NULL;
     uint64_t port = 0;
     union nc_address a = {.any = {.sa_family = AF_UNSPEC}};

@@ -30,7 +30,7 @@ static struct nc_value *about_trouble(const struct nc_controller *c) {
         const char *remedy = nc_controller_remedy(c, err);
         nc_auto_free char *text = nc_asprintf("%s%s%s", err->msg, *remedy ? "; " : "", remedy);
         if (err->class != NC_ERR_NONE)
-            nc_value_push(list, nc_value_new_string(text));
+            nc_value_push_string(list, text);
     }
     return list;
 }

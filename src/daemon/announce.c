@@ -58,7 +58,7 @@ static void keep_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
     if (!d->pod_history)
         d->pod_history = nc_value_new_list();
     for (size_t i = 0; i < d->pod_history->n; i++)
-        if (nc_streq(nc_value_get_string(d->pod_history->items[i], "uid"), n->uid))
+        if (nc_value_says(d->pod_history->items[i], "uid", n->uid))
             pod = d->pod_history->items[i];
     if (!member || nc_value_get(pod, member) || (!pod && d->pod_history->n == MAX_POD_HISTORY))
         return;

@@ -231,7 +231,7 @@ static void on_identity(void *userdata, struct nc_identity *who, const struct nc
         open_session(d);
         return;
     }
-    quoted = nc_quote(who->username, strlen(who->username));
+    quoted = nc_quote_string(who->username);
     (void)nc_err_set(&own, NC_ERR_AUTH, EPERM,
                      "the API server identified this client as %s, not as a node", quoted);
     nc_err_remedy(&own, "use the node's own kubeconfig, or --node-name");

@@ -67,7 +67,7 @@ static void on_pod(void *userdata, enum nc_watch_event event, const struct nc_va
         nc_fit_see_pod(&d->fit.seen, settings_of(d), object, &boot, nc_daemon_now(d));
         break;
     case NC_WATCH_DELETED:
-        nc_fit_pod_gone(&d->fit.seen, nc_value_string(nc_value_path(object, "metadata.uid")));
+        nc_fit_pod_gone(&d->fit.seen, nc_value_path_string(object, "metadata.uid"));
         break;
     case NC_WATCH_SYNCED:
         d->fit.seen.has_pods = true;
@@ -283,7 +283,7 @@ static void keep_status(struct nc_daemon *d, const struct nc_fit_moment *m,
     struct nc_value *missing = nc_value_new_list();
 
     for (size_t i = 0; i < v->missing.n; i++)
-        nc_value_push(missing, nc_value_new_string(v->missing.v[i]));
+        nc_value_push_string(missing, v->missing.v[i]);
     nc_value_set_bool(status, "fit", v->is_fit);
     nc_value_set_string(status, "reason", nc_fit_reason_name(v->reason));
     nc_value_set_text(status, "message", v->message);
@@ -352,7 +352,7 @@ void nc_fit_gate_note_node(struct nc_daemon *d, const struct nc_value *node) {
     const struct nc_fit_boot boot = boot_of(d);
     const struct nc_value *c = nc_node_condition(node, NC_CONDITION_FIT);
 
-    d->fit.condition = c ? nc_streq(nc_value_get_string(c, "status"), "True") : -1;
+    d->fit.condition = c ? nc_value_says(c, "status", "True") : -1;
     nc_fit_see_node(&d->fit.seen, settings_of(d), node, &boot);
 }
 

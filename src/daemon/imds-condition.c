@@ -19,12 +19,12 @@
 void nc_imds_condition_note_node(struct nc_daemon *d, const struct nc_value *node) {
     const struct nc_value *found = nc_node_condition(node, NC_CONDITION_NOTICES);
 
-    d->condition.is_true = nc_streq(nc_value_get_string(found, "status"), "True");
+    d->condition.is_true = nc_value_says(found, "status", "True");
 }
 
 void nc_imds_condition_note_metadata(struct nc_daemon *d, const struct nc_value *metadata) {
-    d->condition.is_registered = nc_streq(
-        nc_value_get_string(nc_value_get(metadata, "labels"), NC_LABEL_REGISTERED), "true");
+    d->condition.is_registered =
+        nc_value_says(nc_value_get(metadata, "labels"), NC_LABEL_REGISTERED, "true");
     nc_imds_condition_check(d);
 }
 

@@ -35,13 +35,13 @@ static void on_claim(void *userdata, enum nc_watch_event event, const struct nc_
         learn(d);
         return;
     }
-    if (event == NC_WATCH_DELETED || !nc_streq(nc_value_get_string(metadata, "uid"), d->claim.uid))
+    if (event == NC_WATCH_DELETED || !nc_value_says(metadata, "uid", d->claim.uid))
         return;
     until = nc_value_get_string(nc_value_get(metadata, "annotations"),
                                 NC_ANNOTATION_TERMINATION_TIMESTAMP);
     d->claim.t_usec = 0;
     if (until && nc_time_parse(until, &d->claim.t_usec) < 0) {
-        nc_auto_free char *quoted = nc_quote(until, strlen(until));
+        nc_auto_free char *quoted = nc_quote_string(until);
         nc_log(NC_LOG_WARNING, NULL, "nodeclaim %s: %s: invalid time: %s, ignoring", d->claim.name,
                NC_ANNOTATION_TERMINATION_TIMESTAMP, quoted);
     }
@@ -114,7 +114,7 @@ static const struct nc_value *find_owner(const struct nc_value *metadata) {
     const struct nc_value *owners = nc_value_get(metadata, "ownerReferences");
 
     for (size_t i = 0; owners && owners->type == NC_VALUE_LIST && i < owners->n; i++)
-        if (nc_streq(nc_value_get_string(owners->items[i], "kind"), "NodeClaim")
+        if (nc_value_says(owners->items[i], "kind", "NodeClaim")
             && nc_value_get_string(owners->items[i], "name")
             && nc_value_get_string(owners->items[i], "uid"))
             return owners->items[i];

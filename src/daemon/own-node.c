@@ -173,22 +173,22 @@ static void forget_node(struct nc_daemon *d) {
  * where that can be told: a Node that was made anew by another machine is not to be cordoned for
  * us. Ours of before a reboot waits for kubelet, as its pods do. */
 static bool is_doubtful(const struct nc_daemon *d, const struct nc_value *node) {
-    const char *provider_id = nc_value_string(nc_value_path(node, "spec.providerID"));
-    const char *boot_id = nc_value_string(nc_value_path(node, "status.nodeInfo.bootID"));
+    const char *provider_id = nc_value_path_string(node, "spec.providerID");
+    const char *boot_id = nc_value_path_string(node, "status.nodeInfo.bootID");
 
     return (!provider_id || !*provider_id) && boot_id && *boot_id && d->boot_id
            && !nc_streq(boot_id, d->boot_id);
 }
 
 static bool is_anothers(const struct nc_daemon *d, const struct nc_value *node) {
-    const char *theirs = nc_value_string(nc_value_path(node, "spec.providerID"));
+    const char *theirs = nc_value_path_string(node, "spec.providerID");
 
     return theirs && *theirs && d->provider_id && !nc_streq(theirs, d->provider_id);
 }
 
 static void refuse_node(struct nc_daemon *d, const struct nc_value *node) {
-    const char *theirs = nc_value_string(nc_value_path(node, "spec.providerID"));
-    nc_auto_free char *quoted = nc_quote(theirs, strlen(theirs));
+    const char *theirs = nc_value_path_string(node, "spec.providerID");
+    nc_auto_free char *quoted = nc_quote_string(theirs);
 
     if (!d->node.is_foreign)
         nc_log(NC_LOG_ERROR, &(struct nc_log_fields){.node = d->node_name},
@@ -216,9 +216,9 @@ static void doubt_node(struct nc_daemon *d) {
 static void apply_node(struct nc_daemon *d, const struct nc_value *node) {
     const struct nc_value *metadata = nc_value_get(node, "metadata");
 
-    if (!nc_streq(nc_value_get_string(metadata, "name"), d->node_name))
+    if (!nc_value_says(metadata, "name", d->node_name))
         return;
-    if (!nc_streq(nc_value_get_string(metadata, "uid"), d->node.view.uid))
+    if (!nc_value_says(metadata, "uid", d->node.view.uid))
         forget_node(d);
     nc_node_view_apply(&d->node.view, node, &d->pods.staying_volumes);
     set_text(&d->node.version, nc_value_get_string(metadata, "resourceVersion"));
@@ -251,7 +251,7 @@ static void apply_metadata(struct nc_daemon *d, const struct nc_value *object) {
     const struct nc_value *metadata = nc_value_get(object, "metadata");
     const char *version = nc_value_get_string(metadata, "resourceVersion");
 
-    if (!nc_streq(nc_value_get_string(metadata, "uid"), d->node.view.uid)) {
+    if (!nc_value_says(metadata, "uid", d->node.view.uid)) {
         forget_node(d);
         /* Our Node was deleted, its pods are drained all the same, and now there is another of its
          * name: until it is known whose it is, the pods that are bound to it may be another's. */
@@ -309,7 +309,7 @@ static void on_node(void *userdata, enum nc_watch_event event, const struct nc_v
 
 /* A look that the watch or an answer has overtaken: it is of before, and is repeated. */
 static bool is_overtaken(const struct nc_daemon *d, const struct nc_value *node) {
-    const char *version = nc_value_get_string(nc_value_get(node, "metadata"), "resourceVersion");
+    const char *version = nc_value_path_string(node, "metadata.resourceVersion");
 
     return is_outdated(version, d->node.version) || is_outdated(version, d->node.watch_version);
 }

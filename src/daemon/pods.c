@@ -336,7 +336,7 @@ static void handle_pod(struct nc_daemon *d, const struct nc_value *object) {
 static void handle_pod_absence(struct nc_daemon *d, const struct nc_value *object) {
     struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_POD_GONE};
 
-    e.uid = nc_value_string(nc_value_path(object, "metadata.uid"));
+    e.uid = nc_value_path_string(object, "metadata.uid");
     if (e.uid)
         nc_daemon_post(d, &e);
 }

@@ -53,7 +53,7 @@ static const struct nc_value *find_condition(const struct nc_value *object, cons
     const struct nc_value *list = nc_value_path(object, "status.conditions");
 
     for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++)
-        if (nc_streq(nc_value_get_string(list->items[i], "type"), type))
+        if (nc_value_says(list->items[i], "type", type))
             return list->items[i];
     return NULL;
 }
@@ -98,7 +98,7 @@ static char *daemon_set_of(const struct nc_value *metadata) {
     const char *namespace = nc_value_get_string(metadata, "namespace"), *name = NULL;
 
     for (size_t i = 0; !name && owners && owners->type == NC_VALUE_LIST && i < owners->n; i++)
-        if (nc_streq(nc_value_get_string(owners->items[i], "kind"), "DaemonSet"))
+        if (nc_value_says(owners->items[i], "kind", "DaemonSet"))
             name = nc_value_get_string(owners->items[i], "name");
     return namespace && nc_is_made_of(name, NC_ALNUM ".-", NAME_MAX_BYTES)
                ? nc_asprintf("%s/%s", namespace, name)
@@ -148,8 +148,8 @@ void nc_fit_see_pod(struct nc_fit_seen *s, const struct nc_fit_settings *setting
         p->daemon_set = nc_steal(&daemon_set);
         s->newest_usec = now_usec;
     }
-    p->is_ready = nc_streq(nc_value_get_string(ready, "status"), "True")
-                  && is_of_boot(ready, "lastTransitionTime", boot);
+    p->is_ready =
+        nc_value_says(ready, "status", "True") && is_of_boot(ready, "lastTransitionTime", boot);
 }
 
 static bool is_positive(const struct nc_value *v) {
@@ -166,8 +166,7 @@ void nc_fit_see_node(struct nc_fit_seen *s, const struct nc_fit_settings *settin
     const struct nc_strv *conditions = &settings->wanted[NC_FIT_CONDITIONS];
 
     s->is_reported =
-        boot->id
-        && nc_streq(nc_value_string(nc_value_path(node, "status.nodeInfo.bootID")), boot->id);
+        boot->id && nc_streq(nc_value_path_string(node, "status.nodeInfo.bootID"), boot->id);
     nc_strv_done(&s->there[NC_FIT_RESOURCES]);
     nc_strv_done(&s->there[NC_FIT_CONDITIONS]);
     s->there[NC_FIT_RESOURCES] = s->there[NC_FIT_CONDITIONS] = (struct nc_strv)NC_STRV_INIT;
@@ -176,7 +175,7 @@ void nc_fit_see_node(struct nc_fit_seen *s, const struct nc_fit_settings *settin
             nc_strv_add(&s->there[NC_FIT_RESOURCES], resources->v[i]);
     for (size_t i = 0; i < conditions->n; i++) {
         const struct nc_value *c = find_condition(node, conditions->v[i]);
-        if (nc_streq(nc_value_get_string(c, "status"), "True")
+        if (nc_value_says(c, "status", "True")
             && (is_of_boot(c, "lastTransitionTime", boot)
                 || is_of_boot(c, "lastHeartbeatTime", boot)))
             nc_strv_add(&s->there[NC_FIT_CONDITIONS], conditions->v[i]);
@@ -385,7 +384,7 @@ char *nc_fit_annotation(const struct nc_fit_settings *settings, const struct nc_
     struct nc_buf text = NC_BUF_INIT;
 
     for (size_t i = 0; i < v->missing.n && i < ANNOTATION_NAMES; i++)
-        nc_value_push(missing, nc_value_new_string(v->missing.v[i]));
+        nc_value_push_string(missing, v->missing.v[i]);
     nc_value_set_string(map, "boot", boot_id);
     nc_value_set_bool(map, "fit", v->is_fit);
     nc_value_set_string(map, "reason", nc_fit_reason_name(v->reason));
@@ -402,6 +401,6 @@ bool nc_fit_annotation_says(const char *text, const char *boot_id, bool is_fit) 
     if (!text || nc_json_parse(text, strlen(text), &map, NULL) < 0)
         return false;
     fit = nc_value_get(map, "fit");
-    return nc_streq(nc_value_get_string(map, "boot"), boot_id) && fit && fit->type == NC_VALUE_BOOL
+    return nc_value_says(map, "boot", boot_id) && fit && fit->type == NC_VALUE_BOOL
            && fit->boolean == is_fit;
 }

@@ -137,7 +137,7 @@ static bool get_text(const struct nc_value *v, const char *key, char *ret, size_
 
 static bool get_source(const struct nc_value *v, enum nc_source *ret) {
     for (int s = 0; s < _NC_SOURCE_MAX; s++)
-        if (nc_streq(nc_value_get_string(v, "source"), nc_source_name((enum nc_source)s))) {
+        if (nc_value_says(v, "source", nc_source_name((enum nc_source)s))) {
             *ret = (enum nc_source)s;
             return true;
         }
@@ -146,8 +146,7 @@ static bool get_source(const struct nc_value *v, enum nc_source *ret) {
 
 static bool get_phase(const struct nc_value *v, enum nc_lifecycle_phase *ret) {
     for (int p = 0; p < _NC_LIFECYCLE_PHASE_MAX; p++)
-        if (nc_streq(nc_value_get_string(v, "phase"),
-                     nc_lifecycle_phase_name((enum nc_lifecycle_phase)p))) {
+        if (nc_value_says(v, "phase", nc_lifecycle_phase_name((enum nc_lifecycle_phase)p))) {
             *ret = (enum nc_lifecycle_phase)p;
             return true;
         }

@@ -87,8 +87,8 @@ static void set_blocked(struct nc_value *status, const struct nc_lifecycle *l,
         bytes += strlen(name) + strlen(reason) + 6;
         if (bytes > BLOCKED_BYTES)
             break;
-        nc_value_push(list, nc_value_new_string(name));
-        nc_value_push(reasons, nc_value_new_string(reason));
+        nc_value_push_string(list, name);
+        nc_value_push_string(reasons, reason);
     }
     if (has_reasons)
         nc_value_set(status, "reasons", nc_steal(&reasons));

@@ -33,7 +33,7 @@ static char *quoted(const struct nc_value *v) {
     char buf[32];
     const char *text = nc_value_scalar_text(v, buf);
 
-    return text ? nc_quote(text, strlen(text)) : nc_strdup(v ? "another type" : "nothing");
+    return text ? nc_quote_string(text) : nc_strdup(v ? "another type" : "nothing");
 }
 
 static int refuse(struct nc_err *err, const char *where, const struct nc_value *found,

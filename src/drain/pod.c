@@ -87,8 +87,7 @@ static const struct nc_value *item(const struct nc_value *list, size_t i) {
 }
 
 static bool is_owner(const struct nc_value *owner, const char *api_version, const char *kind) {
-    return nc_streq(nc_value_get_string(owner, "apiVersion"), api_version)
-           && nc_streq(nc_value_get_string(owner, "kind"), kind);
+    return nc_value_says(owner, "apiVersion", api_version) && nc_value_says(owner, "kind", kind);
 }
 
 /* Karpenter requests any owner of the kind, not only for the controller. A DaemonSet of another
@@ -100,7 +99,7 @@ static void read_owners(const struct nc_value *owners, struct nc_pod *p) {
         const struct nc_value *controller = nc_value_get(owner, "controller");
         const bool is_controller =
             controller && controller->type == NC_VALUE_BOOL && controller->boolean;
-        p->is_daemon = p->is_daemon || nc_streq(nc_value_get_string(owner, "kind"), "DaemonSet");
+        p->is_daemon = p->is_daemon || nc_value_says(owner, "kind", "DaemonSet");
         p->is_mirror = p->is_mirror || is_owner(owner, "v1", "Node");
         p->is_job = p->is_job || (is_controller && is_owner(owner, "batch/v1", "Job"));
         if (is_controller && !p->controller)
@@ -158,8 +157,7 @@ static void read_claims(const struct nc_value *volumes, struct nc_pod *p) {
 
     p->has_unread_claims = volumes && volumes->type == NC_VALUE_NULL;
     for (size_t i = 0; (volume = item(volumes, i)) && p->claims.n < MAX_CLAIMS; i++) {
-        const char *claim =
-            nc_value_string(nc_value_path(volume, "persistentVolumeClaim.claimName"));
+        const char *claim = nc_value_path_string(volume, "persistentVolumeClaim.claimName");
         const char *name = nc_value_get_string(volume, "name");
         const struct nc_value *own = nc_value_get(volume, "ephemeral");
         if (claim && *claim && strlen(claim) <= MAX_NAME_BYTES)
@@ -249,8 +247,7 @@ int nc_pod_read(const struct nc_value *object, struct nc_pod *ret, struct nc_err
     p.deletion_grace_sec = read_seconds(metadata, "deletionGracePeriodSeconds", 0);
     read_status(status, &p);
     read_keep(nc_value_get_string(annotations, NC_ANNOTATION_DO_NOT_DISRUPT), status, &p);
-    p.is_replacement_first =
-        nc_streq(nc_value_get_string(annotations, NC_ANNOTATION_REPLACEMENT_FIRST), "true");
+    p.is_replacement_first = nc_value_says(annotations, NC_ANNOTATION_REPLACEMENT_FIRST, "true");
     read_claims(nc_value_get(spec, "volumes"), &p);
     *ret = p;
     return 0;

@@ -106,7 +106,7 @@ static ssize_t column(const struct nc_value *table, const char *name) {
     const struct nc_value *list = nc_value_get(table, "columnDefinitions");
 
     for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++)
-        if (nc_streq(nc_value_get_string(list->items[i], "name"), name))
+        if (nc_value_says(list->items[i], "name", name))
             return (ssize_t)i;
     return -1;
 }
@@ -145,7 +145,7 @@ static int find_in_table(struct search *s, struct nc_claim *ret) {
         return r;
     id = column(table, "ID");
     name = column(table, "Name");
-    if (!nc_streq(nc_value_get_string(table, "kind"), "Table") || id < 0 || name < 0)
+    if (!nc_value_says(table, "kind", "Table") || id < 0 || name < 0)
         return 2;
     const char *found = find_row(table, id, name, s->provider_id);
     return found ? get_own_claim(s, found, ret) : 0;
@@ -155,8 +155,7 @@ static int find_in_page(struct search *s, const struct nc_value *list, struct nc
     const struct nc_value *items = nc_value_get(list, "items");
 
     for (size_t i = 0; items && items->type == NC_VALUE_LIST && i < items->n; i++) {
-        if (!nc_streq(nc_value_string(nc_value_path(items->items[i], "status.providerID")),
-                      s->provider_id))
+        if (!nc_streq(nc_value_path_string(items->items[i], "status.providerID"), s->provider_id))
             continue;
         const int r = nc_claim_parse(items->items[i], ret, s->err);
         return r < 0 ? r : 1;
@@ -176,7 +175,7 @@ static int find_in_list(struct search *s, struct nc_claim *ret) {
         r = get(s, true, path, NULL, &list);
         if (r == 0)
             r = find_in_page(s, list, ret);
-        const char *more = nc_value_string(nc_value_path(list, "metadata.continue"));
+        const char *more = nc_value_path_string(list, "metadata.continue");
         if (r != 0 || !more || !*more)
             return r;
         free(next);
@@ -231,7 +230,7 @@ static const struct nc_value *claim_reference(const struct nc_value *node) {
     for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++) {
         const struct nc_value *ref = list->items[i];
         const char *name = nc_value_get_string(ref, "name");
-        if (nc_streq(nc_value_get_string(ref, "kind"), "NodeClaim")
+        if (nc_value_says(ref, "kind", "NodeClaim")
             && claim_version(nc_value_get_string(ref, "apiVersion")) && name && *name)
             return ref;
     }

@@ -85,7 +85,7 @@ static int check_field(const struct nc_kube_call *c, const struct nc_member *m,
     if (is_shared_list(m->key)) {
         if (m->value->type != NC_VALUE_LIST && m->value->type != NC_VALUE_NULL)
             return nc_guard_refuse(c, err, "what must be a list:", m->key);
-        if (!nc_value_string(nc_value_path(c->body, "metadata.resourceVersion")))
+        if (!nc_value_path_string(c->body, "metadata.resourceVersion"))
             return nc_guard_refuse(c, err, "a list without metadata.resourceVersion:", m->key);
         return 0;
     }
@@ -150,7 +150,7 @@ static int check_claim_status(const struct nc_kube_call *c, struct nc_err *err) 
 
     /* On a subresource of a custom resource a uid that is another's is no precondition: the API
      * server (v1.34) drops it and writes. */
-    if (!nc_value_string(nc_value_path(c->body, "metadata.resourceVersion")))
+    if (!nc_value_path_string(c->body, "metadata.resourceVersion"))
         return nc_guard_refuse(c, err, "a claim's status without metadata.resourceVersion", NULL);
     return check_patch(c, &a, err);
 }
@@ -175,10 +175,10 @@ static int check_lease_name(const struct nc_kube_call *c, struct nc_err *err) {
     const char *namespace = c->path + strlen(COORDINATION "/namespaces/");
     const size_t namespace_n = strcspn(namespace, "/");
     const char *rest = namespace + namespace_n + strlen("/leases");
-    const char *name = nc_value_string(nc_value_path(c->body, "metadata.name"));
+    const char *name = nc_value_path_string(c->body, "metadata.name");
 
     if (!nc_guard_is_same(namespace, namespace_n,
-                          nc_value_string(nc_value_path(c->body, "metadata.namespace")))
+                          nc_value_path_string(c->body, "metadata.namespace"))
         || !name || (*rest && !nc_guard_is_same(rest + 1, strlen(rest + 1), name)))
         return nc_guard_refuse(c, err, "another Lease than the path names", NULL);
     if (nc_is_one_of(name, others)
@@ -189,7 +189,7 @@ static int check_lease_name(const struct nc_kube_call *c, struct nc_err *err) {
 }
 
 static int check_lease(const struct nc_kube_call *c, struct nc_err *err) {
-    const char *version = nc_value_string(nc_value_path(c->body, "metadata.resourceVersion"));
+    const char *version = nc_value_path_string(c->body, "metadata.resourceVersion");
 
     if (!nc_guard_has_only(c->body, "apiVersion\0kind\0metadata\0spec\0")
         || !nc_guard_has_only(nc_value_get(c->body, "metadata"),

@@ -11,7 +11,7 @@
 #define REVIEWS "/apis/authentication.k8s.io/"
 
 bool nc_guard_is_text(const struct nc_value *map, const char *key, const char *text) {
-    return nc_streq(nc_value_get_string(map, key), text);
+    return nc_value_says(map, key, text);
 }
 
 bool nc_guard_has_only(const struct nc_value *map, const char *keys) {

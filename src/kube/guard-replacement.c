@@ -70,8 +70,7 @@ static int check_event(const struct nc_kube_call *c, struct nc_err *err) {
     if (!nc_value_get(about, "namespace"))
         return nc_kube_guard_control(c, err);
     if (!nc_guard_is_same(namespace, n, nc_value_get_string(about, "namespace"))
-        || !nc_guard_is_same(namespace, n,
-                             nc_value_string(nc_value_path(c->body, "metadata.namespace")))
+        || !nc_guard_is_same(namespace, n, nc_value_path_string(c->body, "metadata.namespace"))
         || !nc_guard_is_text(about, "kind", "Pod"))
         return nc_guard_refuse(c, err, "an Event about something else than a pod there:", c->path);
     return nc_guard_event(c, &(struct nc_guard_target){namespace, n},

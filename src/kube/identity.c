@@ -20,7 +20,7 @@ void nc_identity_done(struct nc_identity *i) {
 }
 
 static int read_review(const struct nc_value *object, struct nc_identity *ret, struct nc_err *err) {
-    const char *username = nc_value_string(nc_value_path(object, "status.userInfo.username"));
+    const char *username = nc_value_path_string(object, "status.userInfo.username");
 
     if (!username || !*username)
         return nc_err_protocol(err,

@@ -29,7 +29,7 @@ bool nc_karpenter_serves(const struct nc_value *list, const char *resource) {
     const struct nc_value *v = nc_value_get(list, "resources");
 
     for (size_t i = 0; v && v->type == NC_VALUE_LIST && i < v->n; i++)
-        if (nc_streq(nc_value_get_string(v->items[i], "name"), resource))
+        if (nc_value_says(v->items[i], "name", resource))
             return true;
     return false;
 }
@@ -71,7 +71,7 @@ static void judge_lease(struct scan *l, const struct nc_value *lease, uint64_t n
     const struct nc_value *spec = nc_value_get(lease, "spec");
     const char *holder = nc_value_get_string(spec, "holderIdentity");
 
-    if (!nc_streq(nc_value_get_string(metadata, "name"), NC_KARPENTER_LEASE))
+    if (!nc_value_says(metadata, "name", NC_KARPENTER_LEASE))
         return;
     l->is_there = true;
     l->record = add(l->record, metadata, "namespace");

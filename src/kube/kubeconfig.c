@@ -121,7 +121,7 @@ static const struct nc_value *find_entry(const struct nc_value *root, const char
         return NULL;
     }
     for (size_t i = 0; i < list->n; i++) {
-        if (!nc_streq(nc_value_get_string(list->items[i], "name"), name))
+        if (!nc_value_says(list->items[i], "name", name))
             continue;
         v = nc_value_get(list->items[i], inner);
         if (v && v->type == NC_VALUE_MAP)
@@ -130,7 +130,7 @@ static const struct nc_value *find_entry(const struct nc_value *root, const char
                    "the entry that is in use has no settings (a map is wanted)");
         return NULL;
     }
-    nc_auto_free char *quoted = nc_quote(name, strlen(name));
+    nc_auto_free char *quoted = nc_quote_string(name);
     nc_auto_free char *what = nc_asprintf("has no entry named %s", quoted);
     (void)fail(err, list, list_key, what);
     return NULL;
@@ -279,8 +279,8 @@ static int read_root(const struct nc_value *root, struct nc_kubeconfig *k, struc
     const char *name;
     int r;
 
-    if (root->type != NC_VALUE_MAP || !nc_streq(nc_value_get_string(root, "kind"), "Config")
-        || !nc_streq(nc_value_get_string(root, "apiVersion"), "v1"))
+    if (root->type != NC_VALUE_MAP || !nc_value_says(root, "kind", "Config")
+        || !nc_value_says(root, "apiVersion", "v1"))
         return fail(err, root, "kubeconfig", "apiVersion must be v1 and kind must be Config");
     r = get_text(root, "current-context", "current-context", &current, err);
     if (r == 0 && !current)

@@ -50,7 +50,7 @@ static void apply_view_metadata(struct nc_node_view *v, const struct nc_value *m
 }
 
 static bool is_true(const struct nc_value *node, const char *condition) {
-    return nc_streq(nc_value_get_string(nc_node_condition(node, condition), "status"), "True");
+    return nc_value_says(nc_node_condition(node, condition), "status", "True");
 }
 
 const char nc_known_condition_names[] =
@@ -61,7 +61,7 @@ static void apply_known_conditions(struct nc_node_view *v, const struct nc_value
     for (unsigned i = 0; i < _NC_KNOWN_CONDITION_MAX; i++) {
         const struct nc_value *c = nc_node_condition(node, nc_name_at(nc_known_condition_names, i));
         const char *message = nc_value_get_string(c, "message");
-        if (!nc_streq(nc_value_get_string(c, "status"), "True"))
+        if (!nc_value_says(c, "status", "True"))
             continue;
         v->known_true |= 1u << i;
         if (message && nc_starts_with(message, NC_KNOWN_CONDITION_OURS))
@@ -93,8 +93,7 @@ static void apply_view_rest(struct nc_node_view *v, const struct nc_value *node,
     v->is_pending_true = is_true(node, "InterruptionPending");
     v->is_drained_true =
         is_true(node, "Drained")
-        && nc_streq(nc_value_get_string(nc_node_condition(node, "Drained"), "reason"),
-                    NC_REASON_DRAINED);
+        && nc_value_says(nc_node_condition(node, "Drained"), "reason", NC_REASON_DRAINED);
     v->is_drained_by_another = is_true(node, "Drained") && !v->is_drained_true;
     apply_known_conditions(v, node);
     v->n_volumes = count_volumes(node, stay);
@@ -133,7 +132,7 @@ char *nc_volume_claim_path(const char *namespace, const char *name) {
 }
 
 char *nc_volume_claim_read(const struct nc_value *claim) {
-    const char *name = nc_value_string(nc_value_path(claim, "spec.volumeName"));
+    const char *name = nc_value_path_string(claim, "spec.volumeName");
 
     return is_name(name) ? nc_asprintf("/api/v1/persistentvolumes/%s", name) : NULL;
 }

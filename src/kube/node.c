@@ -39,7 +39,7 @@ const struct nc_value *nc_node_condition(const struct nc_value *node, const char
     const struct nc_value *list = list_at(node, "status.conditions");
 
     for (size_t i = 0; list && i < list->n; i++)
-        if (nc_streq(nc_value_get_string(list->items[i], "type"), type))
+        if (nc_value_says(list->items[i], "type", type))
             return list->items[i];
     return NULL;
 }
@@ -54,7 +54,7 @@ bool nc_node_is_ready(const struct nc_value *node, const char **ret_reason,
         *ret_reason = reason ? reason : "";
     if (ret_message)
         *ret_message = message ? message : "";
-    return nc_streq(nc_value_get_string(ready, "status"), "True");
+    return nc_value_says(ready, "status", "True");
 }
 
 bool nc_node_is_reported_since(const struct nc_value *node, uint64_t since_usec) {
@@ -72,14 +72,14 @@ bool nc_node_has_taint(const struct nc_value *node, const char *key, const char 
     const struct nc_value *list = list_at(node, "spec.taints");
 
     for (size_t i = 0; list && i < list->n; i++)
-        if (nc_streq(nc_value_get_string(list->items[i], "key"), key)
-            && (!effect || nc_streq(nc_value_get_string(list->items[i], "effect"), effect)))
+        if (nc_value_says(list->items[i], "key", key)
+            && (!effect || nc_value_says(list->items[i], "effect", effect)))
             return true;
     return false;
 }
 
 bool nc_node_is_being_deleted(const struct nc_value *node) {
-    return nc_value_string(nc_value_path(node, "metadata.deletionTimestamp")) != NULL;
+    return nc_value_path_string(node, "metadata.deletionTimestamp") != NULL;
 }
 
 const char *nc_node_label(const struct nc_value *node, const char *key) {

@@ -43,8 +43,7 @@ bool nc_kube_status_read(const struct nc_value *object, struct nc_kube_status *r
     const struct nc_value *code = nc_value_get(object, "code");
     const struct nc_value *wait = nc_value_path(object, "details.retryAfterSeconds");
 
-    if (!nc_streq(nc_value_get_string(object, "kind"), "Status")
-        || !nc_streq(nc_value_get_string(object, "apiVersion"), "v1"))
+    if (!nc_value_says(object, "kind", "Status") || !nc_value_says(object, "apiVersion", "v1"))
         return false;
     copy_printable_field(object, "reason", ret->reason, sizeof(ret->reason));
     copy_printable_field(object, "message", ret->message, sizeof(ret->message));

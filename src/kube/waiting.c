@@ -39,8 +39,7 @@ static bool waits_for_us(const char *key) {
 }
 
 static bool is_taint(const struct nc_value *taint, const char *key, const char *effect) {
-    return nc_streq(nc_value_get_string(taint, "key"), key)
-           && nc_streq(nc_value_get_string(taint, "effect"), effect);
+    return nc_value_says(taint, "key", key) && nc_value_says(taint, "effect", effect);
 }
 
 static char *wait_for_ready(const struct nc_value *node) {
@@ -52,8 +51,8 @@ static char *wait_for_ready(const struct nc_value *node) {
     if (!nc_node_condition(node, "Ready"))
         return nc_strdup(
             "Node status is not ready: kubelet has not reported the condition Ready yet");
-    nc_auto_free char *quoted_reason = nc_quote(reason, strlen(reason));
-    nc_auto_free char *quoted = nc_quote(message, strlen(message));
+    nc_auto_free char *quoted_reason = nc_quote_string(reason);
+    nc_auto_free char *quoted = nc_quote_string(message);
     return nc_asprintf("Node status is not ready: %s: %s", quoted_reason, quoted);
 }
 
@@ -90,7 +89,7 @@ static char *wait_for_ephemeral_taints(const struct nc_value *node) {
         const char *key = nc_value_get_string(list->items[i], "key");
         const char *effect = nc_value_get_string(list->items[i], "effect");
         nc_auto_free char *name = nc_asprintf("%s:%s", key, effect ? effect : "");
-        nc_auto_free char *quoted = nc_quote(name, strlen(name));
+        nc_auto_free char *quoted = nc_quote_string(name);
         return nc_asprintf("KnownEphemeralTaint %s still exists: %s", quoted, remover);
     }
     return NULL;
@@ -111,7 +110,7 @@ static char *wait_for_resources(const struct nc_value *node, const struct nc_cla
         const char *name = requests->members[i].key;
         if (is_zero(requests->members[i].value) || !is_zero(nc_value_get(allocatable, name)))
             continue;
-        nc_auto_free char *quoted = nc_quote(name, strlen(name));
+        nc_auto_free char *quoted = nc_quote_string(name);
         return nc_asprintf("Resource %s was requested but not registered: its device plugin has "
                            "not reported it to kubelet",
                            quoted);

@@ -111,10 +111,10 @@ static int read_line(struct nc_watch_line *l, struct nc_kube_status *ret_status,
         return nc_err_protocol(err, "watch: invalid event: type must be ADDED, MODIFIED, DELETED, "
                                     "BOOKMARK or ERROR");
     l->event = (enum nc_watch_event)event;
-    l->version = nc_value_string(nc_value_path(l->object, "metadata.resourceVersion"));
+    l->version = nc_value_path_string(l->object, "metadata.resourceVersion");
     if (!l->version)
         return nc_err_protocol(err, "watch: an event whose object has no metadata.resourceVersion");
-    if (event != 0 && !nc_value_string(nc_value_path(l->object, "metadata.name")))
+    if (event != 0 && !nc_value_path_string(l->object, "metadata.name"))
         return nc_err_protocol(err, "watch: an event whose object has no metadata.name");
     return 0;
 }
@@ -144,7 +144,7 @@ void nc_watch_line_done(struct nc_watch_line *l) {
 }
 
 const char *nc_watch_check_item(const struct nc_value *object) {
-    return nc_value_string(nc_value_path(object, "metadata.name"))
+    return nc_value_path_string(object, "metadata.name")
                ? NULL
                : "an item of the list has no metadata.name";
 }

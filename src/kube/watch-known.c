@@ -105,7 +105,7 @@ static char *key_of(const struct nc_value *object) {
 }
 
 static uint64_t version_of(const struct nc_value *object) {
-    const char *version = nc_value_string(nc_value_path(object, "metadata.resourceVersion"));
+    const char *version = nc_value_path_string(object, "metadata.resourceVersion");
 
     return version && *version ? nc_kube_hash(NC_KUBE_HASH_SEED, version) : 0;
 }
@@ -155,7 +155,7 @@ static void insert(struct nc_known *k, size_t at, struct nc_known_item *item) {
 enum nc_watch_event nc_known_add(struct nc_known *k, const struct nc_value *object,
                                  bool *ret_is_same, struct nc_value **ret_old) {
     nc_auto_free char *key = key_of(object);
-    const char *uid = nc_value_string(nc_value_path(object, "metadata.uid"));
+    const char *uid = nc_value_path_string(object, "metadata.uid");
     const uint64_t version = version_of(object);
     enum nc_watch_event event = NC_WATCH_ADDED;
     char buf[UUID_CHARS + 1];

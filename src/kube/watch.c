@@ -133,9 +133,9 @@ static bool report_vanished(struct nc_watch *w) {
 
 /* After a page: the next one, or the stream. */
 static void handle_page(struct nc_watch *w, const struct nc_value *object) {
-    const char *more = nc_value_string(nc_value_path(object, "metadata.continue"));
+    const char *more = nc_value_path_string(object, "metadata.continue");
     const struct nc_value *items = nc_value_get(object, "items");
-    const char *version = nc_value_string(nc_value_path(object, "metadata.resourceVersion"));
+    const char *version = nc_value_path_string(object, "metadata.resourceVersion");
 
     for (size_t i = 0; items && items->type == NC_VALUE_LIST && i < items->n; i++)
         if (!report_object(w, items->items[i]))

@@ -368,7 +368,7 @@ static void set_rules(struct nc_http_req *r, const struct nc_http_options *o) {
 }
 
 static int refuse_url(const struct nc_http_options *o, const char *why, struct nc_err *err) {
-    nc_auto_free char *quoted = nc_quote(o->url, strlen(o->url));
+    nc_auto_free char *quoted = nc_quote_string(o->url);
 
     return nc_err_config(err, "%s: %s is not a usable URL: %s", o->name, quoted, why);
 }

@@ -59,7 +59,7 @@ static int version_of(struct nc_planner *s, const struct nc_value *tree) {
 static int check_shapes(struct nc_planner *s, const struct nc_value *is, const struct nc_value *new,
                         const char *path) {
     if ((is->type == NC_VALUE_MAP) != (new->type == NC_VALUE_MAP)) {
-        nc_auto_free char *quoted = nc_quote(path, strlen(path));
+        nc_auto_free char *quoted = nc_quote_string(path);
         nc_auto_free char *what =
             nc_asprintf("%s is %s", quoted,
                         is->type == NC_VALUE_MAP ? "a table, not a value" : "a value, not a table");

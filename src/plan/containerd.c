@@ -135,7 +135,7 @@ static void put_cni(const struct file *f, const struct nc_containerd_user *u) {
         && (is_since(f->planner, CNI_FOLDERS_ONLY)
             || nc_value_get(nc_value_get(runtime, "cni"), "bin_dirs"))) {
         struct nc_value *list = nc_value_new_list();
-        nc_value_push(list, nc_value_new_string(CNI_PROGRAMS));
+        nc_value_push_string(list, CNI_PROGRAMS);
         put(f, AT("", RUNTIME "cni/bin_dirs"), list, NULL);
     } else {
         put(f, AT(CRI "cni/bin_dir", RUNTIME "cni/bin_dir"), nc_value_new_string(CNI_PROGRAMS),
@@ -296,7 +296,7 @@ static void add_capabilities(struct nc_value *spec) {
         struct nc_value *list = nc_value_new_list();
         for (size_t k = 0; k < NC_ARRAY_SIZE(names); k++) {
             nc_auto_free char *name = nc_asprintf("CAP_%s", names[k]);
-            nc_value_push(list, nc_value_new_string(name));
+            nc_value_push_string(list, name);
         }
         nc_value_set(capabilities, sets[i], list);
     }
@@ -351,7 +351,7 @@ static struct nc_value *make_soci_config(const struct nc_value *containerd) {
     struct nc_value *tree = nc_value_new_map(), *args = nc_value_new_list();
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(gzip_args); i++)
-        nc_value_push(args, nc_value_new_string(gzip_args[i]));
+        nc_value_push_string(args, gzip_args[i]);
     set_at(tree, "debug", nc_value_new_bool(false));
     set_at(tree, "content_store/type", nc_value_new_string("containerd"));
     set_at(tree, "cri_keychain/enable_keychain", nc_value_new_bool(true));
@@ -406,7 +406,7 @@ static int plan_version(struct nc_planner *s) {
         nc_origin_add(&s->plan, "containerd.version", text, "facts of this host", "");
         return 0;
     }
-    nc_auto_free char *quoted = nc_quote(text, strlen(text));
+    nc_auto_free char *quoted = nc_quote_string(text);
     r = nc_err_set(s->err, NC_ERR_HOST, ENOTSUP, "containerd %s: not supported", quoted);
     nc_err_remedy(s->err, "use an image with containerd 1.x or 2.x");
     return r;

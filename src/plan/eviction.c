@@ -67,7 +67,7 @@ int nc_eviction_bytes(const char *threshold, int64_t capacity_bytes, enum nc_per
 static int check_threshold(const char *field, const struct nc_member *m, bool reclaim,
                            const struct nc_documents *docs, struct nc_err *err) {
     const char *text = m->value->text; /* a string, of a known signal: the schema has seen to it */
-    nc_auto_free char *quoted = nc_quote(text, strlen(text));
+    nc_auto_free char *quoted = nc_quote_string(text);
     float percent;
     double exact;
     int64_t value;

@@ -281,7 +281,7 @@ static void set_services(struct nc_value *host, const struct nc_strv *services) 
         return;
     list = nc_value_new_list();
     for (size_t i = 0; i < services->n; i++)
-        nc_value_push(list, nc_value_new_string(services->v[i]));
+        nc_value_push_string(list, services->v[i]);
     nc_value_set(host, "environment_services", list);
 }
 

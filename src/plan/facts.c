@@ -209,7 +209,7 @@ static int identity_text(struct nc_facts *f, const struct nc_value *document,
         return nc_err_protocol(err, "%s: no \"%s\" in it", path, field->key);
     if (!text || !field->shape(text)) {
         nc_auto_free char *quoted =
-            text ? nc_quote(text, strlen(text)) : nc_strdup("invalid value: not a string");
+            text ? nc_quote_string(text) : nc_strdup("invalid value: not a string");
         nc_auto_free char *sentence = nc_asprintf("imds: %s: %s: %s is not %s, ignored", path,
                                                   field->key, quoted, field->wanted);
 

@@ -106,8 +106,8 @@ static int apply_flag(struct nc_flags *flags, const char *item, struct nc_mark m
         if (join_value(flags, token))
             continue;
         if (!is_flag(token)) {
-            nc_auto_free char *quoted = nc_quote(token, strlen(token));
-            nc_auto_free char *whole = nc_quote(item, strlen(item));
+            nc_auto_free char *quoted = nc_quote_string(token);
+            nc_auto_free char *whole = nc_quote_string(item);
             return nc_err_config(
                 err,
                 "kubelet.flags: %s: %s is no flag; a name needs two dashes, and a value with a "
@@ -120,7 +120,7 @@ static int apply_flag(struct nc_flags *flags, const char *item, struct nc_mark m
         split_argument(f);
     }
     if (r < 0) {
-        nc_auto_free char *quoted = nc_quote(item, strlen(item));
+        nc_auto_free char *quoted = nc_quote_string(item);
         return nc_err_config(err, "kubelet.flags: %s: a quote is not closed", quoted);
     }
     return 0;
@@ -213,7 +213,7 @@ static struct nc_value *leaf_list(const char *text) {
     if (*text == '\0')
         return list;
     for (char *rest = copy, *item; (item = strsep(&rest, ","));)
-        nc_value_push(list, nc_value_new_string(nc_trim(item)));
+        nc_value_push_string(list, nc_trim(item));
     return list;
 }
 
@@ -372,7 +372,7 @@ int nc_flags_tree(struct nc_flags *f, struct nc_value **ret, struct nc_err *err)
             continue;
         leaf = leaf_of(&way[n - 1], f->v[i].value);
         if (!leaf) {
-            nc_auto_free char *quoted = nc_quote(f->v[i].argument, strlen(f->v[i].argument));
+            nc_auto_free char *quoted = nc_quote_string(f->v[i].argument);
             f->refused = f->v[i].mark;
             return nc_err_config(err, "kubelet.flags: %s: kubelet cannot read this value", quoted);
         }

@@ -87,7 +87,7 @@ static void add_tls(struct nc_value *base) {
     struct nc_value *list = nc_value_new_list();
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(suites); i++)
-        nc_value_push(list, nc_value_new_string(suites[i]));
+        nc_value_push_string(list, suites[i]);
     nc_value_set(base, "tlsCipherSuites", list);
 }
 
@@ -174,7 +174,7 @@ static void add_certificates(struct nc_value *base, const struct nc_kubelet_inpu
 static void add_cluster_dns(struct nc_value *base, const char *address) {
     struct nc_value *list = nc_value_new_list();
 
-    nc_value_push(list, nc_value_new_string(address));
+    nc_value_push_string(list, address);
     nc_value_set(base, "clusterDNS", list);
 }
 

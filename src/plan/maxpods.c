@@ -53,7 +53,7 @@ static int64_t pods_by_prefix(const struct nc_facts *f, const struct nc_instance
 static int refuse_expression(const struct nc_plan_input *in, const char *why, struct nc_plan *p,
                              struct nc_err *err) {
     static const char agents[] = "spec.maxPods.expression";
-    const bool is_agents = nc_value_string(nc_value_path(in->config->tree, agents)) != NULL;
+    const bool is_agents = nc_value_path_string(in->config->tree, agents) != NULL;
 
     return nc_origin_unsupported(in, is_agents ? agents : "spec.kubelet.maxPodsExpression", why, p,
                                  err);

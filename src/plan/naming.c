@@ -118,7 +118,7 @@ int nc_name_decide(const struct nc_facts *f, const struct nc_config *c, struct n
         return r;
     }
     if (!nc_is_dns_subdomain(name, strlen(name))) {
-        nc_auto_free char *quoted = nc_quote(name, strlen(name));
+        nc_auto_free char *quoted = nc_quote_string(name);
         return nc_err_config(
             err, "node name: %s from %s: lower-case letters, digits, '-' and '.' are allowed",
             quoted, ret->from);

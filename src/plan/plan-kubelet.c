@@ -64,7 +64,7 @@ static int plan_cluster_dns(struct nc_planner *s) {
             "cluster.cidr: %.64s is too small to hold the DNS service's address (network + 10)",
             cidr);
     if (r < 0) {
-        nc_auto_free char *quoted = nc_quote(cidr, strlen(cidr));
+        nc_auto_free char *quoted = nc_quote_string(cidr);
         return nc_err_config(s->err, "cluster.cidr: invalid CIDR: %s (\"10.100.0.0/16\")", quoted);
     }
     nc_reasons_set(&s->reasons, "clusterDNS", "cluster.cidr, network address + 10");

@@ -44,7 +44,7 @@ static int plan_name(struct nc_planner *s) {
     int r;
 
     if (flag && !nc_is_dns_subdomain(flag, strlen(flag))) {
-        nc_auto_free char *quoted = nc_quote(flag, strlen(flag));
+        nc_auto_free char *quoted = nc_quote_string(flag);
         return nc_err_config(s->err, "%s: invalid node name: %s", flag_from, quoted);
     }
     if (flag) {

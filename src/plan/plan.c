@@ -67,7 +67,7 @@ static int plan_version(struct nc_planner *s) {
         return r;
     }
     if (nc_kubelet_version_parse(text, &p->kubelet_minor, &p->kubelet_version) < 0) {
-        nc_auto_free char *quoted = nc_quote(text, strlen(text));
+        nc_auto_free char *quoted = nc_quote_string(text);
         r = nc_err_set(s->err, NC_ERR_HOST, EINVAL, "invalid version of kubelet: %s", quoted);
         nc_err_remedy(s->err, "a version is MAJOR.MINOR.PATCH, such as v1.34.4");
         return r;

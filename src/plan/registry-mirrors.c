@@ -23,7 +23,7 @@ static bool is_registry(const char *s) {
 static int refuse(struct nc_planner *s, const struct nc_value *v, const char *registry,
                   const char *what) {
     const struct nc_value document = {.mark = {.source = v->mark.source}};
-    nc_auto_free char *quoted = nc_quote(registry, strlen(registry));
+    nc_auto_free char *quoted = nc_quote_string(registry);
 
     return nc_origin_error(s->err, s->docs, &document,
                            NC_CONTAINERD_FIELD ": line %u: registry.mirrors of %s: %s",
@@ -39,8 +39,8 @@ static struct nc_value *host_of(const char *endpoint) {
         return NULL;
     host = nc_value_new_map();
     capabilities = nc_value_new_list();
-    nc_value_push(capabilities, nc_value_new_string("pull"));
-    nc_value_push(capabilities, nc_value_new_string("resolve"));
+    nc_value_push_string(capabilities, "pull");
+    nc_value_push_string(capabilities, "resolve");
     nc_value_set(host, "capabilities", capabilities);
     path = strchr(authority + 3, '/');
     if (path && path[1])

@@ -42,7 +42,7 @@ static struct nc_value *kubeconfig(const char *server, struct nc_value *user) {
 }
 
 static void push(struct nc_value *list, const char *text) {
-    nc_value_push(list, nc_value_new_string(text));
+    nc_value_push_string(list, text);
 }
 
 /* One variable of the exec entry's environment. */

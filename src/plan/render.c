@@ -67,9 +67,9 @@ static struct nc_value *ecr_provider(const struct nc_plan *p) {
     struct nc_value *images = nc_value_new_list();
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(ecr_patterns); i++)
-        nc_value_push(images, nc_value_new_string(ecr_patterns[i]));
+        nc_value_push_string(images, ecr_patterns[i]);
     if (p->kubelet_minor >= 32)
-        nc_value_push(images, nc_value_new_string("ecr-public.aws.com"));
+        nc_value_push_string(images, "ecr-public.aws.com");
     nc_value_set_string(provider, "name", ECR_PROVIDER);
     nc_value_set(provider, "matchImages", images);
     nc_value_set_string(provider, "defaultCacheDuration", "12h");
@@ -85,8 +85,7 @@ static void add_credential_provider(const struct nc_render_input *in, struct nc_
     struct nc_value *providers = own ? nc_value_copy(own) : nc_value_new_list();
     size_t i = 0;
 
-    while (i < providers->n
-           && !nc_streq(nc_value_get_string(providers->items[i], "name"), ECR_PROVIDER))
+    while (i < providers->n && !nc_value_says(providers->items[i], "name", ECR_PROVIDER))
         i++;
     if (i == providers->n)
         nc_value_push(providers, ecr_provider(in->plan));

@@ -171,7 +171,7 @@ static struct nc_value *short_conditions(const struct nc_value *conditions) {
 
     for (size_t i = 0; conditions && conditions->type == NC_VALUE_LIST && i < conditions->n; i++) {
         struct nc_value *one;
-        if (nc_streq(nc_value_get_string(conditions->items[i], "type"), "BootstrapComplete"))
+        if (nc_value_says(conditions->items[i], "type", "BootstrapComplete"))
             continue;
         one = nc_value_new_map();
         for (size_t k = 0; k < NC_ARRAY_SIZE(keys); k++) {

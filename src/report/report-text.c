@@ -23,7 +23,7 @@ static struct nc_value *strings(const struct nc_strv *s) {
     struct nc_value *list = nc_value_new_list();
 
     for (size_t i = 0; i < s->n; i++)
-        nc_value_push(list, nc_value_new_string(s->v[i]));
+        nc_value_push_string(list, s->v[i]);
     return list;
 }
 

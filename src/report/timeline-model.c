@@ -266,7 +266,7 @@ static uint64_t end_of(const struct nc_value *history, size_t i, uint64_t now_us
 }
 
 static bool is_idle(const struct nc_value *entry) {
-    return nc_streq(nc_value_get_string(entry, "phase"), "idle");
+    return nc_value_says(entry, "phase", "idle");
 }
 
 static bool find_last_drain(const struct nc_value *status, size_t *ret_from, size_t *ret_to) {

@@ -36,7 +36,7 @@ int nc_budget_duration(const char *text, bool may_be_never, uint64_t *ret_usec,
         return 0;
     }
     if (nc_duration_parse(text, ret_usec) < 0) {
-        nc_auto_free char *quoted = text ? nc_quote(text, strlen(text)) : nc_strdup("nothing");
+        nc_auto_free char *quoted = text ? nc_quote_string(text) : nc_strdup("nothing");
         return nc_err_protocol(err,
                                "found %s, a duration such as 720h%s is "
                                "needed",
@@ -57,7 +57,7 @@ static bool is_absent(const struct nc_value *v) {
 static int refuse(struct nc_err *err, const char *what, const struct nc_value *found) {
     char buf[32];
     const char *text = nc_value_scalar_text(found, buf);
-    nc_auto_free char *quoted = text ? nc_quote(text, strlen(text)) : nc_strdup("another type");
+    nc_auto_free char *quoted = text ? nc_quote_string(text) : nc_strdup("another type");
 
     return nc_err_protocol(err, "%s: found %s", what, quoted);
 }

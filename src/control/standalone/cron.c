@@ -172,7 +172,7 @@ static const char *meaning(struct piece name) {
 }
 
 static int refuse(const char *text, const char *what, struct nc_err *err) {
-    nc_auto_free char *quoted = nc_quote(text, strlen(text));
+    nc_auto_free char *quoted = nc_quote_string(text);
 
     return nc_err_protocol(err, "schedule %s: %s", quoted, what);
 }

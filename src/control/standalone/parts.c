@@ -20,7 +20,7 @@ struct nc_value *nc_standalone_child(struct nc_value *map, const char *key) {
 struct nc_value *nc_standalone_texts_with(const struct control_strings *t, const char *text) {
     struct nc_value *list = nc_control_strings_without(t, text);
 
-    nc_value_push(list, nc_value_new_string(text));
+    nc_value_push_string(list, text);
     return list;
 }
 
@@ -51,8 +51,7 @@ static const char *truth_name(enum control_truth t) {
 
 static size_t find(const struct standalone_conditions *cs, enum control_condition which) {
     for (size_t i = 0; i < cs->list->n; i++)
-        if (nc_streq(nc_value_get_string(cs->list->items[i], "type"),
-                     nc_standalone_condition_name(which)))
+        if (nc_value_says(cs->list->items[i], "type", nc_standalone_condition_name(which)))
             return i;
     return SIZE_MAX;
 }

@@ -48,8 +48,8 @@ static bool is_ready(const struct nc_value *object, struct control_node_more *m)
     if (list && list->type != NC_VALUE_LIST)
         m->unread |= CONTROL_UNREAD_CONDITIONS;
     for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++)
-        if (nc_streq(nc_value_get_string(list->items[i], "type"), "Ready"))
-            is_ready = nc_streq(nc_value_get_string(list->items[i], "status"), "True");
+        if (nc_value_says(list->items[i], "type", "Ready"))
+            is_ready = nc_value_says(list->items[i], "status", "True");
     return is_ready;
 }
 

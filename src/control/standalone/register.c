@@ -126,7 +126,7 @@ static struct nc_value *owners(const struct standalone_view *v) {
         list = nc_value_new_list();
     }
     for (size_t i = 0; i < list->n; i++)
-        if (nc_streq(nc_value_get_string(list->items[i], "uid"), claim->o.uid))
+        if (nc_value_says(list->items[i], "uid", claim->o.uid))
             return list;
     struct nc_value *owner = nc_value_new_map();
     nc_value_set_string(owner, "apiVersion", version ? version : "karpenter.sh/v1");

@@ -206,7 +206,7 @@ static bool drop_both_finalizers(const struct control_node *node, struct nc_cont
     }
     while ((at = nc_control_strings_next(&node->more->finalizers, at, 1, one)))
         if (!nc_streq(one[0], NC_FINALIZER) && !nc_streq(one[0], NC_FINALIZER_KARPENTER))
-            nc_value_push(list, nc_value_new_string(one[0]));
+            nc_value_push_string(list, one[0]);
     ret->verb = NC_CONTROL_PATCH_NODE;
     ret->body = nc_control_patch(&node->o, true);
     nc_value_set(nc_value_get(ret->body, "metadata"), "finalizers", list);
