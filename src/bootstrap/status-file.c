@@ -65,6 +65,15 @@ static struct nc_value *read_status(const char *path) {
     return tree;
 }
 
+/* On a full disk what is there makes room: no file is less wrong than an old one. */
+static int write_over(const char *path, const struct nc_buf *text, mode_t mode,
+                      struct nc_err *err) {
+    const char *data = text->data ? text->data : "";
+    const int r = nc_file_write(path, data, text->len, mode, err);
+
+    return r == -ENOSPC && unlink(path) == 0 ? nc_file_write(path, data, text->len, mode, err) : r;
+}
+
 /* What is the daemon's from one tree, the rest from the other. Both are consumed. */
 static struct nc_value *unite(enum nc_status_writer writer, struct nc_value *own,
                               struct nc_value *there) {
@@ -94,7 +103,7 @@ static int write_status(const struct nc_app *app, enum nc_status_writer writer,
     nc_json_write(&text, whole, 2);
     (void)nc_buf_putc(&text, '\n');
     /* which pod and budget hold a drain is not for every user of the machine */
-    return nc_file_write(path, text.data, text.len, 0640, err);
+    return write_over(path, &text, 0640, err);
 }
 
 /* --- metrics.prom */
@@ -130,7 +139,7 @@ static int write_metrics(const struct nc_app *app, enum nc_status_writer writer,
         (void)nc_buf_add(&text, own->data, own->len);
     if (writer == NC_STATUS_BOOTSTRAP)
         keep_metrics(path, writer, &text);
-    return nc_file_write(path, text.data ? text.data : "", text.len, 0644, err);
+    return write_over(path, &text, 0644, err);
 }
 
 int nc_status_files_write(const struct nc_app *app, enum nc_status_writer writer,
@@ -157,8 +166,9 @@ static int read_left(const char *path, struct nc_buf *text, struct nc_err *err) 
     const int r = nc_file_read(path, MAX_BYTES, text, err);
 
     if (r == -ENOENT)
-        nc_err_remedy(err, "neither a bootstrap nor the daemon has run since the machine "
-                           "started: systemctl status nodeclaimd-bootstrap nodeclaimd");
+        nc_err_remedy(err, "/run is full (df /run), or neither a bootstrap nor the daemon has run "
+                           "since the machine started (systemctl status nodeclaimd-bootstrap "
+                           "nodeclaimd)");
     if (r == -EACCES) {
         (void)nc_err_set(err, NC_ERR_HOST, EACCES, "cannot tell: %s is for root and its group",
                          path);

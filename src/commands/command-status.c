@@ -13,6 +13,7 @@
 #include "nc/file.h"
 #include "nc/report.h"
 #include "nc/str.h"
+#include "nc/time.h"
 #include "options.h"
 #include "process.h"
 
@@ -46,6 +47,19 @@ static bool mark_running(const struct nc_app *app, struct nc_value *status) {
     nc_value_set_bool(daemon, "ready", false);
     nc_value_set_bool(daemon, "connected", false);
     return false;
+}
+
+/* A bootstrap that was killed has left its last word: that it works. */
+static void mark_overdue(struct nc_value *status) {
+    const char *deadline = nc_value_get_string(status, "deadline");
+    nc_auto_free char *text = NULL;
+    uint64_t usec;
+
+    if (!deadline || !nc_value_says(status, "outcome", "running")
+        || nc_time_parse(deadline, &usec) < 0 || usec > nc_now_usec())
+        return;
+    text = nc_asprintf("%s, which has passed: systemctl status nodeclaimd-bootstrap", deadline);
+    nc_value_set_string(status, "deadline", text);
 }
 
 /* The exit code of the phase that a bootstrap failed in. */
@@ -86,6 +100,7 @@ static int show(const struct nc_app *app, const struct nc_terminal *t, struct nc
         nc_json_write(out, status, app->opts.watch ? 0 : 2);
         (void)nc_buf_putc(out, '\n');
     } else {
+        mark_overdue(status);
         nc_status_text(status, &text);
         nc_terminal_format(t, text.data, out);
     }

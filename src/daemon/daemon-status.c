@@ -53,6 +53,11 @@ static struct nc_value *policies_tree(const struct nc_daemon *d) {
         if (!nc_sources[s].has_own_policy)
             nc_value_set_text(map, nc_source_name(s), nc_policy_name(d->rules.drain.policy[s]));
     nc_value_set_string(map, "from", d->gather.has_config ? "configuration" : "built-in");
+    if (d->rules.drain.mode != NC_DRAIN_AUTO)
+        nc_value_set_string(map, "drainMode",
+                            nc_name_at(nc_drain_mode_names, d->rules.drain.mode - NC_DRAIN_AUTO));
+    if (d->refused)
+        nc_value_set_string(map, "refused", d->refused);
     return map;
 }
 

@@ -67,6 +67,7 @@ struct nc_daemon {
     struct nc_lifecycle *life;
     struct nc_lifecycle_rules rules;
     char *boot_id;
+    char *refused;  /* why the configuration is not in force; NULL = it is */
     char *conflict; /* who else would make this machine a node; NULL = nobody */
 
     char *node_name;   /* NULL until it is known */

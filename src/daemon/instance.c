@@ -89,12 +89,13 @@ static int read_config(struct nc_gather *g, bool *ret_is_complete, struct nc_err
     return 0;
 }
 
-static void log_unusable(const struct nc_daemon *d, const struct nc_err *err) {
+static void note_unusable(struct nc_daemon *d, const struct nc_err *err) {
     const struct nc_log_fields fields = {.phase = "config",
                                          .error_class = nc_err_class_name(err->class)};
 
     nc_log(NC_LOG_WARNING, &fields, "%s; the %s policies are in force until a reload%s%s", err->msg,
            d->gather.has_config ? "former" : "built-in", *err->remedy ? "; " : "", err->remedy);
+    d->refused = nc_strdup(err->msg);
 }
 
 /* --- the steps */
@@ -229,9 +230,11 @@ static void apply_answers(struct nc_daemon_gathering *it) {
     bool is_whole = false;
 
     it->has_facts = true;
+    free(d->refused);
+    d->refused = NULL;
     if (read_config(&it->g, &is_whole, &err) < 0) {
         if (err.class != NC_ERR_HOST) {
-            log_unusable(d, &err);
+            note_unusable(d, &err);
             err = (struct nc_err)NC_ERR_INIT;
         }
         finish(it, &err);

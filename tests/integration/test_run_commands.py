@@ -17,7 +17,7 @@ import subprocess
 import unittest
 import xml.etree.ElementTree as ElementTree
 
-from harness import agent_path
+from harness import agent_path, needs
 from running import KUBECONFIG, DaemonTest, DaemonWorld
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -238,6 +238,44 @@ class Commands(DaemonTest):
         self.waits(world, "refused", "403")
         refusal.count = 0
         self.assertEqual(world.finish(waiting, 120).code, 0)
+
+    def test_what_is_in_force(self) -> None:
+        """A document that is refused changes nothing, and status says so; so it does of drains that are turned off."""
+        world = self.node_world()
+        world.pod("web", grace=1)
+        world.start()
+        world.must(lambda: world.said_of_itself().get("connected"), "the connection")
+        conf = world.root / "etc/nodeclaimd/conf.d"
+        head = "apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec:\n"
+
+        def read_again(text: str, shown: str) -> None:
+            (conf / "90-mine.yaml").write_text(head + text)
+            world.daemon.send_signal(signal.SIGHUP)
+            world.must(lambda: re.search(rf"(?m)^policies .*, from configuration{shown}", world.run("status").out), shown)
+
+        read_again("  interruption: {spot: reprot}\n", r", refused .*90-mine\.yaml:4:24: ")
+        read_again('  drain: {mode: "off"}\n', ", drainMode off$")
+        read_again("  report: {events: true}\n", "$")
+
+    @needs("CAP_SYS_ADMIN")
+    def test_full_run(self) -> None:
+        """What cannot be replaced is not left there as if it were the present."""
+        world = self.node_world()
+        world.pod("web", grace=3)
+        world.budget("never", "web", allowed=0, desired=1, healthy=1)
+        folder = world.root / "run/nodeclaimd"
+        folder.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(folder)], check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", str(folder)], check=True)
+        world.start()
+        world.must(lambda: world.said_of_itself().get("connected"), "the connection")
+        with open(folder / "filler", "wb") as filler, self.assertRaises(OSError):
+            while True:
+                os.write(filler.fileno(), bytes(4096))
+        world.imds.spot(20)
+        world.must(lambda: world.drain().get("phase") == "evicting", "the drain, in the file")
+        self.assertRegex(world.run("status").out, "(?m)^drain +evicting")
+        world.kill()
 
     def test_what_people_read(self) -> None:
         world = self.node_world()
