@@ -43,6 +43,8 @@ bool nc_is_visible(const char *s, size_t n);
 int nc_hex_digit(char c);
 /* How many bytes of s to keep so that they are at most `most`, and no half of a character. */
 size_t nc_cut(const char *s, size_t most);
+/* Copies s, cut so where it is longer than size - 1 bytes. */
+void nc_copy_text(char *to, size_t size, const char *s);
 
 /* A borrowed text, and the line of the document that its first one is, from 1, for messages. */
 struct nc_text {

@@ -9,9 +9,7 @@
 #define NC_SEC_USEC 1000000ull /* of a second */
 
 /* Sums and differences stop at UINT64_MAX and 0. */
-static inline uint64_t nc_sum_usec(uint64_t a, uint64_t b) {
-    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
+__attribute__((noinline)) uint64_t nc_sum_usec(uint64_t a, uint64_t b); /* smaller so */
 static inline uint64_t nc_less_usec(uint64_t a, uint64_t b) {
     return a > b ? a - b : 0;
 }

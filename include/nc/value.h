@@ -116,6 +116,8 @@ int nc_json_parse_large(const char *data, size_t n, size_t max_values, struct nc
 /* indent 0: compact; else that many spaces a level. Deterministic; members in their order. Appends
  * to out. */
 void nc_json_write(struct nc_buf *out, const struct nc_value *v, unsigned indent);
+/* Compact, owned by the caller. */
+char *nc_json_text(const struct nc_value *v);
 /* A JSON string literal with its quotes. */
 void nc_json_write_string(struct nc_buf *out, const char *text);
 

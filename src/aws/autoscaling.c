@@ -10,6 +10,7 @@
 #include "ec2-priv.h"
 #include "nc/encode.h"
 #include "nc/mem.h"
+#include "nc/str.h"
 
 #define API_VERSION "2011-01-01"
 #define SERVICE "autoscaling"
@@ -74,7 +75,7 @@ static void on_completed(void *userdata, const struct nc_http_result *result) {
 static void begin(struct nc_autoscaling_call *call, const char *instance_id) {
     call->is_unknown = call->is_refused = false;
     call->group = call->state = NULL;
-    (void)snprintf(call->instance_id, sizeof(call->instance_id), "%s", instance_id);
+    nc_copy_text(call->instance_id, sizeof(call->instance_id), instance_id);
 }
 
 /* The body is taken over. */

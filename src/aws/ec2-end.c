@@ -79,7 +79,7 @@ static int start(const struct nc_ec2 *e, enum question what, const char *instanc
     call->is_unknown = false;
     call->private_dns_name = NULL;
     call->state = NC_EC2_NO_STATE;
-    (void)snprintf(call->instance_id, sizeof(call->instance_id), "%s", instance_id);
+    nc_copy_text(call->instance_id, sizeof(call->instance_id), instance_id);
     r = nc_ec2_request_make(e, action, nc_ec2_form(action, "InstanceId.1", instance_id), &q, err);
     if (r < 0)
         return r;

@@ -36,9 +36,9 @@ static int read_failure_element(void *user, const struct nc_xml *element, struct
     struct failure *f = user;
 
     if (is_failure(element, "Code") && !f->code[0])
-        snprintf(f->code, sizeof(f->code), "%s", element->text);
+        nc_copy_text(f->code, sizeof(f->code), element->text);
     else if (is_failure(element, "Message") && !f->message[0])
-        snprintf(f->message, sizeof(f->message), "%s", element->text);
+        nc_copy_text(f->message, sizeof(f->message), element->text);
     return 0;
 }
 
@@ -235,7 +235,7 @@ static int64_t number_of(const char *text) {
 
 static void read_architecture(struct nc_instance_type *t, const char *text) {
     if (t->arch[0] == '\0' && (nc_streq(text, "x86_64") || nc_streq(text, "arm64")))
-        snprintf(t->arch, sizeof(t->arch), "%s", nc_streq(text, "arm64") ? "arm64" : "amd64");
+        nc_copy_text(t->arch, sizeof(t->arch), nc_streq(text, "arm64") ? "arm64" : "amd64");
 }
 
 static void add_card(struct type_reader *t) {
@@ -253,7 +253,7 @@ static int read_type_element(void *user, const struct nc_xml *element, struct nc
         return 0;
     path = element->path + strlen(TYPE);
     if (nc_streq(path, "/instanceType"))
-        snprintf(t->type.name, sizeof(t->type.name), "%s", text);
+        nc_copy_text(t->type.name, sizeof(t->type.name), text);
     else if (nc_streq(path, "/vCpuInfo/defaultVCpus"))
         t->type.vcpus = number_of(text);
     else if (nc_streq(path, "/memoryInfo/sizeInMiB"))
@@ -271,7 +271,7 @@ static int read_type_element(void *user, const struct nc_xml *element, struct nc
     else if (nc_streq(path, CARD "/maximumNetworkInterfaces"))
         t->card_enis = number_of(text);
     else if (nc_streq(path, "/hypervisor"))
-        snprintf(t->type.hypervisor, sizeof(t->type.hypervisor), "%s", text);
+        nc_copy_text(t->type.hypervisor, sizeof(t->type.hypervisor), text);
     else if (nc_streq(path, "/bareMetal"))
         t->bare_metal = nc_streq(text, "true");
     else if (nc_streq(path, CARD))
@@ -308,7 +308,7 @@ int nc_ec2_read_type(const char *data, size_t n, const char *type, struct nc_ins
     if (t.type.vcpus <= 0 || t.type.memory_mib <= 0 || t.type.enis <= 0 || t.type.ipv4_per_eni <= 0)
         return nc_err_protocol(err, "the description of %s lacks CPUs, memory or interfaces", type);
     if (t.bare_metal)
-        snprintf(t.type.hypervisor, sizeof(t.type.hypervisor), "metal");
+        nc_copy_text(t.type.hypervisor, sizeof(t.type.hypervisor), "metal");
     *ret = t.type;
     return 0;
 }

@@ -28,14 +28,6 @@ static const struct {
     [NC_ERR_BUG] = {"bug", 7},
 };
 
-/* Copies at most size - 1 bytes and drops a character that did not fit in full. */
-static void copy_cut(char *to, size_t size, const char *from) {
-    const size_t n = nc_cut(from, size - 1);
-
-    memcpy(to, from, n);
-    to[n] = '\0';
-}
-
 int nc_err_setv(struct nc_err *err, enum nc_err_class class, int code, const char *format,
                 va_list ap) {
     const int magnitude = code == 0 ? EINVAL : abs(code);
@@ -46,7 +38,7 @@ int nc_err_setv(struct nc_err *err, enum nc_err_class class, int code, const cha
             msg[0] = '\0';
         err->class = class;
         err->code = magnitude >= FIRST_HTTP_STATUS ? magnitude : -magnitude;
-        copy_cut(err->msg, sizeof(err->msg), msg);
+        nc_copy_text(err->msg, sizeof(err->msg), msg);
         err->remedy[0] = '\0';
         err->mark.line = 0;
     }
@@ -111,7 +103,7 @@ void nc_err_wrap(struct nc_err *err, const char *format, ...) {
         prefix[0] = '\0';
     va_end(ap);
     snprintf(whole, sizeof(whole), "%s: %s", prefix, err->msg);
-    copy_cut(err->msg, sizeof(err->msg), whole);
+    nc_copy_text(err->msg, sizeof(err->msg), whole);
 }
 
 void nc_err_remedy(struct nc_err *err, const char *format, ...) {
@@ -124,7 +116,7 @@ void nc_err_remedy(struct nc_err *err, const char *format, ...) {
     if (vsnprintf(remedy, sizeof(remedy), format, ap) < 0)
         remedy[0] = '\0';
     va_end(ap);
-    copy_cut(err->remedy, sizeof(err->remedy), remedy);
+    nc_copy_text(err->remedy, sizeof(err->remedy), remedy);
 }
 
 const char *nc_err_class_name(enum nc_err_class class) {

@@ -216,6 +216,13 @@ void nc_json_write(struct nc_buf *out, const struct nc_value *v, unsigned indent
     print(out, item_of(v), indent);
 }
 
+char *nc_json_text(const struct nc_value *v) {
+    struct nc_buf text = NC_BUF_INIT;
+
+    nc_json_write(&text, v, 0);
+    return nc_buf_steal(&text);
+}
+
 void nc_json_write_string(struct nc_buf *out, const char *text) {
     print(out, cJSON_CreateStringReference(text ? text : ""), 0);
 }

@@ -134,6 +134,13 @@ size_t nc_cut(const char *s, size_t most) {
     return n;
 }
 
+void nc_copy_text(char *to, size_t size, const char *s) {
+    const size_t n = nc_cut(s, size - 1);
+
+    memcpy(to, s, n);
+    to[n] = '\0';
+}
+
 struct nc_text nc_text(const char *s) {
     return (struct nc_text){.data = s, .n = strlen(s), .line = 1};
 }

@@ -98,6 +98,10 @@ static bool parse_offset(const char **s, int *ret_minutes) {
     return true;
 }
 
+uint64_t nc_sum_usec(uint64_t a, uint64_t b) {
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
 void nc_time_format(uint64_t usec, char ret[static 32]) {
     const time_t sec = (time_t)(usec / USEC_PER_SEC);
     struct tm tm = {0};

@@ -99,7 +99,7 @@ static void raise_logind_delay(struct nc_bootstrap *b) {
 static void add_last_lines(struct nc_bootstrap *b, const char *unit, struct nc_err *err) {
     const size_t n = strlen(err->msg);
 
-    (void)snprintf(err->msg + n, sizeof(err->msg) - n, "%s", nc_last_lines(b, unit));
+    nc_copy_text(err->msg + n, sizeof(err->msg) - n, nc_last_lines(b, unit));
 }
 
 /* What has become of the unit when the time is over counts. */

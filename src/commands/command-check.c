@@ -69,7 +69,6 @@ static void print_json(const struct nc_gather *g, const struct nc_err *whole) {
     nc_cleanup(nc_strv_done) struct nc_strv more = more_unsupported(g), warnings = plan_warnings(g);
     const struct nc_documents *d = &g->documents;
     nc_auto_value struct nc_value *list = nc_value_new_list();
-    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
 
     for (size_t i = 0; i < d->n_diags; i++) {
         const struct nc_diagnostic *diag = &d->diags[i];
@@ -88,8 +87,7 @@ static void print_json(const struct nc_gather *g, const struct nc_err *whole) {
         push_message(list, "warning", warnings.v[i]);
     if (whole->class != NC_ERR_NONE)
         push_message(list, "error", whole->msg);
-    nc_json_write(&text, list, 2);
-    (void)printf("%s\n", text.data);
+    nc_print_json(list);
 }
 
 /* --- what is no document, but has some in it */

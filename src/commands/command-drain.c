@@ -304,14 +304,12 @@ static int follow(struct following *f, struct nc_value **ret, struct nc_err *err
 
 static void print_answer(const struct nc_value *request, const struct nc_value *status) {
     nc_auto_value struct nc_value *map = nc_value_copy(request);
-    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     const struct nc_value *drain = nc_value_get(status, "drain");
 
     nc_value_set_bool(map, "accepted", true);
     if (drain)
         nc_value_set(map, "drain", nc_value_copy(drain));
-    nc_json_write(&text, map, 2);
-    (void)printf("%s\n", text.data);
+    nc_print_json(map);
 }
 
 /* Accepted is not begun. */

@@ -131,7 +131,6 @@ static bool is_asked(const struct nc_app *app, const char *field) {
 
 static size_t explain_json(const struct nc_app *app, const struct nc_plan *p) {
     nc_auto_value struct nc_value *list = nc_value_new_list();
-    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
 
     for (size_t i = 0; i < p->n_origins; i++) {
         struct nc_value *one;
@@ -144,8 +143,7 @@ static size_t explain_json(const struct nc_app *app, const struct nc_plan *p) {
         nc_value_set_string(one, "overrode", p->origins[i].overrode);
         nc_value_push(list, one);
     }
-    nc_json_write(&text, list, 2);
-    (void)printf("%s\n", text.data);
+    nc_print_json(list);
     return list->n;
 }
 

@@ -35,11 +35,9 @@ void nc_preflight_failed(struct nc_preflight_lines *l, const char *check, const 
 }
 
 int nc_preflight_end(struct nc_preflight_lines *l) {
-    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
 
     if (l->is_json) {
-        nc_json_write(&text, l->all, 2);
-        (void)printf("%s\n", text.data);
+        nc_print_json(l->all);
     } else {
         (void)printf("%s\n", l->failed ? "preflight failed" : "preflight passed");
     }

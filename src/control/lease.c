@@ -160,9 +160,9 @@ static void keep(struct nc_lease *l, const struct seen *s, uint64_t mono_usec) {
     if (!l->exists || strcmp(record, l->record) != 0)
         l->observed_usec = mono_usec;
     memcpy(l->record, record, sizeof(record));
-    (void)snprintf(l->holder, sizeof(l->holder), "%s", s->holder);
-    (void)snprintf(l->resource_version, sizeof(l->resource_version), "%s", s->resource_version);
-    (void)snprintf(l->acquire_time, sizeof(l->acquire_time), "%s", s->acquire_time);
+    nc_copy_text(l->holder, sizeof(l->holder), s->holder);
+    nc_copy_text(l->resource_version, sizeof(l->resource_version), s->resource_version);
+    nc_copy_text(l->acquire_time, sizeof(l->acquire_time), s->acquire_time);
     l->holder_duration_usec = (uint64_t)s->duration_sec * USEC_PER_SEC;
     l->transitions = s->transitions;
     l->exists = l->was_read = true;

@@ -24,7 +24,7 @@ int nc_control_parse_provider_id(const char *text, struct nc_control_instance *r
     number += strspn(number, "0123456789");
     if ((size_t)(number - zone) >= sizeof(ret->region))
         return -EINVAL;
-    (void)snprintf(ret->id, sizeof(ret->id), "%s", slash + 1);
+    nc_copy_text(ret->id, sizeof(ret->id), slash + 1);
     (void)snprintf(ret->region, sizeof(ret->region), "%.*s", (int)(number - zone), zone);
     return 0;
 }

@@ -16,6 +16,7 @@
 #include "log.h"
 #include "nc/clock.h"
 #include "nc/mem.h"
+#include "nc/str.h"
 #include "process.h"
 
 #define CHECK_USEC 10000000u
@@ -134,7 +135,7 @@ static char *make_identity(const struct nc_settings *s) {
     if (s->identity)
         return nc_strdup(s->identity);
     if (gethostname(host, sizeof(host) - 1) < 0 || !*host)
-        (void)snprintf(host, sizeof(host), "unknown");
+        nc_copy_text(host, sizeof(host), "unknown");
     if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
         random = nc_now_usec() ^ (uint64_t)getpid() << 48;
     return nc_asprintf("%s_%016llx", host, (unsigned long long)random);

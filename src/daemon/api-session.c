@@ -93,9 +93,8 @@ void nc_api_session_well(struct nc_daemon *d) {
         return;
     d->api.has_answered = true;
     if (d->api.error.class != NC_ERR_NONE) {
-        nc_log(NC_LOG_INFO, &(struct nc_log_fields){.node = d->node_name},
-               "the API server answers again, after %.1f s",
-               (double)nc_less_usec(nc_daemon_now(d), d->api.failing_usec) / 1e6);
+        nc_log_node(NC_LOG_INFO, d->node_name, "the API server answers again, after %.1f s",
+                    (double)nc_less_usec(nc_daemon_now(d), d->api.failing_usec) / 1e6);
         report_outage(d, true);
     }
     d->api.is_lasting = false;
@@ -295,9 +294,8 @@ static void connect_now(struct nc_daemon *d) {
  */
 static void wait_for(struct nc_daemon *d, enum nc_api_state what, const struct nc_err *err) {
     if (d->api.waits != what) {
-        nc_log(NC_LOG_INFO, &(struct nc_log_fields){.node = d->node_name},
-               "waiting for a connection to the API server: %s%s%s", err->msg,
-               *err->remedy ? "; " : "", err->remedy);
+        nc_log_node(NC_LOG_INFO, d->node_name, "waiting for a connection to the API server: %s%s%s",
+                    err->msg, *err->remedy ? "; " : "", err->remedy);
         d->is_status_due = true;
     }
     d->api.waits = what;

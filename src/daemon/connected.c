@@ -89,8 +89,8 @@ void nc_daemon_connected(struct nc_daemon *d) {
     nc_fit_gate_check(d);
     if (!d->node.is_foreign)
         nc_pod_evictor_clean_up(d);
-    nc_log(NC_LOG_INFO, &(struct nc_log_fields){.node = d->node_name}, "node %s is watched at %s",
-           d->node_name, d->api.connection.kubeconfig.server);
+    nc_log_node(NC_LOG_INFO, d->node_name, "node %s is watched at %s", d->node_name,
+                d->api.connection.kubeconfig.server);
 }
 
 void nc_daemon_disconnected(struct nc_daemon *d) {

@@ -39,8 +39,7 @@ static void on_written(void *userdata, const struct nc_value *object,
         return;
     }
     d->condition.after_usec = nc_mono_usec() + (is_refused ? REFUSED_USEC : RETRY_USEC);
-    nc_log(is_refused ? NC_LOG_WARNING : NC_LOG_DEBUG,
-           &(struct nc_log_fields){.node = d->node_name}, "%s, ignoring", err->msg);
+    nc_log_node(is_refused ? NC_LOG_WARNING : NC_LOG_DEBUG, d->node_name, "%s, ignoring", err->msg);
 }
 
 static void write_condition(struct nc_daemon *d, bool is_failing, const char *message) {
@@ -55,9 +54,9 @@ static void write_condition(struct nc_daemon *d, bool is_failing, const char *me
         .what = "report condition " NC_CONDITION_NOTICES, .body = body, .done = on_written};
 
     d->condition.is_writing_true = is_failing;
-    nc_log(is_failing ? NC_LOG_WARNING : NC_LOG_INFO, &(struct nc_log_fields){.node = d->node_name},
-           "node %s: condition %s=%s: %s", d->node_name, NC_CONDITION_NOTICES,
-           is_failing ? "True" : "False", message);
+    nc_log_node(is_failing ? NC_LOG_WARNING : NC_LOG_INFO, d->node_name,
+                "node %s: condition %s=%s: %s", d->node_name, NC_CONDITION_NOTICES,
+                is_failing ? "True" : "False", message);
     nc_own_node_patch_status(d, call, &d->condition.write);
 }
 

@@ -191,10 +191,11 @@ static void refuse_node(struct nc_daemon *d, const struct nc_value *node) {
     nc_auto_free char *quoted = nc_quote_string(theirs);
 
     if (!d->node.is_foreign)
-        nc_log(NC_LOG_ERROR, &(struct nc_log_fields){.node = d->node_name},
-               "the Node %s has providerID %s, not %s: it belongs to another instance, nothing is "
-               "written to it; delete the stale Node",
-               d->node_name, quoted, d->provider_id);
+        nc_log_node(
+            NC_LOG_ERROR, d->node_name,
+            "the Node %s has providerID %s, not %s: it belongs to another instance, nothing is "
+            "written to it; delete the stale Node",
+            d->node_name, quoted, d->provider_id);
     d->node.is_foreign = d->node.is_known = true;
     d->is_status_due = true;
     post_gone(d, true);
@@ -202,10 +203,11 @@ static void refuse_node(struct nc_daemon *d, const struct nc_value *node) {
 
 static void doubt_node(struct nc_daemon *d) {
     if (!d->node.is_doubted)
-        nc_log(NC_LOG_WARNING, &(struct nc_log_fields){.node = d->node_name},
-               "the Node %s has no providerID and another boot's id than ours: it may belong to "
-               "another machine; nothing is written to it until it has a providerID",
-               d->node_name);
+        nc_log_node(
+            NC_LOG_WARNING, d->node_name,
+            "the Node %s has no providerID and another boot's id than ours: it may belong to "
+            "another machine; nothing is written to it until it has a providerID",
+            d->node_name);
     d->node.is_known = false;
     d->node.is_doubted = d->node.is_refresh_wanted = true;
     d->is_status_due = true;

@@ -9,6 +9,7 @@
 #include "log.h"
 #include "nc/host.h"
 #include "nc/mem.h"
+#include "nc/str.h"
 #include "nc/time.h"
 
 /* A daemon that was restarted in the window knows from its saved state when that ends. */
@@ -29,7 +30,7 @@ static void on_shutdown(void *userdata, bool is_coming, uint64_t window_usec, bo
     } else {
         nc_time_format(now, begun);
         if (is_reboot)
-            (void)snprintf(notice.action, sizeof(notice.action), NC_ACTION_REBOOT);
+            nc_copy_text(notice.action, sizeof(notice.action), NC_ACTION_REBOOT);
         (void)snprintf(notice.id, sizeof(notice.id), "shutdown-%s", begun);
         notice.deadline_usec = now + window_usec;
     }

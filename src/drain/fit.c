@@ -381,7 +381,6 @@ char *nc_fit_annotation(const struct nc_fit_settings *settings, const struct nc_
                         const char *boot_id, const struct nc_fit_moment *m) {
     nc_auto_value struct nc_value *map = nc_value_new_map();
     struct nc_value *missing = nc_value_new_list();
-    struct nc_buf text = NC_BUF_INIT;
 
     for (size_t i = 0; i < v->missing.n && i < ANNOTATION_NAMES; i++)
         nc_value_push_string(missing, v->missing.v[i]);
@@ -390,8 +389,7 @@ char *nc_fit_annotation(const struct nc_fit_settings *settings, const struct nc_
     nc_value_set_string(map, "reason", nc_fit_reason_name(v->reason));
     nc_value_set(map, "missing", missing);
     nc_fit_set_times(map, settings, m);
-    nc_json_write(&text, map, 0);
-    return nc_buf_steal(&text);
+    return nc_json_text(map);
 }
 
 bool nc_fit_annotation_says(const char *text, const char *boot_id, bool is_fit) {

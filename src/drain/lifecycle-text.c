@@ -99,7 +99,6 @@ char *nc_lifecycle_status_text(const struct nc_lifecycle *l, enum nc_node_write_
     const struct nc_drain_summary *s = &l->summary;
     const bool has_leading = l->in_force.leading >= 0;
     nc_auto_value struct nc_value *v = nc_value_new_map();
-    struct nc_buf b = NC_BUF_INIT;
 
     const bool is_known =
         (l->is_synced && !nc_lifecycle_looks_ahead(l)) || s->gap != NC_LIST_COMPLETE;
@@ -127,18 +126,15 @@ char *nc_lifecycle_status_text(const struct nc_lifecycle *l, enum nc_node_write_
         nc_value_set_string(v, "incomplete", nc_list_gap_name(s->gap));
     if (has_updated)
         nc_value_set_time(v, "updated", nc_lifecycle_ec2_time(l, l->now_usec));
-    nc_json_write(&b, v, 0);
-    return nc_buf_steal(&b);
+    return nc_json_text(v);
 }
 
 char *nc_lifecycle_cordon_text(const struct nc_lifecycle *l) {
     nc_auto_value struct nc_value *v = nc_value_new_map();
-    struct nc_buf b = NC_BUF_INIT;
 
     nc_value_set_string(v, "id", l->sources[l->in_force.leading].notice.id);
     nc_value_set_time(v, "since", nc_lifecycle_ec2_time(l, l->now_usec));
-    nc_json_write(&b, v, 0);
-    return nc_buf_steal(&b);
+    return nc_json_text(v);
 }
 
 void nc_lifecycle_emit(enum nc_lifecycle_milestone m, const char *reason, char *message,

@@ -97,7 +97,7 @@ static int read_spot(const struct nc_notice_answer *a, struct nc_notice *ret, st
     nc_time_format(usec, time);
     *ret = (struct nc_notice){.source = NC_SOURCE_SPOT, .deadline_usec = usec ? usec : 1};
     (void)snprintf(ret->id, sizeof(ret->id), "spot-%s-%s", action, time);
-    (void)snprintf(ret->action, sizeof(ret->action), "%s", action);
+    nc_copy_text(ret->action, sizeof(ret->action), action);
     return 1;
 }
 
@@ -175,8 +175,8 @@ static int read_event(const struct nc_value *event, uint64_t now_usec, struct nc
         ret->deadline_usec = usec;
         ret->begin_usec = usec > NC_MAINTENANCE_LEAD_USEC ? usec - NC_MAINTENANCE_LEAD_USEC : 0;
     }
-    (void)snprintf(ret->id, sizeof(ret->id), "%s", id);
-    (void)snprintf(ret->action, sizeof(ret->action), "%s", code);
+    nc_copy_text(ret->id, sizeof(ret->id), id);
+    nc_copy_text(ret->action, sizeof(ret->action), code);
     return 1;
 }
 
@@ -286,7 +286,7 @@ static int read_target_state(const struct nc_notice_answer *a, struct nc_notice 
     *ret = (struct nc_notice){.source = NC_SOURCE_AUTOSCALING};
     (void)snprintf(ret->id, sizeof(ret->id), "autoscaling-%s",
                    is_terminated ? "terminated" : "warmed");
-    (void)snprintf(ret->action, sizeof(ret->action), "%s", state);
+    nc_copy_text(ret->action, sizeof(ret->action), state);
     return 1;
 }
 
@@ -363,7 +363,7 @@ static int read_request(const char *data, size_t size, struct nc_notice *n, stru
     const char *id = nc_value_get_string(v, "id");
     if (!is_printable(id, 1, 64))
         return refuse(err, "id", nc_value_get(v, "id"), "a string of 1 to 64 printable bytes");
-    (void)snprintf(n->id, sizeof(n->id), "%s", id);
+    nc_copy_text(n->id, sizeof(n->id), id);
     r = read_request_reason(v, n, err);
     return r < 0 ? r : read_request_mode(v, n, err);
 }

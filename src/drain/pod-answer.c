@@ -124,7 +124,7 @@ void nc_pod_answer_read(const struct nc_pod_response *r, struct nc_pod_answer *r
     else if (r->http)
         (void)snprintf(ret->message, sizeof(ret->message), "HTTP %d", r->http);
     else
-        (void)snprintf(ret->message, sizeof(ret->message), "no answer");
+        nc_copy_text(ret->message, sizeof(ret->message), "no answer");
 }
 
 const char *nc_pod_answer_name(enum nc_pod_answer_kind k) {

@@ -19,6 +19,7 @@
 #include <time.h>
 
 #include "nc/clock.h"
+#include "nc/str.h"
 
 /* Idle connections that are kept for the next request. */
 #define KEEP_CONNECTIONS 4
@@ -99,7 +100,7 @@ static void submit(struct nc_http_req *r) {
 
     r->state = REQUEST_RUNNING;
     if (code != CURLM_OK) {
-        snprintf(r->error, sizeof(r->error), "%s", curl_multi_strerror(code));
+        nc_copy_text(r->error, sizeof(r->error), curl_multi_strerror(code));
         nc_http_request_finish(r, CURLE_FAILED_INIT);
     }
 }

@@ -64,10 +64,10 @@ static void explain_report(const struct resource *r, int64_t capacity, int64_t a
         format(r, r->capacity, planned);
         snprintf(detail, sizeof(detail), "its capacity is %s, the facts have %s", there, planned);
     } else if (huge > 0 && nc_streq(r->name, "memory") && r->predicted - allocatable == huge) {
-        snprintf(detail, sizeof(detail), "huge pages use the difference");
+        nc_copy_text(detail, sizeof(detail), "huge pages use the difference");
     } else {
-        snprintf(detail, sizeof(detail),
-                 "kubelet reserves something else than the files configure");
+        nc_copy_text(detail, sizeof(detail),
+                     "kubelet reserves something else than the files configure");
     }
     nc_strv_addf(sentences, "%s: kubelet reports %s, predicted was %s: %s", r->name, have, want,
                  detail);
@@ -91,8 +91,8 @@ static void memory_reason(const struct nc_plan *p, int64_t difference, char *ret
             ret, size,
             "Karpenter subtracts 7.5%% for the hypervisor until it has seen a node of this type");
     } else {
-        snprintf(ret, size,
-                 "the host has less memory than Karpenter counts with: its pods may not fit");
+        nc_copy_text(ret, size,
+                     "the host has less memory than Karpenter counts with: its pods may not fit");
     }
 }
 
@@ -119,7 +119,7 @@ static void explain_claim(const struct nc_plan *p, const struct resource *r, int
                  "the estimate counts the whole volume, the file system is smaller and rounded "
                  "differently");
     else
-        snprintf(reason, sizeof(reason), "kubeReserved or systemReserved differ");
+        nc_copy_text(reason, sizeof(reason), "kubeReserved or systemReserved differ");
     nc_strv_addf(sentences, "%s: the node offers %s, the NodeClaim has %s: %s", r->name, have, want,
                  reason);
 }

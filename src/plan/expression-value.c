@@ -28,7 +28,7 @@ struct nc_cel_value nc_cel_fail(struct nc_cel_parser *s, const char *format, ...
         what = nc_vasprintf(format, ap);
         va_end(ap);
         all = place(s, what);
-        snprintf(s->why, s->why_size, "%s", all);
+        nc_copy_text(s->why, s->why_size, all);
     }
     s->failed = true;
     s->p += strlen(s->p); /* nothing more is read */

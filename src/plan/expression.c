@@ -436,7 +436,7 @@ static int evaluate(struct nc_cel_parser *s, int64_t *ret) {
         return 0;
     }
     if (v.bad)
-        snprintf(s->why, s->why_size, "%s", v.bad);
+        nc_copy_text(s->why, s->why_size, v.bad);
     else
         snprintf(s->why, s->why_size, "the result %lld is not between %lld and %lld",
                  (long long)v.v, (long long)s->variables->least, (long long)s->variables->most);

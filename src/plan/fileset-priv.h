@@ -12,6 +12,9 @@
  * which stays where it is until the next one is added. */
 struct nc_file *nc_fileset_add(struct nc_fileset *s, const char *path, mode_t mode,
                                struct nc_buf *data);
+/* The same of a tree, as indented JSON. */
+struct nc_file *nc_fileset_add_json(struct nc_fileset *s, const char *path, mode_t mode,
+                                    const struct nc_value *tree);
 /* The same, for the file that tells others that all are there. */
 void nc_fileset_add_gate(struct nc_fileset *s, const char *path, mode_t mode, struct nc_buf *data);
 /* The path must not exist after apply. */

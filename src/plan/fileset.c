@@ -39,6 +39,15 @@ struct nc_file *nc_fileset_add(struct nc_fileset *s, const char *path, mode_t mo
     return file;
 }
 
+struct nc_file *nc_fileset_add_json(struct nc_fileset *s, const char *path, mode_t mode,
+                                    const struct nc_value *tree) {
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+
+    nc_json_write(&text, tree, 2);
+    (void)nc_buf_putc(&text, '\n');
+    return nc_fileset_add(s, path, mode, &text);
+}
+
 void nc_fileset_add_gate(struct nc_fileset *s, const char *path, mode_t mode, struct nc_buf *data) {
     nc_fileset_add(s, path, mode, data)->is_gate = true;
 }

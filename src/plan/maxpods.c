@@ -162,7 +162,7 @@ static void decide_unknown(const struct nc_plan_input *in, struct nc_max_pods *m
     const struct nc_facts *f = in->facts;
 
     if (m->expression == 0 && pods_of_claim(in, &m->base)) {
-        snprintf(m->from, sizeof(m->from), "NodeClaim status.capacity.pods");
+        nc_copy_text(m->from, sizeof(m->from), "NodeClaim status.capacity.pods");
         if (in->config->max_pods_mode == NC_MAX_PODS_EXPRESSION && !is_known(&f->described_type))
             nc_strv_addf(warnings,
                          "maxPodsExpression: instance type %s is not in the table: using %lld, "
@@ -170,8 +170,8 @@ static void decide_unknown(const struct nc_plan_input *in, struct nc_max_pods *m
                          f->instance_type ? f->instance_type : "(unknown)", (long long)m->base);
     } else if (is_known(&f->described_type)) {
         m->base = pods_by_mode(f, in->config, &f->described_type, m, warnings);
-        snprintf(m->from + strlen(m->from), sizeof(m->from) - strlen(m->from),
-                 " as EC2 describes it");
+        nc_copy_text(m->from + strlen(m->from), sizeof(m->from) - strlen(m->from),
+                     " as EC2 describes it");
     } else {
         guess(f, in->config, m, warnings);
     }
@@ -183,7 +183,7 @@ static int decide_explicit(const struct nc_config *c, struct nc_max_pods *m, str
             err, "maxPods.value: %lld: mode explicit needs a number from 1 to 2147483647",
             (long long)c->max_pods_value);
     m->base = c->max_pods_value;
-    snprintf(m->from, sizeof(m->from), "maxPods.value of the configuration");
+    nc_copy_text(m->from, sizeof(m->from), "maxPods.value of the configuration");
     return 0;
 }
 

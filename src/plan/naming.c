@@ -61,23 +61,23 @@ static char *private_dns_name(const struct nc_facts *f, char *from, size_t size,
     char *name;
 
     if (f->private_dns_name) {
-        snprintf(from, size, "EC2 DescribeInstances, PrivateDnsName");
+        nc_copy_text(from, size, "EC2 DescribeInstances, PrivateDnsName");
         return lower(f->private_dns_name);
     }
     if (is_standard_hostname(f)) {
-        snprintf(from, size, "IMDS local-hostname");
+        nc_copy_text(from, size, "IMDS local-hostname");
         return lower(f->local_hostname);
     }
     name = derived_private_dns(f);
     if (name) {
-        snprintf(from, size, "IMDS local-ipv4 and region");
+        nc_copy_text(from, size, "IMDS local-ipv4 and region");
         nc_strv_addf(warnings,
                      "node name: local-hostname '%.64s' is not EC2's own name (a DHCP domain?) and "
                      "EC2 was not queried: derived %s",
                      f->local_hostname ? f->local_hostname : "", name);
         return name;
     }
-    snprintf(from, size, "IMDS local-hostname");
+    nc_copy_text(from, size, "IMDS local-hostname");
     return f->local_hostname ? lower(f->local_hostname) : NULL;
 }
 
@@ -87,13 +87,13 @@ static char *name_by_mode(const struct nc_facts *f, const struct nc_config *c, c
 
     switch (c->naming) {
     case NC_NAMING_RESOURCE_NAME:
-        snprintf(from, size, "instance id and region (resource-name)");
+        nc_copy_text(from, size, "instance id and region (resource-name)");
         return f->instance_id && domain ? nc_asprintf("%s.%s", f->instance_id, domain) : NULL;
     case NC_NAMING_INSTANCE_ID:
-        snprintf(from, size, "instance id");
+        nc_copy_text(from, size, "instance id");
         return nc_strdup(f->instance_id);
     case NC_NAMING_HOSTNAME:
-        snprintf(from, size, "host name");
+        nc_copy_text(from, size, "host name");
         return f->hostname ? lower(f->hostname) : NULL;
     case NC_NAMING_PRIVATE_DNS:
         break;
@@ -107,7 +107,7 @@ int nc_name_decide(const struct nc_facts *f, const struct nc_config *c, struct n
     int r;
 
     if (c->name_override) {
-        snprintf(ret->from, sizeof(ret->from), "node.nameOverride of the configuration");
+        nc_copy_text(ret->from, sizeof(ret->from), "node.nameOverride of the configuration");
         name = nc_strdup(c->name_override);
     } else {
         name = name_by_mode(f, c, ret->from, sizeof(ret->from), warnings);
@@ -130,7 +130,7 @@ int nc_name_decide(const struct nc_facts *f, const struct nc_config *c, struct n
 int nc_provider_id_decide(const struct nc_facts *f, const struct nc_config *c,
                           struct nc_decided_name *ret, struct nc_err *err) {
     if (c->provider_id) {
-        snprintf(ret->from, sizeof(ret->from), "node.providerID of the configuration");
+        nc_copy_text(ret->from, sizeof(ret->from), "node.providerID of the configuration");
         ret->text = nc_strdup(c->provider_id);
         return 0;
     }
@@ -140,7 +140,7 @@ int nc_provider_id_decide(const struct nc_facts *f, const struct nc_config *c,
         nc_err_remedy(err, "set spec.node.providerID");
         return r;
     }
-    snprintf(ret->from, sizeof(ret->from), "availability zone and instance id");
+    nc_copy_text(ret->from, sizeof(ret->from), "availability zone and instance id");
     ret->text = nc_asprintf("aws:///%s/%s", f->az, f->instance_id);
     return 0;
 }

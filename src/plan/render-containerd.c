@@ -31,14 +31,6 @@ static int add_toml(struct nc_fileset *s, const char *path, const struct nc_valu
     return 0;
 }
 
-static void add_base_spec(struct nc_fileset *s, const struct nc_value *tree) {
-    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-
-    nc_json_write(&text, tree, 2);
-    (void)nc_buf_putc(&text, '\n');
-    nc_fileset_add(s, BASE_SPEC, 0644, &text)->stage = NC_STAGE_CONTAINERD;
-}
-
 /* The snapshotter serves before containerd is active. */
 static void add_soci_dropin(struct nc_fileset *s) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
@@ -55,7 +47,7 @@ int nc_render_containerd(const struct nc_containerd_plan *p, struct nc_fileset *
 
     if (p->major == 0)
         return 0;
-    add_base_spec(s, p->base_spec);
+    nc_fileset_add_json(s, BASE_SPEC, 0644, p->base_spec)->stage = NC_STAGE_CONTAINERD;
     r = add_toml(s, NC_CONTAINERD_CONFIG, p->config, err);
     if (r < 0)
         return r;

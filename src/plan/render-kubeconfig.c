@@ -93,11 +93,7 @@ static struct nc_value *exec_user(const struct nc_render_input *in) {
 }
 
 static void add(struct nc_fileset *s, const char *path, mode_t mode, struct nc_value *root) {
-    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-
-    nc_json_write(&text, root, 2);
-    (void)nc_buf_putc(&text, '\n');
-    nc_fileset_add(s, path, mode, &text);
+    nc_fileset_add_json(s, path, mode, root);
     nc_value_free(root);
 }
 

@@ -28,14 +28,6 @@ static const char ecr_patterns[][40] = {
     "*.dkr.ecr.*.amazonaws.eu",       "public.ecr.aws",
 };
 
-static void add_tree(struct nc_fileset *s, const char *path, const struct nc_value *tree) {
-    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-
-    nc_json_write(&text, tree, 2);
-    (void)nc_buf_putc(&text, '\n');
-    nc_fileset_add(s, path, 0644, &text);
-}
-
 static int add_kubelet_env(const struct nc_plan *p, struct nc_fileset *s, struct nc_err *err) {
     const struct nc_strv *const lists[] = {&p->flags, &p->user_flags};
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
@@ -92,7 +84,7 @@ static void add_credential_provider(const struct nc_render_input *in, struct nc_
     nc_value_set_string(root, "apiVersion", "kubelet.config.k8s.io/v1");
     nc_value_set_string(root, "kind", "CredentialProviderConfig");
     nc_value_set(root, "providers", providers);
-    add_tree(s, CREDENTIAL_PROVIDER, root);
+    nc_fileset_add_json(s, CREDENTIAL_PROVIDER, 0644, root);
 }
 
 static void add_logind(const struct nc_plan *p, struct nc_fileset *s) {
@@ -116,9 +108,9 @@ int nc_render(const struct nc_render_input *in, struct nc_fileset *ret, struct n
     if (r < 0)
         return r;
     nc_render_host(in->facts, in->config, &s);
-    add_tree(&s, KUBELET_CONFIG, p->kubelet_base);
+    nc_fileset_add_json(&s, KUBELET_CONFIG, 0644, p->kubelet_base);
     if (p->kubelet_dropin)
-        add_tree(&s, KUBELET_DROPIN, p->kubelet_dropin);
+        nc_fileset_add_json(&s, KUBELET_DROPIN, 0644, p->kubelet_dropin);
     else
         nc_fileset_add_absent(&s, KUBELET_DROPIN);
     add_ca(in->config, &s);

@@ -32,7 +32,7 @@ static void answer_type_part(const char *type, const char *part, struct answer *
     if (nc_streq(part, "instance-family")) {
         snprintf(a->value, sizeof(a->value), "%.*s", (int)(dot - type), type);
     } else if (nc_streq(part, "instance-size")) {
-        snprintf(a->value, sizeof(a->value), "%s", dot + 1);
+        nc_copy_text(a->value, sizeof(a->value), dot + 1);
     } else if (nc_streq(part, "instance-category")) {
         snprintf(a->value, sizeof(a->value), "%.*s", (int)letters, type);
     } else { /* the generation: digits after the letters, or after "-6tb" */
@@ -48,7 +48,7 @@ static void answer_text(const char *text, struct answer *a) {
     if (!text || !*text)
         return;
     a->known = true;
-    snprintf(a->value, sizeof(a->value), "%s", text);
+    nc_copy_text(a->value, sizeof(a->value), text);
 }
 
 static void answer_int(int64_t v, struct answer *a) {
@@ -80,7 +80,7 @@ static void answer_capacity_type(const struct nc_facts *f, struct answer *a) {
         return;
     case NC_PURCHASE_ON_DEMAND:
         answer_text("on-demand", a);
-        snprintf(a->other, sizeof(a->other), "reserved");
+        nc_copy_text(a->other, sizeof(a->other), "reserved");
         return;
     case NC_PURCHASE_CAPACITY_BLOCK:
         answer_text("reserved", a);

@@ -188,18 +188,14 @@ static void to_json(enum nc_log_level level, const struct nc_log_fields *in, con
     (void)fprintf(stderr, "%s\n", line.data);
 }
 
-void nc_log(enum nc_log_level level, const struct nc_log_fields *fields, const char *format, ...) {
-    static const struct nc_log_fields none = {.milestone = NC_MILESTONE_NONE};
+__attribute__((format(printf, 3, 0))) static void log_formatted(enum nc_log_level level,
+                                                                const struct nc_log_fields *fields,
+                                                                const char *format, va_list ap) {
     nc_auto_free char *message = NULL;
-    va_list ap;
 
     if (level > level_in_force)
         return;
-    va_start(ap, format);
     message = nc_vasprintf(format, ap);
-    va_end(ap);
-    if (!fields)
-        fields = &none;
     switch (format_of_run()) {
     case NC_LOG_JSON:
         to_json(level, fields, message);
@@ -219,4 +215,22 @@ void nc_log(enum nc_log_level level, const struct nc_log_fields *fields, const c
                       message);
         return;
     }
+}
+
+void nc_log(enum nc_log_level level, const struct nc_log_fields *fields, const char *format, ...) {
+    static const struct nc_log_fields none = {.milestone = NC_MILESTONE_NONE};
+    va_list ap;
+
+    va_start(ap, format);
+    log_formatted(level, fields ? fields : &none, format, ap);
+    va_end(ap);
+}
+
+void nc_log_node(enum nc_log_level level, const char *node, const char *format, ...) {
+    const struct nc_log_fields fields = {.node = node};
+    va_list ap;
+
+    va_start(ap, format);
+    log_formatted(level, &fields, format, ap);
+    va_end(ap);
 }

@@ -66,6 +66,9 @@ struct nc_log_fields {
 
 void nc_log(enum nc_log_level level, const struct nc_log_fields *fields, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* The same of what is known of a Node, and no more. */
+void nc_log_node(enum nc_log_level level, const char *node, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* journal-send.c, for log.c: one entry, sent without ever waiting. Appends a field. */
 void nc_journal_add_field(struct nc_buf *entry, const char *name, const char *value);

@@ -13,6 +13,7 @@
 
 #include "nc/err.h"
 #include "nc/mem.h"
+#include "nc/value.h"
 
 enum { NC_EXIT_USAGE = 2 };
 
@@ -41,6 +42,8 @@ void nc_timer_set(sd_event *event, sd_event_source **timer, uint64_t usec,
 /* version.c. Prints "PROGRAM VERSION" and the libraries' own words, or an object {version, libcurl,
  * openssl, cjson} where `is_json`. Returns 0, the exit code. */
 int nc_version_print(const char *program, bool is_json);
+/* The same file: a value for programs to read, on stdout, as all commands print it. */
+void nc_print_json(const struct nc_value *v);
 
 /* sd_notify: "READY=1", "STATUS=…", "WATCHDOG=1", "STOPPING=1", "RELOADING=1\nMONOTONIC_USEC=…".
  * Never fails. */

@@ -12,9 +12,15 @@
 
 #include "process.h"
 
+void nc_print_json(const struct nc_value *v) {
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+
+    nc_json_write(&text, v, 2);
+    (void)printf("%s\n", text.data);
+}
+
 int nc_version_print(const char *program, bool is_json) {
     nc_auto_value struct nc_value *map = NULL;
-    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
 
     if (!is_json) {
         (void)printf("%s " NC_VERSION "\n%s\n%s\ncJSON %s\n", program, curl_version(),
@@ -26,7 +32,6 @@ int nc_version_print(const char *program, bool is_json) {
     nc_value_set_string(map, "libcurl", curl_version_info(CURLVERSION_NOW)->version);
     nc_value_set_string(map, "openssl", OpenSSL_version(OPENSSL_VERSION_STRING));
     nc_value_set_string(map, "cjson", cJSON_Version());
-    nc_json_write(&text, map, 2);
-    (void)printf("%s\n", text.data);
+    nc_print_json(map);
     return 0;
 }

@@ -52,7 +52,6 @@ static bool needs_force_delete_time(const struct standalone_view *v) {
  * time is written first. */
 char *nc_standalone_request_text(const struct standalone_view *v) {
     const uint64_t deadline = deadline_of(v);
-    struct nc_buf b = NC_BUF_INIT;
 
     if (needs_force_delete_time(v))
         return NULL;
@@ -63,8 +62,7 @@ char *nc_standalone_request_text(const struct standalone_view *v) {
     nc_value_set_string(request, "mode", deadline ? "deadline" : "graceful");
     if (deadline)
         nc_value_set_time(request, "deadline", deadline);
-    nc_json_write(&b, request, 0);
-    return nc_buf_steal(&b);
+    return nc_json_text(request);
 }
 
 /* One that nobody can read requests nothing: it is nobody's. */
