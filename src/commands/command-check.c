@@ -11,17 +11,10 @@
 #include "gather.h"
 #include "nc/file.h"
 #include "nc/str.h"
+#include "nc/userdata.h"
 
 #define MAX_BYTES ((size_t)1 << 20)
 #define STDIN "standard input"
-
-static size_t count_unsupported(const struct nc_documents *d) {
-    size_t n = 0;
-
-    for (size_t i = 0; i < d->n_diags; i++)
-        n += d->diags[i].is_unsupported;
-    return n;
-}
 
 /* What is no diagnostic has its place in its message. */
 static void push_message(struct nc_value *list, const char *severity, const char *message) {
@@ -30,18 +23,6 @@ static void push_message(struct nc_value *list, const char *severity, const char
     nc_value_set_string(one, "severity", severity);
     nc_value_set_string(one, "message", message);
     nc_value_push(list, one);
-}
-
-/* The fields that are not honoured, and no diagnostic says so: the first of the configuration's are
- * diagnostics. */
-static struct nc_strv more_unsupported(const struct nc_gather *g) {
-    struct nc_strv more = NC_STRV_INIT;
-
-    for (size_t i = count_unsupported(&g->documents); i < g->config.unsupported.n; i++)
-        nc_strv_add(&more, g->config.unsupported.v[i]);
-    for (size_t i = 0; i < g->plan.unsupported.n; i++)
-        nc_strv_add(&more, g->plan.unsupported.v[i]);
-    return more;
 }
 
 /* What a plan and what it is made from warn of; the fields that are not honoured are among it, and
@@ -66,7 +47,8 @@ static struct nc_strv plan_warnings(const struct nc_gather *g) {
 
 /* whole: what is refused and no diagnostic says so; class NONE = nothing is. */
 static void print_json(const struct nc_gather *g, const struct nc_err *whole) {
-    nc_cleanup(nc_strv_done) struct nc_strv more = more_unsupported(g), warnings = plan_warnings(g);
+    nc_cleanup(nc_strv_done) struct nc_strv warnings = plan_warnings(g);
+    const struct nc_strv *more = &g->plan.unsupported; /* what no diagnostic says */
     const struct nc_documents *d = &g->documents;
     nc_auto_value struct nc_value *list = nc_value_new_list();
 
@@ -81,8 +63,8 @@ static void print_json(const struct nc_gather *g, const struct nc_err *whole) {
         nc_value_set_string(one, "message", diag->message);
         nc_value_push(list, one);
     }
-    for (size_t i = 0; i < more.n; i++)
-        push_message(list, g->app->opts.strict ? "error" : "warning", more.v[i]);
+    for (size_t i = 0; i < more->n; i++)
+        push_message(list, g->app->opts.strict ? "error" : "warning", more->v[i]);
     for (size_t i = 0; i < warnings.n; i++)
         push_message(list, "warning", warnings.v[i]);
     if (whole->class != NC_ERR_NONE)
@@ -109,11 +91,11 @@ static int add_written(struct nc_gather *g, const char *source, const struct nc_
         (struct nc_text){.data = text, .n = strlen(text), .line = content->mark.line + 1}, err);
 }
 
-static int add_cloud_config(struct nc_gather *g, const char *source, const struct nc_buf *data,
+static int add_cloud_config(struct nc_gather *g, const char *source, struct nc_text text,
                             struct nc_err *err) {
     nc_cleanup(nc_values_done) struct nc_values trees = {0};
     size_t found = 0;
-    int r = nc_yaml_parse((struct nc_text){.data = data->data, .n = data->len}, 0, &trees, err);
+    int r = nc_yaml_parse(text, 0, &trees, err);
 
     if (r < 0) {
         nc_err_wrap(err, "%s: cloud-config", source);
@@ -124,7 +106,7 @@ static int add_cloud_config(struct nc_gather *g, const char *source, const struc
         for (size_t k = 0; r >= 0 && files && files->type == NC_VALUE_LIST && k < files->n; k++)
             r = add_written(g, source, files->items[k], &found, err);
     }
-    if (r >= 0 && found == 0)
+    if (r >= 0 && found == 0 && !text.line)
         (void)fprintf(stderr,
                       "%s is a cloud-config that writes no document into " NC_CONF_DIR
                       ": cloud-init reads it, nodeclaimd does not\n",
@@ -132,19 +114,40 @@ static int add_cloud_config(struct nc_gather *g, const char *source, const struc
     return r < 0 ? r : 0;
 }
 
-/* What cloud-init runs or reads, told by its first line. 1: it is none of that. */
-static int add_for_cloud_init(struct nc_gather *g, const char *path, const struct nc_buf *data,
+/* What cloud-init runs or reads, told by its first line. 1: it is none of that. A part of user data
+ * has a line; what a bootstrap passes over in it as well is not worth a word. */
+static int add_for_cloud_init(struct nc_gather *g, const char *path, struct nc_text text,
                               struct nc_err *err) {
-    if (!data->data || nc_starts_with(data->data, "#cloud-config"))
-        return data->data ? add_cloud_config(g, path, data, err) : 1;
-    if (!nc_starts_with(data->data, "#!"))
+    if (nc_starts_with(text.data, "#cloud-config"))
+        return add_cloud_config(g, path, text, err);
+    if (!nc_starts_with(text.data, "#!"))
         return 1;
-    (void)fprintf(stderr, "%s is a script: cloud-init runs it, nodeclaimd does not read it; %s\n",
-                  path,
-                  strstr(data->data, "bootstrap.sh")
-                      ? "what it gives to bootstrap.sh has to be in a NodeConfig"
-                      : "check the documents that it writes by themselves");
+    if (strstr(text.data, "bootstrap.sh"))
+        (void)fprintf(stderr, "%s: what it gives to bootstrap.sh has to be in a NodeConfig\n",
+                      path);
+    else if (!text.line)
+        (void)fprintf(stderr,
+                      "%s is a script: cloud-init runs it, nodeclaimd does not read it; check the "
+                      "documents that it writes by themselves\n",
+                      path);
     return 0;
+}
+
+static int add_parts_for_cloud_init(struct nc_gather *g, const char *source, const char *data,
+                                    size_t n, struct nc_err *err) {
+    nc_cleanup(nc_userdata_done) struct nc_userdata u = NC_USERDATA_INIT;
+    int r = 0;
+
+    if (nc_userdata_decode(data, n, &u, NULL) < 0)
+        return 0; /* which was told */
+    for (size_t i = 0; r >= 0 && i < u.n; i++) {
+        const struct nc_userdata_part *p = &u.parts[i];
+        nc_auto_free char *name = nc_asprintf("%s %s", source, p->name);
+        if (!nc_userdata_part_is_ours(p))
+            r = add_for_cloud_init(
+                g, name, (struct nc_text){.data = p->data, .n = p->n, .line = p->line}, err);
+    }
+    return r < 0 ? r : 0;
 }
 
 /* --- a drop-in by itself */
@@ -179,12 +182,13 @@ static void print_notes(const struct nc_strv *notes) {
 
 static void print_text(const struct nc_gather *g) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-    nc_cleanup(nc_strv_done) struct nc_strv more = more_unsupported(g), warnings = plan_warnings(g);
+    nc_cleanup(nc_strv_done) struct nc_strv warnings = plan_warnings(g);
+    const struct nc_strv *more = &g->plan.unsupported; /* what no diagnostic says */
 
     nc_documents_print(&g->documents, true, &text);
     (void)fputs(text.data ? text.data : "", stdout);
     print_notes(&g->ignored);
-    print_notes(&more);
+    print_notes(more);
     print_notes(&g->config.warnings);
     print_notes(&warnings);
 }
@@ -264,17 +268,21 @@ static int add_one(struct nc_gather *g, const char *what, struct nc_err *err) {
         return nc_err_set(err, NC_ERR_CONFIG, -r, STDIN ": %s", strerror(-r));
     if (!is_stdin && !strstr(what, "://"))
         (void)nc_file_read(what, MAX_BYTES, &data, NULL); /* what fails is told when it is added */
-    if (r == 0)
-        r = add_for_cloud_init(g, is_stdin ? STDIN : what, &data, err);
-    if (r <= 0)
+    if (data.data)
+        r = add_for_cloud_init(g, is_stdin ? STDIN : what,
+                               (struct nc_text){.data = data.data, .n = data.len}, err);
+    if (data.data && r <= 0)
         return r < 0 ? r : 1;
     r = is_stdin ? nc_gather_add_text(g, STDIN, &data, err) : nc_gather_add(g, what, err);
+    if (r >= 0 && data.data)
+        r = add_parts_for_cloud_init(g, is_stdin ? STDIN : what, data.data, data.len, err);
     return r < 0 ? r : 0;
 }
 
 /* Karpenter lays its own part over the user data of a NodeClass: what that brings is judged, too.
  */
-static int add_userdata_of_classes(struct nc_documents *d, struct nc_err *err) {
+static int add_userdata_of_classes(struct nc_gather *g, struct nc_err *err) {
+    struct nc_documents *d = &g->documents;
     const size_t n = d->n_docs;
     int r = 0;
 
@@ -285,6 +293,8 @@ static int add_userdata_of_classes(struct nc_documents *d, struct nc_err *err) {
         nc_auto_free char *name = nc_asprintf("%s spec.userData", d->sources[d->docs[i].source]);
         if (text)
             r = nc_documents_add_userdata(d, name, text, strlen(text), err);
+        if (text && r >= 0)
+            r = add_parts_for_cloud_init(g, name, text, strlen(text), err);
     }
     return r;
 }
@@ -297,7 +307,7 @@ static int add_all(struct nc_gather *g, size_t *ret_foreign, struct nc_err *err)
         r = add_one(g, g->app->opts.args[i], err);
         *ret_foreign += r > 0;
     }
-    return r < 0 ? r : add_userdata_of_classes(&g->documents, err);
+    return r < 0 ? r : add_userdata_of_classes(g, err);
 }
 
 static int try_bootstrap(struct nc_gather *g, bool is_drop_in, struct nc_err *err) {

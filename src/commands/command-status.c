@@ -58,7 +58,7 @@ static void mark_overdue(struct nc_value *status) {
     if (!deadline || !nc_value_says(status, "outcome", "running")
         || nc_time_parse(deadline, &usec) < 0 || usec > nc_now_usec())
         return;
-    text = nc_asprintf("%s, which has passed: systemctl status nodeclaimd-bootstrap", deadline);
+    text = nc_asprintf("%s, which has passed", deadline);
     nc_value_set_string(status, "deadline", text);
 }
 

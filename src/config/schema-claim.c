@@ -119,7 +119,7 @@ const struct nc_schema nc_schema_node_claim_beta = NC_SCHEMA("NodeClaim", CLAIM_
 
 #define METADATA_OPTIONS_FIELDS(F)                                                                 \
     F("httpEndpoint", STRING, ONE_OF(enabled), .flags = NC_FIELD_UNSUPPORTED,                      \
-      .wanted = "IMDS is where a node reads its user data and notices")
+      .wanted = "a node needs IMDS")
 static const struct nc_schema metadata_options =
     NC_SCHEMA("NodeClass's spec.metadataOptions", METADATA_OPTIONS_FIELDS, .is_open = true);
 #define CLASS_SPEC_FIELDS(F)                                                                       \

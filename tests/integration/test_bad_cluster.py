@@ -39,6 +39,16 @@ class BadCluster(WorldTest):
         world.api.server.refuse()
         self.fails(world, 1, "transient", "refused")
 
+    def test_killed(self) -> None:
+        """Its last word is that it works, until a time that passes."""
+        world = self.world()
+        world.api.server.refuse()
+        proc = world.spawn("bootstrap", "--timeout", "3s")
+        self.assertTrue(until(lambda: world.status().get("outcome") == "running", 3))
+        proc.kill()
+        proc.wait()
+        self.assertTrue(until(lambda: re.search(r"running, .*deadline 2\S+ \S+ UTC, which has passed", world.run("status").out), 10))
+
     def test_silent(self) -> None:
         world = self.world()
         world.api.server.fault("silent")

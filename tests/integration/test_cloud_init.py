@@ -264,8 +264,6 @@ class Unsupported(WorldTest):
         self.assertEqual(world.run("check", "--strict", str(path)).code, 3)
 
     EXPRESSION = "    maxPodsExpression: min(max_pods, [40, 50][0])\n"
-    STORE_POLICY = "---\napiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: c}\n" \
-        "spec: {instanceStorePolicy: RAID0}\n"
     WARN = "---\napiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec: {bootstrap: {unsupported: warn}}\n"
 
     def test_an_expression_that_is_not_honoured(self) -> None:
@@ -291,27 +289,24 @@ class Unsupported(WorldTest):
         self.assertIn("nodeclaimd_bootstrap_unsupported_fields 1\n", metrics)
 
     def test_check_of_what_no_schema_can_tell(self) -> None:
-        """A field that depends on other documents, and one that depends on the plan: in both forms, and strictly."""
+        """A field that depends on the plan: in both forms, and strictly."""
         world = self.world()
         path = world.folder / "documents.yaml"
-        for what, said in (
-            (world.node_config() + self.STORE_POLICY, "spec.instanceStorePolicy: is not supported"),
-            (world.node_config(kubelet="  kubelet:\n" + self.EXPRESSION), "spec.kubelet.maxPodsExpression: is not supported"),
-        ):
-            path.write_text(what)
-            for options in ((), ("--strict",), ("-o", "json"), ("-o", "json", "--strict")):
-                done = world.run("check", *options, str(path))
-                self.assertEqual(done.code, 3, f"{options} {done.out} {done.err}")
-                self.assertIn(said.replace(": ", '",\n    "message": "') if "json" in options else said, done.out)
-            path.write_text(what + self.WARN)
-            for options, code, severity in (((), 0, "warning"), (("--strict",), 3, "error")):
-                done = world.run("check", *options, str(path))
-                self.assertEqual(done.code, code, done.out + done.err)
-                self.assertIn(said, done.out)
-                done = world.run("check", "-o", "json", *options, str(path))
-                self.assertEqual(done.code, code, done.out + done.err)
-                (found,) = [e for e in json.loads(done.out) if said in e["message"]]
-                self.assertEqual(found["severity"], severity)
+        what, said = world.node_config(kubelet="  kubelet:\n" + self.EXPRESSION), "spec.kubelet.maxPodsExpression: is not supported"
+        path.write_text(what)
+        for options in ((), ("--strict",), ("-o", "json"), ("-o", "json", "--strict")):
+            done = world.run("check", *options, str(path))
+            self.assertEqual(done.code, 3, f"{options} {done.out} {done.err}")
+            self.assertIn(said.replace(": ", '",\n    "message": "') if "json" in options else said, done.out)
+        path.write_text(what + self.WARN)
+        for options, code, severity in (((), 0, "warning"), (("--strict",), 3, "error")):
+            done = world.run("check", *options, str(path))
+            self.assertEqual(done.code, code, done.out + done.err)
+            self.assertIn(said, done.out)
+            done = world.run("check", "-o", "json", *options, str(path))
+            self.assertEqual(done.code, code, done.out + done.err)
+            (found,) = [e for e in json.loads(done.out) if said in e["message"]]
+            self.assertEqual(found["severity"], severity)
 
 
 if __name__ == "__main__":

@@ -210,6 +210,25 @@ class Check(WorldTest):
         self.good.write_text("#cloud-config\nwrite_files: [\n")
         self.assertEqual(self.w.run("check", str(self.good)).code, 3)
 
+    def test_parts_of_user_data(self) -> None:
+        """What a bootstrap passes over is judged in user data as it is in a file of its own, of a NodeClass too."""
+        written = "#cloud-config\nwrite_files:\n- path: /etc/nodeclaimd/conf.d/50-x.yaml\n  content: |\n    apiVersion: nodeclaimd.io/v1alpha1\n"
+        written += "    kind: AgentConfig\n    spec: {drain: {lingr: 10s}}\n"
+        parts = [("text/cloud-config", written), ("text/x-shellscript", "#!/bin/sh\n/etc/eks/bootstrap.sh prod\n")]
+        whole = mime(("application/node.eks.aws", self.w.node_config()), *parts).decode()
+        (line,) = [n for n, one in enumerate(whole.splitlines(), 1) if "lingr" in one]
+        self.good.write_text(whole)
+        done = self.w.run("check", "--strict", str(self.good))
+        self.assertEqual(done.code, 3)
+        self.assertRegex(done.out, rf"\(text/cloud-config\) /etc/nodeclaimd/conf.d/50-x.yaml:{line}:16: error: spec.drain: unknown field")
+        self.assertRegex(done.err, "has to be in a NodeConfig")
+        parts_alone = "".join(f"    {one}\n" for one in mime(*parts).decode().splitlines())
+        self.good.write_text("apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nspec:\n  userData: |\n" + parts_alone)
+        done = self.w.run("check", "--strict", str(self.good))
+        self.assertEqual(done.code, 3)
+        self.assertRegex(done.out, r"spec\.userData part 1 \(text/cloud-config\) /etc/nodeclaimd/conf.d/50-x.yaml:\d+:16: error: spec.drain: unknown")
+        self.assertRegex(done.err, "has to be in a NodeConfig")
+
     def test_json(self) -> None:
         done = self.w.run("check", "-o", "json", "--strict", str(self.typo))
         self.assertEqual(done.code, 3)

@@ -49,7 +49,7 @@ static const struct {
      "d2:3:25: spec.aws.partition: is not supported: nothing depends on it"},
     {"a NodeClass without IMDS",
      {GOOD, NODE_CLASS("x", "metadataOptions: {httpEndpoint: disabled}")},
-     "spec.metadataOptions.httpEndpoint: is not supported: IMDS is where"},
+     "spec.metadataOptions.httpEndpoint: is not supported: a node needs IMDS"},
     {"several credentials",
      {ACCESS("bootstrapToken: abcdef.0123456789abcdef, kubeconfig: /x")},
      "spec.cluster.auth: several credentials are given"},
