@@ -113,6 +113,8 @@ int nc_json_parse(const char *data, size_t n, struct nc_value **ret, struct nc_e
  * some 100 bytes. */
 int nc_json_parse_large(const char *data, size_t n, size_t max_values, struct nc_value **ret,
                         struct nc_err *err);
+/* Text of our own, which has no fault. */
+struct nc_value *nc_json_literal(const char *text);
 /* indent 0: compact; else that many spaces a level. Deterministic; members in their order. Appends
  * to out. */
 void nc_json_write(struct nc_buf *out, const struct nc_value *v, unsigned indent);

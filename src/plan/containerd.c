@@ -286,33 +286,30 @@ static const char base_spec[] =
     "\"root\":{\"path\":\"rootfs\"}}";
 
 static void add_capabilities(struct nc_value *spec) {
-    static const char sets[][12] = {"bounding", "effective", "permitted"};
-    static const char names[][17] = {
-        "AUDIT_WRITE",      "CHOWN",   "DAC_OVERRIDE", "FOWNER", "FSETID",  "KILL",   "MKNOD",
-        "NET_BIND_SERVICE", "NET_RAW", "SETFCAP",      "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"};
+    static const char sets[] = "bounding\0effective\0permitted\0";
+    static const char names[] =
+        "AUDIT_WRITE\0CHOWN\0DAC_OVERRIDE\0FOWNER\0FSETID\0KILL\0MKNOD\0NET_BIND_SERVICE\0NET_RAW\0"
+        "SETFCAP\0SETGID\0SETPCAP\0SETUID\0SYS_CHROOT\0";
     struct nc_value *capabilities = nc_value_path(spec, "process.capabilities");
 
-    for (size_t i = 0; i < NC_ARRAY_SIZE(sets); i++) {
+    for (const char *set = sets; *set; set = nc_next_name(set)) {
         struct nc_value *list = nc_value_new_list();
-        for (size_t k = 0; k < NC_ARRAY_SIZE(names); k++) {
-            nc_auto_free char *name = nc_asprintf("CAP_%s", names[k]);
-            nc_value_push_string(list, name);
+        for (const char *name = names; *name; name = nc_next_name(name)) {
+            nc_auto_free char *whole = nc_asprintf("CAP_%s", name);
+            nc_value_push_string(list, whole);
         }
-        nc_value_set(capabilities, sets[i], list);
+        nc_value_set(capabilities, set, list);
     }
 }
 
-static int plan_base_spec(struct nc_planner *s) {
+static void plan_base_spec(struct nc_planner *s) {
     const struct nc_value *user = s->config->host.containerd.base_spec;
     struct nc_containerd_plan *p = &s->plan.containerd;
-    const int r = nc_json_parse(base_spec, sizeof(base_spec) - 1, &p->base_spec, s->err);
 
-    if (r < 0)
-        return r;
+    p->base_spec = nc_json_literal(base_spec);
     add_capabilities(p->base_spec);
     if (user)
         nc_value_merge(p->base_spec, nc_value_copy(user));
-    return 0;
 }
 
 /* --- fast image pulls */
@@ -341,31 +338,23 @@ int nc_plan_image_pulls(struct nc_planner *s) {
     return 0;
 }
 
-#define PULL "pull_modes/parallel_pull_unpack/"
+static const char soci_config[] =
+    "{\"debug\":false,\"content_store\":{\"type\":\"containerd\"},"
+    "\"cri_keychain\":{\"enable_keychain\":true},"
+    "\"pull_modes\":{\"parallel_pull_unpack\":{\"enable\":true,"
+    "\"concurrent_download_chunk_size\":\"16mb\",\"discard_unpacked_layers\":true,"
+    "\"max_concurrent_downloads\":-1,\"max_concurrent_downloads_per_image\":20,"
+    "\"max_concurrent_unpacks\":-1,\"max_concurrent_unpacks_per_image\":12,"
+    "\"decompress_streams\":{\"gzip\":{\"path\":\"/usr/bin/unpigz\",\"args\":[\"-d\",\"-c\"]}}}}}";
 
 static struct nc_value *make_soci_config(const struct nc_value *containerd) {
-    static const char gzip_args[][4] = {"-d", "-c"};
     const struct nc_value *server = nc_value_get(nc_value_get(containerd, "plugins"), SERVER);
     const char *address =
         nc_value_get_string(server ? server : nc_value_get(containerd, "grpc"), "address");
-    struct nc_value *tree = nc_value_new_map(), *args = nc_value_new_list();
+    struct nc_value *tree = nc_json_literal(soci_config);
 
-    for (size_t i = 0; i < NC_ARRAY_SIZE(gzip_args); i++)
-        nc_value_push_string(args, gzip_args[i]);
-    set_at(tree, "debug", nc_value_new_bool(false));
-    set_at(tree, "content_store/type", nc_value_new_string("containerd"));
-    set_at(tree, "cri_keychain/enable_keychain", nc_value_new_bool(true));
-    set_at(tree, "cri_keychain/image_service_path",
-           nc_value_new_string(address ? address : SOCKET));
-    set_at(tree, PULL "enable", nc_value_new_bool(true));
-    set_at(tree, PULL "concurrent_download_chunk_size", nc_value_new_string("16mb"));
-    set_at(tree, PULL "discard_unpacked_layers", nc_value_new_bool(true));
-    set_at(tree, PULL "max_concurrent_downloads", nc_value_new_int(-1));
-    set_at(tree, PULL "max_concurrent_downloads_per_image", nc_value_new_int(20));
-    set_at(tree, PULL "max_concurrent_unpacks", nc_value_new_int(-1));
-    set_at(tree, PULL "max_concurrent_unpacks_per_image", nc_value_new_int(12));
-    set_at(tree, PULL "decompress_streams/gzip/path", nc_value_new_string("/usr/bin/unpigz"));
-    set_at(tree, PULL "decompress_streams/gzip/args", args);
+    nc_value_set_string(nc_value_get(tree, "cri_keychain"), "image_service_path",
+                        address ? address : SOCKET);
     return tree;
 }
 
@@ -432,10 +421,9 @@ int nc_plan_containerd(struct nc_planner *s) {
     if (r < 0)
         return r;
     r = plan_config(s);
-    if (r >= 0)
-        r = plan_base_spec(s);
     if (r < 0)
         return r;
+    plan_base_spec(s);
     if (s->uses_soci)
         p->soci_config = make_soci_config(p->config);
     add_origins(s);

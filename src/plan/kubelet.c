@@ -23,22 +23,14 @@ static struct nc_value *map_in(struct nc_value *map, const char *key) {
     return child;
 }
 
-static void add_access(struct nc_value *base, const struct nc_kubelet_input *in) {
-    struct nc_value *authentication = map_in(base, "authentication"), *authorization, *webhook;
-
-    nc_value_set_bool(map_in(authentication, "anonymous"), "enabled", false);
-    webhook = map_in(authentication, "webhook");
-    nc_value_set_string(webhook, "cacheTTL", "2m0s");
-    nc_value_set_bool(webhook, "enabled", true);
-    if (in->config->ca_pem) /* with somebody else's kubeconfig the file may not be there */
-        nc_value_set_string(map_in(authentication, "x509"), "clientCAFile",
-                            "/etc/kubernetes/pki/ca.crt");
-    authorization = map_in(base, "authorization");
-    nc_value_set_string(authorization, "mode", "Webhook");
-    webhook = map_in(authorization, "webhook");
-    nc_value_set_string(webhook, "cacheAuthorizedTTL", "5m0s");
-    nc_value_set_string(webhook, "cacheUnauthorizedTTL", "30s");
-}
+/* What kubelet is told first, whatever the host and the configuration. */
+static const char first_settings[] =
+    "{\"address\":\"0.0.0.0\",\"authentication\":{\"anonymous\":{\"enabled\":false},"
+    "\"webhook\":{\"cacheTTL\":\"2m0s\",\"enabled\":true}},"
+    "\"authorization\":{\"mode\":\"Webhook\",\"webhook\":{\"cacheAuthorizedTTL\":\"5m0s\","
+    "\"cacheUnauthorizedTTL\":\"30s\"}},"
+    "\"clusterDomain\":\"cluster.local\",\"hairpinMode\":\"hairpin-veth\",\"readOnlyPort\":0,"
+    "\"cgroupDriver\":\"systemd\",\"cgroupRoot\":\"/\"}";
 
 /* A gate that a release no longer knows keeps kubelet from starting: last is the one before, 0
  * while none is announced. */
@@ -179,16 +171,13 @@ static void add_cluster_dns(struct nc_value *base, const char *address) {
 }
 
 struct nc_value *nc_kubelet_base(const struct nc_kubelet_input *in, struct nc_reasons *reasons) {
-    struct nc_value *base = nc_kubelet_dropin(NULL);
+    nc_auto_value struct nc_value *first = nc_json_literal(first_settings);
+    struct nc_value *base = nc_kubelet_dropin(first);
     struct nc_value *taints = nc_taints_tree(in->taints, in->n_taints);
 
-    nc_value_set_string(base, "address", "0.0.0.0");
-    add_access(base, in);
-    nc_value_set_string(base, "clusterDomain", "cluster.local");
-    nc_value_set_string(base, "hairpinMode", "hairpin-veth");
-    nc_value_set_int(base, "readOnlyPort", 0);
-    nc_value_set_string(base, "cgroupDriver", "systemd");
-    nc_value_set_string(base, "cgroupRoot", "/");
+    if (in->config->ca_pem) /* with somebody else's kubeconfig the file may not be there */
+        nc_value_set_string(map_in(nc_value_get(base, "authentication"), "x509"), "clientCAFile",
+                            "/etc/kubernetes/pki/ca.crt");
     add_gates(base, in->minor, reasons);
     turn_off(base, in->user);
     turn_off(base, in->flags);

@@ -19,14 +19,16 @@
 
 /* The registries that the ECR provider answers for: nodeadm's list
  * (nodeadm/internal/kubelet/image-credential-provider.go). */
-static const char ecr_patterns[][40] = {
-    "*.dkr.ecr.*.amazonaws.com",      "*.dkr-ecr.*.on.aws",
-    "*.dkr.ecr.*.amazonaws.com.cn",   "*.dkr-ecr.*.on.amazonwebservices.com.cn",
-    "*.dkr.ecr-fips.*.amazonaws.com", "*.dkr-ecr-fips.*.on.aws",
-    "*.dkr.ecr.*.c2s.ic.gov",         "*.dkr.ecr.*.sc2s.sgov.gov",
-    "*.dkr.ecr.*.cloud.adc-e.uk",     "*.dkr.ecr.*.csp.hci.ic.gov",
-    "*.dkr.ecr.*.amazonaws.eu",       "public.ecr.aws",
-};
+static const char ecr_provider[] =
+    "{\"name\":\"" ECR_PROVIDER "\",\"matchImages\":["
+    "\"*.dkr.ecr.*.amazonaws.com\",\"*.dkr-ecr.*.on.aws\","
+    "\"*.dkr.ecr.*.amazonaws.com.cn\",\"*.dkr-ecr.*.on.amazonwebservices.com.cn\","
+    "\"*.dkr.ecr-fips.*.amazonaws.com\",\"*.dkr-ecr-fips.*.on.aws\","
+    "\"*.dkr.ecr.*.c2s.ic.gov\",\"*.dkr.ecr.*.sc2s.sgov.gov\","
+    "\"*.dkr.ecr.*.cloud.adc-e.uk\",\"*.dkr.ecr.*.csp.hci.ic.gov\","
+    "\"*.dkr.ecr.*.amazonaws.eu\",\"public.ecr.aws\"],"
+    "\"defaultCacheDuration\":\"12h\","
+    "\"apiVersion\":\"credentialprovider.kubelet.k8s.io/v1\"}";
 
 static int add_kubelet_env(const struct nc_plan *p, struct nc_fileset *s, struct nc_err *err) {
     const struct nc_strv *const lists[] = {&p->flags, &p->user_flags};
@@ -54,18 +56,11 @@ static void add_ca(const struct nc_config *c, struct nc_fileset *s) {
     nc_fileset_add(s, NC_CA_FILE, 0644, &text);
 }
 
-static struct nc_value *ecr_provider(const struct nc_plan *p) {
-    struct nc_value *provider = nc_value_new_map();
-    struct nc_value *images = nc_value_new_list();
+static struct nc_value *new_ecr_provider(const struct nc_plan *p) {
+    struct nc_value *provider = nc_json_literal(ecr_provider);
 
-    for (size_t i = 0; i < NC_ARRAY_SIZE(ecr_patterns); i++)
-        nc_value_push_string(images, ecr_patterns[i]);
     if (p->kubelet_minor >= 32)
-        nc_value_push_string(images, "ecr-public.aws.com");
-    nc_value_set_string(provider, "name", ECR_PROVIDER);
-    nc_value_set(provider, "matchImages", images);
-    nc_value_set_string(provider, "defaultCacheDuration", "12h");
-    nc_value_set_string(provider, "apiVersion", "credentialprovider.kubelet.k8s.io/v1");
+        nc_value_push_string(nc_value_get(provider, "matchImages"), "ecr-public.aws.com");
     return provider;
 }
 
@@ -80,7 +75,7 @@ static void add_credential_provider(const struct nc_render_input *in, struct nc_
     while (i < providers->n && !nc_value_says(providers->items[i], "name", ECR_PROVIDER))
         i++;
     if (i == providers->n)
-        nc_value_push(providers, ecr_provider(in->plan));
+        nc_value_push(providers, new_ecr_provider(in->plan));
     nc_value_set_string(root, "apiVersion", "kubelet.config.k8s.io/v1");
     nc_value_set_string(root, "kind", "CredentialProviderConfig");
     nc_value_set(root, "providers", providers);
