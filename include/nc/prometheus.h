@@ -30,6 +30,9 @@ void nc_metric_family(struct nc_metrics *m, const char *family, enum nc_metric_t
 void nc_metric_count(struct nc_metrics *m, const char *const *labels, uint64_t n);
 /* The same in seconds: a duration, or a time since the epoch. */
 void nc_metric_usec(struct nc_metrics *m, const char *const *labels, int64_t usec);
+/* The same with one label. */
+void nc_metric_count_by(struct nc_metrics *m, const char *label, const char *value, uint64_t n);
+void nc_metric_usec_by(struct nc_metrics *m, const char *label, const char *value, int64_t usec);
 /* A family with one sample without labels. */
 void nc_metric_one(struct nc_metrics *m, const char *family, enum nc_metric_type type,
                    const char *help, uint64_t n);

@@ -63,6 +63,14 @@ void nc_metric_usec(struct nc_metrics *m, const char *const *labels, int64_t use
     (void)nc_buf_putc(m->out, '\n');
 }
 
+void nc_metric_count_by(struct nc_metrics *m, const char *label, const char *value, uint64_t n) {
+    nc_metric_count(m, NC_LABELS(label, value), n);
+}
+
+void nc_metric_usec_by(struct nc_metrics *m, const char *label, const char *value, int64_t usec) {
+    nc_metric_usec(m, NC_LABELS(label, value), usec);
+}
+
 void nc_metric_one(struct nc_metrics *m, const char *family, enum nc_metric_type type,
                    const char *help, uint64_t n) {
     nc_metric_family(m, family, type, help);

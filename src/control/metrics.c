@@ -6,17 +6,17 @@
 static void add_mode(struct nc_metrics *m, const struct nc_control *c) {
     nc_metric_family(m, "mode", NC_GAUGE, "Mode of the controller: 1 for the current one.");
     for (enum nc_control_mode mode = 0; mode < _NC_CONTROL_MODE_MAX; mode++)
-        nc_metric_count(m, NC_LABELS("mode", nc_control_mode_name(mode)), c->mode == mode);
+        nc_metric_count_by(m, "mode", nc_control_mode_name(mode), c->mode == mode);
 }
 
 static void add_objects(struct nc_metrics *m, const struct nc_control_counts *n) {
     nc_metric_family(m, "objects", NC_GAUGE, "Objects in memory, by kind.");
     for (enum nc_control_kind k = 0; k < _NC_CONTROL_KIND_MAX; k++)
-        nc_metric_count(m, NC_LABELS("kind", nc_control_kind_name(k)), n->objects[k]);
+        nc_metric_count_by(m, "kind", nc_control_kind_name(k), n->objects[k]);
     nc_metric_family(m, "invalid_objects_total", NC_COUNTER,
                      "Objects received that could not be read, by kind.");
     for (enum nc_control_kind k = 0; k < _NC_CONTROL_KIND_MAX; k++)
-        nc_metric_count(m, NC_LABELS("kind", nc_control_kind_name(k)), n->unreadable[k]);
+        nc_metric_count_by(m, "kind", nc_control_kind_name(k), n->unreadable[k]);
 }
 
 static void add_writes(struct nc_metrics *m, const struct nc_control_counts *n) {
@@ -30,7 +30,7 @@ static void add_writes(struct nc_metrics *m, const struct nc_control_counts *n) 
 
     nc_metric_family(m, "write_requests_total", NC_COUNTER, "Writes and Events sent, by verb.");
     for (enum nc_control_verb v = NC_CONTROL_SET_TIMESTAMP; v <= NC_CONTROL_EMIT_EVENT; v++)
-        nc_metric_count(m, NC_LABELS("verb", nc_control_verb_name(v)), n->requested[v]);
+        nc_metric_count_by(m, "verb", nc_control_verb_name(v), n->requested[v]);
     nc_metric_family(m, "write_answers_total", NC_COUNTER, "Writes answered, by verb and answer.");
     for (enum nc_control_verb v = NC_CONTROL_SET_TIMESTAMP; v < NC_CONTROL_EMIT_EVENT; v++)
         for (enum nc_control_answer a = NC_CONTROL_DONE; a <= NC_CONTROL_UNAVAILABLE; a++)
@@ -57,9 +57,8 @@ void nc_control_metrics(const struct nc_control *c, uint64_t now_usec, struct nc
     nc_metric_one(&m, "draining", NC_GAUGE, "Nodes that report a drain.", n.draining);
     nc_metric_family(&m, "drains_total", NC_COUNTER,
                      "Drains that were observed to end, by the phase that the node reported.");
-    nc_metric_count(&m, NC_LABELS("phase", nc_control_phase_name(CONTROL_PHASE_DRAINED)),
-                    n.drained);
-    nc_metric_count(&m, NC_LABELS("phase", nc_control_phase_name(CONTROL_PHASE_FAILED)), n.failed);
+    nc_metric_count_by(&m, "phase", nc_control_phase_name(CONTROL_PHASE_DRAINED), n.drained);
+    nc_metric_count_by(&m, "phase", nc_control_phase_name(CONTROL_PHASE_FAILED), n.failed);
     nc_metric_one(&m, "unfit_nodes", NC_GAUGE,
                   "Nodes that report that they are not fit to take pods.", n.unfit);
     nc_metric_one(&m, "unfit_overdue_nodes", NC_GAUGE,

@@ -132,7 +132,7 @@ static void write_metrics(const struct nc_controller *c, struct nc_buf *out) {
     if (c->control)
         nc_control_metrics(c->control, nc_controller_now(c), out);
     nc_metric_family(&m, "build_info", NC_GAUGE, "Version of the program, as a label; always 1.");
-    nc_metric_count(&m, NC_LABELS("version", NC_VERSION), 1);
+    nc_metric_count_by(&m, "version", NC_VERSION, 1);
     nc_metric_one(&m, "synced", NC_GAUGE, "Whether all lists are complete.",
                   nc_controller_is_synced(c));
     nc_metric_one(&m, "elections_total", NC_COUNTER, "Times this process became the leader.",

@@ -13,31 +13,30 @@ static void add_state(struct nc_metrics *m, const struct nc_lifecycle_view *v,
     nc_metric_usec(m, NULL, (int64_t)started_usec);
     nc_metric_family(m, "phase", NC_GAUGE, "Phase of the node's lifecycle: 1 for the current one.");
     for (enum nc_lifecycle_phase p = 0; p < _NC_LIFECYCLE_PHASE_MAX; p++)
-        nc_metric_count(m, NC_LABELS("phase", nc_lifecycle_phase_name(p)), p == v->phase);
+        nc_metric_count_by(m, "phase", nc_lifecycle_phase_name(p), p == v->phase);
     nc_metric_family(m, "policy", NC_GAUGE, "Policy: 1 for the one in force.");
     for (enum nc_policy p = NC_POLICY_IGNORE; p <= NC_POLICY_DRAIN; p++)
-        nc_metric_count(m, NC_LABELS("policy", nc_policy_name(p)), p == v->policy);
+        nc_metric_count_by(m, "policy", nc_policy_name(p), p == v->policy);
 }
 
 static void add_notices(struct nc_metrics *m, const struct nc_lifecycle_view *v,
                         const struct nc_counters *c) {
     nc_metric_family(m, "notice_active", NC_GAUGE, "Whether a notice of this source is active.");
     for (enum nc_source s = 0; s < _NC_SOURCE_MAX; s++)
-        nc_metric_count(m, NC_LABELS("source", nc_source_name(s)), v->is_active[s]);
+        nc_metric_count_by(m, "source", nc_source_name(s), v->is_active[s]);
     nc_metric_family(m, "notices_total", NC_COUNTER, "Notices received, by source.");
     for (enum nc_source s = 0; s < _NC_SOURCE_MAX; s++)
-        nc_metric_count(m, NC_LABELS("source", nc_source_name(s)), c->notices[s]);
+        nc_metric_count_by(m, "source", nc_source_name(s), c->notices[s]);
     nc_metric_family(m, "notice_timestamp_seconds", NC_GAUGE,
                      "Unix time at which the active notice was received.");
     for (enum nc_source s = 0; s < _NC_SOURCE_MAX; s++)
         if (v->is_active[s])
-            nc_metric_usec(m, NC_LABELS("source", nc_source_name(s)), (int64_t)v->noticed_usec[s]);
+            nc_metric_usec_by(m, "source", nc_source_name(s), (int64_t)v->noticed_usec[s]);
     nc_metric_family(m, "notice_deadline_timestamp_seconds", NC_GAUGE,
                      "Unix time at which the instance ends, as the active notice announces it.");
     for (enum nc_source s = 0; s < _NC_SOURCE_MAX; s++)
         if (v->is_active[s] && v->notices[s].deadline_usec)
-            nc_metric_usec(m, NC_LABELS("source", nc_source_name(s)),
-                           (int64_t)v->notices[s].deadline_usec);
+            nc_metric_usec_by(m, "source", nc_source_name(s), (int64_t)v->notices[s].deadline_usec);
 }
 
 /* One timestamp; left out where it is 0. */
@@ -77,11 +76,11 @@ static void add_pods(struct nc_metrics *m, const struct nc_drain_summary *s) {
     nc_metric_family(m, "drain_pods_excluded", NC_GAUGE,
                      "Pods that the drain does not evict, by reason.");
     for (enum nc_pod_reason e = NC_POD_REASON_NONE + 1; e < _NC_POD_REASON_EXCLUDED_MAX; e++)
-        nc_metric_count(m, NC_LABELS("reason", nc_pod_reason_name(e)), s->excluded[e]);
+        nc_metric_count_by(m, "reason", nc_pod_reason_name(e), s->excluded[e]);
     nc_metric_family(m, "drain_list_incomplete", NC_GAUGE,
                      "Whether the list of pods is incomplete, by reason.");
     for (enum nc_list_gap g = NC_LIST_TOO_MANY; g < _NC_LIST_GAP_MAX; g++)
-        nc_metric_count(m, NC_LABELS("reason", nc_list_gap_name(g)), s->gap == g);
+        nc_metric_count_by(m, "reason", nc_list_gap_name(g), s->gap == g);
     add_time(m, "drain_progress_timestamp_seconds",
              "Unix time at which a pod was last evicted, or was last seen to be gone.",
              s->last_progress_usec);
@@ -102,36 +101,34 @@ static void add_answers(struct nc_metrics *m, const struct nc_counters *c) {
     for (size_t v = 0; v < NC_ARRAY_SIZE(verbs); v++) {
         nc_metric_family(m, verbs[v].family, NC_COUNTER, verbs[v].help);
         for (enum nc_pod_answer_kind k = NC_ANSWER_ACCEPTED; k < _NC_ANSWER_MAX; k++)
-            nc_metric_count(m, NC_LABELS("answer", nc_pod_answer_name(k)),
-                            c->answers[verbs[v].verb][k]);
+            nc_metric_count_by(m, "answer", nc_pod_answer_name(k), c->answers[verbs[v].verb][k]);
     }
 }
 
 static void add_pod_events(struct nc_metrics *m, const struct nc_counters *c) {
     nc_metric_family(m, "pod_events_total", NC_COUNTER,
                      "Events on pods that were evicted or force-deleted, by result.");
-    nc_metric_count(m, NC_LABELS("result", "sent"), c->pod_events_sent);
-    nc_metric_count(m, NC_LABELS("result", "dropped"), c->pod_events_dropped);
+    nc_metric_count_by(m, "result", "sent", c->pod_events_sent);
+    nc_metric_count_by(m, "result", "dropped", c->pod_events_dropped);
 }
 
 static void add_errors(struct nc_metrics *m, const char *family, const char *help,
                        const uint64_t *errors) {
     nc_metric_family(m, family, NC_COUNTER, help);
     for (enum nc_err_class e = NC_ERR_NONE + 1; e < _NC_ERR_CLASS_MAX; e++)
-        nc_metric_count(m, NC_LABELS("class", nc_err_class_name(e)), errors[e]);
+        nc_metric_count_by(m, "class", nc_err_class_name(e), errors[e]);
 }
 
 static void add_imds(struct nc_metrics *m, const struct nc_counters *c) {
     nc_metric_family(m, "imds_polls_total", NC_COUNTER, "Polls that IMDS answered, by source.");
     for (enum nc_source s = 0; s < _NC_SOURCE_MAX; s++)
         if (nc_sources[s].path)
-            nc_metric_count(m, NC_LABELS("source", nc_source_name(s)), c->imds_polls[s]);
+            nc_metric_count_by(m, "source", nc_source_name(s), c->imds_polls[s]);
     nc_metric_family(m, "imds_last_success_timestamp_seconds", NC_GAUGE,
                      "Unix time of the last successful poll, by source.");
     for (enum nc_source s = 0; s < _NC_SOURCE_MAX; s++)
         if (c->imds_success_usec[s])
-            nc_metric_usec(m, NC_LABELS("source", nc_source_name(s)),
-                           (int64_t)c->imds_success_usec[s]);
+            nc_metric_usec_by(m, "source", nc_source_name(s), (int64_t)c->imds_success_usec[s]);
     add_errors(m, "imds_errors_total", "Polls of IMDS that failed, by class.", c->imds_errors);
     nc_metric_histogram(m, "imds_request_duration_seconds", "Duration of a poll of IMDS.",
                         &c->imds_latency);
@@ -163,7 +160,7 @@ static void add_api(struct nc_metrics *m, const struct nc_counters *c) {
     nc_metric_family(m, "api_state", NC_GAUGE,
                      "Connection to the API server: 1 for the current state.");
     for (enum nc_api_state s = 0; s < _NC_API_STATE_MAX; s++)
-        nc_metric_count(m, NC_LABELS("state", nc_api_state_name(s)), s == c->api_state);
+        nc_metric_count_by(m, "state", nc_api_state_name(s), s == c->api_state);
     nc_metric_one(m, "api_requests_total", NC_COUNTER,
                   "Requests to the API server, without watches.", c->api_requests);
     add_errors(m, "api_errors_total", "Requests to the API server that failed, by class.",
@@ -172,11 +169,11 @@ static void add_api(struct nc_metrics *m, const struct nc_counters *c) {
                         "Duration of a request to the API server.", &c->api_latency);
     nc_metric_family(m, "node_writes_total", NC_COUNTER, "Patches of the Node, by kind.");
     for (enum nc_node_write_kind w = NC_WRITE_NONE + 1; w < _NC_WRITE_MAX; w++)
-        nc_metric_count(m, NC_LABELS("write", writes[w]), c->node_writes[w]);
+        nc_metric_count_by(m, "write", writes[w], c->node_writes[w]);
     nc_metric_family(m, "node_write_failures_total", NC_COUNTER,
                      "Patches of the Node that failed, by kind.");
     for (enum nc_node_write_kind w = NC_WRITE_NONE + 1; w < _NC_WRITE_MAX; w++)
-        nc_metric_count(m, NC_LABELS("write", writes[w]), c->node_writes_failed[w]);
+        nc_metric_count_by(m, "write", writes[w], c->node_writes_failed[w]);
     nc_metric_one(m, "watch_restarts_total", NC_COUNTER,
                   "Watches that had to start again with a list.", c->watch_restarts);
 }

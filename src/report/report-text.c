@@ -227,12 +227,11 @@ void nc_report_metrics(const struct nc_report *r, struct nc_buf *out) {
     nc_metric_family(&m, "phase_duration_seconds", NC_GAUGE, "Duration of each bootstrap phase.");
     for (enum nc_phase p = NC_PHASE_IMDS; p < _NC_PHASE_MAX; p++)
         if (nc_phase_is_shown(r, p))
-            nc_metric_usec(&m, NC_LABELS("phase", nc_phase_name(p)),
-                           (int64_t)r->phases[p].duration_usec);
+            nc_metric_usec_by(&m, "phase", nc_phase_name(p), (int64_t)r->phases[p].duration_usec);
     nc_metric_family(&m, "phase_attempts_total", NC_COUNTER, "Attempts of each bootstrap phase.");
     for (enum nc_phase p = NC_PHASE_IMDS; p < _NC_PHASE_MAX; p++)
         if (nc_phase_is_shown(r, p))
-            nc_metric_count(&m, NC_LABELS("phase", nc_phase_name(p)), r->phases[p].attempts);
+            nc_metric_count_by(&m, "phase", nc_phase_name(p), r->phases[p].attempts);
     nc_metric_family(&m, "phase_error", NC_GAUGE,
                      "Last error of a phase that runs or failed, by class; always 1.");
     for (enum nc_phase p = NC_PHASE_IMDS; p < _NC_PHASE_MAX; p++)
@@ -246,5 +245,5 @@ void nc_report_metrics(const struct nc_report *r, struct nc_buf *out) {
     nc_metric_count(&m, NULL, r->unsupported);
     nc_metric_family(&m, "outcome", NC_GAUGE, "Outcome of the bootstrap: 1 for the current one.");
     for (enum nc_outcome o = NC_RUNNING; o <= NC_FAILED; o++)
-        nc_metric_count(&m, NC_LABELS("outcome", nc_outcome_name(o)), r->outcome == o);
+        nc_metric_count_by(&m, "outcome", nc_outcome_name(o), r->outcome == o);
 }
