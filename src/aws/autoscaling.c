@@ -5,7 +5,6 @@
  * That no lifecycle action is active is no failure: whoever completed it was faster.
  */
 #include <errno.h>
-#include <stdio.h>
 
 #include "ec2-priv.h"
 #include "nc/encode.h"

@@ -3,7 +3,6 @@
  * it: one that is ending, ended or forgotten is a success.
  */
 #include <errno.h>
-#include <stdio.h>
 
 #include "ec2-priv.h"
 #include "nc/str.h"

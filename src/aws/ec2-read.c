@@ -7,7 +7,7 @@
 #include "ec2-priv.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <stddef.h>
 
 #include "nc/str.h"
 #include "xml.h"
@@ -233,6 +233,18 @@ static int64_t number_of(const char *text) {
     return nc_parse_i64(text, &n) == 0 && n >= 0 ? n : -1;
 }
 
+/* Where they are kept, in the same order. */
+static const char type_numbers[] =
+    "/vCpuInfo/defaultVCpus\0/memoryInfo/sizeInMiB\0/networkInfo/maximumNetworkInterfaces\0"
+    "/networkInfo/ipv4AddressesPerInterface\0/networkInfo/defaultNetworkCardIndex\0" CARD
+    "/networkCardIndex\0" CARD "/maximumNetworkInterfaces\0";
+static const unsigned short type_offsets[] = {
+    offsetof(struct type_reader, type.vcpus),   offsetof(struct type_reader, type.memory_mib),
+    offsetof(struct type_reader, all_enis),     offsetof(struct type_reader, type.ipv4_per_eni),
+    offsetof(struct type_reader, default_card), offsetof(struct type_reader, card_index),
+    offsetof(struct type_reader, card_enis),
+};
+
 static void read_architecture(struct nc_instance_type *t, const char *text) {
     if (t->arch[0] == '\0' && (nc_streq(text, "x86_64") || nc_streq(text, "arm64")))
         nc_copy_text(t->arch, sizeof(t->arch), nc_streq(text, "arm64") ? "arm64" : "amd64");
@@ -248,28 +260,18 @@ static int read_type_element(void *user, const struct nc_xml *element, struct nc
     struct type_reader *t = user;
     const char *text = element->text;
     const char *path = NULL;
+    int number;
 
     if (!nc_starts_with(element->path, TYPE))
         return 0;
     path = element->path + strlen(TYPE);
-    if (nc_streq(path, "/instanceType"))
+    number = nc_which_of(path, type_numbers);
+    if (number >= 0)
+        *(int64_t *)((char *)t + type_offsets[number]) = number_of(text);
+    else if (nc_streq(path, "/instanceType"))
         nc_copy_text(t->type.name, sizeof(t->type.name), text);
-    else if (nc_streq(path, "/vCpuInfo/defaultVCpus"))
-        t->type.vcpus = number_of(text);
-    else if (nc_streq(path, "/memoryInfo/sizeInMiB"))
-        t->type.memory_mib = number_of(text);
     else if (nc_streq(path, "/processorInfo/supportedArchitectures/item"))
         read_architecture(&t->type, text);
-    else if (nc_streq(path, "/networkInfo/maximumNetworkInterfaces"))
-        t->all_enis = number_of(text);
-    else if (nc_streq(path, "/networkInfo/ipv4AddressesPerInterface"))
-        t->type.ipv4_per_eni = number_of(text);
-    else if (nc_streq(path, "/networkInfo/defaultNetworkCardIndex"))
-        t->default_card = number_of(text);
-    else if (nc_streq(path, CARD "/networkCardIndex"))
-        t->card_index = number_of(text);
-    else if (nc_streq(path, CARD "/maximumNetworkInterfaces"))
-        t->card_enis = number_of(text);
     else if (nc_streq(path, "/hypervisor"))
         nc_copy_text(t->type.hypervisor, sizeof(t->type.hypervisor), text);
     else if (nc_streq(path, "/bareMetal"))
