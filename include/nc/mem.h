@@ -28,6 +28,9 @@ __attribute__((always_inline)) static inline void nc_freep(void *p) {
     free(*(void **)p);
 }
 
+/* Frees the n texts that a struct has at these offsets. */
+void nc_free_texts(void *of, const unsigned short *offsets, size_t n);
+
 /* An owning local: freed at the end of its scope. Transfer with nc_steal(). */
 #define nc_auto_free __attribute__((cleanup(nc_freep)))
 #define nc_cleanup(f) __attribute__((cleanup(f)))

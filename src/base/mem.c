@@ -37,6 +37,11 @@ void *nc_realloc_array(void *p, size_t n, size_t size) {
     return must(reallocarray(p, n ? n : 1, size ? size : 1));
 }
 
+void nc_free_texts(void *of, const unsigned short *offsets, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        free(*(char **)((char *)of + offsets[i]));
+}
+
 char *nc_strdup(const char *s) {
     return s ? must(strdup(s)) : NULL;
 }

@@ -21,15 +21,16 @@ void nc_config_set_defaults(struct nc_config *c) {
     c->report_console = c->report_events = c->report_node = c->claim_lookup = true;
 }
 
-void nc_config_done(struct nc_config *c) {
-    char *owned[] = {c->cluster_name, c->endpoint,           c->ca_pem,
-                     c->cidr,         c->client_certificate, c->client_key,
-                     c->kubeconfig,   c->name_override,      c->provider_id,
-                     c->kubelet_unit, c->kubelet_path,       c->max_pods_expression,
-                     c->ec2_endpoint, c->sts_endpoint,       c->domain};
+#define AT(member) offsetof(struct nc_config, member)
 
-    for (size_t i = 0; i < NC_ARRAY_SIZE(owned); i++)
-        free(owned[i]);
+void nc_config_done(struct nc_config *c) {
+    static const unsigned short texts[] = {
+        AT(cluster_name),       AT(endpoint),     AT(ca_pem),       AT(cidr),
+        AT(client_certificate), AT(client_key),   AT(kubeconfig),   AT(name_override),
+        AT(provider_id),        AT(kubelet_unit), AT(kubelet_path), AT(max_pods_expression),
+        AT(ec2_endpoint),       AT(sts_endpoint), AT(domain)};
+
+    nc_free_texts(c, texts, NC_ARRAY_SIZE(texts));
     nc_secret_free(c->bootstrap_token);
     nc_config_wipe_token(c->tree);
     nc_value_free(c->tree);

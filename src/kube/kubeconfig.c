@@ -16,18 +16,16 @@
 
 #define MAX_PEM_BYTES ((size_t)256 << 10)
 
+#define AT(member) offsetof(struct nc_kubeconfig, member)
+
 void nc_kubeconfig_done(struct nc_kubeconfig *k) {
-    free(k->server);
-    free(k->tls_server_name);
-    free(k->ca_file);
-    free(k->ca_pem);
-    free(k->cert_file);
-    free(k->key_file);
-    free(k->cert_pem);
+    static const unsigned short texts[] = {AT(server),   AT(tls_server_name), AT(ca_file),
+                                           AT(ca_pem),   AT(cert_file),       AT(key_file),
+                                           AT(cert_pem), AT(token_file),      AT(exec_command)};
+
+    nc_free_texts(k, texts, NC_ARRAY_SIZE(texts));
     nc_secret_free(k->key_pem);
     nc_secret_free(k->token);
-    free(k->token_file);
-    free(k->exec_command);
     nc_strv_done(&k->exec_args);
     nc_strv_done(&k->exec_env);
     memset(k, 0, sizeof(*k));

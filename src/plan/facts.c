@@ -35,29 +35,30 @@ const struct nc_imds_question nc_imds_questions[_NC_IMDS_ITEM_MAX] = {
     [NC_IMDS_METADATA] = {"/latest/meta-data/%s", 2, false, 1024},
 };
 
-void nc_facts_done(struct nc_facts *f) {
-    char *owned[] = {f->instance_id,
-                     f->instance_type,
-                     f->region,
-                     f->az,
-                     f->az_id,
-                     f->architecture,
-                     f->mac,
-                     f->local_ipv4,
-                     f->ipv6,
-                     f->local_hostname,
-                     f->domain,
-                     f->target_state,
-                     f->role,
-                     f->private_dns_name,
-                     f->kubelet_version,
-                     f->boot_id,
-                     f->hostname,
-                     f->ecr_credential_provider_dir,
-                     f->containerd_version};
+#define AT(member) offsetof(struct nc_facts, member)
 
-    for (size_t i = 0; i < NC_ARRAY_SIZE(owned); i++)
-        free(owned[i]);
+void nc_facts_done(struct nc_facts *f) {
+    static const unsigned short texts[] = {AT(instance_id),
+                                           AT(instance_type),
+                                           AT(region),
+                                           AT(az),
+                                           AT(az_id),
+                                           AT(architecture),
+                                           AT(mac),
+                                           AT(local_ipv4),
+                                           AT(ipv6),
+                                           AT(local_hostname),
+                                           AT(domain),
+                                           AT(target_state),
+                                           AT(role),
+                                           AT(private_dns_name),
+                                           AT(kubelet_version),
+                                           AT(boot_id),
+                                           AT(hostname),
+                                           AT(ecr_credential_provider_dir),
+                                           AT(containerd_version)};
+
+    nc_free_texts(f, texts, NC_ARRAY_SIZE(texts));
     for (size_t i = 0; i < f->n_metadata; i++) {
         free(f->metadata[i].path);
         free(f->metadata[i].text);

@@ -35,13 +35,15 @@ const char *nc_outcome_name(enum nc_outcome o) {
     return name ? name : "unknown";
 }
 
-void nc_report_done(struct nc_report *r) {
-    char *texts[] = {r->node,         r->instance_id,     r->instance_type, r->az,
-                     r->region,       r->purchase_option, r->claim_name,    r->claim_uid,
-                     r->claim_source, r->waiting_reason,  r->waiting,       r->cloud_init_why};
+#define AT(member) offsetof(struct nc_report, member)
 
-    for (size_t i = 0; i < NC_ARRAY_SIZE(texts); i++)
-        free(texts[i]);
+void nc_report_done(struct nc_report *r) {
+    static const unsigned short texts[] = {
+        AT(node),         AT(instance_id),     AT(instance_type), AT(az),
+        AT(region),       AT(purchase_option), AT(claim_name),    AT(claim_uid),
+        AT(claim_source), AT(waiting_reason),  AT(waiting),       AT(cloud_init_why)};
+
+    nc_free_texts(r, texts, NC_ARRAY_SIZE(texts));
     nc_value_free(r->actual);
     nc_value_free(r->conditions);
     nc_strv_done(&r->differences);
