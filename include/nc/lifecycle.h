@@ -38,7 +38,8 @@ enum nc_lifecycle_phase {
     NC_LIFECYCLE_RELEASING, /* what was ours is being undone */
     _NC_LIFECYCLE_PHASE_MAX
 };
-const char *nc_lifecycle_phase_name(enum nc_lifecycle_phase p); /* "idle", "signalling", … */
+__attribute__((noinline)) const char *
+nc_lifecycle_phase_name(enum nc_lifecycle_phase p); /* "idle", "signalling", … */
 
 /* Conditions of a Node that Kubernetes names since 1.37 (KEP-5683), for whoever has to do with its
  * life: written in the same requests as our own, and never by a request of their own. Beside them
@@ -265,7 +266,8 @@ void nc_lifecycle_get_view(const struct nc_lifecycle *l, uint64_t now_usec,
                            struct nc_lifecycle_view *ret);
 const struct nc_drain *nc_lifecycle_drain(const struct nc_lifecycle *l);
 /* Single facts of it. The notice of an active source; NULL = it is not active. */
-const struct nc_notice *nc_lifecycle_notice(const struct nc_lifecycle *l, enum nc_source s);
+__attribute__((noinline)) const struct nc_notice *nc_lifecycle_notice(const struct nc_lifecycle *l,
+                                                                      enum nc_source s);
 /* Likewise, and NULL where its time had passed before it was seen first: it is only reported. */
 const struct nc_notice *nc_lifecycle_acted(const struct nc_lifecycle *l, enum nc_source s);
 bool nc_lifecycle_is_orphaned(const struct nc_lifecycle *l);

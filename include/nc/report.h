@@ -59,7 +59,7 @@ struct nc_report {
     { 0 }
 void nc_report_done(struct nc_report *r);
 
-const char *nc_phase_name(enum nc_phase p); /* "imds", … */
+__attribute__((noinline)) const char *nc_phase_name(enum nc_phase p); /* "imds", … */
 /* Is it among the phases that a report shows? */
 bool nc_phase_is_shown(const struct nc_report *r, enum nc_phase p);
 /* "PHASE: " before a message, or "" where the message begins so by itself. */

@@ -115,11 +115,8 @@ struct nc_maintenance_info {
 };
 const struct nc_maintenance_info *nc_maintenance(const char *code); /* never NULL */
 
-static inline const char *nc_source_name(enum nc_source s) {
-    return nc_sources[s].name;
-}
-static inline const char *nc_source_reason(enum nc_source s) {
-    return nc_sources[s].reason;
-}
+/* In a line: smaller so. */
+__attribute__((noinline)) const char *nc_source_name(enum nc_source s);
+__attribute__((noinline)) const char *nc_source_reason(enum nc_source s);
 
 #endif

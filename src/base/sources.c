@@ -94,3 +94,11 @@ uint64_t nc_margin_usec(uint64_t most_usec, uint64_t left_usec) {
     usec += (NC_SEC_USEC - usec % NC_SEC_USEC) % NC_SEC_USEC;
     return usec < most_usec ? usec : most_usec;
 }
+
+const char *nc_source_name(enum nc_source s) {
+    return nc_sources[s].name;
+}
+
+const char *nc_source_reason(enum nc_source s) {
+    return nc_sources[s].reason;
+}
