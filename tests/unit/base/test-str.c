@@ -470,6 +470,8 @@ static void sets_of_characters(void **state) {
 }
 
 static void cutting(void **state) {
+    char little[5];
+
     assert_int_equal(nc_cut("", 0), 0);
     assert_int_equal(nc_cut("abc", 3), 3);
     assert_int_equal(nc_cut("abcd", 3), 3);
@@ -477,6 +479,10 @@ static void cutting(void **state) {
     assert_int_equal(nc_cut("ab\xe2\x82\xac", 4), 2);
     assert_int_equal(nc_cut("ab\xe2\x82\xac", 2), 2);
     assert_int_equal(nc_cut("\xe2\x82\xac", 2), 0);
+    nc_copy_text(little, sizeof(little), "abcd");
+    assert_string_equal(little, "abcd");
+    nc_copy_text(little, sizeof(little), "ab\xe2\x82\xac");
+    assert_string_equal(little, "ab");
 }
 
 TEST_GROUP() {

@@ -21,7 +21,12 @@ static void access_tolerates_anything(void **state) {
         json("{\"a\":{\"b\":{\"c\":\"deep\"}},\"a.b\":1,\"n\":null,\"l\":[1]}");
     (void)state;
 
-    assert_string_equal(nc_value_string(nc_value_path(v, "a.b.c")), "deep");
+    assert_string_equal(nc_value_path_string(v, "a.b.c"), "deep");
+    assert_null(nc_value_path_string(v, "a.b"));
+    assert_true(nc_value_says(nc_value_path(v, "a.b"), "c", "deep"));
+    assert_false(nc_value_says(nc_value_path(v, "a.b"), "c", "other"));
+    assert_false(nc_value_says(v, "l", "deep"));
+    assert_true(nc_value_says(NULL, "c", NULL));
     assert_ptr_equal(nc_value_path(v, "a"), nc_value_get(v, "a"));
     assert_null(nc_value_path(v, "a.x.c"));
     assert_null(nc_value_path(v, "a.b.c.d"));
@@ -68,7 +73,7 @@ static void setting_and_removing(void **state) {
     nc_value_set_int(v, "i", 7);
     nc_value_set_bool(v, "b", true);
     nc_value_set(v, "l", list);
-    nc_value_push(list, nc_value_new_string(NULL));
+    nc_value_push_string(list, NULL);
     nc_value_push(list, nc_value_new(NC_VALUE_NULL));
     nc_value_set_string(v, "z", "new");
     assert_json(v, "{\"z\":\"new\",\"i\":7,\"b\":true,\"l\":[\"\",null]}");
