@@ -46,7 +46,7 @@ room host system base plan drain linux/openat2.h systemd/sd-id128.h systemd/sd-b
 room process system base cjson/cJSON.h curl/curl.h systemd/sd-daemon.h systemd/sd-event.h systemd/sd-id128.h openssl/ssl.h openssl/crypto.h
 room bootstrap system base config plan report aws kube host process systemd/sd-event.h systemd/sd-journal.h
 room daemon system base plan drain report net host aws kube process bootstrap systemd/sd-daemon.h systemd/sd-event.h systemd/sd-bus.h
-room commands system base plan drain report net aws kube host process bootstrap daemon systemd/sd-event.h systemd/sd-journal.h
+room commands system base config plan drain report net aws kube host process bootstrap daemon systemd/sd-event.h systemd/sd-journal.h
 room controller system base control standalone net aws kube process systemd/sd-event.h systemd/sd-daemon.h
 pure arpa/inet.h sys/types.h assert.h ctype.h errno.h inttypes.h limits.h math.h stdarg.h stdbool.h stddef.h stdint.h stdio.h stdlib.h string.h strings.h endian.h
 '

@@ -107,9 +107,7 @@ static int add_cloud_config(struct nc_gather *g, const char *source, struct nc_t
             r = add_written(g, source, files->items[k], &found, err);
     }
     if (r >= 0 && found == 0 && !text.line)
-        (void)fprintf(stderr,
-                      "%s is a cloud-config that writes no document into " NC_CONF_DIR
-                      ": cloud-init reads it, nodeclaimd does not\n",
+        (void)fprintf(stderr, "%s is a cloud-config that writes no document into " NC_CONF_DIR "\n",
                       source);
     return r < 0 ? r : 0;
 }

@@ -285,8 +285,8 @@ static const char container_runtimes[] = "containerd\0";
     F("topologyManagerScope", STRING, ONE_OF(topology_scopes), .flags = NAMED)                     \
     F("topologyManagerPolicyOptions", STRING_MAP, CHECKED(is_option, OPTION),                      \
       .flags = NAMED | NC_FIELD_MAY_BE_EMPTY)                                                      \
-    F("qosReserved", STRING_MAP, CHECKED(is_percentage, "a percentage from 0% to 100%"),           \
-      .key = &qos_resource, .flags = NAMED | NC_FIELD_MAY_BE_EMPTY)                                \
+    F("qosReserved", STRING_MAP, CHECKED(is_percentage, "0% to 100%"), .key = &qos_resource,       \
+      .flags = NAMED | NC_FIELD_MAY_BE_EMPTY)                                                      \
     F("runtimeRequestTimeout", DURATION, MAY_BE_EMPTY(NAMED))                                      \
     F("hairpinMode", STRING, ONE_OF(hairpin_modes), .flags = NAMED)                                \
     F("maxPods", INT, BETWEEN(0, INT32_MAX),                                                       \
@@ -340,8 +340,7 @@ static const char container_runtimes[] = "containerd\0";
     F("enforceNodeAllocatable", STRINGS, ONE_OF(enforcements),                                     \
       .flags = NAMED | NC_FIELD_MAY_BE_EMPTY)                                                      \
     F("allowedUnsafeSysctls", STRINGS,                                                             \
-      CHECKED(is_namespaced,                                                                       \
-              "a sysctl that a pod has of its own: net.*, fs.mqueue.*, kernel.sem"),               \
+      CHECKED(is_namespaced, "a sysctl of a pod's own, such as net.*"),                            \
       .flags = NAMED | NC_FIELD_MAY_BE_EMPTY)                                                      \
     F("defaultPodSysctls", STRING_MAP)                                                             \
     F("volumePluginDir", STRING, .flags = NAMED)                                                   \

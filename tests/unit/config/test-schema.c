@@ -255,17 +255,17 @@ static const struct row kubelet_rows[] = {
      "d:3:42: error: spec.kubelet.config.tlsMinVersion: must be VersionTLS10, VersionTLS11, "
      "VersionTLS12 or VersionTLS13, not the string '1.2'\n"},
     {"reservation of a class", "qosReserved: {memory: 101%}",
-     "d:3:49: error: spec.kubelet.config.qosReserved.memory: must be a percentage from 0% to 100%, "
+     "d:3:49: error: spec.kubelet.config.qosReserved.memory: must be 0% to 100%, "
      "not the string '101%'\n"},
     {"reservation of a class, of what nobody reserves", "qosReserved: {cpu: 010%}",
      "d:3:41: error: spec.kubelet.config.qosReserved.cpu: unknown key; known are memory\n"},
     {"sysctls", "allowedUnsafeSysctls: ['net.*', net/core/somaxconn, kernel.shm*, kernel.sem]", ""},
     {"sysctl of the machine", "allowedUnsafeSysctls: [vm.swappiness]",
-     "d:3:50: error: spec.kubelet.config.allowedUnsafeSysctls[0]: must be a sysctl that a pod has "
-     "of its own: net.*, fs.mqueue.*, kernel.sem, not the string 'vm.swappiness'\n"},
+     "d:3:50: error: spec.kubelet.config.allowedUnsafeSysctls[0]: must be a sysctl of a pod's own, "
+     "such as net.*, not the string 'vm.swappiness'\n"},
     {"sysctl without a name", "allowedUnsafeSysctls: ['']",
-     "d:3:50: error: spec.kubelet.config.allowedUnsafeSysctls[0]: must be a sysctl that a pod has "
-     "of its own: net.*, fs.mqueue.*, kernel.sem, not the string ''\n"},
+     "d:3:50: error: spec.kubelet.config.allowedUnsafeSysctls[0]: must be a sysctl of a pod's own, "
+     "such as net.*, not the string ''\n"},
     {"eviction threshold as a number", "evictionHard: {memory.available: 5}",
      "d:3:60: error: spec.kubelet.config.evictionHard['memory.available']: must be a string (put "
      "it in quotes), not the number 5\n"},
