@@ -3,6 +3,7 @@
 # and what was not run. TAP.
 set -u
 source "${NC_SRCDIR:-.}/dev"
+unset UNIT_TITLE # of the run that this is a test in
 BUILD=$(mktemp -d)
 trap 'rm -rf "$BUILD"' EXIT
 n=0
