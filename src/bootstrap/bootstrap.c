@@ -143,10 +143,7 @@ static int step_userdata(struct nc_bootstrap *b, struct nc_err *err) {
         return r;
     for (size_t i = 0; i < d->n_diags; i++)
         if (!d->diags[i].is_error && !d->diags[i].is_unsupported) { /* those are config's */
-            nc_auto_free char *at = nc_mark_text(d, d->diags[i].mark);
-            nc_auto_free char *warning =
-                nc_asprintf("%s: %s%s%s", at, d->diags[i].path, *d->diags[i].path ? ": " : "",
-                            d->diags[i].message);
+            nc_auto_free char *warning = nc_gather_warning(d, &d->diags[i]);
             nc_strv_add_once(&b->report.warnings, warning);
         }
     return r;

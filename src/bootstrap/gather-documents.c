@@ -55,6 +55,12 @@ static bool looks_like_user_data(const struct nc_buf *text) {
            || nc_starts_with(rest.data, "#cloud-");
 }
 
+char *nc_gather_warning(const struct nc_documents *d, const struct nc_diagnostic *g) {
+    nc_auto_free char *at = nc_mark_text(d, g->mark);
+
+    return nc_asprintf("%s: %s%s%s", at, g->path, *g->path ? ": " : "", g->message);
+}
+
 int nc_gather_add_text(struct nc_gather *g, const char *name, const struct nc_buf *text,
                        struct nc_err *err) {
     if (text->len > 0 && looks_like_user_data(text))

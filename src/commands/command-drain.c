@@ -329,7 +329,9 @@ static int run(struct nc_app *app, const char *name, const struct nc_value *requ
     int r = request_and_follow(app, name, request, &err);
 
     if (r == 0 && !app->opts.json)
-        (void)printf("%s\n", f.id ? f.id : "the request is withdrawn");
+        (void)printf("%s\n",
+                     f.id ? f.id
+                          : "withdrawn, if there was one; a drain for another source goes on");
     if (r == 0 && !app->opts.wait)
         warn_of_hindrance(app);
     if (r == 0 && app->opts.wait)

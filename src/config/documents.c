@@ -191,7 +191,7 @@ static void unknown_kind(struct nc_documents *d, const struct nc_value *kind,
         nc_diag(d, true, api_version->mark, "apiVersion", "%s is not known for %s: use %s", version,
                 name, versions);
     else if (nc_streq(kind->text, "NodePool"))
-        nc_diag(d, false, kind->mark, "kind", "a NodePool is Karpenter's: passed over");
+        nc_strv_addf(&d->found, "%s is a NodePool", d->sources[kind->mark.source]);
     else if (near)
         nc_diag(d, true, kind->mark, "kind", "%s is not known, did you mean \"%s\"?", name, near);
     else

@@ -117,9 +117,7 @@ const struct nc_schema nc_schema_node_claim = NC_SCHEMA("NodeClaim", CLAIM_FIELD
 #define CLAIM_BETA_FIELDS(F) OBJECT_FIELDS(F, claim_spec_beta)
 const struct nc_schema nc_schema_node_claim_beta = NC_SCHEMA("NodeClaim", CLAIM_BETA_FIELDS);
 
-#define METADATA_OPTIONS_FIELDS(F)                                                                 \
-    F("httpEndpoint", STRING, ONE_OF(enabled), .flags = NC_FIELD_UNSUPPORTED,                      \
-      .wanted = "a node needs IMDS")
+#define METADATA_OPTIONS_FIELDS(F) F("httpEndpoint", STRING, ONE_OF(enabled))
 static const struct nc_schema metadata_options =
     NC_SCHEMA("NodeClass's spec.metadataOptions", METADATA_OPTIONS_FIELDS, .is_open = true);
 #define CLASS_SPEC_FIELDS(F)                                                                       \

@@ -196,7 +196,7 @@ static void daemon_done(struct nc_daemon *d) {
     sd_event_source_disable_unref(d->status.timer);
     nc_gather_done(&d->gather);
     free(d->boot_id);
-    free(d->refused);
+    free(d->not_in_force);
     free(d->conflict);
     free(d->node_name);
     free(d->provider_id);

@@ -56,8 +56,8 @@ static struct nc_value *policies_tree(const struct nc_daemon *d) {
     if (d->rules.drain.mode != NC_DRAIN_AUTO)
         nc_value_set_string(map, "drainMode",
                             nc_name_at(nc_drain_mode_names, d->rules.drain.mode - NC_DRAIN_AUTO));
-    if (d->refused)
-        nc_value_set_string(map, "refused", d->refused);
+    if (d->not_in_force)
+        nc_value_set_string(map, "notInForce", d->not_in_force);
     return map;
 }
 

@@ -67,8 +67,8 @@ struct nc_daemon {
     struct nc_lifecycle *life;
     struct nc_lifecycle_rules rules;
     char *boot_id;
-    char *refused;  /* why the configuration is not in force; NULL = it is */
-    char *conflict; /* who else would make this machine a node; NULL = nobody */
+    char *not_in_force; /* why a document or a field of it is not; NULL = all are */
+    char *conflict;     /* who else would make this machine a node; NULL = nobody */
 
     char *node_name;   /* NULL until it is known */
     char *provider_id; /* of this instance; NULL until it is known */

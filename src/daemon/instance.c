@@ -89,13 +89,25 @@ static int read_config(struct nc_gather *g, bool *ret_is_complete, struct nc_err
     return 0;
 }
 
+/* A field that nobody knows is not in force, whatever it was meant for. */
+static void note_warnings(struct nc_daemon *d, const struct nc_documents *of) {
+    for (size_t i = 0; i < of->n_diags; i++) {
+        nc_auto_free char *text = nc_gather_warning(of, &of->diags[i]);
+        if (of->diags[i].is_error || of->diags[i].is_unsupported)
+            continue;
+        nc_log(NC_LOG_WARNING, NULL, "%s", text);
+        if (!d->not_in_force)
+            d->not_in_force = nc_steal(&text);
+    }
+}
+
 static void note_unusable(struct nc_daemon *d, const struct nc_err *err) {
     const struct nc_log_fields fields = {.phase = "config",
                                          .error_class = nc_err_class_name(err->class)};
 
     nc_log(NC_LOG_WARNING, &fields, "%s; the %s policies are in force until a reload%s%s", err->msg,
            d->gather.has_config ? "former" : "built-in", *err->remedy ? "; " : "", err->remedy);
-    d->refused = nc_strdup(err->msg);
+    d->not_in_force = nc_strdup(err->msg);
 }
 
 /* --- the steps */
@@ -230,9 +242,12 @@ static void apply_answers(struct nc_daemon_gathering *it) {
     bool is_whole = false;
 
     it->has_facts = true;
-    free(d->refused);
-    d->refused = NULL;
-    if (read_config(&it->g, &is_whole, &err) < 0) {
+    free(d->not_in_force);
+    d->not_in_force = NULL;
+    const int r = read_config(&it->g, &is_whole, &err);
+    if (r >= 0)
+        note_warnings(d, &it->g.documents);
+    if (r < 0) {
         if (err.class != NC_ERR_HOST) {
             note_unusable(d, &err);
             err = (struct nc_err)NC_ERR_INIT;

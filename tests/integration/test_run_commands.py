@@ -253,7 +253,9 @@ class Commands(DaemonTest):
             world.daemon.send_signal(signal.SIGHUP)
             world.must(lambda: re.search(rf"(?m)^policies .*, from configuration{shown}", world.run("status").out), shown)
 
-        read_again("  interruption: {spot: reprot}\n", r", refused .*90-mine\.yaml:4:24: ")
+        read_again("  interruption: {spot: reports}\n", r", notInForce .*90-mine\.yaml:4:24: ")
+        read_again('  drain: {mod: "off"}\n', r", notInForce .*90-mine\.yaml line 4: spec\.drain: unknown field .mod., did you mean .mode.")
+        self.assertRegex(world.log(), r"90-mine\.yaml line 4: spec\.drain: unknown field")
         read_again('  drain: {mode: "off"}\n', ", drainMode off$")
         read_again("  report: {events: true}\n", "$")
 

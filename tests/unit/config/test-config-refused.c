@@ -47,9 +47,6 @@ static const struct {
     {"a field that nothing depends on",
      {GOOD, AGENT("aws: {partition: aws-cn}")},
      "d2:3:25: spec.aws.partition: is not supported: nothing depends on it"},
-    {"a NodeClass without IMDS",
-     {GOOD, NODE_CLASS("x", "metadataOptions: {httpEndpoint: disabled}")},
-     "spec.metadataOptions.httpEndpoint: is not supported: a node needs IMDS"},
     {"several credentials",
      {ACCESS("bootstrapToken: abcdef.0123456789abcdef, kubeconfig: /x")},
      "spec.cluster.auth: several credentials are given"},
@@ -156,7 +153,7 @@ static void missing_beside_a_script(void **state) {
 static void unsupported_is_allowed(void **state) {
     const char *const documents[] = {
         AGENT("bootstrap: {unsupported: warn}, aws: {partition: aws-cn}"), GOOD,
-        NODE_CLASS("x", "metadataOptions: {httpEndpoint: enabled}, "
+        NODE_CLASS("x", "instanceStorePolicy: RAID0, "
                         "kubelet: {containerRuntime: dockerd}"),
         NULL};
     nc_cleanup(nc_config_done) struct nc_config c = NC_CONFIG_INIT;

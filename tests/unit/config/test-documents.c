@@ -27,7 +27,7 @@ static const struct {
     {"Karpenter's, beside its NodeClass",
      "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nspec: {}\n---\n"
      "apiVersion: karpenter.sh/v1\nkind: NodePool\n",
-     "d:6:7: warning: kind: a NodePool is Karpenter's: passed over\n"},
+     ""},
     {"kind mistyped", "apiVersion: node.eks.aws/v1alpha1\nkind: Nodeconfig\n",
      "d:2:7: error: kind: 'Nodeconfig' is not known, did you mean \"NodeConfig\"?\n"},
     {"version of tomorrow", "kind: NodeConfig\napiVersion: node.eks.aws/v2\n",

@@ -86,7 +86,7 @@ static int tear_down(void **state) {
     nc_imds_free(w->d.imds);
     free(w->d.node_name);
     free(w->d.provider_id);
-    free(w->d.refused);
+    free(w->d.not_in_force);
     nc_app_done(&w->app);
     loopback_stop(w->server);
     for (size_t i = 0; i < NC_ARRAY_SIZE(names); i++) {
