@@ -141,11 +141,11 @@ static int step_userdata(struct nc_bootstrap *b, struct nc_err *err) {
 
     if (r < 0)
         return r;
-    for (size_t i = 0; i < d->n_diags; i++)
-        if (!d->diags[i].is_error && !d->diags[i].is_unsupported) { /* those are config's */
-            nc_auto_free char *warning = nc_gather_warning(d, &d->diags[i]);
+    for (size_t i = 0; i < d->n_diags; i++) {
+        nc_auto_free char *warning = nc_gather_warning(d, &d->diags[i]);
+        if (warning)
             nc_strv_add_once(&b->report.warnings, warning);
-        }
+    }
     return r;
 }
 

@@ -93,7 +93,7 @@ static int read_config(struct nc_gather *g, bool *ret_is_complete, struct nc_err
 static void note_warnings(struct nc_daemon *d, const struct nc_documents *of) {
     for (size_t i = 0; i < of->n_diags; i++) {
         nc_auto_free char *text = nc_gather_warning(of, &of->diags[i]);
-        if (of->diags[i].is_error || of->diags[i].is_unsupported)
+        if (!text)
             continue;
         nc_log(NC_LOG_WARNING, NULL, "%s", text);
         if (!d->not_in_force)

@@ -1,6 +1,6 @@
 /*
- * The feature gates, flags and values of flags that a kubelet of some minor knows: one that it does
- * not know, or a gate that it has locked, keeps it from starting.
+ * The feature gates, flags and values of fields that a kubelet of some minor knows: one that it
+ * does not know, or a gate that it has locked, keeps it from starting.
  *
  * The tables are data/kubelet-gates.tsv and data/kubelet-flags.tsv, lines of a name, its first and
  * its last minor ("-": it is in the newest), and of a gate the minors since which it is on, locked,
@@ -16,6 +16,9 @@
 #include "planner.h"
 
 #define NEVER 255
+
+/* What is looked up, in place of what a gate is set to. */
+enum { A_FLAG = -1, A_VALUE = -2 };
 
 /* "27", or NEVER for "-" and where there is no such column. */
 static unsigned column(const char **p) {
@@ -155,8 +158,8 @@ static char *needs(const struct nc_planner *s, const char *gate) {
                        s->plan.kubelet_minor);
 }
 
-/* Why kubelet 1.minor does not start with it; NULL: it does. Owned. `on`: what a gate is set to;
- * -1: a flag, -2: the value of a field. */
+/* Why kubelet 1.minor does not start with it; NULL: it does. Owned. `on`: what a gate is set to,
+ * A_FLAG or A_VALUE. */
 static char *refusal(const struct nc_planner *s, const char *table, const char *name, int on) {
     const bool is_newer = s->plan.kubelet_minor > NC_KUBELET_LAST_MINOR;
     const unsigned minor = is_newer ? NC_KUBELET_LAST_MINOR : s->plan.kubelet_minor;
@@ -164,11 +167,11 @@ static char *refusal(const struct nc_planner *s, const char *table, const char *
     struct nc_known row;
 
     if (!nc_known_row(table, name, &row)) {
-        nc_auto_free char *near = nc_known_suggestion(table, name, minor, on == -1 ? "--" : "");
+        nc_auto_free char *near = nc_known_suggestion(table, name, minor, on == A_FLAG ? "--" : "");
         return nc_asprintf("unknown %s%s",
-                           on == -1   ? "flag"
-                           : on == -2 ? "value"
-                                      : "feature gate",
+                           on == A_FLAG    ? "flag"
+                           : on == A_VALUE ? "value"
+                                           : "feature gate",
                            near);
     }
     if (minor > row.last)
@@ -180,15 +183,15 @@ static char *refusal(const struct nc_planner *s, const char *table, const char *
     if (on >= 0 && minor >= row.locked && on != (minor >= row.on))
         return nc_asprintf("is %s since Kubernetes 1.%u and cannot be changed",
                            on ? "false" : "true", row.locked);
-    need = on == -2 ? missing_need(s, &row) : NULL;
+    need = on == A_VALUE ? missing_need(s, &row) : NULL;
     return need ? needs(s, need) : NULL;
 }
 
 static int check_one(struct nc_planner *s, const char *table, const char *name, int on,
                      struct nc_mark mark) {
-    nc_auto_free char *path = nc_asprintf(on == -1   ? "kubelet.flags: --%.64s"
-                                          : on == -2 ? "kubelet.%.96s"
-                                                     : "kubelet.featureGates.%.64s",
+    nc_auto_free char *path = nc_asprintf(on == A_FLAG    ? "kubelet.flags: --%.64s"
+                                          : on == A_VALUE ? "kubelet.%.96s"
+                                                          : "kubelet.featureGates.%.64s",
                                           name);
     nc_auto_free char *why = refusal(s, table, name, on);
 
@@ -211,7 +214,8 @@ static int check_values(struct nc_planner *s, const char *field) {
         const bool is_map = v->type == NC_VALUE_MAP;
         nc_auto_free char *name =
             nc_asprintf("%s=%s", field, is_map ? v->members[i].key : v->items[i]->text);
-        r = check_one(s, s->in->flags, name, -2, is_map ? v->members[i].mark : v->items[i]->mark);
+        r = check_one(s, s->in->flags, name, A_VALUE,
+                      is_map ? v->members[i].mark : v->items[i]->mark);
     }
     return r;
 }
@@ -252,7 +256,7 @@ int nc_plan_known(struct nc_planner *s) {
     for (size_t i = 0; i < s->flags.n && r == 0; i++) {
         const struct nc_flag *f = &s->flags.v[i];
         if (s->in->flags && f->name)
-            r = check_one(s, s->in->flags, f->name, -1, f->mark);
+            r = check_one(s, s->in->flags, f->name, A_FLAG, f->mark);
         else if (!nc_streq(f->name, "node-labels")) /* Karpenter's, everywhere */
             is_unknown |= !s->in->flags;
     }

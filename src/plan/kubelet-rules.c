@@ -181,8 +181,7 @@ static int check_combinations(const struct nc_value *kubelet, const struct nc_do
         return nc_origin_error(err, docs, nc_value_get(kubelet, "reservedSystemCPUs"),
                                "kubelet.reservedSystemCPUs: cannot be set beside "
                                "systemReservedCgroup or kubeReservedCgroup");
-    if (options && options->n > 0
-        && !nc_streq(nc_value_get_string(kubelet, "cpuManagerPolicy"), "static"))
+    if (options && options->n > 0 && !nc_value_says(kubelet, "cpuManagerPolicy", "static"))
         return nc_origin_error(err, docs, options,
                                "kubelet.cpuManagerPolicyOptions: needs cpuManagerPolicy: static");
     if (is_true(nc_value_get(kubelet, "serializeImagePulls"))
