@@ -28,8 +28,9 @@ struct nc_value *nc_drain_report(const struct nc_lifecycle *l, uint64_t now_usec
 void nc_drain_plan_text(const struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,
                         bool json, struct nc_buf *out);
 
-/* The counts of a summary, by the names of its members; excluded: {reason: n}. Owned. */
-struct nc_value *nc_drain_counts(const struct nc_drain_summary *s);
+/* The counts of a summary, by the names of its members; excluded: {reason: n}. What only a list of
+ * the pods can tell is null where there was none. Owned. */
+struct nc_value *nc_drain_counts(const struct nc_drain_summary *s, bool is_listed);
 
 /* nc_drain_report, of what the lifecycle showed. */
 struct nc_value *nc_drain_report_view(const struct nc_lifecycle_view *view,

@@ -255,12 +255,17 @@ struct nc_lifecycle_view {
     bool is_ours;           /* the cordon: we made it, and it was not lifted since */
     bool is_refused;        /* the cordon, so far */
     bool is_orphaned;       /* our Node was deleted, and another one was not seen */
+    bool is_failed;         /* the force-delete time has passed, and pods remain or may */
+    bool is_unlisted;       /* a drain whose pods were not listed: their counts are not known */
     uint64_t cordoned_usec, drained_usec;
     struct nc_hook_run hooks[_NC_HOOK_MAX];
     struct nc_drain_summary drain;
     struct nc_drain_rules drain_rules;
     int64_t clock_offset_usec;
 };
+#define NC_LIFECYCLE_FAILED "failed"
+/* The phase's name, or NC_LIFECYCLE_FAILED. Static. */
+const char *nc_lifecycle_view_phase(const struct nc_lifecycle_view *v);
 /* now_usec is by EC2's clock. */
 void nc_lifecycle_get_view(const struct nc_lifecycle *l, uint64_t now_usec,
                            struct nc_lifecycle_view *ret);

@@ -7,7 +7,6 @@
  */
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -29,15 +28,11 @@
 
 /* --- what is requested */
 
-static int64_t integer_at(const struct nc_value *map, const char *path) {
-    const struct nc_value *v = nc_value_path(map, path);
-
-    return v && v->type == NC_VALUE_INT ? v->integer : 0;
-}
-
 /* EC2's clock, as the daemon last knew it. */
 static uint64_t now_of(const struct nc_value *status) {
-    return (uint64_t)((int64_t)nc_now_usec() + integer_at(status, "daemon.skewUsec"));
+    const struct nc_value *skew = nc_value_path(status, "daemon.skewUsec");
+
+    return nc_now_usec() + (uint64_t)(skew && skew->type == NC_VALUE_INT ? skew->integer : 0);
 }
 
 static int read_deadline(const char *text, uint64_t now_usec, uint64_t *ret, struct nc_err *err) {
@@ -245,16 +240,17 @@ static void print_progress(struct following *f, const struct nc_value *status) {
 static int judge_hope(const struct following *f, const struct nc_value *drain, struct nc_err *err) {
     const bool wants_cordon = nc_streq(f->app->opts.mode, "cordon");
     const char *policy = nc_value_get_string(drain, "policy");
-    const int64_t left = integer_at(drain, "pods.remaining");
+    nc_cleanup(nc_buf_done) struct nc_buf pods = NC_BUF_INIT;
 
     if (nc_streq(policy, nc_policy_name(NC_POLICY_REPORT))
         || (!wants_cordon && nc_streq(policy, nc_policy_name(NC_POLICY_CORDON))))
         return nc_err_set(err, NC_ERR_CONFIG, EPERM,
                           "drain.mode of the configuration lets the daemon %s, no more", policy);
-    if (nc_value_says(drain, "phase", "failed"))
-        return nc_err_set(err, NC_ERR_TRANSIENT, ETIMEDOUT,
-                          "drain deadline exceeded, pods remaining: %" PRId64, left);
-    return 0;
+    if (!nc_value_says(drain, "phase", NC_LIFECYCLE_FAILED))
+        return 0;
+    nc_drain_pods_text(drain, NAMED_PODS, &pods);
+    return nc_err_set(err, NC_ERR_TRANSIENT, ETIMEDOUT, "drain deadline exceeded%s",
+                      pods.len ? pods.data : "");
 }
 
 /* 1: it has ended; 0: not yet. */

@@ -111,12 +111,12 @@ static void announce_to_console(const struct nc_daemon *d, const struct nc_lifec
     if (d->gather.has_config && !d->gather.config.report_console)
         return;
     nc_lifecycle_get_view(d->life, nc_daemon_now(d), &view);
-    nc_value_set_text(map, "drain", nc_lifecycle_phase_name(view.phase));
+    nc_value_set_text(map, "drain", nc_lifecycle_view_phase(&view));
     nc_value_set_text(map, "reason", a->reason);
     nc_value_set_text(map, "message", a->message);
     nc_value_set_time(map, "since", view.since_usec);
     nc_value_set_time(map, "deadline", view.deadline_usec);
-    if (a->milestone != NC_LIFECYCLE_MILESTONE_NOTICED) { /* else they are not listed yet */
+    if (!view.is_unlisted && a->milestone != NC_LIFECYCLE_MILESTONE_NOTICED) {
         nc_value_set_int(map, "pods", (int64_t)view.drain.total);
         nc_value_set_int(map, "remaining", (int64_t)view.drain.remaining);
     }

@@ -189,7 +189,7 @@ static void add_json(const struct row *rows, size_t n, const struct nc_drain_sum
     struct nc_value *pods = nc_value_new_list();
 
     nc_value_set_time(v, "forceDeleteAt", last_usec);
-    nc_value_set(v, "counts", nc_drain_counts(summary));
+    nc_value_set(v, "counts", nc_drain_counts(summary, true));
     for (size_t i = 0; i < n; i++)
         nc_value_push(pods, new_row(&rows[i]));
     nc_value_set(v, "pods", pods);

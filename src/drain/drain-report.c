@@ -70,16 +70,21 @@ static struct nc_value *new_hooks(const struct nc_lifecycle_view *view) {
     return v;
 }
 
-struct nc_value *nc_drain_counts(const struct nc_drain_summary *s) {
+struct nc_value *nc_drain_counts(const struct nc_drain_summary *s, bool is_listed) {
+    const struct {
+        char key[12];
+        size_t n;
+    } listed[] = {
+        {"total", s->total}, {"remaining", s->remaining}, {"leaving", s->leaving},
+        {"kept", s->kept},   {"blocked", s->blocked},     {"waiting", s->waiting},
+    };
     struct nc_value *v = nc_value_new_map();
     struct nc_value *excluded = nc_value_new_map();
 
-    nc_value_set_int(v, "total", (int64_t)s->total);
-    nc_value_set_int(v, "remaining", (int64_t)s->remaining);
-    nc_value_set_int(v, "leaving", (int64_t)s->leaving);
-    nc_value_set_int(v, "kept", (int64_t)s->kept);
-    nc_value_set_int(v, "blocked", (int64_t)s->blocked);
-    nc_value_set_int(v, "waiting", (int64_t)s->waiting);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(listed); i++)
+        nc_value_set(v, listed[i].key,
+                     is_listed ? nc_value_new_int((int64_t)listed[i].n)
+                               : nc_value_new(NC_VALUE_NULL));
     nc_value_set_int(v, "evicted", (int64_t)s->evicted);
     nc_value_set_int(v, "deleted", (int64_t)s->deleted);
     for (enum nc_pod_reason e = NC_POD_REASON_NONE + 1; e < _NC_POD_REASON_EXCLUDED_MAX; e++)
@@ -156,9 +161,7 @@ struct nc_value *nc_drain_report_view(const struct nc_lifecycle_view *view,
                                       struct nc_value *history) {
     struct nc_value *v = nc_value_new_map();
 
-    nc_value_set_string(
-        v, "phase",
-        nc_streq(view->status_phase, "Failed") ? "failed" : nc_lifecycle_phase_name(view->phase));
+    nc_value_set_string(v, "phase", nc_lifecycle_view_phase(view));
     nc_value_set_time(v, "since", view->since_usec);
     set_leading(v, view);
     nc_value_set_text(v, "policy", nc_policy_name(view->policy));
@@ -167,7 +170,7 @@ struct nc_value *nc_drain_report_view(const struct nc_lifecycle_view *view,
     nc_value_set(v, "sources", new_sources(view));
     nc_value_set(v, "cordon", new_cordon(view));
     nc_value_set_bool(v, "nodeDeleted", view->is_orphaned);
-    nc_value_set(v, "pods", nc_drain_counts(&view->drain));
+    nc_value_set(v, "pods", nc_drain_counts(&view->drain, !view->is_unlisted));
     nc_value_set_text(v, "incomplete",
                       view->drain.gap == NC_LIST_COMPLETE ? NULL
                                                           : nc_list_gap_name(view->drain.gap));

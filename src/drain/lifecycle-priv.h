@@ -240,6 +240,9 @@ char *nc_lifecycle_cordon_text(const struct nc_lifecycle *l);
 typedef bool (*nc_lifecycle_pod_fn)(const struct nc_drain_line *line, uint64_t now_usec);
 char *nc_lifecycle_names(const struct nc_lifecycle *l, nc_lifecycle_pod_fn is_meant,
                          const char *before);
+/* The counts of pods are of a list. Drained is what was found, also by the process before us: none
+ * is left. */
+bool nc_lifecycle_has_listed(const struct nc_lifecycle *l);
 char *nc_lifecycle_drained_text(const struct nc_lifecycle *l);
 char *nc_lifecycle_sentence(const struct nc_lifecycle *l, enum nc_source s);
 const char *nc_lifecycle_status_phase(const struct nc_lifecycle *l,

@@ -37,6 +37,8 @@ char *nc_lifecycle_sentence(const struct nc_lifecycle *l, enum nc_source s) {
  * there. */
 const char *nc_lifecycle_status_phase(const struct nc_lifecycle *l,
                                       const struct nc_drain_summary *s) {
+    if (l->is_failed)
+        return "Failed";
     switch (l->phase) {
     case NC_LIFECYCLE_IDLE:
     case NC_LIFECYCLE_RELEASING:
@@ -56,11 +58,14 @@ const char *nc_lifecycle_status_phase(const struct nc_lifecycle *l,
     case NC_LIFECYCLE_DRAINED:
         return "Drained";
     }
-    if (l->is_failed)
-        return "Failed";
     if (s->is_forcing || (l->has_announced[NC_LIFECYCLE_MILESTONE_FORCING] && l->in_force.t_usec))
         return "Forcing";
     return l->phase == NC_LIFECYCLE_OBSERVING ? "Cordoned" : "Evicting";
+}
+
+bool nc_lifecycle_has_listed(const struct nc_lifecycle *l) {
+    return (l->is_synced && !nc_lifecycle_looks_ahead(l)) || l->summary.gap != NC_LIST_COMPLETE
+           || l->phase == NC_LIFECYCLE_DRAINED;
 }
 
 static void set_count(struct nc_value *v, const char *key, bool is_known, size_t n) {
@@ -100,8 +105,6 @@ char *nc_lifecycle_status_text(const struct nc_lifecycle *l, enum nc_node_write_
     const bool has_leading = l->in_force.leading >= 0;
     nc_auto_value struct nc_value *v = nc_value_new_map();
 
-    const bool is_known =
-        (l->is_synced && !nc_lifecycle_looks_ahead(l)) || s->gap != NC_LIST_COMPLETE;
     nc_value_set_string(v, "id", has_leading ? l->sources[l->in_force.leading].notice.id : "");
     nc_value_set_string(v, "source",
                         has_leading ? nc_source_name((enum nc_source)l->in_force.leading) : "");
@@ -114,9 +117,8 @@ char *nc_lifecycle_status_text(const struct nc_lifecycle *l, enum nc_node_write_
                             ? "Cordoned"
                             : nc_lifecycle_status_phase(l, s));
     nc_value_set_time(v, "deadline", l->in_force.deadline_usec);
-    set_count(v, "total", is_known, s->total);
-    /* Drained is what was found, also by the process before us: none is left. */
-    set_count(v, "remaining", is_known || l->phase == NC_LIFECYCLE_DRAINED, s->remaining);
+    set_count(v, "total", nc_lifecycle_has_listed(l), s->total);
+    set_count(v, "remaining", nc_lifecycle_has_listed(l), s->remaining);
     set_blocked(v, l, s, has_updated);
     if (s->waiting > 0) {
         nc_value_set_int(v, "waiting", (int64_t)s->waiting);

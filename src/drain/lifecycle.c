@@ -22,6 +22,10 @@ const char *nc_lifecycle_phase_name(enum nc_lifecycle_phase p) {
     return phase_names[p];
 }
 
+const char *nc_lifecycle_view_phase(const struct nc_lifecycle_view *v) {
+    return v->is_failed ? NC_LIFECYCLE_FAILED : phase_names[v->phase];
+}
+
 bool nc_lifecycle_has_pods(enum nc_lifecycle_phase p) {
     return p == NC_LIFECYCLE_OBSERVING || p == NC_LIFECYCLE_EVICTING
            || p == NC_LIFECYCLE_VOLUME_WAIT || p == NC_LIFECYCLE_DRAINED;
@@ -286,6 +290,8 @@ void nc_lifecycle_get_view(const struct nc_lifecycle *l, uint64_t now_usec,
                    && (!l->node.is_complete || l->node.is_unschedulable),
         .is_refused = !l->is_cordon_done && l->has_announced[NC_LIFECYCLE_MILESTONE_UNCORDONED],
         .is_orphaned = l->orphaned_usec != 0,
+        .is_failed = l->is_failed,
+        .is_unlisted = l->in_force.policy == NC_POLICY_DRAIN && !nc_lifecycle_has_listed(l),
         .cordoned_usec = nc_lifecycle_ec2_time(l, l->cordoned_usec),
         .drained_usec = nc_lifecycle_ec2_time(l, l->drained_usec),
         .clock_offset_usec = l->clock_offset_usec,

@@ -13,7 +13,8 @@ static void add_state(struct nc_metrics *m, const struct nc_lifecycle_view *v,
     nc_metric_usec(m, NULL, (int64_t)started_usec);
     nc_metric_family(m, "phase", NC_GAUGE, "Phase of the node's lifecycle: 1 for the current one.");
     for (enum nc_lifecycle_phase p = 0; p < _NC_LIFECYCLE_PHASE_MAX; p++)
-        nc_metric_count_by(m, "phase", nc_lifecycle_phase_name(p), p == v->phase);
+        nc_metric_count_by(m, "phase", nc_lifecycle_phase_name(p), p == v->phase && !v->is_failed);
+    nc_metric_count_by(m, "phase", NC_LIFECYCLE_FAILED, v->is_failed);
     nc_metric_family(m, "policy", NC_GAUGE, "Policy: 1 for the one in force.");
     for (enum nc_policy p = NC_POLICY_IGNORE; p <= NC_POLICY_DRAIN; p++)
         nc_metric_count_by(m, "policy", nc_policy_name(p), p == v->policy);
@@ -58,7 +59,7 @@ static void add_times(struct nc_metrics *m, const struct nc_lifecycle_view *v) {
              v->cordoned_usec);
 }
 
-static void add_pods(struct nc_metrics *m, const struct nc_drain_summary *s) {
+static void add_listed(struct nc_metrics *m, const struct nc_drain_summary *s) {
     nc_metric_one(m, "drain_pods", NC_GAUGE, "Pods of this drain, including those that are gone.",
                   s->total);
     nc_metric_one(m, "drain_pods_remaining", NC_GAUGE, "Pods of this drain that still exist.",
@@ -73,6 +74,9 @@ static void add_pods(struct nc_metrics *m, const struct nc_drain_summary *s) {
     nc_metric_one(m, "drain_forcing", NC_GAUGE,
                   "Whether the force-delete time of a pod has passed that is not terminating.",
                   s->is_forcing);
+}
+
+static void add_pods(struct nc_metrics *m, const struct nc_drain_summary *s) {
     nc_metric_family(m, "drain_pods_excluded", NC_GAUGE,
                      "Pods that the drain does not evict, by reason.");
     for (enum nc_pod_reason e = NC_POD_REASON_NONE + 1; e < _NC_POD_REASON_EXCLUDED_MAX; e++)
@@ -185,6 +189,8 @@ void nc_daemon_metrics_view(const struct nc_lifecycle_view *v, const struct nc_c
     add_state(&m, v, c->started_usec);
     add_notices(&m, v, c);
     add_times(&m, v);
+    if (!v->is_unlisted)
+        add_listed(&m, &v->drain);
     add_pods(&m, &v->drain);
     add_answers(&m, c);
     add_pod_events(&m, c);

@@ -43,7 +43,7 @@ class Commands(DaemonTest):
         world.start()
         done = world.run("drain", "--deadline", "3s", "--wait", within=40)
         self.assertEqual(done.code, 1, done.err + world.story())
-        self.assertIn("pods remaining: 1", done.err)
+        self.assertIn("drain deadline exceeded, 1 of 1 pods remain", done.err)
 
     def test_an_api_server_that_is_away(self) -> None:
         """Nothing says that pods are evicted then, and once the deadline has passed everything says that the drain failed."""
@@ -54,10 +54,14 @@ class Commands(DaemonTest):
         away = [world.api.server.fault("reset", path="."), world.api.server.fault("reset", path="/pods")]
         done = world.run("drain", "--deadline", "12s", "--wait", within=60)
         self.assertEqual(done.code, 1, done.err + world.story())
-        self.assertIn("drain deadline exceeded, pods remaining:", done.err)
+        self.assertIn("drain deadline exceeded, its pods are not listed\n", done.err)
         self.assertIn("cannot evict: the API server has done nothing for this node since 2", done.out)
         self.assertRegex(world.run("status").out, r"drain +failed: the API server has done nothing for this node since 2")
         self.assertEqual(world.drain()["phase"], "failed")
+        self.assertIsNone(world.drain()["pods"]["remaining"])
+        metrics = world.metrics()
+        self.assertEqual([labels for labels, on in metrics["nodeclaimd_phase"].items() if on], ['{phase="failed"}'])
+        self.assertNotIn("nodeclaimd_drain_pods_remaining", metrics)
         for fault in away:
             world.api.server.faults.remove(fault)
         world.must(lambda: world.annotation().get("phase") in ("Failed", "Drained"), "the drain status")

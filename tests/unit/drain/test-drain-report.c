@@ -122,11 +122,13 @@ static void test_report_of_a_drain(void **state) {
            "\"ended\":null}},"
            "\"drained\":\"2026-01-01T00:00:00Z\",\"history\":[\"as given\"]}");
 
-    view.status_phase = "Failed";     /* as the annotation has it */
+    view.is_failed = view.is_unlisted = true;
     view.leading = NC_SOURCE_REQUEST; /* its own words go before ours */
     nc_auto_value struct nc_value *asked = nc_drain_report_view(&view, d, NOW, NULL);
     assert_string_equal(nc_value_get_string(asked, "reason"), "upgrade");
     assert_string_equal(nc_value_get_string(asked, "phase"), "failed");
+    assert_int_equal(nc_value_path(asked, "pods.remaining")->type, NC_VALUE_NULL);
+    assert_int_equal(nc_value_path(asked, "pods.deleted")->type, NC_VALUE_INT);
     nc_drain_free(d);
 }
 
