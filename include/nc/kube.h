@@ -54,6 +54,14 @@ struct nc_kube_status {
     uint64_t date_usec, received_usec; /* for clock skew */
 };
 
+/* So many seconds the clock of this machine is ahead of the server's (less than 0: behind it), by
+ * an answer; 0 = the answer does not tell. */
+long long nc_kube_ahead_sec(const struct nc_kube_status *s);
+/* AWS STS refuses what is signed so far ahead; behind, it takes three times that. */
+#define NC_KUBE_SKEW_REFUSED_SEC (5 * 60)
+/* It in words. Owned. */
+char *nc_kube_clock_text(const struct nc_kube_status *s);
+
 enum nc_kube_patch { NC_KUBE_PATCH_NONE = 0, NC_KUBE_PATCH_MERGE, NC_KUBE_PATCH_STRATEGIC };
 
 /* Gets object (borrowed; NULL on failure), status and err. */

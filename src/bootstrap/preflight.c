@@ -19,7 +19,6 @@
 #define REQUEST_TIMEOUT_USEC 2000000u
 #define CLAIM_TIMEOUT_USEC 1500000u
 #define SKEW_WORTH_SAYING_SEC 60
-#define SKEW_THAT_STS_REFUSES_SEC (5 * 60) /* ahead; behind it takes three times that */
 
 void nc_check_sysctls(const struct nc_facts *f, const struct nc_plan *p,
                       struct nc_strv *sentences) {
@@ -54,32 +53,24 @@ static int open_connection(struct nc_bootstrap *b, struct nc_err *err) {
                 : nc_connect_configured(&b->gather, &b->connection, err);
 }
 
-/* What the API server's clock says of ours. A token of another time is refused like one of a role
- * that nobody has mapped: then the clock is the remedy. */
+/* What the API server's clock says of ours; where it is not that, what else a 401 comes of. */
 static void check_clock_skew(struct nc_bootstrap *b, const struct nc_kube_status *status,
                              struct nc_err *err) {
-    const bool is_known = status->date_usec > 0 && status->received_usec > 0;
-    const int64_t ahead_usec = (int64_t)status->received_usec - (int64_t)status->date_usec;
-    const long long seconds = is_known ? (long long)(ahead_usec / 1000000) : 0;
-    nc_auto_free char *text = NULL;
+    const long long seconds = llabs(nc_kube_ahead_sec(status));
+    nc_auto_free char *text = nc_kube_clock_text(status);
 
-    if (status->http == 401 && b->gather.config.auth == NC_AUTH_EKS)
+    if (seconds >= SKEW_WORTH_SAYING_SEC)
+        nc_strv_add_once(&b->report.warnings, text);
+    if (status->http == 401 && b->gather.config.auth == NC_AUTH_EKS
+        && seconds < NC_KUBE_SKEW_REFUSED_SEC)
         nc_err_remedy(err,
                       "check that the cluster at %.64s is %.64s; then let the instance's role, "
                       "%.64s, in (access entry of type EC2_LINUX, or aws-auth)%s",
                       b->connection.kubeconfig.server, b->gather.config.cluster_name,
-                      b->connection.credentials.role, is_known ? "; the clock is right" : "");
-    if (llabs(seconds) < SKEW_WORTH_SAYING_SEC)
-        return;
-    text = nc_asprintf("the clock of this machine is %lld s %s the API server's", llabs(seconds),
-                       seconds > 0 ? "ahead of" : "behind");
-    nc_strv_add_once(&b->report.warnings, text);
-    if (status->http == 401 && b->gather.config.auth == NC_AUTH_EKS
-        && llabs(seconds) >= SKEW_THAT_STS_REFUSES_SEC)
-        nc_err_remedy(err,
-                      "set the clock, tokens are signed with the time: %s; then check the role's "
-                      "mapping",
-                      text);
+                      b->connection.credentials.role,
+                      seconds >= SKEW_WORTH_SAYING_SEC ? "; then set the clock"
+                      : status->date_usec              ? "; the clock is right"
+                                                       : "");
 }
 
 static int check_identity(struct nc_bootstrap *b, struct nc_err *err) {

@@ -8,8 +8,10 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "nc/mem.h"
 #include "nc/str.h"
 
 #include "wire.h"
@@ -65,15 +67,37 @@ static enum nc_err_class class_of(int http) {
     return NC_ERR_PROTOCOL;
 }
 
+long long nc_kube_ahead_sec(const struct nc_kube_status *s) {
+    return s->date_usec && s->received_usec
+               ? ((long long)s->received_usec - (long long)s->date_usec) / 1000000
+               : 0;
+}
+
+char *nc_kube_clock_text(const struct nc_kube_status *s) {
+    const long long ahead = nc_kube_ahead_sec(s);
+
+    return nc_asprintf("the clock of this machine is %lld s %s the API server's", llabs(ahead),
+                       ahead > 0 ? "ahead of" : "behind");
+}
+
 int nc_kube_refused(const struct nc_kube_status *s, const char *what, struct nc_err *err) {
+    nc_auto_free char *clock = nc_kube_clock_text(s);
     const int r =
         nc_err_set(err, class_of(s->http), s->http, "%s: HTTP %d%s%s%s%s", what, s->http,
                    s->reason[0] ? " " : "", s->reason, s->message[0] ? ": " : "", s->message);
 
-    if (s->http == 401)
-        nc_err_remedy(err, "the API server does not know this credential: check the clock and the "
-                           "cluster's name, then let the node's role or certificate in "
-                           "(EKS: an access entry of type EC2_LINUX, or aws-auth)");
+    /* A token of another time is refused like one of a role that nobody has mapped. */
+    if (s->http == 401 && llabs(nc_kube_ahead_sec(s)) >= NC_KUBE_SKEW_REFUSED_SEC)
+        nc_err_remedy(err,
+                      "set the clock, tokens are signed with the time: %s; then check the role's "
+                      "mapping",
+                      clock);
+    else if (s->http == 401)
+        nc_err_remedy(err,
+                      "the API server does not know this credential: check the cluster's "
+                      "name, then let the node's role or certificate in "
+                      "(EKS: an access entry of type EC2_LINUX, or aws-auth)%s",
+                      s->date_usec ? "" : "; check the clock");
     else if (s->http == 403)
         nc_err_remedy(err, "the API server knows this identity but does not allow the request: it "
                            "must be system:node:NAME with exactly "

@@ -266,6 +266,10 @@ class Identity(DaemonTest):
         self.assertLessEqual(len(others), len(said) // 10, set(others))
         self.assertIn("EC2_LINUX", world.said_of_itself()["apiRemedy"])
         self.assertIn("cannot evict: the API server has done nothing for this node since 2", world.run("status").out)
+        world.api.clock_ahead_sec = 3600.0
+        world.must(lambda: " s behind the API server" in world.said_of_itself()["apiRemedy"], "the remedy of a clock that is off", 30)
+        self.assertRegex(world.said_of_itself()["apiRemedy"], "^set the clock, ")
+        world.api.clock_ahead_sec = 0.0
         world.api.on_loop(lambda: world.api.auth.keys.update(keys))
         world.api.pods.budgets.clear()
         world.must(lambda: not world.pods(), "the end of all pods", 30)

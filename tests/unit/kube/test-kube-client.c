@@ -479,6 +479,33 @@ static void test_cancel(void **state) {
 }
 
 /* The rules hold on both ways out, and nothing is sent. */
+/* A token of another time is refused like one of a role that nobody has mapped. */
+static void test_401_and_the_clocks(void **state) {
+    static const struct {
+        uint64_t date_sec, received_sec;
+        const char *said, *unsaid;
+    } rows[] = {
+        {0, 10000, "; check the clock", "set the clock"},
+        {10000, 10200, "cluster's name", "clock"},
+        {10000, 10300, "set the clock, ", "; check the clock"},
+        {10000, 13600, "is 3600 s ahead of the API server's", "behind"},
+        {10000, 7000, "is 3000 s behind the API server's", "ahead"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        const struct nc_http_result r = {.outcome = NC_HTTP_ANSWERED,
+                                         .status = 401,
+                                         .date_usec = rows[i].date_sec * 1000000,
+                                         .received_usec = rows[i].received_sec * 1000000};
+        struct nc_kube_status status;
+        struct nc_err err = NC_ERR_INIT;
+        assert_true(nc_kube_judge(&r, "get node", NULL, &status, &err) < 0);
+        assert_non_null(strstr(err.remedy, rows[i].said));
+        assert_null(strstr(err.remedy, rows[i].unsaid));
+    }
+}
+
 static void test_rules_are_enforced(void **state) {
     struct nc_kube *k = script_begin(NULL, 0, NULL, NULL);
     const struct nc_kube_call put = {
@@ -499,12 +526,19 @@ static void test_rules_are_enforced(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text),          cmocka_unit_test(test_new),
-        cmocka_unit_test(test_perform),       cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_status_is_cut), cmocka_unit_test(test_token),
-        cmocka_unit_test(test_bad_token),     cmocka_unit_test(test_start),
-        cmocka_unit_test(test_keep),          cmocka_unit_test(test_free_in_callback),
-        cmocka_unit_test(test_cancel),        cmocka_unit_test(test_rules_are_enforced),
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_new),
+        cmocka_unit_test(test_perform),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_status_is_cut),
+        cmocka_unit_test(test_token),
+        cmocka_unit_test(test_bad_token),
+        cmocka_unit_test(test_start),
+        cmocka_unit_test(test_keep),
+        cmocka_unit_test(test_free_in_callback),
+        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_rules_are_enforced),
+        cmocka_unit_test(test_401_and_the_clocks),
     };
 
     return run_group(tests, NULL, NULL);
