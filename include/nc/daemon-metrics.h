@@ -40,6 +40,7 @@ struct nc_counters {
     uint64_t notices[_NC_SOURCE_MAX]; /* how often each became active */
     uint64_t reloads, watch_restarts;
     int64_t skew_usec; /* EC2's clock minus ours */
+    bool is_config_refused;
 };
 /* Prometheus text of the daemon, all families named nodeclaimd_…, none of them
  * nodeclaimd_bootstrap_…: what is in force and since when, pods, answers, polls, durations. */

@@ -221,6 +221,16 @@ void nc_daemon_announce(struct nc_daemon *d, const struct nc_lifecycle_action *a
     announce_as_event(d, a);
 }
 
+void nc_daemon_tell_refused_config(struct nc_daemon *d) {
+    const struct nc_lifecycle_action a = {.reason = "ConfigurationRefused",
+                                          .is_warning = true,
+                                          .message = d->not_in_force,
+                                          .series = d->not_in_force};
+
+    if (d->counters.is_config_refused)
+        announce_as_event(d, &a);
+}
+
 void nc_daemon_refuse_request(struct nc_daemon *d, const char *message, const char *series) {
     const struct nc_lifecycle_action a = {.kind = NC_LIFECYCLE_ACTION_ANNOUNCE,
                                           .reason = "DrainRequestRefused",

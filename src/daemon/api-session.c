@@ -96,6 +96,9 @@ void nc_api_session_well(struct nc_daemon *d) {
         nc_log_node(NC_LOG_INFO, d->node_name, "the API server answers again, after %.1f s",
                     (double)nc_less_usec(nc_daemon_now(d), d->api.failing_usec) / 1e6);
         report_outage(d, true);
+    } else {
+        nc_log_node(NC_LOG_INFO, d->node_name, "node %s is watched at %s", d->node_name,
+                    d->api.connection.kubeconfig.server);
     }
     d->api.is_lasting = false;
     d->api.error = (struct nc_err)NC_ERR_INIT;

@@ -89,8 +89,7 @@ void nc_daemon_connected(struct nc_daemon *d) {
     nc_fit_gate_check(d);
     if (!d->node.is_foreign)
         nc_pod_evictor_clean_up(d);
-    nc_log_node(NC_LOG_INFO, d->node_name, "node %s is watched at %s", d->node_name,
-                d->api.connection.kubeconfig.server);
+    nc_daemon_tell_refused_config(d);
 }
 
 void nc_daemon_disconnected(struct nc_daemon *d) {

@@ -146,7 +146,9 @@ const char *nc_daemon_kubeconfig(const struct nc_daemon *d);
 void nc_daemon_connected(struct nc_daemon *d);
 void nc_daemon_disconnected(struct nc_daemon *d);
 
-/* announce.c. A request to drain cannot be used; series: as in struct nc_lifecycle_action. */
+/* announce.c. An Event of a document that is refused, where one is and the API server is there. */
+void nc_daemon_tell_refused_config(struct nc_daemon *d);
+/* A request to drain cannot be used; series: as in struct nc_lifecycle_action. */
 void nc_daemon_refuse_request(struct nc_daemon *d, const char *message, const char *series);
 
 /* state.c. Loading returns 1 where the machine was not rebooted since, or has been cleaned

@@ -76,6 +76,7 @@ static int read_config(struct nc_gather *g, bool *ret_is_complete, struct nc_err
     struct nc_err own = NC_ERR_INIT;
     int r = nc_gather_documents(g, err);
 
+    *ret_is_complete = false;
     if (r < 0 || g->documents.n_docs == 0)
         return r;
     *ret_is_complete = nc_gather_config(g, &own) >= 0;
@@ -101,13 +102,23 @@ static void note_warnings(struct nc_daemon *d, const struct nc_documents *of) {
     }
 }
 
-static void note_unusable(struct nc_daemon *d, const struct nc_err *err) {
-    const struct nc_log_fields fields = {.phase = "config",
-                                         .error_class = nc_err_class_name(err->class)};
+/* What is refused does not take the rest with it, where there is no former configuration: an "off"
+ * of another document would count for nothing. */
+static bool use_the_rest(struct nc_gather *g) {
+    struct nc_err err = NC_ERR_INIT;
 
-    nc_log(NC_LOG_WARNING, &fields, "%s; the %s policies are in force until a reload%s%s", err->msg,
-           d->gather.has_config ? "former" : "built-in", *err->remedy ? "; " : "", err->remedy);
-    d->not_in_force = nc_strdup(err->msg);
+    nc_documents_set_aside_errors(&g->documents);
+    return g->documents.n_docs > 0 && nc_config_policies(&g->documents, &g->config, &err) >= 0;
+}
+
+static void note_refused(struct nc_daemon *d, const struct nc_err *err, const char *whose) {
+    d->not_in_force = nc_asprintf("%s; the %s policies are in force until a reload%s%s", err->msg,
+                                  whose, *err->remedy ? "; " : "", err->remedy);
+    nc_log(NC_LOG_WARNING,
+           &(struct nc_log_fields){.phase = "config", .error_class = nc_err_class_name(err->class)},
+           "%s", d->not_in_force);
+    d->counters.is_config_refused = true;
+    nc_daemon_tell_refused_config(d);
 }
 
 /* --- the steps */
@@ -239,20 +250,24 @@ static void request_instance(struct nc_daemon_gathering *it) {
 static void apply_answers(struct nc_daemon_gathering *it) {
     struct nc_daemon *d = it->d;
     struct nc_err err = NC_ERR_INIT;
-    bool is_whole = false;
+    bool is_whole, is_rest = false;
 
     it->has_facts = true;
-    free(d->not_in_force);
-    d->not_in_force = NULL;
+    free(nc_steal(&d->not_in_force));
+    d->counters.is_config_refused = false;
     const int r = read_config(&it->g, &is_whole, &err);
     if (r >= 0)
         note_warnings(d, &it->g.documents);
-    if (r < 0) {
-        if (err.class != NC_ERR_HOST) {
-            note_unusable(d, &err);
-            err = (struct nc_err)NC_ERR_INIT;
-        }
+    if (r < 0 && err.class == NC_ERR_HOST) {
         finish(it, &err);
+    } else if (r < 0) {
+        is_rest = !d->gather.has_config && use_the_rest(&it->g);
+        note_refused(d, &err, d->gather.has_config ? "former" : is_rest ? "other" : "built-in");
+        err = (struct nc_err)NC_ERR_INIT;
+        if (is_rest)
+            use_config(it, &err);
+        else
+            finish(it, &err);
     } else if (!it->g.has_config) {
         nc_log(NC_LOG_INFO, NULL, "no configuration was found: the built-in policies are in force");
         nc_daemon_defaults(d);

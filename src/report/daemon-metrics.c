@@ -197,6 +197,8 @@ void nc_daemon_metrics_view(const struct nc_lifecycle_view *v, const struct nc_c
     add_imds(&m, c);
     add_api(&m, c);
     nc_metric_one(&m, "reloads_total", NC_COUNTER, "Reloads of the configuration.", c->reloads);
+    nc_metric_one(&m, "config_refused", NC_GAUGE, "Whether a document is refused.",
+                  c->is_config_refused);
     nc_metric_family(&m, "clock_skew_seconds", NC_GAUGE,
                      "Clock of EC2 minus clock of this machine.");
     nc_metric_usec(&m, NULL, c->skew_usec);

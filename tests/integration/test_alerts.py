@@ -209,6 +209,14 @@ class OfNodes(DaemonTest):
         self.shows(world, "drain_list_incomplete", '{reason="TooManyPods"}', 60)
         self.fires(world, "NodeclaimdPodListIncomplete", "NodeclaimdDrainBlocked")
 
+    def test_a_document_that_is_refused(self) -> None:
+        world = self.scene()
+        (world.root / "etc/nodeclaimd/conf.d/90-typo.yaml").write_text(
+            "apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec:\n  interruption: {spot: reports}\n")
+        world.start()
+        self.shows(world, "config_refused", "", 1)
+        self.fires(world, "NodeclaimdConfigurationRefused")
+
     def test_a_deadline_that_is_exceeded(self) -> None:
         world = self.scene()
         world.pod("stuck", grace=2)

@@ -144,7 +144,7 @@ class Shown(ControlTest):
         node.api.server.fault("status", status=503, path="/eviction", count=2)
         node.must(lambda: sum(node.metrics()["nodeclaimd_imds_errors_total"].values()) > 0, "an error of IMDS", 75)
         node.imds.spot(20)
-        node.must(lambda: node.metrics()["nodeclaimd_drain_pods_blocked"][""] == 1, "the blocked pod", 20)
+        node.must(lambda: node.metrics().get("nodeclaimd_drain_pods_blocked") == {"": 1}, "the blocked pod", 20)
         node.must(lambda: "DrainFailed" in node.events(), "the end", 40)
 
     def relay(self, control: Any) -> None:

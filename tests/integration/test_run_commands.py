@@ -258,10 +258,29 @@ class Commands(DaemonTest):
             world.must(lambda: re.search(rf"(?m)^policies .*, from configuration{shown}", world.run("status").out), shown)
 
         read_again("  interruption: {spot: reports}\n", r", notInForce .*90-mine\.yaml:4:24: ")
+        world.must(lambda: "ConfigurationRefused" in world.events(), "the Event")
+        self.assertEqual(world.metrics()["nodeclaimd_config_refused"][""], 1)
         read_again('  drain: {mod: "off"}\n', r", notInForce .*90-mine\.yaml line 4: spec\.drain: unknown field .mod., did you mean .mode.")
         self.assertRegex(world.log(), r"90-mine\.yaml line 4: spec\.drain: unknown field")
         read_again('  drain: {mode: "off"}\n', ", drainMode off$")
         read_again("  report: {events: true}\n", "$")
+        self.assertEqual(world.metrics()["nodeclaimd_config_refused"][""], 0)
+        self.assertEqual(world.events().count("ConfigurationRefused"), 1)
+
+    def test_started_with_a_typo(self) -> None:
+        """What is refused does not take the rest with it, and an API server that comes later is told."""
+        world = self.node_world()
+        world.pod("web", grace=1)
+        conf = world.root / "etc/nodeclaimd/conf.d"
+        head = "apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec:\n"
+        (conf / "90-typo.yaml").write_text(head + "  interruption: {spot: reports}\n")
+        (conf / "99-off.yaml").write_text(head + '  drain: {mode: "off"}\n')
+        world.start()
+        world.must(lambda: "ConfigurationRefused" in world.events(), "the Event")
+        shown = r"(?m)^policies .*, from configuration, drainMode off, notInForce .*90-typo\.yaml:4:24: "
+        world.must(lambda: re.search(shown, world.run("status").out), shown)
+        said = next(e["message"] for e in world.api.objects("events") if e["reason"] == "ConfigurationRefused")
+        self.assertRegex(said, r"90-typo\.yaml:4:24: spec\.interruption\.spot: .*; the other policies are in force until a reload")
 
     @needs("CAP_SYS_ADMIN")
     def test_full_run(self) -> None:

@@ -72,7 +72,7 @@ class Reports(DaemonTest):
         during = world.status()
         shown = world.run("status")
         self.assertEqual(shown.code, 0, shown.err)
-        world.must(lambda: world.metrics()["nodeclaimd_drain_pods_blocked"][""] == 1, "the blocked pod in the metrics")
+        world.must(lambda: world.metrics().get("nodeclaimd_drain_pods_blocked") == {"": 1}, "the blocked pod in the metrics")
         while_blocked = world.metrics_text()
         world.phase_is("drained")
         world.must(lambda: EVENTS <= set(world.events()), f"all of {EVENTS}")

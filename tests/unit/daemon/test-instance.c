@@ -25,7 +25,15 @@ struct world {
     atomic_bool away;
     struct nc_err err;
     bool is_gathered;
+    unsigned told; /* of a configuration that is refused */
 };
+
+/* In the place of announce.c. */
+void nc_daemon_tell_refused_config(struct nc_daemon *d) {
+    struct world *w = (struct world *)((char *)d - offsetof(struct world, d));
+
+    w->told += d->counters.is_config_refused;
+}
 
 /* In the place of connected.c. */
 void nc_daemon_gathered(struct nc_daemon *d, const struct nc_err *err) {
@@ -194,17 +202,38 @@ static void test_only_policies(void **state) {
 static void test_configuration_that_is_of_no_use(void **state) {
     struct world *w = *state;
 
-    configure(w, "  interruption: {spot: nonsense}\n");
+    configure(w, "  interruption: [\n");
     assert_int_equal(gather(w), 0);
     assert_built_in(&w->d);
     assert_true(w->d.has_facts);
+    assert_int_equal(w->told, 1);
     configure(w, "  interruption: {spot: report}\n");
     assert_int_equal(gather(w), 0);
     assert_int_equal(w->d.rules.drain.policy[NC_SOURCE_SPOT], NC_POLICY_REPORT);
+    assert_false(w->d.counters.is_config_refused);
     configure(w, "  interruption: [\n");
     assert_int_equal(gather(w), 0);
     assert_int_equal(w->d.rules.drain.policy[NC_SOURCE_SPOT], NC_POLICY_REPORT);
     assert_true(w->d.gather.has_config);
+    assert_true(w->d.counters.is_config_refused);
+    assert_int_equal(w->told, 2);
+}
+
+/* At the start, when nothing was in force before: what is not refused is. */
+static void test_the_rest_of_what_is_refused(void **state) {
+    struct world *w = *state;
+
+    configure(w, "  interruption: {spot: nonsense, rebalance: drain}\n  drain: {mode: \"off\"}\n");
+    assert_int_equal(gather(w), 0);
+    assert_int_equal(w->d.rules.drain.mode, NC_DRAIN_OFF);
+    assert_int_equal(w->d.rules.drain.policy[NC_SOURCE_SPOT], NC_POLICY_DRAIN);
+    assert_int_equal(w->d.rules.drain.policy[NC_SOURCE_REBALANCE], NC_POLICY_DRAIN);
+    assert_non_null(strstr(w->d.not_in_force, "spec.interruption.spot"));
+    assert_non_null(strstr(w->d.not_in_force, "the other policies are in force"));
+    configure(w, "  drain: {mode: nonsense}\n"); /* now there is a former configuration */
+    assert_int_equal(gather(w), 0);
+    assert_int_equal(w->d.rules.drain.mode, NC_DRAIN_OFF);
+    assert_non_null(strstr(w->d.not_in_force, "the former policies are in force"));
 }
 
 static void test_imds_is_unavailable(void **state) {
@@ -245,10 +274,15 @@ static void test_begun_anew(void **state) {
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-        TEST(test_built_in_policies),   TEST(test_no_configuration),
-        TEST(test_configuration),       TEST(test_a_name_that_was_given),
-        TEST(test_only_policies),       TEST(test_configuration_that_is_of_no_use),
-        TEST(test_imds_is_unavailable), TEST(test_begun_anew),
+        TEST(test_built_in_policies),
+        TEST(test_no_configuration),
+        TEST(test_configuration),
+        TEST(test_a_name_that_was_given),
+        TEST(test_only_policies),
+        TEST(test_configuration_that_is_of_no_use),
+        TEST(test_imds_is_unavailable),
+        TEST(test_begun_anew),
+        TEST(test_the_rest_of_what_is_refused),
     };
 
     return run_group(tests, NULL, NULL);
