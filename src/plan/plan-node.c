@@ -396,9 +396,10 @@ int nc_plan_network(struct nc_planner *s) {
                                    "kubelet.clusterDNS: an IP address is needed");
         nc_strv_add(&p->cluster_dns, text);
     }
-    if (p->cluster_dns.n == 0)
-        nc_strv_add(&p->warnings, "clusterDNS: neither cluster.cidr nor kubelet.config.clusterDNS "
-                                  "is set: pods get the node's resolver");
+    /* What was set aside may have been it. */
+    if (p->cluster_dns.n == 0 && (!s->docs || s->docs->n_aside == 0))
+        nc_strv_add(&p->warnings,
+                    "kubelet.clusterDNS: no address is set: pods get the node's resolver");
     if (address) {
         p->node_ip = nc_strdup(address);
         nc_origin_set(p, "node.ip", address,

@@ -271,6 +271,14 @@ class Check(WorldTest):
         found = sorted(e["path"] for e in json.loads(done.out) if e["severity"] == "error")
         self.assertEqual(found, ["kubelet.imageGCLowThresholdPercent", "spec.cluster.certificateAuthority"], done.out)
 
+    def test_what_is_refused_is_not_missing(self) -> None:
+        """The resolver of pods: an address that is set aside was set."""
+        for addresses, code in ("[10.0.0.300]", 3), ("nowhere", 3), ("[]", 0):
+            self.good.write_text(self.w.node_config(kubelet=f"  kubelet: {{config: {{clusterDNS: {addresses}}}}}\n"))
+            done = self.w.run("check", str(self.good))
+            self.assertEqual((done.code, "clusterDNS: no address is set" in done.out), (code, code == 0), done.out)
+            self.assertNotIn("neither", done.out)
+
     def test_user_data_of_a_node_class(self) -> None:
         """What people keep in git is the NodeClass: the documents in its user data are judged as a node will."""
         user_data = mime(("application/vnd.nodeclaimd+yaml", AGENT_CONFIG + "  drain: {mode: %s}\n")).decode()
