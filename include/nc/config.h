@@ -123,6 +123,12 @@ void nc_documents_done(struct nc_documents *d);
 int nc_documents_add(struct nc_documents *d, const char *source, struct nc_text text,
                      struct nc_err *err);
 
+/* A warning of what no document's own rules say. `mark` is of a source that is there, or of one
+ * that nc_documents_add_source() has made. */
+void nc_documents_warn(struct nc_documents *d, struct nc_mark mark, const char *path,
+                       const char *message);
+unsigned nc_documents_add_source(struct nc_documents *d, const char *name);
+
 /* Decodes user data (nc/userdata.h) and adds every part that is ours, named "NAME part K (type)". A
  * decoding failure is an error diag. */
 int nc_documents_add_userdata(struct nc_documents *d, const char *source, const char *data,

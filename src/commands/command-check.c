@@ -120,10 +120,16 @@ static int add_for_cloud_init(struct nc_gather *g, const char *path, struct nc_t
         return add_cloud_config(g, path, text, err);
     if (!nc_starts_with(text.data, "#!"))
         return 1;
-    if (strstr(text.data, "bootstrap.sh"))
-        (void)fprintf(stderr, "%s: what it gives to bootstrap.sh has to be in a NodeConfig\n",
-                      path);
-    else if (!text.line)
+    const char *at = strstr(text.data, "bootstrap.sh");
+    if (at) {
+        struct nc_mark mark = {.source = nc_documents_add_source(&g->documents, path),
+                               .line = text.line ? text.line : 1,
+                               .column = 1};
+        for (const char *p = text.data; p < at; p++)
+            mark.line += *p == '\n';
+        nc_documents_warn(&g->documents, mark, "",
+                          "what it gives to bootstrap.sh has to be in a NodeConfig");
+    } else if (!text.line)
         (void)fprintf(stderr,
                       "%s is a script: cloud-init runs it, nodeclaimd does not read it; check the "
                       "documents that it writes by themselves\n",
@@ -373,11 +379,8 @@ int nc_command_check(struct nc_app *app) {
     }
     r = add_all(&g, &n_foreign, &err);
     n_docs = g.documents.n_docs;
-    if (r >= 0 && n_docs == 0 && n_foreign > 0 && nc_documents_errors(&g.documents) == 0) {
-        if (app->opts.json)
-            print_json(&g, &err);
-        return 0; /* what they are was reported */
-    }
+    if (r >= 0 && n_docs == 0 && n_foreign > 0 && nc_documents_errors(&g.documents) == 0)
+        return print_end(&g, 0, &err); /* what they are was reported */
     is_drop_in = r >= 0 && n_docs > 0 && !names_cluster(&g.documents);
     /* Of a part each field is judged by itself: other documents have the rest, or another value. */
     if (r >= 0 && !(app->opts.fragment && n_docs > 0))

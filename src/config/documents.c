@@ -105,8 +105,8 @@ void nc_documents_done(struct nc_documents *d) {
     *d = (struct nc_documents)NC_DOCUMENTS_INIT;
 }
 
-/* Index of a new source. 0 is never given out: marks that are zero mean "no document". */
-static unsigned add_source(struct nc_documents *d, const char *name) {
+/* 0 is never given out: marks that are zero mean "no document". */
+unsigned nc_documents_add_source(struct nc_documents *d, const char *name) {
     if (d->n_sources == 0)
         *nc_append(&d->sources, &d->n_sources) = nc_strdup("built-in default");
     *nc_append(&d->sources, &d->n_sources) = nc_strdup(name);
@@ -315,7 +315,7 @@ int nc_documents_add(struct nc_documents *d, const char *source, struct nc_text 
     if (text.n > MAX_BYTES)
         return nc_err_set(err, NC_ERR_CONFIG, EFBIG, "%s: %zu bytes, at most %zu are read", source,
                           text.n, MAX_BYTES);
-    index = add_source(d, source);
+    index = nc_documents_add_source(d, source);
     if (nc_yaml_parse(text, index, &trees, &parse_error) < 0) {
         diagnose(d, index, &parse_error);
         return 0;
@@ -328,7 +328,7 @@ int nc_documents_add(struct nc_documents *d, const char *source, struct nc_text 
 }
 
 static void note_lost(struct nc_documents *d, const char *source, const struct nc_userdata *u) {
-    const unsigned index = add_source(d, source);
+    const unsigned index = nc_documents_add_source(d, source);
 
     for (size_t i = 0; i < u->n_lost; i++)
         nc_diag(d, false, (struct nc_mark){.source = index, .line = u->lost[i].line, .column = 1},
@@ -344,7 +344,7 @@ static bool is_mistaken(struct nc_documents *d, const char *name,
     if (!p->content_type[0] || !nc_starts_with(p->data, "#cloud-config")
         || strstr(p->data, "apiVersion"))
         return false;
-    mark.source = add_source(d, name);
+    mark.source = nc_documents_add_source(d, name);
     nc_diag(d, true, mark, "",
             "%s is no document: Karpenter makes one of user data that is a YAML map and no MIME; "
             "write a MIME part of type text/cloud-config into spec.userData of the EC2NodeClass",
@@ -354,11 +354,13 @@ static bool is_mistaken(struct nc_documents *d, const char *name,
 
 static void note_mistyped(struct nc_documents *d, const char *name,
                           const struct nc_userdata_part *p) {
-    nc_diag(d, false, (struct nc_mark){.source = add_source(d, name), .line = p->line, .column = 1},
-            "",
-            "a document that is not read: its Content-Type must be application/node.eks.aws or "
-            "application/vnd.nodeclaimd+yaml, not %s",
-            p->content_type);
+    nc_diag(
+        d, false,
+        (struct nc_mark){.source = nc_documents_add_source(d, name), .line = p->line, .column = 1},
+        "",
+        "a document that is not read: its Content-Type must be application/node.eks.aws or "
+        "application/vnd.nodeclaimd+yaml, not %s",
+        p->content_type);
 }
 
 int nc_documents_add_userdata(struct nc_documents *d, const char *source, const char *data,
@@ -368,7 +370,7 @@ int nc_documents_add_userdata(struct nc_documents *d, const char *source, const 
     int r = nc_userdata_decode(data, n, &u, &decode_error);
 
     if (r < 0) {
-        struct nc_mark mark = {.source = add_source(d, source)};
+        struct nc_mark mark = {.source = nc_documents_add_source(d, source)};
 
         nc_diag(d, true, mark, "", "%s", decode_error.msg);
         return 0;

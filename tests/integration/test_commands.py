@@ -155,7 +155,13 @@ class Check(WorldTest):
         for path in ("cloud-config.yaml", "karpenter-al2023.mime"):
             self.assertEqual(check((SOURCE / "userdata" / path).read_bytes()).returncode, 0, path)
         self.assertIn(b"is a script", check(b"#!/bin/sh\n").stderr)
-        self.assertIn(b"has to be in a NodeConfig", check(b"#!/bin/bash\n/etc/eks/bootstrap.sh demo\n").stderr)
+        script = b"#!/bin/bash\nset -e\n/etc/eks/bootstrap.sh demo\n"
+        done = check(script)
+        self.assertEqual((done.returncode, done.stderr), (0, b""), done.stdout)
+        self.assertRegex(done.stdout, rb"^standard input:3:1: warning: .* has to be in a NodeConfig\n$")
+        done = check(script, "--strict", "-o", "json")
+        (entry,) = json.loads(done.stdout)
+        self.assertEqual((done.returncode, entry["severity"], entry["source"], entry["line"]), (3, "error", "standard input", 3))
         for text in (b"", b"{", b"\0" * 100, b"a: b\n" * 300000):
             self.assertEqual(check(text).returncode, 3, text[:10])
 
@@ -221,13 +227,14 @@ class Check(WorldTest):
         done = self.w.run("check", "--strict", str(self.good))
         self.assertEqual(done.code, 3)
         self.assertRegex(done.out, rf"\(text/cloud-config\) /etc/nodeclaimd/conf.d/50-x.yaml:{line}:16: error: spec.drain: unknown field")
-        self.assertRegex(done.err, "has to be in a NodeConfig")
+        (line,) = [n for n, one in enumerate(whole.splitlines(), 1) if "bootstrap.sh" in one]
+        self.assertRegex(done.out, rf"{self.good} part 3 \(text/x-shellscript\):{line}:1: error: .* has to be in a NodeConfig")
         parts_alone = "".join(f"    {one}\n" for one in mime(*parts).decode().splitlines())
         self.good.write_text("apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nspec:\n  userData: |\n" + parts_alone)
         done = self.w.run("check", "--strict", str(self.good))
         self.assertEqual(done.code, 3)
         self.assertRegex(done.out, r"spec\.userData part 1 \(text/cloud-config\) /etc/nodeclaimd/conf.d/50-x.yaml:\d+:16: error: spec.drain: unknown")
-        self.assertRegex(done.err, "has to be in a NodeConfig")
+        self.assertRegex(done.out, r"spec\.userData part 2 \(text/x-shellscript\):\d+:1: error: .* has to be in a NodeConfig")
 
     def test_json(self) -> None:
         done = self.w.run("check", "-o", "json", "--strict", str(self.typo))
