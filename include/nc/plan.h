@@ -84,6 +84,9 @@ struct nc_plan {
     size_t n_origins;
     struct nc_strv unsupported; /* those of the warnings that name a field which is not honoured */
     struct nc_strv warnings;
+    struct nc_diagnostic *unknown; /* those of the warnings that name a key of containerd's
+                                      configuration which no version of it reads; without a path */
+    size_t n_unknown;
     struct nc_strv less; /* one sentence for each resource of which the node offers less than
                             Karpenter counts on: warnings of this instance */
 };

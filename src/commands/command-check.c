@@ -25,21 +25,27 @@ static void push_message(struct nc_value *list, const char *severity, const char
     nc_value_push(list, one);
 }
 
-/* What a plan and what it is made from warn of; the fields that are not honoured are among it, and
- * were told before. */
+/* Is it a field that is not honoured, or a diagnostic? */
+static bool is_told_otherwise(const struct nc_plan *p, const char *warning) {
+    for (size_t i = 0; i < p->unsupported.n; i++)
+        if (nc_streq(p->unsupported.v[i], warning))
+            return true;
+    for (size_t i = 0; i < p->n_unknown; i++)
+        if (nc_ends_with(warning, p->unknown[i].message))
+            return true;
+    return false;
+}
+
+/* What a plan and what it is made from warn of. */
 static struct nc_strv plan_warnings(const struct nc_gather *g) {
     const struct nc_plan *p = &g->plan;
     struct nc_strv notes = NC_STRV_INIT;
 
     for (size_t i = 0; i < g->warnings.n; i++)
         nc_strv_add(&notes, g->warnings.v[i]);
-    for (size_t i = 0; i < p->warnings.n; i++) {
-        size_t k = 0;
-        while (k < p->unsupported.n && !nc_streq(p->unsupported.v[k], p->warnings.v[i]))
-            k++;
-        if (k == p->unsupported.n)
+    for (size_t i = 0; i < p->warnings.n; i++)
+        if (!is_told_otherwise(p, p->warnings.v[i]))
             nc_strv_add(&notes, p->warnings.v[i]);
-    }
     for (size_t i = 0; i < p->less.n; i++)
         nc_strv_add(&notes, p->less.v[i]);
     return notes;
@@ -339,6 +345,9 @@ static int try_each_rule(struct nc_gather *g, bool is_drop_in, struct nc_err *er
     do
         r = try_bootstrap(g, is_drop_in, err);
     while (r < 0 && nc_documents_set_aside(&g->documents, err));
+    for (size_t i = 0; i < g->plan.n_unknown; i++)
+        nc_documents_warn(&g->documents, g->plan.unknown[i].mark, "spec.containerd.config",
+                          g->plan.unknown[i].message);
     nc_documents_sort(&g->documents);
     return r;
 }

@@ -169,11 +169,18 @@ static const char *wants(const struct nc_value *v, char type) {
     return NULL;
 }
 
-static void warn_of_unknown(struct nc_planner *s, const struct nc_value *v, const char *path) {
-    nc_auto_free char *near = nc_known_suggestion(s->in->containerd_keys, path, installed(s), "");
+/* `any`: as for check_key(). What another version reads is no slip of the pen; it may have got a
+ * longer name. */
+static void warn_of_ignored(struct nc_planner *s, const struct nc_value *v, const char *path,
+                            const char *any) {
+    const char *table = s->in->containerd_keys;
+    const bool is_unknown =
+        !nc_known_path(table, path, NC_ANY_VERSION) && !nc_known_path(table, any, NC_ANY_VERSION);
+    nc_auto_free char *near = nc_known_suggestion(table, path, installed(s), "");
 
-    nc_strv_addf(&s->plan.warnings, NC_CONTAINERD_FIELD ": line %u: containerd %s ignores \"%s\"%s",
-                 v->mark.line, s->facts->containerd_version, path, near);
+    nc_containerd_warn(s, v->mark.source, is_unknown, "line %u: containerd %s ignores \"%s\"%s",
+                       v->mark.line, s->facts->containerd_version, path,
+                       is_unknown || strstr(near, path) ? near : "");
 }
 
 static int check_table(struct nc_planner *s, const struct nc_value *v, const char *path);
@@ -195,7 +202,7 @@ static int check_key(struct nc_planner *s, const struct nc_value *v, const char 
         return check_table(s, v, below);
     }
     if (!type)
-        warn_of_unknown(s, v, own);
+        warn_of_ignored(s, v, own, any);
     return 0;
 }
 
@@ -283,7 +290,7 @@ static int check_keys(struct nc_planner *s, const struct nc_value *user) {
         else if (s->plan.containerd.major < 2 && !is_name(m->key))
             r = nc_containerd_refuse(s, m->value, NOT_A_NAME);
         else
-            warn_of_unknown(s, m->value, m->key);
+            warn_of_ignored(s, m->value, m->key, m->key);
     }
     (void)nc_value_remove(top, "plugins");
     return r < 0 ? r : check_table(s, top, "");

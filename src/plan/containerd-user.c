@@ -21,12 +21,41 @@ void nc_containerd_user_done(struct nc_containerd_user *u) {
     u->version = 0;
 }
 
-int nc_containerd_refuse(struct nc_planner *s, const struct nc_value *v, const char *what) {
-    const struct nc_value document = {.mark = {.source = v->mark.source}};
+/* Where the text is that a document of this source has; the source alone where it has none. */
+static struct nc_mark place_of_text(const struct nc_planner *s, unsigned source) {
+    const struct nc_host_config *host = &s->config->host;
 
-    return nc_origin_error(s->err, s->docs, &document,
-                           NC_CONTAINERD_FIELD ": line %u, column %u: %s", v->mark.line,
-                           v->mark.column, what);
+    for (size_t i = 0; i < host->containerd.n_texts; i++)
+        if (host->containerd.texts[i].mark.source == source)
+            return host->containerd.texts[i].mark;
+    return (struct nc_mark){.source = source};
+}
+
+int nc_containerd_refuse(struct nc_planner *s, const struct nc_value *v, const char *what) {
+    const struct nc_value text = {.mark = place_of_text(s, v->mark.source)};
+
+    return nc_origin_error(s->err, s->docs, &text, NC_CONTAINERD_FIELD ": line %u, column %u: %s",
+                           v->mark.line, v->mark.column, what);
+}
+
+void nc_containerd_warn(struct nc_planner *s, unsigned source, bool is_unknown, const char *format,
+                        ...) {
+    const struct nc_mark mark = place_of_text(s, source);
+    struct nc_plan *p = &s->plan;
+    nc_auto_free char *place =
+        s->docs ? nc_mark_location(s->docs, mark) : nc_origin_mark(s->docs, mark);
+    char *message;
+    va_list ap;
+
+    va_start(ap, format);
+    message = nc_vasprintf(format, ap);
+    va_end(ap);
+    nc_strv_addf(&p->warnings, "%s: " NC_CONTAINERD_FIELD ": %s", place, message);
+    if (is_unknown)
+        *nc_append(&p->unknown, &p->n_unknown) =
+            (struct nc_diagnostic){.mark = mark, .message = message};
+    else
+        free(message);
 }
 
 static void set_source(struct nc_value *v, unsigned source) {

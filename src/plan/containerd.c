@@ -198,12 +198,12 @@ static int choose_version(struct nc_planner *s, const struct nc_containerd_user 
     return r;
 }
 
-static void warn(struct nc_planner *s) {
+static void warn(struct nc_planner *s, const struct nc_containerd_user *u) {
     if (s->plan.containerd.needs_migration)
-        nc_strv_addf(&s->plan.warnings,
-                     NC_CONTAINERD_FIELD ": is of version 2: containerd %s converts the file "
-                                         "(containerd config migrate); write it for version 3",
-                     s->facts->containerd_version);
+        nc_containerd_warn(s, u->tree ? u->tree->mark.source : 0, false,
+                           "is of version 2: containerd %s converts the file (containerd config "
+                           "migrate); write it for version 3",
+                           s->facts->containerd_version);
 }
 
 /* The transfer service looks for hosts.toml files in one folder, and takes what is written for it.
@@ -220,10 +220,10 @@ static void fit_hosts(struct nc_planner *s) {
         || !strchr(path->text, ':'))
         return;
     if (path->mark.line > 0) {
-        nc_strv_addf(&s->plan.warnings,
-                     NC_CONTAINERD_FIELD ": registry.config_path: containerd %s takes \"%s\" for "
-                                         "one folder: name one, or set use_local_image_pull",
-                     s->facts->containerd_version, path->text);
+        nc_containerd_warn(s, path->mark.source, false,
+                           "registry.config_path: containerd %s takes \"%s\" for one folder: name "
+                           "one, or set use_local_image_pull",
+                           s->facts->containerd_version, path->text);
         return;
     }
     nc_value_set_string(registry, "config_path", HOSTS);
@@ -252,7 +252,7 @@ static int plan_config(struct nc_planner *s) {
     if (r < 0)
         return r;
     fit_hosts(s);
-    warn(s);
+    warn(s, &user);
     return 0;
 }
 

@@ -64,13 +64,22 @@ bool nc_known_row(const char *table, const char *name, struct nc_known *ret) {
     return false;
 }
 
-/* The names that kubelet 1.minor knows, each with its end. */
-static void list_names(const char *table, unsigned minor, struct nc_buf *ret) {
+/* The plugin that a key of containerd's is of, with the space behind it: 0 where it has none. */
+static size_t stem_of(const char *name, size_t n) {
+    const char *space = memchr(name, ' ', n);
+
+    return space ? (size_t)(space - name) + 1 : 0;
+}
+
+/* The names that kubelet 1.minor knows, each with its end: of those that begin with the stem what
+ * follows it. Without a stem, those that have none. */
+static void list_names(const char *table, unsigned minor, struct nc_text stem, struct nc_buf *ret) {
     for (const char *line = table; *line; line = *line ? line + 1 : line) {
         const size_t n = strcspn(line, "\t\n");
         const struct nc_known row = read_row(line + n);
-        if (*line != '#' && row.first <= minor && minor <= row.last) {
-            (void)nc_buf_add(ret, line, n);
+        if (*line != '#' && row.first <= minor && minor <= row.last && stem_of(line, n) == stem.n
+            && memcmp(line, stem.data, stem.n) == 0) {
+            (void)nc_buf_add(ret, line + stem.n, n - stem.n);
             (void)nc_buf_putc(ret, '\0');
         }
         line += strcspn(line, "\n");
@@ -86,9 +95,11 @@ char nc_known_path(const char *table, const char *path, unsigned version) {
         if (n >= length && memcmp(line, path, length) == 0
             && (n == length || line[length] == '.')) {
             const struct nc_known row = read_row(line + n);
-            if (row.first <= version && version <= row.last && n == length)
+            const bool is_in =
+                version == NC_ANY_VERSION || (row.first <= version && version <= row.last);
+            if (is_in && n == length)
                 return *row.text;
-            if (row.first <= version && version <= row.last)
+            if (is_in)
                 found = '.';
         }
         line += strcspn(line, "\n");
@@ -98,11 +109,13 @@ char nc_known_path(const char *table, const char *path, unsigned version) {
 
 char *nc_known_suggestion(const char *table, const char *name, unsigned minor, const char *before) {
     nc_cleanup(nc_buf_done) struct nc_buf names = NC_BUF_INIT;
+    const size_t stem = stem_of(name, strlen(name));
     const char *near;
 
-    list_names(table, minor, &names);
-    near = nc_nearest(name, names.data);
-    return near ? nc_asprintf(", did you mean \"%s%s\"?", before, near) : nc_strdup("");
+    list_names(table, minor, (struct nc_text){.data = name, .n = stem}, &names);
+    near = nc_nearest(name + stem, names.data);
+    return near ? nc_asprintf(", did you mean \"%s%.*s%s\"?", before, (int)stem, name, near)
+                : nc_strdup("");
 }
 
 static int refuse(struct nc_planner *s, struct nc_mark mark, const char *path, char *message) {

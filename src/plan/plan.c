@@ -42,6 +42,9 @@ void nc_plan_done(struct nc_plan *p) {
     free(p->origins);
     nc_strv_done(&p->unsupported);
     nc_strv_done(&p->warnings);
+    for (size_t i = 0; i < p->n_unknown; i++)
+        free(p->unknown[i].message);
+    free(p->unknown);
     nc_strv_done(&p->less);
     *p = (struct nc_plan)NC_PLAN_INIT;
 }

@@ -70,8 +70,9 @@ struct nc_known {
 bool nc_known_row(const char *table, const char *name, struct nc_known *ret);
 /* The first letter of the type that a path has, parted by points, in a version of a table of paths;
  * '.' where others begin with it, 0 for an unknown one. */
+#define NC_ANY_VERSION 0
 char nc_known_path(const char *table, const char *path, unsigned version);
-/* ", did you mean …?" or "". Owned. */
+/* ", did you mean …?" or "". Of a plugin's key it names a key of that plugin. Owned. */
 char *nc_known_suggestion(const char *table, const char *name, unsigned minor, const char *before);
 
 /* containerd.c. */
@@ -139,6 +140,10 @@ int nc_containerd_user_merge(struct nc_planner *s, const struct nc_containerd_us
 
 /* A refusal that names a place in a text. */
 int nc_containerd_refuse(struct nc_planner *s, const struct nc_value *v, const char *what);
+/* A warning that names the text's place; `source` is of a mark in it. is_unknown: no containerd
+ * reads what it is about. */
+void nc_containerd_warn(struct nc_planner *s, unsigned source, bool is_unknown, const char *format,
+                        ...) __attribute__((format(printf, 4, 5)));
 
 /* --- containerd-rules.c: what containerd refuses or ignores */
 

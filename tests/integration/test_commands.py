@@ -286,6 +286,47 @@ class Check(WorldTest):
             self.assertEqual((done.code, "clusterDNS: no address is set" in done.out), (code, code == 0), done.out)
             self.assertNotIn("neither", done.out)
 
+    def test_keys_of_containerd(self) -> None:
+        """A key that no containerd reads is a typo, as an unknown field is; one that another version reads is worth a note."""
+        tables = self.w.root / "usr/local/share/nodeclaimd"
+        tables.mkdir(parents=True)
+        for table in (SOURCE / "data").glob("*.tsv"):
+            (tables / table.name).write_bytes(table.read_bytes())
+        plugin = "io.containerd.cri.v1.runtime"
+        text = self.w.node_config().replace("containerd: {}", "containerd:\n    config: |\n      version = 3\n      KEY")
+        (line,) = [n for n, one in enumerate(text.splitlines(), 1) if "config: |" in one]
+        for key, said in (
+            ("roott = '/x'", "line 2: containerd 2.4.2 ignores \"roott\", did you mean \"root\"?"),
+            (f"[plugins.'{plugin}']\n      max_container_log_linesize = 1", f"did you mean \"{plugin} max_container_log_line_size\"?"),
+            (f"[plugins.'{plugin}'.containerd]\n      snapshoter = 'x'", f"ignores \"{plugin} containerd.snapshoter\""),
+        ):
+            self.good.write_text(text.replace("KEY", key))
+            for strict, severity, code in ((), "warning", 0), (("--strict",), "error", 3):
+                done = self.w.run("check", *strict, str(self.good))
+                self.assertEqual((done.code, done.err), (code, ""), done.out)
+                self.assertEqual(done.out.count(" ignores "), 1, done.out)
+                (told,) = self.lines(done.out)
+                self.assertRegex(told, rf"^{self.good}:{line}:\d+: {severity}: spec\.containerd\.config: line \d: ")
+                self.assertTrue(told.endswith(said), told)
+                done = self.w.run("check", *strict, "-o", "json", str(self.good))
+                (entry,) = json.loads(done.out)
+                self.assertEqual((entry["severity"], entry["line"], entry["path"]), (severity, line, "spec.containerd.config"))
+        self.good.write_text(text.replace("KEY", f"[plugins.'{plugin}']\n      enable_cdi = true"))
+        done = self.w.run("check", "--strict", str(self.good))
+        self.assertEqual((done.code, self.lines(done.out)), (0, []), done.out)
+        self.assertRegex(done.out, rf"(?m)^note: {self.good}:{line}:\d+: spec\.containerd\.config: line \d: containerd 2.4.2 ignores .*enable_cdi\"$")
+
+    def test_what_containerd_refuses_is_told_with_the_rest(self) -> None:
+        self.good.write_text(
+            self.w.node_config(kubelet="  kubelet: {config: {runOnce: true}}\n").replace(
+                "containerd: {}", "containerd:\n    config: |\n      disabled_plugins = ['io.containerd.grpc.v1.cri']\n"
+            )
+        )
+        (line,) = [n for n, one in enumerate(self.good.read_text().splitlines(), 1) if "config: |" in one]
+        done = self.w.run("check", "-o", "json", str(self.good))
+        found = {(e["path"], e["line"], e["message"]) for e in json.loads(done.out) if e["severity"] == "error" and e["path"] != "kubelet.runOnce"}
+        self.assertEqual(found, {("spec.containerd.config", line, "line 1, column 21: disabled_plugins: kubelet needs the CRI plugin")}, done.out)
+
     def test_user_data_of_a_node_class(self) -> None:
         """What people keep in git is the NodeClass: the documents in its user data are judged as a node will."""
         user_data = mime(("application/vnd.nodeclaimd+yaml", AGENT_CONFIG + "  drain: {mode: %s}\n")).decode()

@@ -333,7 +333,9 @@ static const char keys[] =
     "io.containerd.cri.v1.runtime containerd.runtimes.*.options.*\t20\t-\tany\n"
     "io.containerd.cri.v1.runtime containerd.runtimes.*.options.SystemdCgroup\t20\t-\tbool\n"
     "io.containerd.cri.v1.runtime containerd.runtimes.*.runtime_type\t20\t-\tstring\n"
+    "io.containerd.cri.v1.runtime containerd.runtimes.*.snapshotter\t20\t-\tstring\n"
     "io.containerd.cri.v1.runtime enable_cdi\t20\t23\tbool\n"
+    "io.containerd.cri.v1.runtime enable_criu\t24\t-\tbool\n"
     "io.containerd.cri.v1.runtime enable_selinux\t20\t-\tbool\n"
     "io.containerd.gc.v1.scheduler\t16\t-\tplugin\n"
     "io.containerd.gc.v1.scheduler pause_threshold\t16\t-\tfloat\n"
@@ -394,6 +396,43 @@ static void test_ignored_keys(void **state) {
         fixture_plan(x);
         print_message("# %s\n", rows[i].text);
         assert_warned(x, rows[i].warning ? rows[i].warning : " ignores ", rows[i].warning != NULL);
+        fixture_free(x);
+    }
+}
+
+/* What no version reads is a slip; another version's key is none. What is suggested belongs there:
+ * it is no key of another plugin or table. */
+static void test_unknown_keys(void **state) {
+    static const struct {
+        const char *text, *end;
+        size_t n_unknown;
+    } rows[] = {
+        {"[plugins.'io.containerd.cri.v1.runtime'.containerd]\nsnapshoter = 'x'",
+         "ignores \"io.containerd.cri.v1.runtime containerd.snapshoter\"", 1},
+        {"[plugins.'io.containerd.cri.v1.images']\nenable_selinu = true",
+         "ignores \"io.containerd.cri.v1.images enable_selinu\"", 1},
+        {"[plugins.'io.containerd.cri.v1.runtime']\nenable_selinu = true",
+         "did you mean \"io.containerd.cri.v1.runtime enable_selinux\"?", 1},
+        {"[plugins.'io.containerd.cri.v1.runtime']\nenable_cdi = true",
+         "ignores \"io.containerd.cri.v1.runtime enable_cdi\"", 0},
+        {"[plugins.'io.containerd.cri.v1.runtime']\ncni.bin_dir = '/a'",
+         "did you mean \"io.containerd.cri.v1.runtime cni.bin_dirs\"?", 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct fixture *x = host_with("2.4.2");
+        const struct nc_plan *p = &x->plan;
+        x->keys = keys;
+        add_toml(x, rows[i].text);
+        fixture_plan(x);
+        print_message("# %s\n", rows[i].text);
+        assert_true(p->warnings.n > 0);
+        assert_true(nc_ends_with(p->warnings.v[0], rows[i].end));
+        assert_true(nc_starts_with(p->warnings.v[0], "document 1"));
+        assert_int_equal(p->n_unknown, rows[i].n_unknown);
+        if (p->n_unknown > 0)
+            assert_true(nc_ends_with(p->warnings.v[0], p->unknown[0].message));
         fixture_free(x);
     }
 }
@@ -646,6 +685,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_merged_key_by_key),
         cmocka_unit_test(test_keys_by_version),
         cmocka_unit_test(test_ignored_keys),
+        cmocka_unit_test(test_unknown_keys),
         cmocka_unit_test(test_types_of_keys),
         cmocka_unit_test(test_folders_of_hosts),
         cmocka_unit_test(test_texts_of_two_versions),
