@@ -115,8 +115,8 @@ class Plugin(unittest.TestCase):
         self.node("n5", **{STATUS_KEY: status % ("Evicting", f'"{past}"', 12, 3, "")})  # by a daemon that has ended
         self.node("n6", **{STATUS_KEY: status % ("Failed", f'"{past}"', 12, 3, "")})
         self.assertEqual([line.split(maxsplit=5)[5] for line in self.says("status").splitlines()[1:]],
-                         [f"Evicting: 3 of 12 pods left, blocked: shop/db-0,shop/db-1, until {ahead}", "Cordoned", "NodeDrained: No pods remaining", "-",
-                          f"Evicting: 3 of 12 pods left, deadline passed: {past}", f"Failed: 3 of 12 pods left, until {past}"])
+                         [f"Evicting: 3 of 12 pods remain, blocked: shop/db-0,shop/db-1, until {ahead}", "Cordoned", "NodeDrained: No pods remaining", "-",
+                          f"Evicting: 3 of 12 pods remain, deadline passed: {past}", f"Failed: 3 of 12 pods remain, until {past}"])
 
     def test_what_a_node_lacks(self) -> None:
         self.node("n1", condition("Ready", "True", "KubeletReady"), condition("InterruptionNoticesUnavailable", "True", "NoAnswer"), **{REQUEST_KEY: "{}"})
