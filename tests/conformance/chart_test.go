@@ -265,7 +265,7 @@ func TestChartIsAccepted(t *testing.T) {
 // The alerts of the PrometheusRule are those that promtool checks, word for word: no template is read in them.
 func TestChartHasTheAlerts(t *testing.T) {
 	ctx := within(t, 30*time.Second)
-	for _, o := range render(t, ctx, newTools(t), "--set", "metrics.rules=true") {
+	for _, o := range render(t, ctx, newTools(t), "--set", "metrics.rules=true,metrics.runbooks=https://nodeclaimd.io/") {
 		if o.GetKind() != "PrometheusRule" {
 			continue
 		}
@@ -277,6 +277,32 @@ func TestChartHasTheAlerts(t *testing.T) {
 		return
 	}
 	t.Error("there is no PrometheusRule")
+}
+
+// Runbooks are published nowhere: who names no site of his own gets no link, in the alerts and in the dashboard, and all else.
+func TestChartHasNoDeadLinks(t *testing.T) {
+	ctx := within(t, 60*time.Second)
+	tools := newTools(t)
+	text := func(values string) string {
+		t.Helper()
+		said, err := tools.Helm(ctx, slices.Concat([]string{"template", release, chartDir, "--set", withImage, "--set", values}, atNamespace)...)
+		must(t, err)
+		return said
+	}
+	const both = "metrics.rules=true,metrics.dashboard=true"
+	with, without := text(both+",metrics.runbooks=https://wiki.example.com/n/"), text(both)
+	links := strings.Count(with, "https://wiki.example.com/n/docs/runbooks.md#")
+	if alerts := strings.Count(with, "alert: "); alerts == 0 || links != alerts+1 || strings.Count(without, "alert: ") != alerts {
+		t.Errorf("%d links of %d alerts, %d alerts without them", links, alerts, strings.Count(without, "alert: "))
+	}
+	for _, one := range []string{with, without} {
+		if strings.Contains(one, "nodeclaimd.io/docs/") {
+			t.Error("a link opens nowhere")
+		}
+	}
+	if strings.Contains(without, "runbook_url") || strings.Contains(without, "runbooks.md") {
+		t.Error("a link opens nowhere")
+	}
 }
 
 // A chart that depends on this one may pass `global`, and switch it by `enabled`.
