@@ -48,6 +48,7 @@ echo untrusted >release/nodeclaimd.pub
 echo 0.1.0 >VERSION
 printf '## [Unreleased]\n\n## [0.1.0] - 2026-11-23\n\n### Added\n\n- All.\n' >CHANGELOG.md
 printf 'nodeclaimd (0.1.0) unstable; urgency=medium\n\n  * All.\n\n -- A <a@example>  Mon, 23 Nov 2026 12:00:00 +0000\n' >debian/changelog
+echo 'Maintainer: A <a@example.org>' >debian/control
 printf 'Version:        0.1.0\n%%changelog\n* Mon Nov 23 2026 A <a@example> - 0.1.0-1\n- All\n' >nodeclaimd.spec
 git add . && git commit -q -m good && git tag good
 
@@ -61,6 +62,7 @@ missing "debian/changelog begins with nodeclaimd (0.1.0) UNRELEASED" sed -i s/un
 missing "debian/changelog begins with nodeclaimd (0.1.0-1)" sed -i s/0.1.0/0.1.0-1/ debian/changelog
 missing "nodeclaimd.spec: Version is 0.2.0" sed -i '1s/0.1.0/0.2.0/' nodeclaimd.spec
 missing "nodeclaimd.spec: the newest entry" sed -i s/0.1.0-1/0.0.9-1/ nodeclaimd.spec
+missing "debian/control: the address of the maintainer is a placeholder" sed -i s/example.org/nodeclaimd.example/ debian/control
 missing "release/nodeclaimd.pub" git rm -q release/nodeclaimd.pub
 missing "the tag v0.1.0 is another commit" git tag v0.1.0 good
 git tag -d v0.1.0 >/dev/null
