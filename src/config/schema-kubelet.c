@@ -22,7 +22,7 @@
 #define LASTING(f, low, high, what)                                                                \
     MAY_BE_EMPTY(f), BETWEEN(low, high), .wanted = "a duration " what
 #define NAMED NC_FIELD_NAMED_FLAG
-#define OTHER(name) .flags = NC_FIELD_OTHER_FLAG, .flag = (name)
+#define OTHER NC_FIELD_OTHER_FLAG
 
 static const char kinds[] = "KubeletConfiguration\0";
 static const char api_versions[] = "kubelet.config.k8s.io/v1beta1\0";
@@ -56,11 +56,10 @@ const struct nc_schema nc_schema_taint = NC_SCHEMA("a taint", TAINT_FIELDS);
 #define X509_FIELDS(F) F("clientCAFile", STRING, .flags = NAMED)
 static const struct nc_schema x509 = NC_SCHEMA("authentication.x509", X509_FIELDS);
 #define WEBHOOK_FIELDS(F)                                                                          \
-    F("enabled", BOOL, OTHER("authentication-token-webhook"))                                      \
-    F("cacheTTL", DURATION, MAY_BE_EMPTY(NC_FIELD_OTHER_FLAG),                                     \
-      .flag = "authentication-token-webhook-cache-ttl")
+    F("enabled\0authentication-token-webhook", BOOL, .flags = OTHER)                               \
+    F("cacheTTL\0authentication-token-webhook-cache-ttl", DURATION, MAY_BE_EMPTY(OTHER))
 static const struct nc_schema webhook = NC_SCHEMA("authentication.webhook", WEBHOOK_FIELDS);
-#define ANONYMOUS_FIELDS(F) F("enabled", BOOL, OTHER("anonymous-auth"))
+#define ANONYMOUS_FIELDS(F) F("enabled\0anonymous-auth", BOOL, .flags = OTHER)
 static const struct nc_schema anonymous = NC_SCHEMA("authentication.anonymous", ANONYMOUS_FIELDS);
 #define AUTHENTICATION_FIELDS(F)                                                                   \
     F("x509", OBJECT, OF(x509))                                                                    \
@@ -69,14 +68,14 @@ static const struct nc_schema anonymous = NC_SCHEMA("authentication.anonymous", 
 static const struct nc_schema authentication = NC_SCHEMA("authentication", AUTHENTICATION_FIELDS);
 
 #define AUTHORIZATION_WEBHOOK_FIELDS(F)                                                            \
-    F("cacheAuthorizedTTL", DURATION, MAY_BE_EMPTY(NC_FIELD_OTHER_FLAG),                           \
-      .flag = "authorization-webhook-cache-authorized-ttl")                                        \
-    F("cacheUnauthorizedTTL", DURATION, MAY_BE_EMPTY(NC_FIELD_OTHER_FLAG),                         \
-      .flag = "authorization-webhook-cache-unauthorized-ttl")
+    F("cacheAuthorizedTTL\0authorization-webhook-cache-authorized-ttl", DURATION,                  \
+      MAY_BE_EMPTY(OTHER))                                                                         \
+    F("cacheUnauthorizedTTL\0authorization-webhook-cache-unauthorized-ttl", DURATION,              \
+      MAY_BE_EMPTY(OTHER))
 static const struct nc_schema authorization_webhook =
     NC_SCHEMA("authorization.webhook", AUTHORIZATION_WEBHOOK_FIELDS);
 #define AUTHORIZATION_FIELDS(F)                                                                    \
-    F("mode", STRING, ONE_OF(authorization_modes), OTHER("authorization-mode"))                    \
+    F("mode\0authorization-mode", STRING, ONE_OF(authorization_modes), .flags = OTHER)             \
     F("webhook", OBJECT, OF(authorization_webhook))
 static const struct nc_schema authorization = NC_SCHEMA("authorization", AUTHORIZATION_FIELDS);
 
@@ -145,22 +144,22 @@ static const char log_formats[] = "text\0json\0";
     F("verbosity", INT, BETWEEN(0, INT32_MAX))
 static const struct nc_schema module = NC_SCHEMA("logging.vmodule", MODULE_FIELDS);
 #define TEXT_FIELDS(F)                                                                             \
-    F("splitStream", BOOL, OTHER("log-text-split-stream"))                                         \
-    F("infoBufferSize", QUANTITY, OTHER("log-text-info-buffer-size"))
+    F("splitStream\0log-text-split-stream", BOOL, .flags = OTHER)                                  \
+    F("infoBufferSize\0log-text-info-buffer-size", QUANTITY, .flags = OTHER)
 static const struct nc_schema text = NC_SCHEMA("logging.options", TEXT_FIELDS);
 #define JSON_FIELDS(F)                                                                             \
-    F("splitStream", BOOL, OTHER("log-json-split-stream"))                                         \
-    F("infoBufferSize", QUANTITY, OTHER("log-json-info-buffer-size"))
+    F("splitStream\0log-json-split-stream", BOOL, .flags = OTHER)                                  \
+    F("infoBufferSize\0log-json-info-buffer-size", QUANTITY, .flags = OTHER)
 static const struct nc_schema json = NC_SCHEMA("logging.options", JSON_FIELDS);
 #define STREAM_OPTIONS_FIELDS(F)                                                                   \
     F("text", OBJECT, OF(text))                                                                    \
     F("json", OBJECT, OF(json))
 static const struct nc_schema streams = NC_SCHEMA("logging.options", STREAM_OPTIONS_FIELDS);
 #define LOGGING_FIELDS(F)                                                                          \
-    F("format", STRING, ONE_OF(log_formats), OTHER("logging-format"))                              \
-    F("flushFrequency", FREQUENCY, OTHER("log-flush-frequency"))                                   \
-    F("verbosity", INT, BETWEEN(0, INT32_MAX), OTHER("v"))                                         \
-    F("vmodule", OBJECTS, OF(module), OTHER("vmodule"))                                            \
+    F("format\0logging-format", STRING, ONE_OF(log_formats), .flags = OTHER)                       \
+    F("flushFrequency\0log-flush-frequency", FREQUENCY, .flags = OTHER)                            \
+    F("verbosity\0v", INT, BETWEEN(0, INT32_MAX), .flags = OTHER)                                  \
+    F("vmodule\0vmodule", OBJECTS, OF(module), .flags = OTHER)                                     \
     F("options", OBJECT, OF(streams))
 static const struct nc_schema logging = NC_SCHEMA("logging", LOGGING_FIELDS);
 static bool is_endpoint(const char *s) {
@@ -223,13 +222,13 @@ static const char container_runtimes[] = "containerd\0";
     F("kind", STRING, ONE_OF(kinds))                                                               \
     F("apiVersion", STRING, ONE_OF(api_versions))                                                  \
     F("enableServer", BOOL, .flags = NAMED)                                                        \
-    F("staticPodPath", STRING, OTHER("pod-manifest-path"))                                         \
+    F("staticPodPath\0pod-manifest-path", STRING, .flags = OTHER)                                  \
     F("podLogsDir", STRING, CHECKED(is_clean_path, "an absolute path without //, . or .."))        \
     F("syncFrequency", DURATION, MAY_BE_EMPTY(NAMED))                                              \
     F("fileCheckFrequency", DURATION, MAY_BE_EMPTY(NAMED))                                         \
     F("httpCheckFrequency", DURATION, MAY_BE_EMPTY(NAMED))                                         \
-    F("staticPodURL", STRING, OTHER("manifest-url"))                                               \
-    F("staticPodURLHeader", MAP, .value = &headers, OTHER("manifest-url-header"))                  \
+    F("staticPodURL\0manifest-url", STRING, .flags = OTHER)                                        \
+    F("staticPodURLHeader\0manifest-url-header", MAP, .value = &headers, .flags = OTHER)           \
     F("address", STRING, .flags = NAMED)                                                           \
     F("port", INT, BETWEEN(1, 65535), .flags = NAMED)                                              \
     F("readOnlyPort", INT, BETWEEN(0, 65535), .flags = NAMED)                                      \
@@ -239,19 +238,19 @@ static const char container_runtimes[] = "containerd\0";
     F("tlsCurvePreferences", INTS)                                                                 \
     F("tlsMinVersion", STRING, ONE_OF(tls_versions), .flags = NAMED)                               \
     F("rotateCertificates", BOOL, .flags = NAMED)                                                  \
-    F("serverTLSBootstrap", BOOL, OTHER("rotate-server-certificates"))                             \
+    F("serverTLSBootstrap\0rotate-server-certificates", BOOL, .flags = OTHER)                      \
     F("authentication", OBJECT, OF(authentication))                                                \
     F("authorization", OBJECT, OF(authorization))                                                  \
-    F("registryPullQPS", INT, BETWEEN(0, INT32_MAX), OTHER("registry-qps"))                        \
+    F("registryPullQPS\0registry-qps", INT, BETWEEN(0, INT32_MAX), .flags = OTHER)                 \
     F("registryBurst", INT, BETWEEN(0, INT32_MAX), .flags = NAMED)                                 \
     F("imagePullCredentialsVerificationPolicy", STRING, ONE_OF(pull_policies))                     \
     F("preloadedImagesVerificationAllowlist", STRINGS,                                             \
       CHECKED(is_image_pattern, "an image without tag, such as registry.example.com/name"),        \
       .flags = NC_FIELD_MAY_BE_EMPTY)                                                              \
-    F("eventRecordQPS", INT, BETWEEN(0, INT32_MAX), OTHER("event-qps"))                            \
+    F("eventRecordQPS\0event-qps", INT, BETWEEN(0, INT32_MAX), .flags = OTHER)                     \
     F("eventBurst", INT, BETWEEN(0, INT32_MAX), .flags = NAMED)                                    \
     F("enableDebuggingHandlers", BOOL, .flags = NAMED)                                             \
-    F("enableContentionProfiling", BOOL, OTHER("contention-profiling"))                            \
+    F("enableContentionProfiling\0contention-profiling", BOOL, .flags = OTHER)                     \
     F("healthzPort", INT, BETWEEN(0, 65535), .flags = NAMED)                                       \
     F("healthzBindAddress", STRING, .flags = NAMED)                                                \
     F("oomScoreAdj", INT, BETWEEN(-1000, 1000), .flags = NAMED)                                    \
@@ -262,13 +261,12 @@ static const char container_runtimes[] = "containerd\0";
     F("nodeStatusUpdateFrequency", DURATION, MAY_BE_EMPTY(NAMED))                                  \
     F("nodeStatusReportFrequency", DURATION, MAY_BE_EMPTY(0))                                      \
     F("nodeLeaseDurationSeconds", INT, BETWEEN(1, INT32_MAX))                                      \
-    F("imageMinimumGCAge", DURATION, MAY_BE_EMPTY(NC_FIELD_OTHER_FLAG),                            \
-      .flag = "minimum-image-ttl-duration")                                                        \
+    F("imageMinimumGCAge\0minimum-image-ttl-duration", DURATION, MAY_BE_EMPTY(OTHER))              \
     F("imageMaximumGCAge", DURATION, MAY_BE_EMPTY(0))                                              \
-    F("imageGCHighThresholdPercent", INT, BETWEEN(0, 100), .flag = "image-gc-high-threshold",      \
-      .flags = NC_FIELD_V1BETA1 | NC_FIELD_OTHER_FLAG)                                             \
-    F("imageGCLowThresholdPercent", INT, BETWEEN(0, 100), .flag = "image-gc-low-threshold",        \
-      .flags = NC_FIELD_V1BETA1 | NC_FIELD_OTHER_FLAG)                                             \
+    F("imageGCHighThresholdPercent\0image-gc-high-threshold", INT, BETWEEN(0, 100),                \
+      .flags = NC_FIELD_V1BETA1 | OTHER)                                                           \
+    F("imageGCLowThresholdPercent\0image-gc-low-threshold", INT, BETWEEN(0, 100),                  \
+      .flags = NC_FIELD_V1BETA1 | OTHER)                                                           \
     F("volumeStatsAggPeriod", DURATION, MAY_BE_EMPTY(NAMED))                                       \
     F("kubeletCgroups", STRING, .flags = NAMED)                                                    \
     F("systemCgroups", STRING, .flags = NAMED)                                                     \
@@ -292,15 +290,15 @@ static const char container_runtimes[] = "containerd\0";
     F("maxPods", INT, BETWEEN(0, INT32_MAX),                                                       \
       .flags = NAMED | NC_FIELD_V1BETA1 | NC_FIELD_EXPRESSION)                                     \
     F("podCIDR", STRING, .flags = NAMED)                                                           \
-    F("podPidsLimit", INT, BETWEEN(INT64_MIN, INT64_MAX), OTHER("pod-max-pids"))                   \
+    F("podPidsLimit\0pod-max-pids", INT, BETWEEN(INT64_MIN, INT64_MAX), .flags = OTHER)            \
     F("resolvConf", STRING, .flags = NAMED)                                                        \
-    F("runOnce", BOOL, OTHER("runonce"))                                                           \
+    F("runOnce\0runonce", BOOL, .flags = OTHER)                                                    \
     F("cpuCFSQuota", BOOL, .flags = NAMED | NC_FIELD_V1BETA1)                                      \
     F("cpuCFSQuotaPeriod", DURATION, LASTING(NAMED, 1000, 1000000, "from 1ms to 1s"))              \
     F("nodeStatusMaxImages", INT, BETWEEN(-1, INT32_MAX), .flags = NAMED)                          \
     F("maxOpenFiles", INT, BETWEEN(0, INT64_MAX), .flags = NAMED)                                  \
-    F("contentType", STRING, OTHER("kube-api-content-type"))                                       \
-    F("kubeAPIQPS", INT, BETWEEN(0, INT32_MAX), OTHER("kube-api-qps"))                             \
+    F("contentType\0kube-api-content-type", STRING, .flags = OTHER)                                \
+    F("kubeAPIQPS\0kube-api-qps", INT, BETWEEN(0, INT32_MAX), .flags = OTHER)                      \
     F("kubeAPIBurst", INT, BETWEEN(0, INT32_MAX), .flags = NAMED)                                  \
     F("serializeImagePulls", BOOL, .flags = NAMED)                                                 \
     F("maxParallelImagePulls", INT, BETWEEN(1, INT32_MAX))                                         \
@@ -317,7 +315,7 @@ static const char container_runtimes[] = "containerd\0";
     F("podsPerCore", INT, BETWEEN(0, INT32_MAX), .flags = NAMED | NC_FIELD_V1BETA1)                \
     F("enableControllerAttachDetach", BOOL, .flags = NAMED)                                        \
     F("protectKernelDefaults", BOOL, .flags = NAMED)                                               \
-    F("makeIPTablesUtilChains", BOOL, OTHER("make-iptables-util-chains"))                          \
+    F("makeIPTablesUtilChains\0make-iptables-util-chains", BOOL, .flags = OTHER)                   \
     F("iptablesMasqueradeBit", INT, BETWEEN(0, 31))                                                \
     F("iptablesDropBit", INT, BETWEEN(0, 31))                                                      \
     F("featureGates", BOOL_MAP, .flags = NAMED)                                                    \
@@ -333,7 +331,7 @@ static const char container_runtimes[] = "containerd\0";
       .flags = NAMED | NC_FIELD_V1BETA1 | NC_FIELD_EXPRESSION)                                     \
     F("kubeReserved", QUANTITY_MAP, .key = &nc_reserved_resource,                                  \
       .flags = NAMED | NC_FIELD_V1BETA1 | NC_FIELD_EXPRESSION)                                     \
-    F("reservedSystemCPUs", STRING, OTHER("reserved-cpus"))                                        \
+    F("reservedSystemCPUs\0reserved-cpus", STRING, .flags = OTHER)                                 \
     F("showHiddenMetricsForVersion", STRING)                                                       \
     F("systemReservedCgroup", STRING, .flags = NAMED)                                              \
     F("kubeReservedCgroup", STRING, .flags = NAMED)                                                \
@@ -365,7 +363,7 @@ static const char container_runtimes[] = "containerd\0";
     F("localStorageCapacityIsolation", BOOL, .flags = NAMED)                                       \
     F("containerRuntimeEndpoint", STRING, .flags = NAMED)                                          \
     F("imageServiceEndpoint", STRING, .flags = NAMED)                                              \
-    F("failCgroupV1", BOOL, OTHER("fail-cgroupv1"))                                                \
+    F("failCgroupV1\0fail-cgroupv1", BOOL, .flags = OTHER)                                         \
     F("userNamespaces", OBJECT, OF(user_namespaces))                                               \
     F("containerRuntime", ANY, ONE_OF(container_runtimes),                                         \
       .flags = NC_FIELD_UNSUPPORTED | NC_FIELD_V1BETA1, .wanted = "the runtime is containerd")

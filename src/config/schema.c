@@ -329,8 +329,10 @@ bool nc_schema_next(const struct nc_schema *schema, struct nc_field_at *at) {
     const struct nc_schema *base = schema->base ? schema->base : schema;
 
     do {
-        at->name = nc_next_name(at->field ? at->name : base->names);
+        at->name = nc_next_name(!at->field ? base->names : at->flag ? at->flag : at->name);
         at->field = at->field ? at->field + 1 : base->fields;
+        at->flag =
+            *at->name && at->field->flags & NC_FIELD_OTHER_FLAG ? nc_next_name(at->name) : NULL;
     } while (*at->name && schema->only && !(at->field->flags & schema->only));
     return *at->name != '\0';
 }

@@ -50,7 +50,8 @@ enum nc_field_flag {
     NC_FIELD_EXPRESSION = 1 << 12,  /* of an EC2NodeClass it, or a value of the map, may be one that
                                        Karpenter evaluates: the plan's to check */
     NC_FIELD_ONE_PAIR = 1 << 10, /* kubelet's: the flag is one pair, whose value may have commas */
-    NC_FIELD_OTHER_FLAG = 1 << 11, /* kubelet's: .flag sets it, and there is no .wanted */
+    NC_FIELD_OTHER_FLAG = 1 << 11, /* kubelet's: a flag of another name sets it, which follows its
+                                       own among the names */
     NC_FIELD_LONE = 1 << 12,       /* STRINGS: a text alone is as good as a list of it */
 };
 
@@ -66,10 +67,7 @@ struct nc_field {
         const struct nc_field *value;    /* MAP: what each of its values is; NULL = anything */
         int64_t min;                     /* of .max */
     };
-    union {
-        const char *wanted; /* words for check: "an https URL such as …" */
-        const char *flag;   /* of kubelet, that sets it, where it has another name */
-    };
+    const char *wanted; /* words for check: "an https URL such as …" */
     union {
         const struct nc_schema *object; /* OBJECT, OBJECTS */
         const struct nc_field *key;     /* MAP, *_MAP: .allowed or .check of each key; NULL = any */
@@ -90,13 +88,13 @@ struct nc_schema {
 struct nc_field_at {
     const struct nc_field *field;
     const char *name;
+    const char *flag; /* of NC_FIELD_OTHER_FLAG */
 };
 /* The next field that the schema has; false: there are no more. */
 bool nc_schema_next(const struct nc_schema *schema, struct nc_field_at *at);
 
 static inline bool nc_field_is_checked(const struct nc_field *f) {
-    return f->wanted
-           && !(f->flags & (NC_FIELD_IGNORED | NC_FIELD_UNSUPPORTED | NC_FIELD_OTHER_FLAG));
+    return f->wanted && !(f->flags & (NC_FIELD_IGNORED | NC_FIELD_UNSUPPORTED));
 }
 static inline const char *nc_field_allowed(const struct nc_field *f) {
     return nc_field_is_checked(f) ? NULL : f->allowed;

@@ -156,7 +156,7 @@ static const char *flag_of(const struct nc_field_at *at, char buf[static NC_FLAG
     size_t n = 0;
 
     if (at->field->flags & NC_FIELD_OTHER_FLAG)
-        return at->field->flag;
+        return at->flag;
     if (!(at->field->flags & NC_FIELD_NAMED_FLAG))
         return NULL;
     for (const char *p = at->name; *p && n < NC_FLAG_NAME_MAX - 2; p++) {
