@@ -14,13 +14,12 @@
 
 #include "nc/quantity.h"
 #include "nc/str.h"
+#include "nc/time.h"
 #include "shapes.h"
 
 /* Go reads no duration in an empty text, and in kubelet's configuration that is the whole file's
  * end. */
 #define MAY_BE_EMPTY(f) .flags = NC_FIELD_MAY_BE_EMPTY | (f)
-#define LASTING(f, low, high, what)                                                                \
-    MAY_BE_EMPTY(f), BETWEEN(low, high), .wanted = "a duration " what
 #define NAMED NC_FIELD_NAMED_FLAG
 #define OTHER NC_FIELD_OTHER_FLAG
 
@@ -82,8 +81,28 @@ static const struct nc_schema authorization = NC_SCHEMA("authorization", AUTHORI
 static const char swap_behaviors[] = "NoSwap\0LimitedSwap\0UnlimitedSwap\0";
 #define SWAP_FIELDS(F) F("swapBehavior", STRING, ONE_OF(swap_behaviors))
 static const struct nc_schema swap = NC_SCHEMA("memorySwap", SWAP_FIELDS);
+
+static bool lasts(const char *text, uint64_t least_usec, uint64_t most_usec) {
+    uint64_t usec = 0;
+
+    return nc_duration_parse(text, &usec) == 0 && usec >= least_usec && usec <= most_usec;
+}
+
+static bool is_restart_period(const char *text) {
+    return lasts(text, 1000000, 300000000);
+}
+
+static bool is_quota_period(const char *text) {
+    return lasts(text, 1000, 1000000);
+}
+
+static bool is_monitor_interval(const char *text) {
+    return lasts(text, 3000000, UINT64_MAX);
+}
+
 #define CRASH_LOOP_FIELDS(F)                                                                       \
-    F("maxContainerRestartPeriod", DURATION, LASTING(0, 1000000, 300000000, "from 1s to 5m"))
+    F("maxContainerRestartPeriod", DURATION,                                                       \
+      CHECKED(is_restart_period, "a duration from 1s to 5m"), MAY_BE_EMPTY(0))
 static const struct nc_schema crash_loop = NC_SCHEMA("crashLoopBackOff", CRASH_LOOP_FIELDS);
 #define USER_NAMESPACE_FIELDS(F) F("idsPerPod", INT, BETWEEN(65536, UINT32_MAX))
 static const struct nc_schema user_namespaces = NC_SCHEMA("userNamespaces", USER_NAMESPACE_FIELDS);
@@ -111,11 +130,23 @@ static bool matches(const char *text, const char *pattern) {
 static bool is_option(const char *text) {
     return matches(text, "@([01tfTF]|true|false|TRUE|FALSE|True|False|[89]|[1-9]+([0-9]))");
 }
+static const struct nc_field option = {
+    .type = NC_FIELD_STRING,
+    .flags = NC_FIELD_MAY_BE_EMPTY,
+    .check = is_option,
+    .wanted = "true, false, or a number of NUMA nodes from 8 on",
+};
 
 /* pkg/kubelet/cm, parsePercentage of qos_container_manager_linux.go. */
 static bool is_percentage(const char *text) {
     return matches(text, "?(+)*(0)@([0-9]|[1-9][0-9]|100)%");
 }
+static const struct nc_field percentage = {
+    .type = NC_FIELD_STRING,
+    .flags = NC_FIELD_MAY_BE_EMPTY,
+    .check = is_percentage,
+    .wanted = "0% to 100%",
+};
 
 /* k8s.io/component-helpers/node/util/sysctl: a name, or before "*" the begin of some, of which each
  * pod has its own. */
@@ -136,7 +167,6 @@ static bool is_file_pattern(const char *s) {
     return *s && !strpbrk(s, "=,");
 }
 
-#define OPTION "true, false, or a number of NUMA nodes from 8 on"
 static const char log_formats[] = "text\0json\0";
 #define MODULE_FIELDS(F)                                                                           \
     F("filePattern", STRING, REQUIRED,                                                             \
@@ -275,16 +305,13 @@ static const char container_runtimes[] = "containerd\0";
     F("cgroupDriver", STRING, ONE_OF(cgroup_drivers), .flags = NAMED)                              \
     F("cpuManagerPolicy", STRING, ONE_OF(cpu_policies), .flags = NAMED)                            \
     F("singleProcessOOMKill", BOOL)                                                                \
-    F("cpuManagerPolicyOptions", STRING_MAP, CHECKED(is_option, OPTION),                           \
-      .flags = NAMED | NC_FIELD_ONE_PAIR | NC_FIELD_MAY_BE_EMPTY)                                  \
+    F("cpuManagerPolicyOptions", STRING_MAP, .value = &option, .flags = NAMED | NC_FIELD_ONE_PAIR) \
     F("cpuManagerReconcilePeriod", DURATION, MAY_BE_EMPTY(NAMED))                                  \
     F("memoryManagerPolicy", STRING, ONE_OF(memory_policies), .flags = NAMED)                      \
     F("topologyManagerPolicy", STRING, ONE_OF(topology_policies), .flags = NAMED)                  \
     F("topologyManagerScope", STRING, ONE_OF(topology_scopes), .flags = NAMED)                     \
-    F("topologyManagerPolicyOptions", STRING_MAP, CHECKED(is_option, OPTION),                      \
-      .flags = NAMED | NC_FIELD_MAY_BE_EMPTY)                                                      \
-    F("qosReserved", STRING_MAP, CHECKED(is_percentage, "0% to 100%"), .key = &qos_resource,       \
-      .flags = NAMED | NC_FIELD_MAY_BE_EMPTY)                                                      \
+    F("topologyManagerPolicyOptions", STRING_MAP, .value = &option, .flags = NAMED)                \
+    F("qosReserved", STRING_MAP, .value = &percentage, .key = &qos_resource, .flags = NAMED)       \
     F("runtimeRequestTimeout", DURATION, MAY_BE_EMPTY(NAMED))                                      \
     F("hairpinMode", STRING, ONE_OF(hairpin_modes), .flags = NAMED)                                \
     F("maxPods", INT, BETWEEN(0, INT32_MAX),                                                       \
@@ -294,7 +321,8 @@ static const char container_runtimes[] = "containerd\0";
     F("resolvConf", STRING, .flags = NAMED)                                                        \
     F("runOnce\0runonce", BOOL, .flags = OTHER)                                                    \
     F("cpuCFSQuota", BOOL, .flags = NAMED | NC_FIELD_V1BETA1)                                      \
-    F("cpuCFSQuotaPeriod", DURATION, LASTING(NAMED, 1000, 1000000, "from 1ms to 1s"))              \
+    F("cpuCFSQuotaPeriod", DURATION, CHECKED(is_quota_period, "a duration from 1ms to 1s"),        \
+      MAY_BE_EMPTY(NAMED))                                                                         \
     F("nodeStatusMaxImages", INT, BETWEEN(-1, INT32_MAX), .flags = NAMED)                          \
     F("maxOpenFiles", INT, BETWEEN(0, INT64_MAX), .flags = NAMED)                                  \
     F("contentType\0kube-api-content-type", STRING, .flags = OTHER)                                \
@@ -325,7 +353,8 @@ static const char container_runtimes[] = "containerd\0";
       .flags = NAMED)                                                                              \
     F("containerLogMaxFiles", INT, BETWEEN(2, INT32_MAX), .flags = NAMED)                          \
     F("containerLogMaxWorkers", INT, BETWEEN(1, INT32_MAX))                                        \
-    F("containerLogMonitorInterval", DURATION, LASTING(0, 3000000, INT64_MAX, "of at least 3s"))   \
+    F("containerLogMonitorInterval", DURATION,                                                     \
+      CHECKED(is_monitor_interval, "a duration of at least 3s"), MAY_BE_EMPTY(0))                  \
     F("configMapAndSecretChangeDetectionStrategy", STRING)                                         \
     F("systemReserved", QUANTITY_MAP, .key = &nc_reserved_resource,                                \
       .flags = NAMED | NC_FIELD_V1BETA1 | NC_FIELD_EXPRESSION)                                     \

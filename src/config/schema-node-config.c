@@ -125,10 +125,14 @@ static const struct nc_field variable = {
     .check = nc_shape_environment_name,
     .wanted = "the name of a variable: letters, digits and _, no digit first",
 };
-static const struct nc_field variables = {
-    .type = NC_FIELD_STRING_MAP,
+static const struct nc_field variable_value = {
+    .type = NC_FIELD_STRING,
     .check = nc_shape_environment_value,
     .wanted = "one line of UTF-8 text without control characters, of less than 128 KiB",
+};
+static const struct nc_field variables = {
+    .type = NC_FIELD_STRING_MAP,
+    .value = &variable_value,
     .key = &variable,
 };
 static const struct nc_field service = {
@@ -188,6 +192,10 @@ static const struct nc_schema agent_cluster =
 
 static const struct nc_field label = {.check = nc_shape_qualified_name,
                                       .wanted = LABEL_KEY_EXPECTED};
+static const struct nc_field label_value = {.type = NC_FIELD_STRING,
+                                            .flags = NC_FIELD_FORGIVING,
+                                            .check = nc_shape_label_value,
+                                            .wanted = LABEL_VALUE_EXPECTED};
 /* Paths of IMDS below meta-data that are no secret, and whose values may be labels. */
 static bool is_label_source(const char *s) {
     static const char paths[] =
@@ -203,18 +211,20 @@ static bool is_label_source(const char *s) {
            && !nc_streq(key, "..");
 }
 
+static const struct nc_field label_source = {
+    .type = NC_FIELD_STRING,
+    .check = is_label_source,
+    .wanted = "placement/partition-number, placement/group-name, placement/host-id, "
+              "placement/availability-zone, placement/availability-zone-id, placement/region, "
+              "instance-life-cycle, instance-type, ami-id or tags/instance/KEY",
+};
+
 #define AGENT_NODE_FIELDS(F)                                                                       \
     F("name", STRING, ONE_OF(nc_naming_names))                                                     \
     F("nameOverride", STRING,                                                                      \
       CHECKED(nc_shape_node_name, "a node name: lower-case letters, digits, dashes and dots"))     \
-    F("labels", STRING_MAP, CHECKED(nc_shape_label_value, LABEL_VALUE_EXPECTED),                   \
-      .flags = NC_FIELD_FORGIVING, .key = &label)                                                  \
-    F("labelsFrom", STRING_MAP,                                                                    \
-      CHECKED(is_label_source,                                                                     \
-              "placement/partition-number, placement/group-name, placement/host-id, "              \
-              "placement/availability-zone, placement/availability-zone-id, placement/region, "    \
-              "instance-life-cycle, instance-type, ami-id or tags/instance/KEY"),                  \
-      .key = &label)                                                                               \
+    F("labels", STRING_MAP, .value = &label_value, .key = &label)                                  \
+    F("labelsFrom", STRING_MAP, .value = &label_source, .key = &label)                             \
     F("taints", OBJECTS, OF(nc_schema_taint))                                                      \
     F("providerID", STRING,                                                                        \
       CHECKED(is_provider_id, "a provider id such as aws:///us-west-2a/i-0123456789abcdef0"))

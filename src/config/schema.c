@@ -145,7 +145,7 @@ static void check_duration(struct walk *w, const struct nc_field *f, const struc
         return;
     if (!text || nc_duration_parse(text, &usec) < 0)
         wrong(w, f, v, "a duration such as \"30s\" or \"2m30s\"");
-    else if (f->max && (usec < (uint64_t)f->min || usec > (uint64_t)f->max))
+    else if (!nc_field_takes(f, text))
         wrong(w, f, v, f->wanted);
 }
 
@@ -227,15 +227,15 @@ static void check_map_key(struct walk *w, const struct nc_field *f, const struct
 }
 
 static void check_map_value(struct walk *w, const struct nc_field *f, const struct nc_value *v) {
+    static const struct nc_field any_text = {.type = NC_FIELD_STRING};
+
     if (v->type == NC_VALUE_NULL)
         return;
-    if (f->type == NC_FIELD_MAP) {
+    if (f->type == NC_FIELD_MAP || f->type == NC_FIELD_STRING_MAP) {
         if (f->value)
             check_value(w, f->value, v);
-        return;
-    }
-    if (f->type == NC_FIELD_STRING_MAP) {
-        check_string(w, f, v);
+        else if (f->type == NC_FIELD_STRING_MAP)
+            check_string(w, &any_text, v);
         return;
     }
     if (f->type == NC_FIELD_BOOL_MAP) {

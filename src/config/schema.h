@@ -63,16 +63,15 @@ struct nc_field {
     union { /* the first two are read by nc_field_allowed and nc_field_takes: where there is
                .wanted, it is .check */
         const char *allowed;             /* values of STRING, STRINGS: a list of names (nc/str.h) */
-        bool (*check)(const char *text); /* STRING, STRINGS, values of STRING_MAP */
-        const struct nc_field *value;    /* MAP: what each of its values is; NULL = anything */
+        bool (*check)(const char *text); /* STRING, STRINGS, DURATION */
+        const struct nc_field *value;    /* MAP, STRING_MAP: what each value is; NULL = any */
         int64_t min;                     /* of .max */
     };
-    const char *wanted; /* words for check: "an https URL such as …" */
     union {
+        const char *wanted;             /* words for check: "an https URL such as …" */
         const struct nc_schema *object; /* OBJECT, OBJECTS */
         const struct nc_field *key;     /* MAP, *_MAP: .allowed or .check of each key; NULL = any */
-        int64_t max; /* INT; both 0: 32 bits, as most of kubelet's. DURATION: microseconds; both 0:
-                        any */
+        int64_t max;                    /* INT, INTS; both 0: 32 bits, as most of kubelet's */
     };
 };
 
@@ -93,6 +92,7 @@ struct nc_field_at {
 /* The next field that the schema has; false: there are no more. */
 bool nc_schema_next(const struct nc_schema *schema, struct nc_field_at *at);
 
+/* These three are of a text: of STRING, STRINGS, DURATION, or a key. */
 static inline bool nc_field_is_checked(const struct nc_field *f) {
     return f->wanted && !(f->flags & (NC_FIELD_IGNORED | NC_FIELD_UNSUPPORTED));
 }

@@ -120,6 +120,7 @@ static struct nc_value *deprecated_of(const struct nc_field *f) {
 }
 
 static struct nc_value *value_of(const struct nc_field *f) {
+    static const struct nc_field any_text = {.type = NC_FIELD_STRING};
     struct nc_value *v;
 
     if (f->flags & (NC_FIELD_IGNORED | NC_FIELD_UNSUPPORTED) && !nc_field_allowed(f))
@@ -150,7 +151,7 @@ static struct nc_value *value_of(const struct nc_field *f) {
     case NC_FIELD_INTS:
         return list_of(int_of(f, false));
     case NC_FIELD_STRING_MAP:
-        return map_of(f, string_of(f, true));
+        return map_of(f, string_of(f->value ? f->value : &any_text, true));
     case NC_FIELD_QUANTITY_MAP:
         return map_of(f, types_of("string", "number", "null"));
     case NC_FIELD_BOOL_MAP:
