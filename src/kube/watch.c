@@ -61,8 +61,6 @@ struct nc_watch {
     unsigned ends;                    /* streams in a row that ended at once */
 };
 
-static const struct nc_kube_status none; /* of a failure that is no answer */
-
 static void go_on(struct nc_watch *w);
 
 /* False where the callback freed the watch. */
@@ -83,8 +81,8 @@ static void again_after(struct nc_watch *w, uint64_t wait_usec) {
 
 /* A sign of life makes this the first failure of its row. That the version is gone is usual after a
  * long absence: told only from the second time on. */
-static void fail(struct nc_watch *w, const struct nc_kube_status *status,
-                 const struct nc_err *err) {
+static void fail_with(struct nc_watch *w, const struct nc_kube_status *status,
+                      const struct nc_err *err) {
     w->list = nc_kube_cancel(w->list);
     w->stream = nc_http_cancel(w->stream);
     (void)sd_event_source_set_enabled(w->lines, SD_EVENT_OFF);
@@ -100,11 +98,16 @@ static void fail(struct nc_watch *w, const struct nc_kube_status *status,
         w->failed(w->userdata, status, err); /* which may free it */
 }
 
+/* A failure that is no answer. */
+static void fail(struct nc_watch *w, const struct nc_err *err) {
+    fail_with(w, &(struct nc_kube_status){0}, err);
+}
+
 static void fail_protocol(struct nc_watch *w, const char *what) {
     struct nc_err err = NC_ERR_INIT;
 
     nc_err_protocol(&err, "watch %s: %s", w->path, what);
-    fail(w, &none, &err);
+    fail(w, &err);
 }
 
 /* One object as the list or the stream has it. False: the watch is gone. */
@@ -167,7 +170,7 @@ static void fail_list(struct nc_watch *w, const struct nc_kube_status *status,
         nc_kube_advise(w->kube, status, &own);
     }
     w->was_refreshed = status->http == 401;
-    fail(w, status, &own);
+    fail_with(w, status, &own);
 }
 
 static void on_list(void *userdata, const struct nc_value *object,
@@ -230,7 +233,7 @@ static bool handle_item(struct nc_watch *w, const char *line, size_t n) {
 
     if (nc_json_parse(line, n, &object, &err) < 0) {
         nc_err_wrap(&err, "watch %s: an item of the list", w->path);
-        fail(w, &none, &err);
+        fail(w, &err);
         return false;
     }
     wrong = nc_watch_check_item(object);
@@ -246,7 +249,7 @@ static bool handle_line(struct nc_watch *w, const char *line, size_t n) {
     bool go;
 
     if (nc_watch_line_parse(line, n, &l, &status, &err) < 0) {
-        fail(w, &status, &err);
+        fail_with(w, &status, &err);
         return false;
     }
     go = handle_watch_event(w, &l);
@@ -312,12 +315,12 @@ static void end_cleanly(struct nc_watch *w) {
         return;
     }
     if (++w->ends <= QUIET_ENDS) {
-        again_after(w, nc_watch_cursor_failed(&w->cursor, &none));
+        again_after(w, nc_watch_cursor_failed(&w->cursor, &(struct nc_kube_status){0}));
         return;
     }
     nc_err_set(&err, NC_ERR_TRANSIENT, ENODATA,
                "watch %s: the server ends it at once, again and again", w->path);
-    fail(w, &none, &err);
+    fail(w, &err);
 }
 
 /* What came without a line's end, where nothing else did: an event, or an answer that is none.
@@ -336,7 +339,7 @@ static void end_list(struct nc_watch *w) {
 
     if (nc_watch_thin_end_list(&w->thin, &rest, &err) < 0) {
         nc_err_wrap(&err, "list %s", w->path);
-        fail(w, &none, &err);
+        fail(w, &err);
         return;
     }
     wrong = nc_watch_check_rest(rest);
@@ -354,7 +357,7 @@ static void end_refused(struct nc_watch *w) {
         return;
     }
     nc_err_wrap(&w->thin.failure, "watch %s", w->path);
-    fail(w, &none, &w->thin.failure);
+    fail(w, &w->thin.failure);
 }
 
 static void end_badly(struct nc_watch *w, const struct nc_http_result *result) {
@@ -379,7 +382,7 @@ static void end_badly(struct nc_watch *w, const struct nc_http_result *result) {
             return;
         }
     }
-    fail(w, &status, &err);
+    fail_with(w, &status, &err);
 }
 
 static void on_stream_done(void *userdata, const struct nc_http_result *result) {
@@ -467,7 +470,7 @@ static void go_on(struct nc_watch *w) {
     r = w->cursor.is_listed || w->is_listing ? start_stream(w, request, &err)
                                              : start_list(w, request, &err);
     if (r < 0)
-        fail(w, &none, &err);
+        fail(w, &err);
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
