@@ -125,10 +125,9 @@ enum nc_imds_item {
 #define NC_IMDS_MAX_ARGUMENT 160 /* a tag's key has 128 */
 
 struct nc_imds_question {
-    char path[56]; /* "/latest/meta-data/mac" */
-    unsigned round;
+    char path[54]; /* "/latest/meta-data/mac" */
     bool required; /* a 404 is an error */
-    size_t max;
+    unsigned max_bytes;
 };
 
 extern const struct nc_imds_question nc_imds_questions[_NC_IMDS_ITEM_MAX];

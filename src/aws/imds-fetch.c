@@ -67,7 +67,7 @@ static int start_item(struct nc_imds_batch *b, enum nc_imds_item item, struct nc
     nc_auto_free char *path = NULL;
     int r = nc_imds_path(item, b->call.args ? b->call.args[item] : NULL, &path, err);
     const struct nc_imds_call call = {.path = path,
-                                      .max_bytes = nc_imds_questions[item].max,
+                                      .max_bytes = nc_imds_questions[item].max_bytes,
                                       .timeout_usec = b->call.timeout_usec,
                                       .done = on_fetched,
                                       .userdata = &b->items[item]};

@@ -63,7 +63,7 @@ static int read_recorded(struct nc_gather *g, enum nc_imds_item item, const char
     if (r < 0)
         return r;
     path = nc_asprintf("%s/imds%s", g->folder, relative);
-    r = nc_file_read(path, nc_imds_questions[item].max, &a->body, NULL);
+    r = nc_file_read(path, nc_imds_questions[item].max_bytes, &a->body, NULL);
     if (r == -ENOENT) {
         a->status = 404;
         return 0;

@@ -275,7 +275,7 @@ static void on_purchase_option(void *userdata, const struct nc_imds_answer *a) {
 static void request_purchase_option(struct nc_notice_poller *all) {
     const struct nc_imds_question *q = &nc_imds_questions[NC_IMDS_PURCHASE_OPTION];
     const struct nc_imds_call call = {.path = q->path,
-                                      .max_bytes = q->max,
+                                      .max_bytes = q->max_bytes,
                                       .timeout_usec = nc_imds_timeout(all->d->imds, 5 * SECOND),
                                       .done = on_purchase_option,
                                       .userdata = all};

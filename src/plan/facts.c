@@ -18,21 +18,19 @@
  * decoder.
  */
 const struct nc_imds_question nc_imds_questions[_NC_IMDS_ITEM_MAX] = {
-    [NC_IMDS_IDENTITY] = {"/latest/dynamic/instance-identity/document", 1, true, (size_t)16 << 10},
-    [NC_IMDS_MAC] = {"/latest/meta-data/mac", 1, true, 64},
-    [NC_IMDS_LOCAL_IPV4] = {"/latest/meta-data/local-ipv4", 1, false, 64},
-    [NC_IMDS_LOCAL_HOSTNAME] = {"/latest/meta-data/local-hostname", 1, false, 2048},
-    [NC_IMDS_AZ_ID] = {"/latest/meta-data/placement/availability-zone-id", 1, false, 64},
-    [NC_IMDS_PURCHASE_OPTION] = {"/latest/meta-data/instance-life-cycle", 1, false, 64},
-    [NC_IMDS_DOMAIN] = {"/latest/meta-data/services/domain", 1, false, 256},
-    [NC_IMDS_TARGET_STATE] = {"/latest/meta-data/autoscaling/target-lifecycle-state", 1, false,
-                              256},
-    [NC_IMDS_USER_DATA] = {"/latest/user-data", 1, false, 2 * NC_USERDATA_MAX_RAW},
-    [NC_IMDS_ROLE] = {"/latest/meta-data/iam/security-credentials/", 1, false, 256},
-    [NC_IMDS_IPV6S] = {"/latest/meta-data/network/interfaces/macs/%s/ipv6s", 2, false, 4096},
-    [NC_IMDS_CREDENTIALS] = {"/latest/meta-data/iam/security-credentials/%s", 2, false,
-                             (size_t)16 << 10},
-    [NC_IMDS_METADATA] = {"/latest/meta-data/%s", 2, false, 1024},
+    [NC_IMDS_IDENTITY] = {"/latest/dynamic/instance-identity/document", true, 16 << 10},
+    [NC_IMDS_MAC] = {"/latest/meta-data/mac", true, 64},
+    [NC_IMDS_LOCAL_IPV4] = {"/latest/meta-data/local-ipv4", false, 64},
+    [NC_IMDS_LOCAL_HOSTNAME] = {"/latest/meta-data/local-hostname", false, 2048},
+    [NC_IMDS_AZ_ID] = {"/latest/meta-data/placement/availability-zone-id", false, 64},
+    [NC_IMDS_PURCHASE_OPTION] = {"/latest/meta-data/instance-life-cycle", false, 64},
+    [NC_IMDS_DOMAIN] = {"/latest/meta-data/services/domain", false, 256},
+    [NC_IMDS_TARGET_STATE] = {"/latest/meta-data/autoscaling/target-lifecycle-state", false, 256},
+    [NC_IMDS_USER_DATA] = {"/latest/user-data", false, 2 * NC_USERDATA_MAX_RAW},
+    [NC_IMDS_ROLE] = {"/latest/meta-data/iam/security-credentials/", false, 256},
+    [NC_IMDS_IPV6S] = {"/latest/meta-data/network/interfaces/macs/%s/ipv6s", false, 4096},
+    [NC_IMDS_CREDENTIALS] = {"/latest/meta-data/iam/security-credentials/%s", false, 16 << 10},
+    [NC_IMDS_METADATA] = {"/latest/meta-data/%s", false, 1024},
 };
 
 #define AT(member) offsetof(struct nc_facts, member)
@@ -260,9 +258,9 @@ int nc_facts_parse_imds(struct nc_facts *f, enum nc_imds_item item, const char *
                         struct nc_err *err) {
     if (item >= _NC_IMDS_ITEM_MAX)
         return nc_err_set(err, NC_ERR_BUG, EINVAL, "no such question to IMDS: %d", (int)item);
-    if (n > nc_imds_questions[item].max)
-        return nc_err_set(err, NC_ERR_PROTOCOL, EFBIG, "%s: %zu bytes, at most %zu are expected",
-                          nc_imds_questions[item].path, n, nc_imds_questions[item].max);
+    if (n > nc_imds_questions[item].max_bytes)
+        return nc_err_set(err, NC_ERR_PROTOCOL, EFBIG, "%s: %zu bytes, at most %u are expected",
+                          nc_imds_questions[item].path, n, nc_imds_questions[item].max_bytes);
     switch (item) {
     case NC_IMDS_IDENTITY:
         return read_identity_document(f, body, n, err);

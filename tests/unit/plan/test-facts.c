@@ -25,8 +25,7 @@ static void questions(void **state) {
 
         assert_non_null(q->path);
         assert_true(nc_starts_with(q->path, "/latest/"));
-        assert_true(q->max > 0);
-        assert_int_equal(q->round, strstr(q->path, "%s") ? 2 : 1);
+        assert_true(q->max_bytes > 0);
     }
 }
 
