@@ -94,77 +94,73 @@ static bool is_line(const char *s) {
     return s[0] && strlen(s) <= 256 && nc_is_text(s, strlen(s)) && !strpbrk(s, "\r\n");
 }
 
-static bool is_version(const char *s) {
-    return nc_kubelet_version_parse(s, NULL, NULL) == 0;
-}
-
-static bool is_containerd_version(const char *s) {
-    return nc_containerd_version_parse(s, NULL, NULL, NULL) == 0;
-}
-
-enum field_type { NUMBER, BOOL, TEXT };
+enum field_type { NUMBER, BOOL, LINE, NAME, PATH, KUBELET, CONTAINERD };
 
 /* What the host says in one value, in the order in which it is written. */
 static const struct field {
     char key[28];
     enum field_type type : 8;
     unsigned at : 24; /* in struct nc_facts: an int64_t or uint64_t, a bool, or an owned string */
-    bool (*shape)(const char *); /* of a text, and the words for it */
-    const char *wanted;
 } fields[] = {
-#define HOST_NUMBER(name)                                                                          \
-    { #name, NUMBER, offsetof(struct nc_facts, name), NULL, NULL }
-#define HOST_BOOL(key, name)                                                                       \
-    { key, BOOL, offsetof(struct nc_facts, name), NULL, NULL }
-#define HOST_TEXT(name, shape, wanted)                                                             \
-    { #name, TEXT, offsetof(struct nc_facts, name), shape, wanted }
-    HOST_NUMBER(cpus),
-    HOST_NUMBER(last_cpu),
-    HOST_NUMBER(mem_total_bytes),
-    HOST_NUMBER(root_fs_bytes),
-    HOST_TEXT(kubelet_version, is_version, "a kubelet version such as v1.34.4"),
-    HOST_TEXT(boot_id, is_line, "a string of one line"),
-    HOST_TEXT(hostname, nc_shape_domain, "a host name"),
-    HOST_NUMBER(logind_inhibit_delay_usec),
-    HOST_TEXT(ecr_credential_provider_dir, nc_shape_absolute_path, "an absolute path"),
-    HOST_TEXT(containerd_version, is_containerd_version, "a containerd version such as 2.1.4"),
-    HOST_BOOL("ecr_folder_empty", is_ecr_folder_empty),
-    HOST_BOOL("has_nvidia", has_nvidia),
-    HOST_BOOL("has_nvidia_runtime", has_nvidia_runtime),
-    HOST_BOOL("has_pause_archive", has_pause_archive),
-    HOST_BOOL("has_soci_snapshotter", has_soci_snapshotter),
-    HOST_NUMBER(local_disks),
-    HOST_NUMBER(local_disk_bytes),
+#define HOST(type, name)                                                                           \
+    { #name, type, offsetof(struct nc_facts, name) }
+    HOST(NUMBER, cpus),
+    HOST(NUMBER, last_cpu),
+    HOST(NUMBER, mem_total_bytes),
+    HOST(NUMBER, root_fs_bytes),
+    HOST(KUBELET, kubelet_version),
+    HOST(LINE, boot_id),
+    HOST(NAME, hostname),
+    HOST(NUMBER, logind_inhibit_delay_usec),
+    HOST(PATH, ecr_credential_provider_dir),
+    HOST(CONTAINERD, containerd_version),
+    {"ecr_folder_empty", BOOL, offsetof(struct nc_facts, is_ecr_folder_empty)},
+    HOST(BOOL, has_nvidia),
+    HOST(BOOL, has_nvidia_runtime),
+    HOST(BOOL, has_pause_archive),
+    HOST(BOOL, has_soci_snapshotter),
+    HOST(NUMBER, local_disks),
+    HOST(NUMBER, local_disk_bytes),
 };
 
 /* What it must be. NULL: it is that. */
 static const char *wanted_of(const struct field *x, const struct nc_value *v) {
+    const char *text = nc_value_string(v);
+
     switch (x->type) {
     case NUMBER:
         return v->type == NC_VALUE_INT && v->integer >= 0 ? NULL
                                                           : "an integer that is not negative";
     case BOOL:
         return v->type == NC_VALUE_BOOL ? NULL : "true or false";
-    case TEXT:
+    case LINE:
+        return text && is_line(text) ? NULL : "a string of one line";
+    case NAME:
+        return text && nc_shape_domain(text) ? NULL : "a host name";
+    case PATH:
+        return text && nc_shape_absolute_path(text) ? NULL : "an absolute path";
+    case KUBELET:
+        return nc_kubelet_version_parse(text, NULL, NULL) == 0
+                   ? NULL
+                   : "a kubelet version such as v1.34.4";
+    case CONTAINERD:
         break;
     }
-    return v->type == NC_VALUE_STRING && x->shape(nc_value_string(v)) ? NULL : x->wanted;
+    return nc_containerd_version_parse(text, NULL, NULL, NULL) == 0
+               ? NULL
+               : "a containerd version such as 2.1.4";
 }
 
 static void read_field(const struct field *x, const struct nc_value *v, struct nc_facts *f) {
     void *place = (char *)f + x->at;
 
-    switch (x->type) {
-    case NUMBER:
+    if (x->type == NUMBER)
         *(int64_t *)place = v->integer;
-        break;
-    case BOOL:
+    else if (x->type == BOOL)
         *(bool *)place = v->boolean;
-        break;
-    case TEXT:
+    else {
         free(*(char **)place);
         *(char **)place = nc_strdup(nc_value_string(v));
-        break;
     }
 }
 
@@ -259,19 +255,12 @@ int nc_facts_parse_host_json(struct nc_facts *f, const char *data, size_t n, str
 static void write_field(const struct field *x, const struct nc_facts *f, struct nc_value *host) {
     const void *place = (const char *)f + x->at;
 
-    switch (x->type) {
-    case NUMBER:
-        if (*(const int64_t *)place > 0)
-            nc_value_set_int(host, x->key, *(const int64_t *)place);
-        break;
-    case BOOL:
+    if (x->type == BOOL)
         nc_value_set_bool(host, x->key, *(const bool *)place);
-        break;
-    case TEXT:
-        if (*(char *const *)place)
-            nc_value_set_string(host, x->key, *(char *const *)place);
-        break;
-    }
+    else if (x->type != NUMBER && *(char *const *)place)
+        nc_value_set_string(host, x->key, *(char *const *)place);
+    else if (x->type == NUMBER && *(const int64_t *)place > 0)
+        nc_value_set_int(host, x->key, *(const int64_t *)place);
 }
 
 static void set_services(struct nc_value *host, const struct nc_strv *services) {
