@@ -271,28 +271,28 @@ enum {
 /* In the order in which they run. */
 static const struct step {
     enum nc_phase phase;
-    int (*run)(struct nc_bootstrap *b, struct nc_err *err);
     unsigned flags;
+    int (*run)(struct nc_bootstrap *b, struct nc_err *err);
     bool (*is_needed)(const struct nc_bootstrap *b); /* NULL = always */
 } steps[] = {
-    {NC_PHASE_IMDS, step_imds, 0, NULL},
-    {NC_PHASE_USERDATA, step_userdata, SILENT, NULL},
-    {NC_PHASE_CONFIG, step_config, SILENT, NULL},
-    {NC_PHASE_PLAN, step_try_plan, JOINS | GOES_ON | SILENT, nc_host_comes_first},
-    {NC_PHASE_APPLY, nc_step_host_first, JOINS | GOES_ON, nc_host_comes_first},
-    {NC_PHASE_APPLY, step_files_first, JOINS | GOES_ON | SILENT, are_files_due},
-    {NC_PHASE_PLAN, step_identify, JOINS | GOES_ON, NULL},
-    {NC_PHASE_PREFLIGHT, nc_step_preflight, JOINS, NULL},
-    {NC_PHASE_PLAN, step_plan, 0, NULL},
-    {NC_PHASE_RENDER, step_render, SILENT, NULL},
-    {NC_PHASE_APPLY, nc_step_host, GOES_ON | SILENT, NULL},
-    {NC_PHASE_DISKS, nc_step_disks, 0, nc_local_disks_are_wanted},
-    {NC_PHASE_CONTAINERD, nc_step_containerd, 0, nc_containerd_is_concerned},
-    {NC_PHASE_APPLY, nc_step_apply, 0, NULL},
-    {NC_PHASE_START, nc_step_scripts, JOINS | WAITS, nc_scripts_are_awaited},
-    {NC_PHASE_START, nc_step_start, JOINS, NULL},
-    {NC_PHASE_REGISTER, nc_step_register, JOINS, NULL},
-    {NC_PHASE_INITIALIZE, nc_step_initialize, JOINS, NULL},
+    {NC_PHASE_IMDS, 0, step_imds, NULL},
+    {NC_PHASE_USERDATA, SILENT, step_userdata, NULL},
+    {NC_PHASE_CONFIG, SILENT, step_config, NULL},
+    {NC_PHASE_PLAN, JOINS | GOES_ON | SILENT, step_try_plan, nc_host_comes_first},
+    {NC_PHASE_APPLY, JOINS | GOES_ON, nc_step_host_first, nc_host_comes_first},
+    {NC_PHASE_APPLY, JOINS | GOES_ON | SILENT, step_files_first, are_files_due},
+    {NC_PHASE_PLAN, JOINS | GOES_ON, step_identify, NULL},
+    {NC_PHASE_PREFLIGHT, JOINS, nc_step_preflight, NULL},
+    {NC_PHASE_PLAN, 0, step_plan, NULL},
+    {NC_PHASE_RENDER, SILENT, step_render, NULL},
+    {NC_PHASE_APPLY, GOES_ON | SILENT, nc_step_host, NULL},
+    {NC_PHASE_DISKS, 0, nc_step_disks, nc_local_disks_are_wanted},
+    {NC_PHASE_CONTAINERD, 0, nc_step_containerd, nc_containerd_is_concerned},
+    {NC_PHASE_APPLY, 0, nc_step_apply, NULL},
+    {NC_PHASE_START, JOINS | WAITS, nc_step_scripts, nc_scripts_are_awaited},
+    {NC_PHASE_START, JOINS, nc_step_start, NULL},
+    {NC_PHASE_REGISTER, JOINS, nc_step_register, NULL},
+    {NC_PHASE_INITIALIZE, JOINS, nc_step_initialize, NULL},
 };
 
 static void log_retry(const struct nc_bootstrap *b, enum nc_phase p, const struct nc_err *err) {
