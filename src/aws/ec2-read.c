@@ -61,40 +61,25 @@ bool nc_ec2_has_error(const struct nc_http_result *result, const char *code) {
 
 enum meaning { DENIED = 1, REJECTED, THROTTLED, NOT_YET, WRONG };
 
-static const struct {
-    char code[28];
-    enum meaning meaning;
-} codes[] = {
-    {"UnauthorizedOperation", DENIED},
-    {"AccessDenied", DENIED},
-    {"OptInRequired", DENIED},
-    {"AuthFailure", REJECTED},
-    {"ExpiredToken", REJECTED},
-    {"RequestExpired", REJECTED},
-    {"SignatureDoesNotMatch", REJECTED},
-    {"InvalidClientTokenId", REJECTED},
-    {"UnrecognizedClientException", REJECTED},
-    {"IncompleteSignature", REJECTED},
-    {"RequestLimitExceeded", THROTTLED},
-    {"Throttling", THROTTLED},
-    {"ThrottlingException", THROTTLED},
-    {"Unavailable", THROTTLED},
-    {"ServiceUnavailable", THROTTLED},
-    {"InternalError", THROTTLED},
-    {"InternalFailure", THROTTLED},
-    {"InvalidInstanceID.NotFound", NOT_YET},
-    {"InvalidInstanceType", WRONG},
-    {"OperationNotPermitted", DENIED}, /* protected against termination */
-    {"InvalidParameterValue", WRONG},
-    {"InvalidInstanceID.Malformed", WRONG},
-    {"ValidationError", WRONG},        /* of Auto Scaling */
-    {"ResourceContention", THROTTLED}, /* of Auto Scaling: the group is just being changed */
-};
-
+/* Codes of EC2, STS and Auto Scaling. OperationNotPermitted: protected against termination;
+ * ResourceContention: the group is just being changed. */
 static enum meaning meaning_of(const char *code, int status) {
-    for (size_t k = 0; k < NC_ARRAY_SIZE(codes); k++)
-        if (nc_streq(code, codes[k].code))
-            return codes[k].meaning;
+    if (nc_is_one_of(code, "UnauthorizedOperation\0AccessDenied\0OptInRequired\0"
+                           "OperationNotPermitted\0"))
+        return DENIED;
+    if (nc_is_one_of(code, "AuthFailure\0ExpiredToken\0RequestExpired\0SignatureDoesNotMatch\0"
+                           "InvalidClientTokenId\0UnrecognizedClientException\0"
+                           "IncompleteSignature\0"))
+        return REJECTED;
+    if (nc_is_one_of(code, "RequestLimitExceeded\0Throttling\0ThrottlingException\0Unavailable\0"
+                           "ServiceUnavailable\0InternalError\0InternalFailure\0"
+                           "ResourceContention\0"))
+        return THROTTLED;
+    if (nc_streq(code, "InvalidInstanceID.NotFound"))
+        return NOT_YET;
+    if (nc_is_one_of(code, "InvalidInstanceType\0InvalidParameterValue\0"
+                           "InvalidInstanceID.Malformed\0ValidationError\0"))
+        return WRONG;
     if (status >= 500 || status == 429)
         return THROTTLED;
     if (!*code) /* somebody between EC2 and us */
