@@ -34,9 +34,10 @@ bool nc_is_text(const char *data, size_t n); /* valid UTF-8, no control characte
 #define NC_DIGITS "0123456789"
 #define NC_LOWER "abcdefghijklmnopqrstuvwxyz"
 #define NC_UPPER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-#define NC_ALNUM NC_LOWER NC_UPPER NC_DIGITS
 /* Has s one to `most` bytes, all of the set? NULL has none. */
 bool nc_is_made_of(const char *s, const char *set, size_t most);
+/* The same of the letters and digits of ASCII, and these others. */
+bool nc_is_alnum_or(const char *s, const char *others, size_t most);
 /* Are all of them printable ASCII, and none a blank? */
 bool nc_is_visible(const char *s, size_t n);
 /* 0 to 15; -1 for what is no hexadecimal digit. */

@@ -15,7 +15,7 @@
     "DescribeAutoScalingInstancesResponse/DescribeAutoScalingInstancesResult/AutoScalingInstances"
 
 bool nc_autoscaling_is_hook(const char *name) {
-    return nc_is_made_of(name, NC_ALNUM "-_/", NC_AUTOSCALING_HOOK_BYTES);
+    return nc_is_alnum_or(name, "-_/", NC_AUTOSCALING_HOOK_BYTES);
 }
 
 void nc_autoscaling_instance_done(struct nc_autoscaling_instance *i) {
@@ -75,7 +75,7 @@ int nc_autoscaling_read_instance(const char *data, size_t n, const char *instanc
     if (!i.instance.group || !*i.instance.group
         || strlen(i.instance.group) > NC_AUTOSCALING_GROUP_BYTES)
         return nc_err_protocol(err, "invalid name of the group of %s", instance_id);
-    if (!nc_is_made_of(i.instance.state, NC_ALNUM ":", NC_AUTOSCALING_STATE_BYTES))
+    if (!nc_is_alnum_or(i.instance.state, ":", NC_AUTOSCALING_STATE_BYTES))
         return nc_err_protocol(err, "invalid lifecycle state of %s", instance_id);
     *ret = i.instance;
     i.instance = (struct nc_autoscaling_instance){0};

@@ -164,7 +164,7 @@ int nc_ec2_read_instance(const char *data, size_t n, const char *instance_id, ch
     if (!i.name || !*i.name) /* an instance that is just being made */
         return nc_err_set(err, NC_ERR_TRANSIENT, ENOENT, "%s has no private DNS name yet",
                           instance_id);
-    if (!nc_is_made_of(i.name, NC_ALNUM "-.", 253))
+    if (!nc_is_alnum_or(i.name, "-.", 253))
         return nc_err_protocol(err, "invalid private DNS name of %s", instance_id);
     *ret = nc_steal(&i.name);
     return 0;

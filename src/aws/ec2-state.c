@@ -82,7 +82,7 @@ int nc_ec2_read_state(const char *data, size_t n, const char *instance_id,
         return 0;
     if (r.is_repeated || !nc_streq(r.fields[ID], instance_id))
         return nc_err_protocol(err, "the answer is not about %s alone", instance_id);
-    if (r.fields[NAME] && *r.fields[NAME] && !nc_is_made_of(r.fields[NAME], NC_ALNUM "-.", 253))
+    if (r.fields[NAME] && *r.fields[NAME] && !nc_is_alnum_or(r.fields[NAME], "-.", 253))
         return nc_err_protocol(err, "invalid private DNS name of %s", instance_id);
     ret->state = state_of(r.fields[CODE], r.fields[STATE]);
     if (ret->state == NC_EC2_NO_STATE)

@@ -101,7 +101,7 @@ char *nc_ec2_form(const char *action, const char *key, const char *value) {
 
 /* Only what cannot change the form around it. */
 bool nc_ec2_is_plain(const char *s) {
-    return nc_is_made_of(s, NC_ALNUM "-.", 63);
+    return nc_is_alnum_or(s, "-.", 63);
 }
 
 int nc_ec2_private_dns_name(const struct nc_ec2 *e, const char *instance_id, char **ret,

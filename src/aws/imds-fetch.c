@@ -53,9 +53,8 @@ int nc_imds_path(enum nc_imds_item item, const char *argument, char **ret, struc
     if (!argument)
         return nc_err_set(err, NC_ERR_BUG, EINVAL, "imds: %s was requested without its argument",
                           path);
-    if (!nc_is_made_of(argument,
-                       item == NC_IMDS_METADATA ? NC_ALNUM "+=,.@_:-/" : NC_ALNUM "+=,.@_:-",
-                       NC_IMDS_MAX_ARGUMENT)) {
+    if (!nc_is_alnum_or(argument, item == NC_IMDS_METADATA ? "+=,.@_:-/" : "+=,.@_:-",
+                        NC_IMDS_MAX_ARGUMENT)) {
         nc_auto_free char *quoted = nc_quote_string(argument);
         return nc_err_protocol(err, "imds: %s cannot be part of the path %s", quoted, path);
     }

@@ -237,11 +237,7 @@ static void on_imds_credentials(void *userdata, const struct nc_imds_answer *a) 
 
 /* Letters that a role's name may have: it goes into a path. */
 static bool is_role_name(const char *s) {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                  "+=,.@_-";
-
-    return *s && strlen(s) <= 64 && s[strspn(s, letters)] == '\0' && !nc_streq(s, "..")
-           && !nc_streq(s, ".");
+    return nc_is_alnum_or(s, "+=,.@_-", 64) && !nc_streq(s, "..") && !nc_streq(s, ".");
 }
 
 static void on_imds_role(void *userdata, const struct nc_imds_answer *a) {

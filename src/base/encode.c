@@ -6,6 +6,7 @@
  */
 #include "nc/encode.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
@@ -113,7 +114,7 @@ void nc_base64url_encode(const void *data, size_t n, struct nc_buf *ret) {
 
 void nc_url_escape(struct nc_buf *out, const char *s, const char *also) {
     for (; *s; s++)
-        if (strchr(NC_ALNUM "-._~", *s) || strchr(also, *s))
+        if (isalnum((unsigned char)*s) || strchr("-._~", *s) || strchr(also, *s))
             (void)nc_buf_putc(out, *s);
         else
             (void)nc_buf_printf(out, "%%%02X", (unsigned)(unsigned char)*s);

@@ -110,6 +110,14 @@ bool nc_is_made_of(const char *s, const char *set, size_t most) {
     return n > 0 && n <= most && s[n] == '\0';
 }
 
+bool nc_is_alnum_or(const char *s, const char *others, size_t most) {
+    size_t n = 0;
+
+    while (s && s[n] && (isalnum((unsigned char)s[n]) || strchr(others, s[n])))
+        n++;
+    return n > 0 && n <= most && s[n] == '\0';
+}
+
 bool nc_is_visible(const char *s, size_t n) {
     for (size_t i = 0; i < n; i++)
         if (s[i] <= ' ' || s[i] > '~')

@@ -17,7 +17,7 @@ static const char no_value[] =
     "an array or an inline table";
 
 static bool is_of_scalar(int c) {
-    return c > 0 && strchr(NC_ALNUM "_+-.:", c);
+    return c > 0 && (isalnum(c) || strchr("_+-.:", c));
 }
 
 static size_t run_of_scalar(const struct nc_toml_text *t, size_t from) {

@@ -27,8 +27,7 @@ static int write_string(struct nc_buf *out, const char *text) {
 }
 
 static int write_key(struct nc_buf *out, const char *key) {
-    return nc_is_made_of(key, NC_ALNUM "_-", SIZE_MAX) ? nc_buf_puts(out, key)
-                                                       : write_string(out, key);
+    return nc_is_alnum_or(key, "_-", SIZE_MAX) ? nc_buf_puts(out, key) : write_string(out, key);
 }
 
 static int write_float(struct nc_buf *out, double d) {

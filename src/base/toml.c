@@ -6,6 +6,7 @@
  */
 #include "nc/value.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
 
@@ -134,7 +135,7 @@ static int read_key(struct reader *r) {
         r->last.key = nc_strdup(r->string.data);
         return 0;
     }
-    while (peek(r) > 0 && strchr(NC_ALNUM "_-", peek(r)))
+    while (peek(r) > 0 && (isalnum(peek(r)) || strchr("_-", peek(r))))
         r->text.at++;
     if (r->text.at == start)
         return fail_expected(r, "a key (letters, digits, _ and -, or a string in quotes)");

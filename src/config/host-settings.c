@@ -17,11 +17,11 @@
  */
 bool nc_shape_environment_service(const char *s) {
     return s[0] != '.' && !nc_ends_with(s, ".service")
-           && nc_is_made_of(s, NC_ALNUM ":-_.\\@", MAX_UNIT_NAME - strlen(".service"));
+           && nc_is_alnum_or(s, ":-_.\\@", MAX_UNIT_NAME - strlen(".service"));
 }
 
 bool nc_shape_environment_name(const char *s) {
-    return !strchr(NC_DIGITS, s[0]) && nc_is_made_of(s, NC_ALNUM "_", MAX_NAME);
+    return !strchr(NC_DIGITS, s[0]) && nc_is_alnum_or(s, "_", MAX_NAME);
 }
 
 bool nc_shape_environment_value(const char *s) {
@@ -42,8 +42,7 @@ bool nc_shape_search_domain(const char *s) {
 
 /* It becomes a line of a mount unit and the name of one. */
 bool nc_shape_mount_path(const char *s) {
-    return nc_shape_absolute_path(s) && nc_is_made_of(s, NC_ALNUM "/._-", 255)
-           && s[strspn(s, "/")] != '\0';
+    return nc_shape_absolute_path(s) && nc_is_alnum_or(s, "/._-", 255) && s[strspn(s, "/")] != '\0';
 }
 
 static const struct nc_value *at(const struct nc_config *c, const char *path) {

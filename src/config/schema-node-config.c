@@ -23,15 +23,12 @@ static bool is_encoded_authority(const char *text) {
 }
 
 static bool is_cluster_name(const char *s) {
-    static const char inner[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
-
-    return strlen(s) <= 100 && !strchr("-_.", s[0]) && s[strspn(s, inner)] == '\0';
+    return nc_is_alnum_or(s, "-_.", 100) && !strchr("-_.", s[0]);
 }
 
 static bool is_systemd_unit(const char *s) {
-    size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:-_.\\@");
-
-    return s[n] == '\0' && n <= 255 && nc_ends_with(s, ".service") && n > strlen(".service");
+    return nc_is_alnum_or(s, ":-_.\\@", 255) && nc_ends_with(s, ".service")
+           && !nc_streq(s, ".service");
 }
 
 static bool is_provider_id(const char *s) {
@@ -207,8 +204,7 @@ static bool is_label_source(const char *s) {
 
     if (!nc_starts_with(s, tags))
         return nc_is_one_of(s, paths);
-    return nc_is_made_of(key, NC_ALNUM "+=,.@_:-", 128) && !nc_streq(key, ".")
-           && !nc_streq(key, "..");
+    return nc_is_alnum_or(key, "+=,.@_:-", 128) && !nc_streq(key, ".") && !nc_streq(key, "..");
 }
 
 static const struct nc_field label_source = {

@@ -18,9 +18,7 @@ struct walk {
 };
 
 static bool is_plain_key(const char *key) {
-    size_t n = strspn(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-/.");
-
-    return n > 0 && n <= 128 && key[n] == '\0';
+    return nc_is_alnum_or(key, "_-/.", 128);
 }
 
 /* Puts a key behind the path, returns the length to go back to. Keys that would make a path

@@ -50,7 +50,7 @@ static int parse(const char *text, struct nc_value **ret) {
 static const char *boot_of(const struct nc_value *stated) {
     const char *boot = nc_value_get_string(stated, "boot");
 
-    return nc_is_made_of(boot, NC_ALNUM "-", BOOT_MAX) ? boot : NULL;
+    return nc_is_alnum_or(boot, "-", BOOT_MAX) ? boot : NULL;
 }
 
 static int read_statement(const struct nc_value *object, struct control_fit *f) {
@@ -259,7 +259,7 @@ static char *lacks(const struct nc_value *stated) {
     const char *reason = nc_value_get_string(stated, "reason");
     struct nc_buf b = NC_BUF_INIT_MAX(512);
 
-    (void)nc_buf_puts(&b, nc_is_made_of(reason, NC_ALNUM, 64) ? reason : "no reason");
+    (void)nc_buf_puts(&b, nc_is_alnum_or(reason, "", 64) ? reason : "no reason");
     for (size_t i = 0; missing && missing->type == NC_VALUE_LIST && i < missing->n && i < 5; i++) {
         const char *name = nc_value_string(missing->items[i]);
         if (name && strlen(name) <= 80 && nc_is_visible(name, strlen(name)))

@@ -23,7 +23,7 @@ static bool is_name(const char *s) {
 }
 
 static bool is_uid(const char *s) {
-    return nc_is_made_of(s, NC_ALNUM "-", CONTROL_UID_MAX);
+    return nc_is_alnum_or(s, "-", CONTROL_UID_MAX);
 }
 
 static int read_head(const struct nc_value *object, struct head *ret) {

@@ -106,8 +106,7 @@ void nc_claim_watch_open(struct nc_daemon *d) {
 static bool is_claim_api(const char *api) {
     const char *version = nc_starts_with(api, "karpenter.sh/") ? api + strlen("karpenter.sh/") : "";
 
-    return *version && strlen(version) < 32
-           && strspn(version, "abcdefghijklmnopqrstuvwxyz0123456789") == strlen(version);
+    return nc_is_made_of(version, NC_LOWER NC_DIGITS, 31);
 }
 
 static const struct nc_value *find_owner(const struct nc_value *metadata) {

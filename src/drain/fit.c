@@ -100,7 +100,7 @@ static char *daemon_set_of(const struct nc_value *metadata) {
     for (size_t i = 0; !name && owners && owners->type == NC_VALUE_LIST && i < owners->n; i++)
         if (nc_value_says(owners->items[i], "kind", "DaemonSet"))
             name = nc_value_get_string(owners->items[i], "name");
-    return namespace && nc_is_made_of(name, NC_ALNUM ".-", NAME_MAX_BYTES)
+    return namespace && nc_is_alnum_or(name, ".-", NAME_MAX_BYTES)
                ? nc_asprintf("%s/%s", namespace, name)
                : NULL;
 }

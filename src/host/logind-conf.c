@@ -38,7 +38,7 @@ static const struct {
 
 /* The unit at *pp, seconds where there is none; 0 for a word that is no unit. */
 static uint64_t next_unit(const char **pp) {
-    const size_t n = strspn(*pp, "abcdefghijklmnopqrstuvwxyz");
+    const size_t n = strspn(*pp, NC_LOWER);
 
     if (n == 0)
         return 1000000;

@@ -29,7 +29,7 @@ static char *disk_behind(const char *folder, const char *link) {
         return NULL;
     target[n] = '\0';
     name = strrchr(target, '/') ? strrchr(target, '/') + 1 : target;
-    return nc_is_made_of(name, NC_ALNUM, 32) ? nc_strdup(name) : NULL;
+    return nc_is_alnum_or(name, "", 32) ? nc_strdup(name) : NULL;
 }
 
 /* False where there is no such disk, or where it is a partition. */

@@ -191,7 +191,7 @@ static int probe_environment(const char *root, struct nc_facts *f, struct nc_err
     if (!text.data)
         return 0;
     for (rest = text.data; (line = strsep(&rest, "\n"));)
-        if (nc_is_made_of(line, NC_ALNUM ":-_.\\@", 255) && line[0] != '.')
+        if (nc_is_alnum_or(line, ":-_.\\@", 255) && line[0] != '.')
             nc_strv_add_once(&f->environment_services, line);
     return 0;
 }

@@ -71,7 +71,7 @@ static int read_version_token(const struct program *p, const char *text, const c
     size_t n = 0;
 
     while (text + n < end && n + 1 < sizeof(token) && text[n]
-           && strchr(NC_LOWER NC_DIGITS ".-+", text[n])) {
+           && strchr("+.-" NC_LOWER NC_DIGITS, text[n])) {
         token[n] = text[n];
         n++;
     }

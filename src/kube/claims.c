@@ -41,7 +41,8 @@ static char *label_selector(const struct nc_label *labels, size_t n) {
     for (size_t i = 0; i < n; i++) {
         const char *key = labels[i].key;
         const char *value = labels[i].value ? labels[i].value : "";
-        if (!nc_is_made_of(key, NC_ALNUM "-_./", SIZE_MAX) || value[strspn(value, NC_ALNUM "-_.")])
+        if (!nc_is_alnum_or(key, "-_./", SIZE_MAX)
+            || (*value && !nc_is_alnum_or(value, "-_.", SIZE_MAX)))
             continue;
         nc_buf_printf(&b, "%s%s=%s", b.len ? "," : "", key, value);
     }
@@ -221,7 +222,7 @@ static const char *claim_version(const char *api_version) {
                         ? api_version + strlen(GROUP "/")
                         : NULL;
 
-    return v && *v == 'v' && nc_is_made_of(v, NC_ALNUM, 16) ? v : NULL;
+    return v && *v == 'v' && nc_is_alnum_or(v, "", 16) ? v : NULL;
 }
 
 static const struct nc_value *claim_reference(const struct nc_value *node) {

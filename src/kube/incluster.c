@@ -24,8 +24,7 @@ static int check_address(const char *host, const char *port, struct nc_err *err)
             err,
             "no kubeconfig was named and this process is not in a pod: KUBERNETES_SERVICE_HOST and "
             "KUBERNETES_SERVICE_PORT are not set");
-    if (strlen(host) > MAX_HOST
-        || host[strspn(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:-")])
+    if (!nc_is_alnum_or(host, ".:-", MAX_HOST))
         return nc_err_config(err, "invalid KUBERNETES_SERVICE_HOST: neither a name nor an address");
     if (nc_parse_u64(port, &number) < 0 || number < 1 || number > 65535)
         return nc_err_config(err, "invalid KUBERNETES_SERVICE_PORT: not a number from 1 to 65535");

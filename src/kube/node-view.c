@@ -120,8 +120,7 @@ const char nc_volume_paths[] =
 
 /* A name of the API, as far as it goes into a path. */
 static bool is_name(const char *s) {
-    return s && *s && strlen(s) <= 253
-           && strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789.-") == strlen(s) && !nc_streq(s, ".")
+    return nc_is_made_of(s, ".-" NC_LOWER NC_DIGITS, 253) && !nc_streq(s, ".")
            && !nc_streq(s, "..");
 }
 

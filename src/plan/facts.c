@@ -118,7 +118,7 @@ static bool is_purchase_option(const char *s) {
 }
 
 static bool is_target_state(const char *s) {
-    return nc_is_made_of(s, NC_ALNUM ":", 48);
+    return nc_is_alnum_or(s, ":", 48);
 }
 
 /* Answers of one line. */

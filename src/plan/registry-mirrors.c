@@ -17,7 +17,7 @@
 
 static bool is_registry(const char *s) {
     return nc_streq(s, "*")
-           || (nc_is_made_of(s, NC_ALNUM ".-_:", 255) && !nc_streq(s, ".") && !nc_streq(s, ".."));
+           || (nc_is_alnum_or(s, ".-_:", 255) && !nc_streq(s, ".") && !nc_streq(s, ".."));
 }
 
 static int refuse(struct nc_planner *s, const struct nc_value *v, const char *registry,

@@ -22,7 +22,7 @@ struct answer {
  * (^[a-z]+)(\-[0-9]+tb)?([0-9]+).*\.). */
 static void answer_type_part(const char *type, const char *part, struct answer *a) {
     const char *dot = strchr(type, '.');
-    size_t letters = strspn(type, "abcdefghijklmnopqrstuvwxyz");
+    size_t letters = strspn(type, NC_LOWER);
     const char *p = type + letters;
     size_t digits;
 

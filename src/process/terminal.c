@@ -4,6 +4,7 @@
  */
 #include "process.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -36,7 +37,7 @@ struct nc_terminal nc_terminal_of(int fd) {
 /* --- times */
 
 static bool joins(char c) {
-    return c && strchr(NC_ALNUM "-", c);
+    return isalnum((unsigned char)c) || c == '-';
 }
 
 /* Does "2026-01-02T03:04:05Z" stand here, and is it no part of a longer word, such as an id? */
