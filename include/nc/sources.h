@@ -16,6 +16,8 @@ const char *nc_policy_name(enum nc_policy p); /* NULL where it is none */
 
 enum nc_drain_mode { NC_DRAIN_AUTO = 1, NC_DRAIN_ALWAYS, NC_DRAIN_OBSERVE, NC_DRAIN_OFF };
 extern const char nc_drain_mode_names[]; /* from AUTO on */
+/* The most that a notice or a request leads to. */
+enum nc_policy nc_drain_mode_cap(enum nc_drain_mode m);
 
 /* How much earlier than the machine ends pods have to be gone, where nobody says otherwise and
  * there are two minutes. */

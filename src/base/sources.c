@@ -10,6 +10,12 @@
 const char nc_policy_names[] = "ignore\0report\0cordon\0drain\0";
 const char nc_drain_mode_names[] = "auto\0always\0observe\0off\0";
 
+enum nc_policy nc_drain_mode_cap(enum nc_drain_mode m) {
+    return m == NC_DRAIN_OFF       ? NC_POLICY_REPORT
+           : m == NC_DRAIN_OBSERVE ? NC_POLICY_CORDON
+                                   : NC_POLICY_DRAIN;
+}
+
 const struct nc_source_info nc_sources[_NC_SOURCE_MAX] = {
 #define OPTION(id, text, by_default, ...)                                                          \
     FIXED(id, text, by_default, .is_option = true, __VA_ARGS__)

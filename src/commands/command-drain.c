@@ -235,17 +235,24 @@ static void print_progress(struct following *f, const struct nc_value *status) {
     (void)fflush(stdout);
 }
 
+int nc_drain_allow(const struct nc_app *app, const char *policy, struct nc_err *err) {
+    const bool wants_cordon = nc_streq(app->opts.mode, "cordon");
+
+    if (!nc_streq(policy, nc_policy_name(NC_POLICY_REPORT))
+        && (wants_cordon || !nc_streq(policy, nc_policy_name(NC_POLICY_CORDON))))
+        return 0;
+    return nc_err_set(err, NC_ERR_CONFIG, EPERM,
+                      "drain.mode of the configuration lets the daemon %s, no more", policy);
+}
+
 /* A drain that cannot come to its end as things are: the configuration allows less, or its deadline
  * has passed. */
 static int judge_hope(const struct following *f, const struct nc_value *drain, struct nc_err *err) {
-    const bool wants_cordon = nc_streq(f->app->opts.mode, "cordon");
-    const char *policy = nc_value_get_string(drain, "policy");
     nc_cleanup(nc_buf_done) struct nc_buf pods = NC_BUF_INIT;
+    const int r = nc_drain_allow(f->app, nc_value_get_string(drain, "policy"), err);
 
-    if (nc_streq(policy, nc_policy_name(NC_POLICY_REPORT))
-        || (!wants_cordon && nc_streq(policy, nc_policy_name(NC_POLICY_CORDON))))
-        return nc_err_set(err, NC_ERR_CONFIG, EPERM,
-                          "drain.mode of the configuration lets the daemon %s, no more", policy);
+    if (r < 0)
+        return r;
     if (!nc_value_says(drain, "phase", NC_LIFECYCLE_FAILED))
         return 0;
     nc_drain_pods_text(drain, NAMED_PODS, &pods);
@@ -309,10 +316,13 @@ static void print_answer(const struct nc_value *request, const struct nc_value *
 }
 
 /* Accepted is not begun. */
-static void warn_of_hindrance(const struct nc_app *app) {
+static void warn_of_hindrance(const struct nc_app *app, bool is_drain) {
     nc_auto_value struct nc_value *status = read_status_file(app);
     nc_cleanup(nc_buf_done) struct nc_buf line = NC_BUF_INIT;
+    struct nc_err err = NC_ERR_INIT;
 
+    if (is_drain && nc_drain_allow(app, nc_value_path_string(status, "drain.policy"), &err) < 0)
+        (void)fprintf(stderr, "nodeclaimd %s: %s\n", app->opts.command, err.msg);
     show_hindrance(app, status, &line);
     if (line.len > 0)
         (void)fprintf(stderr, "nodeclaimd %s: the request waits%s\n", app->opts.command, line.data);
@@ -329,7 +339,7 @@ static int run(struct nc_app *app, const char *name, const struct nc_value *requ
                      f.id ? f.id
                           : "withdrawn, if there was one; a drain for another source goes on");
     if (r == 0 && !app->opts.wait)
-        warn_of_hindrance(app);
+        warn_of_hindrance(app, f.id != NULL);
     if (r == 0 && app->opts.wait)
         r = follow(&f, &status, &err);
     nc_buf_done(&f.last);

@@ -113,11 +113,9 @@ static enum nc_policy policy_of(const struct nc_lifecycle *l, enum nc_source sou
         p = at_most(p, l->rules.drain.karpenter_reboot);
     if (source == NC_SOURCE_SHUTDOWN && nc_streq(s->notice.action, NC_ACTION_REBOOT))
         p = at_most(p, l->rules.drain.reboot);
-    if (l->rules.drain.mode == NC_DRAIN_OFF || s->is_late)
+    if (s->is_late)
         p = at_most(p, NC_POLICY_REPORT);
-    if (l->rules.drain.mode == NC_DRAIN_OBSERVE)
-        p = at_most(p, NC_POLICY_CORDON);
-    return p;
+    return at_most(p, nc_drain_mode_cap(l->rules.drain.mode));
 }
 
 /* N1: the longest grace and the time that budgets are waited for; not later once it has begun. */

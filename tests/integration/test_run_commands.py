@@ -30,8 +30,12 @@ class Commands(DaemonTest):
                 world = self.node_world(profile="m5.large", drain=f"    mode: {mode}\n")
                 world.pod("web")
                 world.start()
-                done = world.run("drain", "--wait", within=30)
-                self.assertEqual(done.code, code, done.err + world.story())
+                for option in ("--wait", "--dry-run"):
+                    done = world.run("drain", option, within=30)
+                    self.assertEqual(done.code, code, done.err + world.story())
+                    self.assertIn("drain.mode", done.err)
+                done = world.run("drain")
+                self.assertEqual(done.code, 0)
                 self.assertIn("drain.mode", done.err)
                 self.assertEqual(world.pods(), ["web"])
 
