@@ -41,8 +41,6 @@ bool nc_controller_is_synced(const struct nc_controller *c) {
 const char *nc_controller_remedy(const struct nc_controller *c, const struct nc_err *err) {
     const bool is_alone = c->mode == NC_CONTROL_STANDALONE, replaces = c->settings->rules.replaces;
 
-    if (err->code == 401)
-        return "the API server does not know this identity";
     if (err->code != 403)
         return err->remedy;
     return is_alone && replaces ? "apply deploy/rbac.yaml, deploy/optional/standalone-role.yaml "

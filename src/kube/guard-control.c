@@ -239,7 +239,7 @@ int nc_kube_guard_control(const struct nc_kube_call *c, struct nc_err *err) {
 
 const struct nc_kube_role nc_kube_as_controller = {
     .guard = nc_kube_guard_control,
-    .remedies = {"the API server does not accept this credential: check the pod's "
-                 "ServiceAccount, or the user of the kubeconfig",
+    .remedies = {NC_CONTROLLER_REMEDY_401,
                  "the API server knows this identity but does not allow the request: "
-                 "bind the ClusterRole and the Role of nodeclaim-controller to it"}};
+                 "bind the ClusterRole and the Role of nodeclaim-controller to it",
+                 NC_CONTROLLER_REMEDY_TLS}};

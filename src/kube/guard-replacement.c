@@ -99,8 +99,8 @@ static int guard(const struct nc_kube_call *c, struct nc_err *err) {
 
 const struct nc_kube_role nc_kube_as_replacing_controller = {
     .guard = guard,
-    .remedies = {"the API server does not accept this credential: check the pod's "
-                 "ServiceAccount, or the user of the kubeconfig",
+    .remedies = {NC_CONTROLLER_REMEDY_401,
                  "the API server knows this identity but does not allow the request: bind the "
                  "ClusterRole and the Role of nodeclaim-controller to it, and in each namespace of "
-                 "--replacement-first its Role nodeclaim-controller-replacement"}};
+                 "--replacement-first its Role nodeclaim-controller-replacement",
+                 NC_CONTROLLER_REMEDY_TLS}};

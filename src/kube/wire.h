@@ -39,8 +39,16 @@ uint64_t nc_kube_time_left(uint64_t started_usec, uint64_t timeout_usec);
 
 struct nc_kube_role {
     int (*guard)(const struct nc_kube_call *c, struct nc_err *err);
-    const char *remedies[2]; /* of 401 and of 403, where nc_kube_refused gives a node's; or NULL */
+    /* Of 401, of 403, and of a certificate that is refused, where a node's would be given; or NULL
+     */
+    const char *remedies[3];
 };
+#define NC_CONTROLLER_REMEDY_401                                                                   \
+    "the API server does not accept this credential: check the pod's ServiceAccount and its "      \
+    "token, or the user of the kubeconfig"
+#define NC_CONTROLLER_REMEDY_TLS                                                                   \
+    "check that the certificate authority is this cluster's: that of the pod's ServiceAccount, "   \
+    "or certificate-authority of the kubeconfig"
 
 /* The rules on the wire. Refuses (NC_ERR_BUG) what this program must never send. What writes is
  * allowed by name: patches of a Node that hold only our own keys, of Events and of a pod's

@@ -329,18 +329,25 @@ static void test_remedy(void **state) {
         .what = "list", .method = "GET", .path = "/api/v1/nodes", .timeout_usec = 1000000};
     static const struct nc_kube_call node = {
         .what = "get", .method = "GET", .path = "/api/v1/nodes/a", .timeout_usec = 1000000};
-    static const int codes[] = {401, 403};
+    static const struct {
+        struct script_step step;
+        const char *controllers, *nodes;
+    } rows[] = {
+        {{.status = 401}, "the pod's ServiceAccount and its token", "EKS"},
+        {{.status = 403}, "ClusterRole", "system:node"},
+        {{.outcome = NC_HTTP_TLS}, "that of the pod's ServiceAccount", "NodeConfig"},
+    };
     struct nc_err err = NC_ERR_INIT;
 
     (void)state;
-    for (size_t i = 0; i < NC_ARRAY_SIZE(codes); i++) {
-        struct nc_kube *k = SCRIPT_CONTROLLER({.status = codes[i]});
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct nc_kube *k = SCRIPT_CONTROLLER(rows[i].step);
         assert_true(nc_kube_perform(k, &list, NULL, NULL, &err) < 0);
-        assert_non_null(strstr(err.remedy, codes[i] == 401 ? "ServiceAccount" : "ClusterRole"));
+        assert_non_null(strstr(err.remedy, rows[i].controllers));
         script_end(k);
-        k = SCRIPT(NULL, NULL, {.status = codes[i]});
+        k = SCRIPT(NULL, NULL, rows[i].step);
         assert_true(nc_kube_perform(k, &node, NULL, NULL, &err) < 0);
-        assert_non_null(strstr(err.remedy, codes[i] == 401 ? "EKS" : "system:node"));
+        assert_non_null(strstr(err.remedy, rows[i].nodes));
         script_end(k);
     }
 }
