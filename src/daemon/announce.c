@@ -9,6 +9,7 @@
 #include "log.h"
 #include "nc/host.h"
 #include "nc/str.h"
+#include "nc/time.h"
 
 #define SERIES_USEC (30ull * 60 * 1000000)
 
@@ -215,10 +216,30 @@ void nc_daemon_tell_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
                       view.deadline_usec);
 }
 
+/* What a drain that is late says of its pods is of the time before an outage. */
+static char *outage_text(const struct nc_daemon *d, const struct nc_lifecycle_action *a) {
+    const uint64_t since_usec = nc_api_session_away_usec(&d->api);
+    const struct nc_err *err;
+    char since[32];
+
+    if (!since_usec
+        || (a->milestone != NC_LIFECYCLE_MILESTONE_FORCING
+            && a->milestone != NC_LIFECYCLE_MILESTONE_FAILED))
+        return nc_strdup("");
+    (void)nc_api_session_state(&d->api, &err);
+    nc_time_format(since_usec, since);
+    return nc_asprintf("; the API server has been unavailable since %s: %s", since, err->msg);
+}
+
 void nc_daemon_announce(struct nc_daemon *d, const struct nc_lifecycle_action *a) {
-    announce_to_journal(d, a);
-    announce_to_console(d, a);
-    announce_as_event(d, a);
+    nc_auto_free char *outage = outage_text(d, a);
+    nc_auto_free char *message = nc_asprintf("%s%s", a->message, outage);
+    struct nc_lifecycle_action whole = *a;
+
+    whole.message = message;
+    announce_to_journal(d, &whole);
+    announce_to_console(d, &whole);
+    announce_as_event(d, &whole);
 }
 
 void nc_daemon_tell_refused_config(struct nc_daemon *d) {

@@ -139,6 +139,13 @@ enum nc_api_state nc_api_session_state(const struct nc_api_session *s,
                                             : NC_API_FAILING;
 }
 
+uint64_t nc_api_session_away_usec(const struct nc_api_session *s) {
+    const struct nc_err *err;
+    const enum nc_api_state state = nc_api_session_state(s, &err);
+
+    return state == NC_API_UNREACHABLE || state == NC_API_REFUSED ? s->failing_usec : 0;
+}
+
 /* --- the files that it was opened with */
 
 static struct nc_file_mark mark_of(const char *path) {

@@ -85,6 +85,8 @@ void nc_api_session_note_pods(struct nc_daemon *d, const struct nc_err *err);
 /* How it stands; *ret_err is the reason, NULL where there is none. */
 enum nc_api_state nc_api_session_state(const struct nc_api_session *s,
                                        const struct nc_err **ret_err);
+/* Since when it does nothing for this node, on EC2's clock; 0 = it does, or it was never there. */
+uint64_t nc_api_session_away_usec(const struct nc_api_session *s);
 
 /* own-claim.c. Our own NodeClaim: its name in the Node's ownerReferences, its watch, what it states
  * of its end. */

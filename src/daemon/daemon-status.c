@@ -90,12 +90,8 @@ static struct nc_value *status_tree(const struct nc_daemon *d) {
 
     struct nc_value *drain =
         nc_drain_report(d->life, nc_daemon_now(d), d->history ? nc_value_copy(d->history) : NULL);
-    const struct nc_err *err;
-    const enum nc_api_state state = nc_api_session_state(&d->api, &err);
 
-    nc_value_set_time(drain, "unansweredSince",
-                      state == NC_API_UNREACHABLE || state == NC_API_REFUSED ? d->api.failing_usec
-                                                                             : 0);
+    nc_value_set_time(drain, "unansweredSince", nc_api_session_away_usec(&d->api));
     nc_value_set(drain, "podHistory",
                  d->pod_history ? nc_value_copy(d->pod_history) : nc_value_new_list());
     nc_value_set(map, "drain", drain);

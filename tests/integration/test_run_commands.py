@@ -62,6 +62,7 @@ class Commands(DaemonTest):
         self.assertIn("cannot evict: the API server has done nothing for this node since 2", done.out)
         self.assertRegex(world.run("status").out, r"drain +failed: the API server has done nothing for this node since 2")
         self.assertEqual(world.drain()["phase"], "failed")
+        self.assertRegex(world.log(), r"exceeded before the pods were listed; the API server has been unavailable since 2\S+Z: ")
         self.assertIsNone(world.drain()["pods"]["remaining"])
         metrics = world.metrics()
         self.assertEqual([labels for labels, on in metrics["nodeclaimd_phase"].items() if on], ['{phase="failed"}'])
