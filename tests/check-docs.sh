@@ -30,6 +30,15 @@ for document in *.md docs/*.md docs/*/*.md deploy/*.md deploy/*/*.md image/*.md 
         [ -e "$(dirname "$document")/$path" ] || echo "# $document: $path"
     done
 done)
+# The picture of two boots shows a row of a table.
+row=$(sed -nE 's|.*<text x="[0-9.]+" y="[0-9]+">([0-9.]+ s)</text>|\1|p' docs/machine-kubelet.svg | paste -sd'|' | sed 's/|/ | /g')
+n=$((n + 1))
+if [ -n "$row" ] && grep -qF "| the program's start to kubelet executed | $row |" docs/development/figures.md; then
+    echo "ok $n - the picture of two boots agrees with its table"
+else
+    bad=1
+    echo "not ok $n - the picture of two boots agrees with its table"
+fi
 n=$((n + 1))
 if [ -z "$missing" ]; then echo "ok $n - every path exists"; else bad=1; printf 'not ok %s - every path exists\n%s\n' "$n" "$missing"; fi
 echo "1..$n"
