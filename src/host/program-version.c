@@ -34,8 +34,8 @@
 
 struct program {
     const char *name, *example;
-    const char *files[2]; /* what says its version, the first that does */
-    const char *marks[3]; /* what its version stands behind in the build information */
+    const char *files; /* a list of what says its version, the first that does */
+    const char *marks; /* a list of what its version stands behind in the build information */
     bool (*is_version)(const char *text);
 };
 
@@ -50,17 +50,17 @@ static bool is_containerd_version(const char *text) {
 static const struct program kubelet = {
     .name = "kubelet",
     .example = "v1.34.4",
-    .files = {"/etc/nodeclaimd/kubelet-version", "/etc/eks/kubelet-version.txt"},
-    .marks = {"version.gitVersion=", "mod\tk8s.io/kubernetes\t", "dep\tk8s.io/kubernetes\t"},
+    .files = "/etc/nodeclaimd/kubelet-version\0/etc/eks/kubelet-version.txt\0",
+    .marks = "version.gitVersion=\0mod\tk8s.io/kubernetes\t\0dep\tk8s.io/kubernetes\t\0",
     .is_version = is_kubelet_version,
 };
 
 static const struct program containerd = {
     .name = "containerd",
     .example = "2.1.4",
-    .files = {"/etc/nodeclaimd/containerd-version", "/etc/eks/containerd-version.txt"},
-    .marks = {"/version.Version=", "mod\tgithub.com/containerd/containerd/v2\t",
-              "mod\tgithub.com/containerd/containerd\t"},
+    .files = "/etc/nodeclaimd/containerd-version\0/etc/eks/containerd-version.txt\0",
+    .marks = "/version.Version=\0mod\tgithub.com/containerd/containerd/v2\t\0"
+             "mod\tgithub.com/containerd/containerd\t\0",
     .is_version = is_containerd_version,
 };
 
@@ -113,10 +113,10 @@ static int from_file(const char *root, const struct program *p, const char *path
 static int search(const struct program *program, const char *info, size_t n, char **ret) {
     const char *end = info + n;
 
-    for (size_t i = 0; i < NC_ARRAY_SIZE(program->marks); i++) {
-        const size_t length = strlen(program->marks[i]);
+    for (const char *mark = program->marks; *mark; mark = nc_next_name(mark)) {
+        const size_t length = strlen(mark);
         const char *p = info;
-        while ((p = memmem(p, (size_t)(end - p), program->marks[i], length))) {
+        while ((p = memmem(p, (size_t)(end - p), mark, length))) {
             p += length;
             if (read_version_token(program, p, end, ret) >= 0)
                 return 0;
@@ -205,8 +205,8 @@ static int from_binary(const struct program *program, const char *path, char **r
 /* `unreadable` states what keeps a version file from being read. */
 static int from_files(const char *root, const struct program *p, char **ret,
                       struct nc_err *unreadable) {
-    for (size_t i = 0; i < NC_ARRAY_SIZE(p->files); i++)
-        if (from_file(root, p, p->files[i], ret, unreadable) >= 0)
+    for (const char *file = p->files; *file; file = nc_next_name(file))
+        if (from_file(root, p, file, ret, unreadable) >= 0)
             return 0;
     return -ENOENT;
 }
@@ -226,7 +226,7 @@ static int unknown(const struct program *p, const char *binary, const struct nc_
                    "information of %s",
                    p->name, binary);
     nc_err_remedy(err, "install %s, or write its version (%s) to %s", p->name, p->example,
-                  p->files[0]);
+                  p->files);
     return r;
 }
 
@@ -276,5 +276,5 @@ int nc_containerd_version(const char *root, char **ret, struct nc_err *err) {
     /* A program of another root may need that root to run. */
     if (path && nc_streq(path, binary) && from_running(&containerd, path, ret) >= 0)
         return 0;
-    return unknown(&containerd, path ? path : containerd.files[1], &unreadable, err);
+    return unknown(&containerd, path ? path : nc_next_name(containerd.files), &unreadable, err);
 }
