@@ -18,14 +18,10 @@
  * size. */
 #define FIRST_HTTP_STATUS 200
 
-static const struct {
-    const char *name;
-    int exit_code;
-} classes[_NC_ERR_CLASS_MAX] = {
-    [NC_ERR_NONE] = {"none", 0},         [NC_ERR_TRANSIENT] = {"transient", 1},
-    [NC_ERR_CONFIG] = {"config", 3},     [NC_ERR_AUTH] = {"auth", 4},
-    [NC_ERR_PROTOCOL] = {"protocol", 5}, [NC_ERR_HOST] = {"host", 6},
-    [NC_ERR_BUG] = {"bug", 7},
+static const char class_names[] = "none\0transient\0config\0auth\0protocol\0host\0bug\0";
+static const unsigned char exit_codes[_NC_ERR_CLASS_MAX] = {
+    [NC_ERR_NONE] = 0,     [NC_ERR_TRANSIENT] = 1, [NC_ERR_CONFIG] = 3, [NC_ERR_AUTH] = 4,
+    [NC_ERR_PROTOCOL] = 5, [NC_ERR_HOST] = 6,      [NC_ERR_BUG] = 7,
 };
 
 int nc_err_setv(struct nc_err *err, enum nc_err_class class, int code, const char *format,
@@ -120,10 +116,11 @@ void nc_err_remedy(struct nc_err *err, const char *format, ...) {
 }
 
 const char *nc_err_class_name(enum nc_err_class class) {
-    return (unsigned)class < _NC_ERR_CLASS_MAX ? classes[class].name : "bug";
+    const char *name = nc_name_at(class_names, class);
+
+    return name ? name : "bug";
 }
 
 int nc_err_exit_code(enum nc_err_class class) {
-    return (unsigned)class < _NC_ERR_CLASS_MAX ? classes[class].exit_code
-                                               : classes[NC_ERR_BUG].exit_code;
+    return exit_codes[(unsigned)class < _NC_ERR_CLASS_MAX ? class : NC_ERR_BUG];
 }
