@@ -10,6 +10,7 @@
 
 #include "drain-priv.h"
 #include "nc/drain-report.h"
+#include "nc/str.h"
 #include "nc/time.h"
 
 /* What would become of a pod, were the drain to begin now. */
@@ -22,18 +23,12 @@ enum fate {
     FATE_WAIT,     /* evicted where its replacement does not come in time */
     FATE_OTHERS,   /* nobody evicts: only its force-delete time is kept */
     FATE_EVICT,
-    _FATE_MAX
 };
-static const char fate_descriptions[_FATE_MAX][28] = {
-    [FATE_LEFT] = "exclude",  [FATE_LEAVING] = "terminating already",   [FATE_SHORTEN] = "shorten",
-    [FATE_DELETE] = "delete", [FATE_KEEP] = "keep (do-not-disrupt)",    [FATE_OTHERS] = "not evict",
-    [FATE_EVICT] = "evict",   [FATE_WAIT] = "wait for its replacement",
-};
-static const char fate_names[_FATE_MAX][8] = {
-    [FATE_LEFT] = "leave",    [FATE_LEAVING] = "leaving", [FATE_SHORTEN] = "shorten",
-    [FATE_DELETE] = "delete", [FATE_KEEP] = "keep",       [FATE_OTHERS] = "none",
-    [FATE_EVICT] = "evict",   [FATE_WAIT] = "wait",
-};
+/* Lists of names (nc/str.h), in this order. */
+static const char fate_descriptions[] =
+    "exclude\0terminating already\0shorten\0delete\0keep (do-not-disrupt)\0"
+    "wait for its replacement\0not evict\0evict\0";
+static const char fate_names[] = "leave\0leaving\0shorten\0delete\0keep\0wait\0none\0evict\0";
 
 struct row {
     const struct nc_drain_line *line;
@@ -78,7 +73,7 @@ static enum fate fate_of(const struct nc_verdict *v) {
 static void fill_row(const struct nc_drain_line *line, const struct nc_drain_rules *r,
                      uint64_t now_usec, struct row *ret) {
     *ret = (struct row){.line = line, .fate = fate_of(&line->verdict)};
-    (void)snprintf(ret->what, sizeof(ret->what), "%s%s%s", fate_descriptions[ret->fate],
+    (void)snprintf(ret->what, sizeof(ret->what), "%s%s%s", nc_name_at(fate_descriptions, ret->fate),
                    ret->fate == FATE_LEFT ? ": " : "",
                    ret->fate == FATE_LEFT ? nc_pod_reason_name(line->verdict.reason) : "");
     if (ret->fate == FATE_LEFT || ret->fate == FATE_LEAVING || !r->t_usec)
@@ -173,7 +168,7 @@ static struct nc_value *new_row(const struct row *row) {
     nc_value_set_string(v, "namespace", p->namespace);
     nc_value_set_string(v, "name", p->name);
     nc_value_set_string(v, "uid", p->uid);
-    nc_value_set_string(v, "what", fate_names[row->fate]);
+    nc_value_set_string(v, "what", nc_name_at(fate_names, row->fate));
     nc_value_set_text(
         v, "reason", row->fate == FATE_LEFT ? nc_pod_reason_name(row->line->verdict.reason) : NULL);
     nc_value_set_time(v, "forceDeleteAt", row->last_usec);

@@ -197,10 +197,7 @@ static enum nc_tier tier_of(const char *priority_class, bool is_daemon) {
 }
 
 const char *nc_pod_order_name(enum nc_pod_order o) {
-    static const char *const names[_NC_POD_ORDER_MAX] = {
-        [NC_POD_ORDER_FIRST] = "first", [NC_POD_ORDER_LAST] = "last"};
-
-    return (unsigned)o < _NC_POD_ORDER_MAX ? names[o] : NULL;
+    return nc_name_at("first\0last\0", o - NC_POD_ORDER_FIRST);
 }
 
 static void read_order(const struct nc_value *annotations, struct nc_pod *p) {
