@@ -133,26 +133,22 @@ static const struct nc_value *oversized(const struct nc_value *v) {
 }
 
 struct known_kind {
-    char kind[16];
-    char group[16]; /* "": any */
-    char version[12];
+    char kind[13];
+    char group[14]; /* "": any */
+    char version[9];
     enum nc_document_kind is;
-    bool is_beta;
     const struct nc_schema *schema;
 };
 
 static const struct known_kind known_kinds[] = {
-    {"NodeConfig", "node.eks.aws", "v1alpha1", NC_DOCUMENT_NODE_CONFIG, false,
-     &nc_schema_node_config},
-    {"AgentConfig", "nodeclaimd.io", "v1alpha1", NC_DOCUMENT_AGENT_CONFIG, false,
-     &nc_schema_agent_config},
-    {"NodeClaim", "karpenter.sh", "v1", NC_DOCUMENT_NODE_CLAIM, false, &nc_schema_node_claim},
-    {"NodeClaim", "karpenter.sh", "v1beta1", NC_DOCUMENT_NODE_CLAIM, true,
-     &nc_schema_node_claim_beta},
-    {"EC2NodeClass", "", "v1", NC_DOCUMENT_NODE_CLASS, false, &nc_schema_node_class},
-    {"EC2NodeClass", "", "v1beta1", NC_DOCUMENT_NODE_CLASS, true, &nc_schema_node_class},
-    {"NodeClass", "", "v1", NC_DOCUMENT_NODE_CLASS, false, &nc_schema_node_class},
-    {"NodeClass", "", "v1beta1", NC_DOCUMENT_NODE_CLASS, true, &nc_schema_node_class},
+    {"NodeConfig", "node.eks.aws", "v1alpha1", NC_DOCUMENT_NODE_CONFIG, &nc_schema_node_config},
+    {"AgentConfig", "nodeclaimd.io", "v1alpha1", NC_DOCUMENT_AGENT_CONFIG, &nc_schema_agent_config},
+    {"NodeClaim", "karpenter.sh", "v1", NC_DOCUMENT_NODE_CLAIM, &nc_schema_node_claim},
+    {"NodeClaim", "karpenter.sh", "v1beta1", NC_DOCUMENT_NODE_CLAIM, &nc_schema_node_claim_beta},
+    {"EC2NodeClass", "", "v1", NC_DOCUMENT_NODE_CLASS, &nc_schema_node_class},
+    {"EC2NodeClass", "", "v1beta1", NC_DOCUMENT_NODE_CLASS, &nc_schema_node_class},
+    {"NodeClass", "", "v1", NC_DOCUMENT_NODE_CLASS, &nc_schema_node_class},
+    {"NodeClass", "", "v1beta1", NC_DOCUMENT_NODE_CLASS, &nc_schema_node_class},
 };
 
 static const char kind_names[] = "NodeConfig\0AgentConfig\0NodeClaim\0EC2NodeClass\0NodeClass\0";
@@ -296,7 +292,7 @@ static int adopt(struct nc_documents *d, unsigned source, struct nc_value **tree
     check(d, kind, *tree);
     doc = nc_append(&d->docs, &d->n_docs);
     doc->kind = kind->is;
-    doc->is_beta = kind->is_beta;
+    doc->is_beta = nc_streq(kind->version, "v1beta1");
     doc->source = source;
     doc->tree = nc_steal(tree);
     return 0;

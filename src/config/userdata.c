@@ -283,7 +283,7 @@ int nc_userdata_decode(const char *data, size_t n, struct nc_userdata *ret, stru
 
 /* The first words of what cloud-init takes for itself. */
 static const struct {
-    char start[18], what[32];
+    char start[16], what[26];
 } foreign_starts[] = {
     {"#!", "a shell script"},
     {"#cloud-config", "a cloud-config"},
