@@ -65,7 +65,7 @@ enum nc_setting_type {
 };
 
 struct nc_drain_setting {
-    char path[44]; /* "spec.drain.margin" */
+    char path[40]; /* "spec.drain.margin" */
     enum nc_setting_type type : 8;
     unsigned offset : 24; /* of its member */
     char most[4];         /* of a DURATION, as it is written; "" = any */

@@ -82,6 +82,7 @@ struct nc_source_info {
     char reason[24];       /* of the condition InterruptionPending, and of the Event */
     char sentence[48];     /* how messages about it begin */
     bool is_option;        /* spec.interruption has a policy for it */
+    bool is_of_spot;       /* asked on spot instances only */
     bool has_own_policy;   /* the notice states what is requested */
     bool is_relayed;       /* its deadline is EC2's: the controller hands it to Karpenter */
     bool has_time_left;    /* its deadline is so long after the notice, and no time that EC2 said */
@@ -89,7 +90,6 @@ struct nc_source_info {
     size_t max_bytes;      /* of an answer */
     uint64_t every_usec;   /* between two polls */
     uint64_t absent_usec;  /* while the answer is 404; 0 = every_usec */
-    bool is_of_spot;       /* asked on spot instances only */
 };
 extern const struct nc_source_info nc_sources[_NC_SOURCE_MAX];
 

@@ -11,7 +11,7 @@
 
 #define UNITS "/etc/systemd/system/"
 
-static const char names[_NC_DUE_MAX][40] = {
+static const char names[_NC_DUE_MAX][36] = {
     [NC_DUE_RELOAD] = NC_RUN_DIR "/systemd-reload",
     [NC_DUE_RESOLVER] = NC_RUN_DIR "/resolver-restart",
     [NC_DUE_DISKS] = NC_RUN_DIR "/local-disks-restart",

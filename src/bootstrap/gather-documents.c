@@ -87,7 +87,7 @@ static int add_document_file(struct nc_gather *g, const char *path, const char *
 }
 
 static bool is_document(const char *name) {
-    static const char *const endings[] = {".yaml", ".yml", ".json"};
+    static const char endings[][6] = {".yaml", ".yml", ".json"};
     const char *dot = strrchr(name, '.');
 
     for (size_t i = 0; dot && i < NC_ARRAY_SIZE(endings); i++)

@@ -15,7 +15,7 @@
 #include "wire.h"
 
 static const struct {
-    const char *what;
+    char what[30];
     bool is_status;
 } kinds[_NC_WRITE_MAX] = {
     [NC_WRITE_NONE] = {"write node", false},

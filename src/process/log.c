@@ -115,8 +115,8 @@ static void add_field(struct nc_buf *entry, const char *name, const char *value)
 
 /* What a program may read beside the message: its names in the journal and in JSON. */
 static const struct {
-    char journal[16], json[16];
-    size_t at;
+    char journal[15], json[15];
+    unsigned short at;
 } texts[] = {
     {"POD_NAMESPACE", "pod-namespace", offsetof(struct nc_log_fields, pod_namespace)},
     {"POD_NAME", "pod-name", offsetof(struct nc_log_fields, pod_name)},
