@@ -87,6 +87,21 @@ char *nc_app_path_or(const struct nc_app *app, const char *named, const char *pa
  * of its class. */
 int nc_app_fail(const struct nc_app *app, const struct nc_err *err);
 
+/* --- lock.c: whether a process of ours lives, by a lock that it holds */
+
+#define NC_LOCK_DAEMON NC_RUN_DIR "/.daemon"
+#define NC_LOCK_BOOTSTRAP NC_RUN_DIR "/.bootstrap"
+/* Until the process ends or *ret_fd is closed. -EEXIST where another one holds it; what else goes
+ * wrong is a reason to go on without. */
+int nc_process_lock(const struct nc_app *app, const char *lock, int *ret_fd, struct nc_err *err);
+
+/* 1 = the daemon that wrote this status is not there any more; 0 = it is; negative = that cannot be
+ * known (-EACCES: not by this user). One that could make no lock, or is of a version without it, is
+ * told by its process number. */
+int nc_daemon_is_gone(const struct nc_app *app, const struct nc_value *status);
+/* The bootstrap was ended in its middle: its last word, that it works, is not true any more. */
+bool nc_bootstrap_is_gone(const struct nc_app *app, const struct nc_value *status);
+
 /* --- status-file.c: status.json and metrics.prom: one file each, two writers.
  *
  * A bootstrap and the daemon run at the same time, in two processes. Each writes what is its own

@@ -420,6 +420,8 @@ static int finish_bootstrap(struct nc_bootstrap *b, int r) {
 static void bootstrap_done(struct nc_bootstrap *b) {
     if (b->kubelet.fd > 0)
         (void)close(b->kubelet.fd);
+    if (b->lock_fd > 0)
+        (void)close(b->lock_fd);
     nc_units_free(b->kubelet.units);
     free(b->kubelet.last_lines);
     nc_node_watch_done(&b->node);
@@ -445,6 +447,7 @@ int nc_command_bootstrap(struct nc_app *app) {
     app->deadline_usec = b.started_mono_usec + timeout;
     nc_report_start(&b.report, now, now + timeout);
     nc_log(NC_LOG_INFO, &fields, "bootstrap starts, version " NC_VERSION);
+    (void)nc_process_lock(app, NC_LOCK_BOOTSTRAP, &b.lock_fd, NULL);
     r = nc_app_loop(app, &err);
     if (r >= 0)
         r = nc_gather_open(&b.gather, app, &err);

@@ -57,6 +57,7 @@ struct nc_channels {
 
 struct nc_bootstrap {
     struct nc_app *app;
+    int lock_fd;             /* held while this process lives; 0 = it could not be had */
     struct nc_gather gather; /* from facts to files: each is const once its step is over */
     struct nc_connection connection;
     bool is_warming;           /* for a warm pool: all is prepared, and kubelet is not started */

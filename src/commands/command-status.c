@@ -13,7 +13,6 @@
 #include "nc/file.h"
 #include "nc/report.h"
 #include "nc/str.h"
-#include "nc/time.h"
 #include "options.h"
 #include "process.h"
 
@@ -49,17 +48,24 @@ static bool mark_running(const struct nc_app *app, struct nc_value *status) {
     return false;
 }
 
-/* A bootstrap that was killed has left its last word: that it works. */
-static void mark_overdue(struct nc_value *status) {
-    const char *deadline = nc_value_get_string(status, "deadline");
-    nc_auto_free char *text = NULL;
-    uint64_t usec;
+/* Of a bootstrap that was killed, whose last word is that it works. */
+static void mark_killed(const struct nc_app *app, struct nc_value *status) {
+    struct nc_value *phases = nc_value_get(status, "phases");
 
-    if (!deadline || !nc_value_says(status, "outcome", "running")
-        || nc_time_parse(deadline, &usec) < 0 || usec > nc_now_usec())
+    if (!nc_bootstrap_is_gone(app, status))
         return;
-    text = nc_asprintf("%s, which has passed", deadline);
-    nc_value_set_string(status, "deadline", text);
+    nc_value_set_string(status, "outcome", "failed");
+    for (size_t i = 0; phases && phases->type == NC_VALUE_LIST && i < phases->n; i++) {
+        struct nc_value *error;
+        if (!nc_value_says(phases->items[i], "outcome", "running"))
+            continue;
+        error = nc_value_new_map();
+        nc_value_set_string(error, "class", nc_err_class_name(NC_ERR_TRANSIENT));
+        nc_value_set_string(error, "message", "the process of the bootstrap was killed");
+        nc_value_set_string(error, "remedy", "journalctl -u nodeclaimd-bootstrap");
+        nc_value_set_string(phases->items[i], "outcome", "failed");
+        nc_value_set(phases->items[i], "error", error);
+    }
 }
 
 /* The exit code of the phase that a bootstrap failed in. */
@@ -95,12 +101,12 @@ static int show(const struct nc_app *app, const struct nc_terminal *t, struct nc
     if (nc_status_file_read(app, &file, &status, err) < 0)
         return -ENOENT;
     is_running = mark_running(app, status);
+    mark_killed(app, status);
     *ret_code = code_of_bootstrap(status);
     if (app->opts.json) {
         nc_json_write(out, status, app->opts.watch ? 0 : 2);
         (void)nc_buf_putc(out, '\n');
     } else {
-        mark_overdue(status);
         nc_status_text(status, &text);
         nc_terminal_format(t, text.data, out);
     }
@@ -180,6 +186,7 @@ int nc_command_status(struct nc_app *app) {
 static void write_timeline(const struct nc_app *app, struct nc_value *status, struct nc_buf *out) {
     const uint64_t until_usec = mark_running(app, status) ? nc_now_usec() : 0;
 
+    mark_killed(app, status);
     if (app->opts.json) {
         nc_auto_value struct nc_value *tree = nc_timeline_tree(status, until_usec);
         nc_json_write(out, tree, 2);

@@ -114,7 +114,7 @@ static void open_sources(struct nc_daemon *d) {
 /* Two would write the same Node and take each other's requests. */
 static int lock_instance(struct nc_daemon *d, struct nc_err *err) {
     struct nc_err own = NC_ERR_INIT;
-    const int r = nc_daemon_lock(d->app, &d->lock_fd, &own);
+    const int r = nc_process_lock(d->app, NC_LOCK_DAEMON, &d->lock_fd, &own);
 
     if (r == -EEXIST) {
         *err = own;

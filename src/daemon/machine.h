@@ -88,15 +88,4 @@ void nc_hook_runner_close(struct nc_daemon *d);
 struct nc_value *nc_hook_runner_save(const struct nc_hook_runner *r);
 bool nc_hook_runner_load(struct nc_hook_runner *r, const struct nc_value *v);
 
-/* --- lock.c: one daemon on a machine, and whether there is one */
-
-/* States that the daemon runs, until the process ends or *ret_fd is closed. -EEXIST where another
- * one does; what else goes wrong is a reason to go on without. */
-int nc_daemon_lock(const struct nc_app *app, int *ret_fd, struct nc_err *err);
-
-/* 1 = the daemon that wrote this status is not there any more; 0 = it is; negative = that cannot be
- * known (-EACCES: not by this user). One that could make no lock, or is of a version without it, is
- * told by its process number. */
-int nc_daemon_is_gone(const struct nc_app *app, const struct nc_value *status);
-
 #endif

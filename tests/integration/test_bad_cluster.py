@@ -40,14 +40,20 @@ class BadCluster(WorldTest):
         self.fails(world, 1, "transient", "refused")
 
     def test_killed(self) -> None:
-        """Its last word is that it works, until a time that passes."""
+        """Its last word is that it works; its lock says that nobody works any more."""
         world = self.world()
         world.api.server.refuse()
         proc = world.spawn("bootstrap", "--timeout", "3s")
         self.assertTrue(until(lambda: world.status().get("outcome") == "running", 3))
+        self.assertRegex(world.run("status").out, r"(?m)^outcome +running$")
         proc.kill()
         proc.wait()
-        self.assertTrue(until(lambda: re.search(r"running, .*deadline 2\S+ \S+ UTC, which has passed", world.run("status").out), 10))
+        shown = world.run("status")
+        self.assertEqual(shown.code, 1, shown.out)
+        self.assertRegex(shown.out, r"(?m)^outcome +failed$")
+        self.assertIn("the process of the bootstrap was killed", shown.out)
+        self.assertIn("nodeclaimd-bootstrap.service starts again by itself", shown.out)
+        self.assertRegex(world.run("timeline").out, "failed")
 
     def test_silent(self) -> None:
         world = self.world()

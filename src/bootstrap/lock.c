@@ -1,20 +1,19 @@
 /*
- * Does the daemon run? A lock that its process holds for as long as it lives: neither a file that
- * was left behind nor a process number that is somebody else's by now reports it.
+ * Does the daemon run, or the bootstrap? A lock that its process holds for as long as it lives:
+ * neither a file that was left behind nor a process number that is somebody else's by now reports
+ * it.
  *
  * A record lock: whoever asks takes nothing, learns the process, and a child does not inherit it.
  */
-#include "machine.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "app.h"
 #include "nc/file.h"
 
-#define LOCK_FILE NC_RUN_DIR "/.daemon"
 #define FLAGS (O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK)
 
 static struct flock lock_range(void) {
@@ -30,8 +29,8 @@ static int refuse(pid_t pid, struct nc_err *err) {
 
 /* 0 = there is none; negative = it cannot be known (-ENOENT: there is no lock; and -ESRCH: it runs
  * where its number is not ours to see). */
-static pid_t find_process(const struct nc_app *app) {
-    nc_auto_free char *path = nc_app_path(app, LOCK_FILE);
+static pid_t find_process(const struct nc_app *app, const char *name) {
+    nc_auto_free char *path = nc_app_path(app, name);
     struct flock lock = lock_range();
     const int fd = open(path, O_RDONLY | FLAGS);
     int r;
@@ -45,9 +44,9 @@ static pid_t find_process(const struct nc_app *app) {
     return lock.l_pid > 0 ? lock.l_pid : -ESRCH; /* of another pid namespace */
 }
 
-int nc_daemon_lock(const struct nc_app *app, int *ret_fd, struct nc_err *err) {
+int nc_process_lock(const struct nc_app *app, const char *name, int *ret_fd, struct nc_err *err) {
     nc_auto_free char *folder = nc_app_path(app, NC_RUN_DIR);
-    nc_auto_free char *path = nc_app_path(app, LOCK_FILE);
+    nc_auto_free char *path = nc_app_path(app, name);
     const struct flock lock = lock_range();
     int fd = nc_mkdir_p(folder, err), code;
 
@@ -63,7 +62,7 @@ int nc_daemon_lock(const struct nc_app *app, int *ret_fd, struct nc_err *err) {
     }
     code = errno;
     (void)close(fd);
-    return code == EAGAIN || code == EACCES ? refuse(find_process(app), err)
+    return code == EAGAIN || code == EACCES ? refuse(find_process(app, name), err)
                                             : nc_file_fail(err, code, "lock", path);
 }
 
@@ -73,11 +72,15 @@ static bool is_number_free(const struct nc_value *pid) {
 }
 
 int nc_daemon_is_gone(const struct nc_app *app, const struct nc_value *status) {
-    const pid_t pid = find_process(app);
+    const pid_t pid = find_process(app, NC_LOCK_DAEMON);
 
     if (pid >= 0 || pid == -ESRCH)
         return pid == 0;
     if (is_number_free(nc_value_path(status, "daemon.pid")))
         return 1;
     return pid == -ENOENT ? 0 : pid;
+}
+
+bool nc_bootstrap_is_gone(const struct nc_app *app, const struct nc_value *status) {
+    return nc_value_says(status, "outcome", "running") && find_process(app, NC_LOCK_BOOTSTRAP) == 0;
 }
