@@ -69,6 +69,15 @@ static int transfer_error(const struct nc_imds *i, const struct nc_http_result *
     return r;
 }
 
+static int other_status(const struct nc_http_result *result, const char *what, struct nc_err *err) {
+    const int r = nc_http_error(result, what, err);
+
+    if (result->status >= 500)
+        nc_err_remedy(err, "the service itself fails, and is asked again: where it lasts, replace "
+                           "the node");
+    return r;
+}
+
 static bool is_usable(const struct nc_http_result *result) {
     return result->outcome == NC_HTTP_ANSWERED
            && (result->status == 404
@@ -98,7 +107,7 @@ int nc_imds_check(const struct nc_imds *i, const char *path, const struct nc_htt
     case 403:
         return refuse_disabled(what, err);
     default:
-        return nc_http_error(result, what, err);
+        return other_status(result, what, err);
     }
 }
 
@@ -126,7 +135,7 @@ int nc_imds_check_token(const struct nc_imds *i, const struct nc_http_result *re
                    : nc_err_protocol(err, "%s: invalid token in the answer", what);
     if (result->status == 403)
         return refuse_disabled(what, err);
-    r = nc_http_error(result, what, err);
+    r = other_status(result, what, err);
     if (result->status == 404 || result->status == 405)
         nc_err_remedy(err, "%s does not know IMDSv2: check " ENDPOINT_OPTION, i->endpoint);
     return r;

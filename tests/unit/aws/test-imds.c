@@ -240,7 +240,7 @@ static void test_token_failures(void **state) {
         {FAULT_STATUS, 405, PAGE, NC_ERR_PROTOCOL, 405, "HTTP 405", "does not know IMDSv2"},
         {FAULT_STATUS, 400, PAGE, NC_ERR_PROTOCOL, 400, "HTTP 400", ""},
         {FAULT_STATUS, 401, PAGE, NC_ERR_AUTH, 401, "HTTP 401", ""},
-        {FAULT_STATUS, 503, PAGE, NC_ERR_TRANSIENT, 503, "HTTP 503", ""},
+        {FAULT_STATUS, 503, PAGE, NC_ERR_TRANSIENT, 503, "HTTP 503", "replace the node"},
         {FAULT_STATUS, 429, PAGE, NC_ERR_TRANSIENT, 429, "HTTP 429", ""},
         {FAULT_STATUS, 302, "", NC_ERR_PROTOCOL, 302, "HTTP 302", ""},
         {FAULT_BODY, 0, PAGE, NC_ERR_PROTOCOL, -EBADMSG, "a page of HTML", "something other than"},
