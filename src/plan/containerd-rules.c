@@ -174,13 +174,15 @@ static const char *wants(const struct nc_value *v, char type) {
 static void warn_of_ignored(struct nc_planner *s, const struct nc_value *v, const char *path,
                             const char *any) {
     const char *table = s->in->containerd_keys;
-    const bool is_unknown =
-        !nc_known_path(table, path, NC_ANY_VERSION) && !nc_known_path(table, any, NC_ANY_VERSION);
+    const bool is_plugin = nc_known_path(table, path, installed(s)) == 'p', /* out of its place */
+        is_unknown = is_plugin
+                     || (!nc_known_path(table, path, NC_ANY_VERSION)
+                         && !nc_known_path(table, any, NC_ANY_VERSION));
     nc_auto_free char *near = nc_known_suggestion(table, path, installed(s), "");
 
     nc_containerd_warn(s, v->mark.source, is_unknown, "line %u: containerd %s ignores \"%s\"%s",
                        v->mark.line, s->facts->containerd_version, path,
-                       is_unknown || strstr(near, path) ? near : "");
+                       !is_plugin && (is_unknown || strstr(near, path)) ? near : "");
 }
 
 static int check_table(struct nc_planner *s, const struct nc_value *v, const char *path);
@@ -201,7 +203,7 @@ static int check_key(struct nc_planner *s, const struct nc_value *v, const char 
         nc_auto_free char *below = nc_asprintf("%s.", its ? own : any);
         return check_table(s, v, below);
     }
-    if (!type)
+    if (!type || type == 'p')
         warn_of_ignored(s, v, own, any);
     return 0;
 }

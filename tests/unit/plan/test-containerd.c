@@ -411,6 +411,8 @@ static void test_unknown_keys(void **state) {
          "ignores \"io.containerd.cri.v1.runtime containerd.snapshoter\"", 1},
         {"[plugins.'io.containerd.cri.v1.images']\nenable_selinu = true",
          "ignores \"io.containerd.cri.v1.images enable_selinu\"", 1},
+        {"['io.containerd.cri.v1.images']\nsnapshotter = 'x'",
+         "ignores \"io.containerd.cri.v1.images\"", 1},
         {"[plugins.'io.containerd.cri.v1.runtime']\nenable_selinu = true",
          "did you mean \"io.containerd.cri.v1.runtime enable_selinux\"?", 1},
         {"[plugins.'io.containerd.cri.v1.runtime']\nenable_cdi = true",
