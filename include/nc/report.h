@@ -114,7 +114,7 @@ void nc_report_metrics(const struct nc_report *r, struct nc_buf *out);
  * another type or size; what comes out is bounded, and has no control character but line ends and
  * NC_MARK_*. */
 void nc_status_text(const struct nc_value *status, struct nc_buf *out);
-/* ", 7 of 12 pods left, 1 kept by do-not-disrupt, 1 blocked: default/x by pdb-y": how far
+/* ", 7 of 12 pods remain, 1 kept by do-not-disrupt, 1 blocked: default/x by pdb-y": how far
  * status.json's `drain` is, as STATUS=, `drain --wait` and `status` say it. Of those who hold it up
  * at most `names` are named. Hostile as above. */
 /* The phase; where no answer of the API server comes, that, and since when. */

@@ -166,9 +166,9 @@ static int read_left(const char *path, struct nc_buf *text, struct nc_err *err) 
     const int r = nc_file_read(path, MAX_BYTES, text, err);
 
     if (r == -ENOENT)
-        nc_err_remedy(err, "/run is full (df /run), or neither a bootstrap nor the daemon has run "
-                           "since the machine started (systemctl status nodeclaimd-bootstrap "
-                           "nodeclaimd)");
+        nc_err_remedy(err, "neither a bootstrap nor the daemon has run since the machine started "
+                           "(systemctl status nodeclaimd-bootstrap nodeclaimd), or /run is full "
+                           "(df /run)");
     if (r == -EACCES) {
         (void)nc_err_set(err, NC_ERR_HOST, EACCES, "cannot tell: %s is for root and its group",
                          path);

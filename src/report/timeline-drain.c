@@ -103,6 +103,17 @@ static void show_daemon(struct nc_buf *out, const struct nc_value *daemon) {
         nc_show_line(out, "", conflict);
 }
 
+/* ", WORD text" where there is such a member. */
+static void show_more(struct nc_buf *out, const struct nc_value *map, const char *key,
+                      const char *caption) {
+    const char *text = nc_show_text(map, key, NULL);
+
+    if (!text)
+        return;
+    (void)nc_buf_printf(out, ", %s ", caption);
+    nc_show_put(out, text);
+}
+
 static void show_polls(struct nc_buf *out, const struct nc_value *polls) {
     const size_t n =
         polls && polls->type == NC_VALUE_MAP ? nc_show_at_most(polls->n, MAX_SOURCES) : 0;
@@ -121,23 +132,13 @@ static void show_polls(struct nc_buf *out, const struct nc_value *polls) {
         if (error) {
             (void)nc_buf_puts(out, " (");
             nc_show_put(out, error);
+            show_more(out, one, "last", "last answer");
             (void)nc_buf_putc(out, ')');
             remedy = nc_show_text(one, "remedy", remedy);
         }
     }
     (void)nc_buf_putc(out, '\n');
     show_remedy(out, remedy);
-}
-
-/* ", WORD text" where there is such a member. */
-static void show_more(struct nc_buf *out, const struct nc_value *map, const char *key,
-                      const char *caption) {
-    const char *text = nc_show_text(map, key, NULL);
-
-    if (!text)
-        return;
-    (void)nc_buf_printf(out, ", %s ", caption);
-    nc_show_put(out, text);
 }
 
 static void show_sources(struct nc_buf *out, const struct nc_value *sources) {

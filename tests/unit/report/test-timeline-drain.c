@@ -32,7 +32,8 @@ static void print_tree_of_the_past(const struct nc_value *status, struct nc_buf 
 #define DAEMON                                                                                     \
     "'daemon': {'connected': true, 'node': 'n1', 'inhibitor': 'held', 'apiError': null,"           \
     " 'started': '2024-01-01T00:00:00Z', 'imds': {'spot': {'state': 'ok', 'error': null},"         \
-    " 'maintenance': {'state': 'failing', 'error': 'HTTP 503', 'remedy': 'wait'}}}"
+    " 'maintenance': {'state': 'failing', 'error': 'HTTP 503', 'remedy': 'wait', 'last': "         \
+    "'2024-01-01T00:09:00Z'}}}"
 
 static const char draining[] =
     "{" DAEMON ", 'drain': {'phase': 'evicting', 'since': '2024-01-01T00:10:01Z',"
@@ -83,6 +84,8 @@ static void test_pods(void **state) {
                 named_1, ", 1 of 1 pods remain, 1 kept by do-not-disrupt: a/b");
     assert_text("{'pods': {'total': 0, 'remaining': 0}, 'blocked': []}", named_3, "");
     assert_text("{'pods': 7, 'blocked': 'a/b'}", named_3, "");
+    assert_text("{'pods': {'total': null, 'remaining': null}}", named_3,
+                ", its pods are not listed");
 }
 
 static void test_status(void **state) {
@@ -91,7 +94,7 @@ static void test_status(void **state) {
         draining, nc_status_text,
         "node         n1\n"
         "daemon       connected, shutdown inhibitor held, running since 2024-01-01T00:00:00Z\n"
-        "imds         spot ok, maintenance failing (HTTP 503)\n"
+        "imds         spot ok, maintenance failing (HTTP 503, last answer 2024-01-01T00:09:00Z)\n"
         "             remedy: wait\n"
         "drain        evicting, since 2024-01-01T00:10:01Z, 7 of 12 pods remain, 5 leaving, "
         "1 kept by do-not-disrupt, 1 blocked, every pod must be gone by "
