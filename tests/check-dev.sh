@@ -124,7 +124,7 @@ cp "$BUILD/bad" "$BUILD/test_bad.py"
 sed -e s/Bad/Fine/ -e '/self.fail/s/fail/assertTrue/' "$BUILD/bad" >"$BUILD/test_fine.py"
 "$PYTHON" "$BUILD/run.py" --agent /bin/true >"$BUILD/said"
 is "a test that failed shows what failed, each time" "$(grep -c "^FAIL: test_bad" "$BUILD/said") $(grep -c test_good "$BUILD/said")" "4 0"
-is "and that it runs again" "$(grep -c "test_bad: runs once more" "$BUILD/said")" 1
+is "and that it runs again" "$(grep -c "test_bad.Bad.test_bad: runs once more" "$BUILD/said")" 1
 is "its last lines" "$(grep 'not run' "$BUILD/said" | sort; tail -n 2 "$BUILD/said")" "  test_bad: not run: CAP_SYS_ADMIN is missing (mounts)
   test_fine: not run: CAP_SYS_ADMIN is missing (mounts)
 failed: test_bad.Bad.test_bad
