@@ -102,9 +102,20 @@ static void note_warnings(struct nc_daemon *d, const struct nc_documents *of) {
     }
 }
 
-/* What is refused does not take the rest with it, where there is no former configuration: an "off"
- * of another document would count for nothing. */
-static bool use_the_rest(struct nc_gather *g) {
+/* The former policies stay, but for a mode that does less: a document that is refused does not keep
+ * the "off" of another one out of force. */
+static bool apply_lesser_mode(struct nc_daemon *d, const struct nc_config *rest) {
+    struct nc_drain_settings *former = &d->gather.config.drain;
+
+    if (nc_drain_mode_cap(rest->drain.mode) >= nc_drain_mode_cap(former->mode))
+        return false;
+    former->mode = rest->drain.mode;
+    make_rules(d);
+    return true;
+}
+
+/* What is refused does not take the rest with it. */
+static bool read_the_rest(struct nc_gather *g) {
     struct nc_err err = NC_ERR_INIT;
 
     nc_documents_set_aside_errors(&g->documents);
@@ -261,10 +272,15 @@ static void apply_answers(struct nc_daemon_gathering *it) {
     if (r < 0 && err.class == NC_ERR_HOST) {
         finish(it, &err);
     } else if (r < 0) {
-        is_rest = !d->gather.has_config && use_the_rest(&it->g);
-        note_refused(d, &err, d->gather.has_config ? "former" : is_rest ? "other" : "built-in");
+        is_rest = read_the_rest(&it->g);
+        if (!d->gather.has_config)
+            note_refused(d, &err, is_rest ? "other" : "built-in");
+        else if (is_rest && apply_lesser_mode(d, &it->g.config))
+            note_refused(d, &err, "former (but for drain.mode)");
+        else
+            note_refused(d, &err, "former");
         err = (struct nc_err)NC_ERR_INIT;
-        if (is_rest)
+        if (is_rest && !d->gather.has_config)
             use_config(it, &err);
         else
             finish(it, &err);
@@ -281,15 +297,31 @@ static void apply_answers(struct nc_daemon_gathering *it) {
     }
 }
 
+/* Until IMDS answers, the documents of this machine alone count: an "off" may be among them. */
+static void use_local(struct nc_daemon_gathering *it) {
+    struct nc_daemon *d = it->d;
+
+    if (d->gather.has_config)
+        return;
+    (void)nc_gather_documents(&it->g, NULL);
+    if (!read_the_rest(&it->g))
+        return;
+    nc_log(NC_LOG_INFO, NULL, "the documents of this machine are in force, without the user data");
+    keep_config(d, &it->g.config);
+    make_rules(d);
+}
+
 static void on_answers(void *userdata, const struct nc_err *err) {
     struct nc_daemon_gathering *it = userdata;
     struct nc_err own = *err;
 
     it->batch = NULL;
-    if (nc_gather_facts(&it->g, own.class == NC_ERR_NONE ? 0 : -EIO, &own) >= 0)
+    if (nc_gather_facts(&it->g, own.class == NC_ERR_NONE ? 0 : -EIO, &own) >= 0) {
         apply_answers(it);
-    else
-        finish(it, &own);
+        return;
+    }
+    use_local(it);
+    finish(it, &own);
 }
 
 static int start(struct nc_daemon_gathering *it, struct nc_err *err) {

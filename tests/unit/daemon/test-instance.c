@@ -234,6 +234,13 @@ static void test_the_rest_of_what_is_refused(void **state) {
     assert_int_equal(gather(w), 0);
     assert_int_equal(w->d.rules.drain.mode, NC_DRAIN_OFF);
     assert_non_null(strstr(w->d.not_in_force, "the former policies are in force"));
+    configure(w, "  interruption: {rebalance: cordon}\n");
+    assert_int_equal(gather(w), 0);
+    configure(w, "  interruption: {spot: nonsense}\n  drain: {mode: observe}\n");
+    assert_int_equal(gather(w), 0);
+    assert_int_equal(w->d.rules.drain.mode, NC_DRAIN_OBSERVE);
+    assert_int_equal(w->d.rules.drain.policy[NC_SOURCE_REBALANCE], NC_POLICY_CORDON);
+    assert_non_null(strstr(w->d.not_in_force, "(but for drain.mode)"));
 }
 
 static void test_imds_is_unavailable(void **state) {
@@ -243,8 +250,8 @@ static void test_imds_is_unavailable(void **state) {
     atomic_store(&w->away, true);
     assert_true(gather(w) < 0);
     assert_int_equal(w->err.class, NC_ERR_TRANSIENT);
-    assert_built_in(&w->d);
     assert_false(w->d.has_facts);
+    assert_int_equal(w->d.rules.drain.policy[NC_SOURCE_SPOT], NC_POLICY_REPORT);
     atomic_store(&w->away, false);
     assert_int_equal(gather(w), 0);
     assert_int_equal(w->d.rules.drain.policy[NC_SOURCE_SPOT], NC_POLICY_REPORT);
