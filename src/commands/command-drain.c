@@ -241,8 +241,32 @@ int nc_drain_allow(const struct nc_app *app, const char *policy, struct nc_err *
     if (!nc_streq(policy, nc_policy_name(NC_POLICY_REPORT))
         && (wants_cordon || !nc_streq(policy, nc_policy_name(NC_POLICY_CORDON))))
         return 0;
-    return nc_err_set(err, NC_ERR_CONFIG, EPERM,
-                      "drain.mode of the configuration lets the daemon %s, no more", policy);
+    nc_err_set(err, NC_ERR_CONFIG, EPERM,
+               "drain.mode of the configuration lets the daemon %s, no more", policy);
+    nc_err_remedy(err, "`nodeclaimd explain drain.mode` names the document; systemctl reload "
+                       "nodeclaimd reads it again");
+    return -EPERM;
+}
+
+enum nc_drain_mode nc_drain_mode_now(const struct nc_app *app, enum nc_drain_mode otherwise) {
+    nc_auto_value struct nc_value *status = read_status_file(app);
+    const char *name = nc_value_path_string(status, "daemon.policies.drainMode");
+    const int mode = name ? nc_which_of(name, nc_drain_mode_names) : 0;
+
+    return mode < 0 || !nc_value_path(status, "daemon.policies")
+                   || nc_daemon_is_gone(app, status) > 0
+               ? otherwise
+               : NC_DRAIN_AUTO + (unsigned)mode;
+}
+
+/* One without a time takes the time of the one before away. */
+static void warn_of_another(const struct nc_app *app) {
+    nc_auto_value struct nc_value *status = read_status_file(app);
+    const char *deadline = nc_value_get_string(operator_of(status), "deadline");
+
+    if (deadline)
+        (void)fprintf(stderr, "nodeclaimd drain: replaces the request with deadline %s\n",
+                      deadline);
 }
 
 /* A drain that cannot come to its end as things are: the configuration allows less, or its deadline
@@ -316,13 +340,10 @@ static void print_answer(const struct nc_value *request, const struct nc_value *
 }
 
 /* Accepted is not begun. */
-static void warn_of_hindrance(const struct nc_app *app, bool is_drain) {
+static void warn_of_hindrance(const struct nc_app *app) {
     nc_auto_value struct nc_value *status = read_status_file(app);
     nc_cleanup(nc_buf_done) struct nc_buf line = NC_BUF_INIT;
-    struct nc_err err = NC_ERR_INIT;
 
-    if (is_drain && nc_drain_allow(app, nc_value_path_string(status, "drain.policy"), &err) < 0)
-        (void)fprintf(stderr, "nodeclaimd %s: %s\n", app->opts.command, err.msg);
     show_hindrance(app, status, &line);
     if (line.len > 0)
         (void)fprintf(stderr, "nodeclaimd %s: the request waits%s\n", app->opts.command, line.data);
@@ -332,14 +353,22 @@ static int run(struct nc_app *app, const char *name, const struct nc_value *requ
     struct following f = {.app = app, .id = nc_value_get_string(request, "id")};
     nc_auto_value struct nc_value *status = NULL;
     struct nc_err err = NC_ERR_INIT;
-    int r = request_and_follow(app, name, request, &err);
+    int r = 0;
+
+    if (f.id)
+        r = nc_drain_allow(
+            app, nc_policy_name(nc_drain_mode_cap(nc_drain_mode_now(app, NC_DRAIN_AUTO))), &err);
+    if (r == 0 && f.id)
+        warn_of_another(app);
+    if (r == 0)
+        r = request_and_follow(app, name, request, &err);
 
     if (r == 0 && !app->opts.json)
         (void)printf("%s\n",
                      f.id ? f.id
                           : "withdrawn, if there was one; a drain for another source goes on");
     if (r == 0 && !app->opts.wait)
-        warn_of_hindrance(app, f.id != NULL);
+        warn_of_hindrance(app);
     if (r == 0 && app->opts.wait)
         r = follow(&f, &status, &err);
     nc_buf_done(&f.last);

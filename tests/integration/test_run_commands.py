@@ -30,14 +30,18 @@ class Commands(DaemonTest):
                 world = self.node_world(profile="m5.large", drain=f"    mode: {mode}\n")
                 world.pod("web")
                 world.start()
-                for option in ("--wait", "--dry-run"):
+                world.must(lambda: world.said_of_itself().get("connected"), "the connection")
+                for option in ("--wait", "--dry-run", "--reason=x"):
                     done = world.run("drain", option, within=30)
                     self.assertEqual(done.code, code, done.err + world.story())
                     self.assertIn("drain.mode", done.err)
-                done = world.run("drain")
-                self.assertEqual(done.code, 0)
-                self.assertIn("drain.mode", done.err)
                 self.assertEqual(world.pods(), ["web"])
+                with self.subTest("nothing is left for the day on which it is allowed again"):
+                    self.assertEqual(world.drain()["sources"], [])
+                with self.subTest("the dry run is of what the daemon has in force"):
+                    (world.root / "etc/nodeclaimd/conf.d/99-on.yaml").write_text(
+                        "apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec: {drain: {mode: auto}}\n")
+                    self.assertEqual(world.run("drain", "--dry-run").code, code)
 
     def test_a_drain_that_comes_too_late(self) -> None:
         """A pod that nobody can delete: the wait ends some seconds after the last moment, and says so."""
@@ -48,6 +52,15 @@ class Commands(DaemonTest):
         done = world.run("drain", "--deadline", "3s", "--wait", within=40)
         self.assertEqual(done.code, 1, done.err + world.story())
         self.assertIn("drain deadline exceeded, 1 of 1 pods remain", done.err)
+
+    def test_a_second_request(self) -> None:
+        world = self.node_world(profile="m5.large")
+        world.pod("web", annotations={"karpenter.sh/do-not-disrupt": "true"})
+        world.start()
+        world.must(lambda: world.said_of_itself().get("connected"), "the connection")
+        self.assertEqual(world.run("drain", "--deadline", "30m").err, "")
+        self.assertRegex(world.run("drain").err, r"replaces the request with deadline 2\S+Z\n")
+        self.assertEqual(world.run("drain").err, "")
 
     def test_an_api_server_that_is_away(self) -> None:
         """Nothing says that pods are evicted then, and once the deadline has passed everything says that the drain failed."""
@@ -271,6 +284,7 @@ class Commands(DaemonTest):
         read_again("  report: {events: true}\n", "$")
         self.assertEqual(world.metrics()["nodeclaimd_config_refused"][""], 0)
         self.assertEqual(world.events().count("ConfigurationRefused"), 1)
+        world.must(lambda: world.events().count("ConfigurationAccepted") == 1, "the Event of its end")
 
     def test_started_with_a_typo(self) -> None:
         """What is refused does not take the rest with it, and an API server that comes later is told."""
