@@ -43,6 +43,8 @@ const char *nc_controller_remedy(const struct nc_controller *c, const struct nc_
 
     if (err->code != 403)
         return err->remedy;
+    if (strstr(err->msg, "denied the request") || strstr(err->msg, "denied request"))
+        return "an admission webhook or policy of the cluster refuses it, not RBAC";
     return is_alone && replaces ? "apply deploy/rbac.yaml, deploy/optional/standalone-role.yaml "
                                   "and deploy/optional/replacement-role.yaml of this version"
            : is_alone ? "apply deploy/rbac.yaml and deploy/optional/standalone-role.yaml of this "

@@ -154,7 +154,7 @@ class Relay(ControlTest):
         world = self.control_world()
         world.refused_is_wanted = True
         body = json.dumps({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403,
-                           "message": 'nodeclaims.karpenter.sh "c-n1" is forbidden: a policy says no'})
+                           "message": 'admission webhook "guard.example.com" denied the request: a policy says no'})
         world.api.server.fault("status", path="nodeclaims", method="PATCH", status=403, body=body, content_type="application/json")
         world.pair("n1")
         world.start()
@@ -167,7 +167,7 @@ class Relay(ControlTest):
         self.assertEqual(len(world.steps("delete")), 1, world.story())
         world.must(lambda: any(s.what == "RelayRefused" for s in world.steps("event")), "the Event")
         text = world.run("status", "--metrics-address", world.addresses[world.proc.pid])[1]
-        self.assertRegex(text, r"(?m)^trouble +set-timestamp: .*a policy says no.*; apply deploy/rbac.yaml of this version$")
+        self.assertRegex(text, r"(?m)^trouble +set-timestamp: .*a policy says no.*; an admission webhook or policy of the cluster refuses it, not RBAC$")
 
 
 class WhatIsRelayed(ControlTest):
