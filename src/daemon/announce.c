@@ -252,6 +252,13 @@ void nc_daemon_tell_refused_config(struct nc_daemon *d) {
         announce_as_event(d, &a);
 }
 
+void nc_daemon_tell_config_accepted(struct nc_daemon *d) {
+    static char message[] = "No document is refused any more";
+    const struct nc_lifecycle_action a = {.reason = "ConfigurationAccepted", .message = message};
+
+    announce_as_event(d, &a);
+}
+
 void nc_daemon_refuse_request(struct nc_daemon *d, const char *message, const char *series) {
     const struct nc_lifecycle_action a = {.kind = NC_LIFECYCLE_ACTION_ANNOUNCE,
                                           .reason = "DrainRequestRefused",

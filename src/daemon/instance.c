@@ -264,9 +264,12 @@ static void apply_answers(struct nc_daemon_gathering *it) {
     bool is_whole, is_rest = false;
 
     it->has_facts = true;
+    const bool was_refused = d->counters.is_config_refused;
     free(nc_steal(&d->not_in_force));
     d->counters.is_config_refused = false;
     const int r = read_config(&it->g, &is_whole, &err);
+    if (r >= 0 && was_refused)
+        nc_daemon_tell_config_accepted(d);
     if (r >= 0)
         note_warnings(d, &it->g.documents);
     if (r < 0 && err.class == NC_ERR_HOST) {

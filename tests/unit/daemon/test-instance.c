@@ -25,7 +25,7 @@ struct world {
     atomic_bool away;
     struct nc_err err;
     bool is_gathered;
-    unsigned told; /* of a configuration that is refused */
+    unsigned told, accepted; /* of a configuration that is refused, and is not any more */
 };
 
 /* In the place of announce.c. */
@@ -41,6 +41,12 @@ void nc_daemon_gathered(struct nc_daemon *d, const struct nc_err *err) {
 
     w->err = *err;
     w->is_gathered = true;
+}
+
+void nc_daemon_tell_config_accepted(struct nc_daemon *d) {
+    struct world *w = (struct world *)((char *)d - offsetof(struct world, d));
+
+    w->accepted++;
 }
 
 static const struct {
@@ -209,6 +215,8 @@ static void test_configuration_that_is_of_no_use(void **state) {
     assert_int_equal(w->told, 1);
     configure(w, "  interruption: {spot: report}\n");
     assert_int_equal(gather(w), 0);
+    assert_int_equal(gather(w), 0);
+    assert_int_equal(w->accepted, 1);
     assert_int_equal(w->d.rules.drain.policy[NC_SOURCE_SPOT], NC_POLICY_REPORT);
     assert_false(w->d.counters.is_config_refused);
     configure(w, "  interruption: [\n");
