@@ -8,10 +8,7 @@
 
 #include "lifecycle-priv.h"
 
-/* A DELETE's grace is in whole seconds, rounded up, and never 0: a pod may rightly end so much
- * after T, or after it was first seen. Where the pods cannot be listed, nobody knows; it is
- * reported later. */
-#define FAILED_USEC (2 * NC_SEC_USEC)
+/* Where the pods cannot be listed, nobody knows; it is reported later. */
 #define FAILED_UNLISTED_USEC (10 * NC_SEC_USEC)
 
 struct nc_lifecycle_signal nc_lifecycle_wanted_signal(const struct nc_lifecycle *l) {
@@ -185,9 +182,10 @@ bool nc_lifecycle_is_failed(const struct nc_lifecycle *l, uint64_t *next_usec) {
         || !l->in_force.t_usec || l->phase == NC_LIFECYCLE_DRAINED
         || l->phase == NC_LIFECYCLE_VOLUME_WAIT)
         return false;
-    return nc_has_come(l->now_usec,
-                       nc_sum_usec(from_usec, is_listed ? FAILED_USEC : FAILED_UNLISTED_USEC),
-                       next_usec);
+    return nc_has_come(
+        l->now_usec,
+        nc_sum_usec(from_usec, is_listed ? NC_LIFECYCLE_LATE_USEC : FAILED_UNLISTED_USEC),
+        next_usec);
 }
 
 /* A shutdown that requests no drain waits for its writes, but not for long. */

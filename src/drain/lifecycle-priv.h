@@ -240,6 +240,9 @@ char *nc_lifecycle_cordon_text(const struct nc_lifecycle *l);
 typedef bool (*nc_lifecycle_pod_fn)(const struct nc_drain_line *line, uint64_t now_usec);
 char *nc_lifecycle_names(const struct nc_lifecycle *l, nc_lifecycle_pod_fn is_meant,
                          const char *before);
+/* A DELETE's grace is in whole seconds, rounded up, and never 0: a pod may rightly end so much
+ * after T, or after it was first seen. */
+#define NC_LIFECYCLE_LATE_USEC (2 * NC_SEC_USEC)
 /* The counts of pods are of a list. Drained is what was found, also by the process before us: none
  * is left. */
 bool nc_lifecycle_has_listed(const struct nc_lifecycle *l);

@@ -254,7 +254,7 @@ char *nc_lifecycle_drained_text(const struct nc_lifecycle *l) {
 
     const uint64_t end_usec = l->drained_usec ? l->drained_usec : l->now_usec;
     nc_auto_free char *late =
-        l->has_announced[NC_LIFECYCLE_MILESTONE_FAILED] && end_usec > l->in_force.t_usec
+        l->in_force.t_usec && end_usec >= l->in_force.t_usec + NC_LIFECYCLE_LATE_USEC
             ? nc_asprintf("; %llu s late",
                           (unsigned long long)((end_usec - l->in_force.t_usec) / NC_SEC_USEC))
             : nc_strdup("");
