@@ -245,7 +245,11 @@ static void check_name(struct preflight *p, const char *username) {
         && nc_json_parse(text.data, text.len, &status, NULL) >= 0
         && nc_value_get_string(status, "node"))
         name = nc_value_get_string(status, "node");
-    expected = nc_asprintf("system:node:%s", name ? name : "");
+    if (!name) {
+        nc_preflight_line(&p->out, "identity", "skipped", "the node's name is not known", "");
+        return;
+    }
+    expected = nc_asprintf("system:node:%s", name);
     if (nc_streq(username, expected)) {
         ok(p, "identity", "the API server knows us as %s", username);
         return;
