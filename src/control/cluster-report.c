@@ -15,7 +15,7 @@ static bool is_relayed(const struct control_claim *claim, const struct control_r
         (claim->timestamp_usec && claim->timestamp_usec <= r->t_usec)
         || (claim->accepted_timestamp_usec && claim->accepted_timestamp_usec <= r->t_usec);
 
-    return nc_control_is_deleting(claim) && has_timestamp;
+    return nc_control_is_deleting(claim) && (has_timestamp || claim->is_timestamp_refused);
 }
 
 /* Of a node to whose end nobody puts a hand. */
