@@ -216,7 +216,9 @@ static void check_containerd(struct image *m) {
                "there is no program /usr/sbin/runc, which nodeclaimd's configuration of containerd "
                "names");
     if (!nc_image_tree_has(&m->tree, "/etc/eks/pause.tar"))
-        warning(m, "image/provision --pause-image FILE, or make sure that nodes can pull it",
+        warning(m,
+                "image/provision --pause-image FILE, or name another one in spec.containerd.config "
+                "of every node: localhost/kubernetes/pause is on no registry",
                 "there is no pause image (/etc/eks/pause.tar)");
     nc_image_unit_done(&u);
 }

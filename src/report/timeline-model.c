@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nc/lifecycle.h"
 #include "nc/report.h"
 #include "nc/str.h"
 #include "status-show.h"
@@ -115,6 +116,21 @@ bool nc_timeline_boot(const struct nc_value *status, struct nc_timeline *ret) {
 
 /* --- the drain */
 
+/* To the second; where the history shows the write's end in that second, as exactly as that. */
+static uint64_t cordoned_at(const struct nc_value *drain) {
+    const uint64_t since_usec = nc_show_time(nc_value_get(drain, "cordon"), "since");
+    const struct nc_value *history = nc_show_list(drain, "history");
+
+    for (size_t i = 1; history && i < nc_show_at_most(history->n, NC_TIMELINE_MAX); i++) {
+        const uint64_t at_usec = nc_show_moment(history->items[i]);
+        if (nc_value_says(history->items[i - 1], "phase",
+                          nc_lifecycle_phase_name(NC_LIFECYCLE_CORDONING))
+            && at_usec / 1000000 == since_usec / 1000000)
+            return at_usec;
+    }
+    return since_usec;
+}
+
 static void add_moments(struct nc_timeline *t, const struct nc_value *drain) {
     const struct nc_value *sources = nc_show_list(drain, "sources");
     const struct nc_value *blocked = nc_show_list(drain, "blocked");
@@ -124,10 +140,8 @@ static void add_moments(struct nc_timeline *t, const struct nc_value *drain) {
                    (struct nc_moment){.kind = NC_MOMENT_NOTICE,
                                       .text = nc_show_text(sources->items[i], "source", "unknown"),
                                       .at_usec = nc_show_time(sources->items[i], "noticed")});
-    add_moment(t,
-               (struct nc_moment){.kind = NC_MOMENT_CORDON,
-                                  .text = "",
-                                  .at_usec = nc_show_time(nc_value_get(drain, "cordon"), "since")});
+    add_moment(
+        t, (struct nc_moment){.kind = NC_MOMENT_CORDON, .text = "", .at_usec = cordoned_at(drain)});
     for (size_t i = 0; blocked && i < nc_show_at_most(blocked->n, MAX_BLOCKED); i++)
         add_moment(t,
                    (struct nc_moment){.kind = NC_MOMENT_FORCE_DELETE,

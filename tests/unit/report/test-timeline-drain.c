@@ -299,6 +299,20 @@ static void test_in_progress(void **state) {
         "+   20.000 s  evicting         0.000 s  ........................................\n");
 }
 
+/* `since` has whole seconds, the history more. */
+static void test_moment_of_the_cordon(void **state) {
+    (void)state;
+    assert_text(
+        "{'drain': {'cordon': {'since': '2024-01-01T00:00:01Z'}, 'history':"
+        " [{'phase': 'cordoning', 'at': '2024-01-01T00:00:01Z', 'atUsec': 1704067201100000},"
+        " {'phase': 'evicting', 'at': '2024-01-01T00:00:01Z', 'atUsec': 1704067201350000}]}}",
+        print_timeline,
+        "drain, begun 2024-01-01T00:00:01Z\n"
+        "+    0.000 s  cordoning        0.250 s  ########################################\n"
+        "+    0.250 s  evicting         0.000 s  ........................................\n"
+        "+    0.250 s  cordon\n");
+}
+
 static void test_svg(void **state) {
     nc_auto_free char *text = text_of(draining, draw_svg);
     nc_auto_free char *none = text_of("{}", draw_svg);
@@ -547,13 +561,21 @@ static void test_too_much(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pods),          cmocka_unit_test(test_status),
-        cmocka_unit_test(test_timeline),      cmocka_unit_test(test_in_progress),
-        cmocka_unit_test(test_svg),           cmocka_unit_test(test_svg_scale),
-        cmocka_unit_test(test_svg_long_text), cmocka_unit_test(test_tree),
-        cmocka_unit_test(test_hostile),       cmocka_unit_test(test_too_much),
-        cmocka_unit_test(test_each_reason),   cmocka_unit_test(test_hooks),
-        cmocka_unit_test(test_pod_rows),      cmocka_unit_test(test_gate),
+        cmocka_unit_test(test_pods),
+        cmocka_unit_test(test_status),
+        cmocka_unit_test(test_timeline),
+        cmocka_unit_test(test_in_progress),
+        cmocka_unit_test(test_svg),
+        cmocka_unit_test(test_svg_scale),
+        cmocka_unit_test(test_svg_long_text),
+        cmocka_unit_test(test_tree),
+        cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_too_much),
+        cmocka_unit_test(test_each_reason),
+        cmocka_unit_test(test_hooks),
+        cmocka_unit_test(test_pod_rows),
+        cmocka_unit_test(test_gate),
+        cmocka_unit_test(test_moment_of_the_cordon),
     };
 
     return run_group(tests, NULL, NULL);
