@@ -178,11 +178,17 @@ def firing(folder: Path, scene: Scene, group: str, wanted: set[str]) -> None:
 
 def check_rules(folder: Path, given: list[dict[str, str]], expression: str, minutes: int, found: list[dict[str, Any]]) -> None:
     """promtool: with these series the expression has these samples after so many minutes."""
-    test = {
-        "interval": f"{EVERY_SEC}s",
-        "input_series": given,
-        "promql_expr_test": [{"expr": expression, "eval_time": f"{minutes}m", "exp_samples": found}],
-    }
+    run_rules(folder, given, {"promql_expr_test": [{"expr": expression, "eval_time": f"{minutes}m", "exp_samples": found}]})
+
+
+def check_alert(folder: Path, given: dict[str, str], name: str, minutes: int, found: list[dict[str, Any]]) -> None:
+    """promtool: with these series the alert fires after so many minutes with these labels and annotations."""
+    series_given = [{"series": labels, "values": values} for labels, values in given.items()]
+    run_rules(folder, series_given, {"alert_rule_test": [{"alertname": name, "eval_time": f"{minutes}m", "exp_alerts": found}]})
+
+
+def run_rules(folder: Path, given: list[dict[str, str]], wanted: dict[str, Any]) -> None:
+    test = {"interval": f"{EVERY_SEC}s", "input_series": given, **wanted}
     path = folder / "rules-test.json"
     path.write_text(json.dumps({"rule_files": [str(RULES)], "evaluation_interval": f"{EVERY_SEC}s", "tests": [test]}))
     done = subprocess.run([program("promtool", "PROMTOOL"), "test", "rules", str(path)], capture_output=True, text=True, timeout=120)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from controlling import ControlTest, ControlWorld
 from harness import SOURCE
-from monitoring import RULES, NodeExporter, Scene, Scrape, check_rules, firing, program
+from monitoring import RULES, NodeExporter, Scene, Scrape, check_alert, check_rules, firing, program
 from pods import stamp
 from running import PATIENCE, REQUEST_KEY, DaemonTest, DaemonWorld
 
@@ -75,6 +75,20 @@ class OfClusters(unittest.TestCase):
             both[f"nodeclaimd_clock_skew_seconds{{{labels}}}"] = "0x120"
             both[f'nodeclaimd_imds_last_success_timestamp_seconds{{{labels},source="spot"}}'] = last
         self.fires(both, "NodeclaimdNoticesUnavailable b")
+
+    def test_what_an_alert_names(self) -> None:
+        """The node, where its name is known, beside the address of the exporter; in the cluster that is meant."""
+        labels = 'job="n",instance="10.0.0.1:9100"'
+        given = {f'nodeclaimd_config_refused{{cluster="a",{labels}}}': "1x120", f'nodeclaimd_config_refused{{{labels}}}': "1x120",
+                 f'nodeclaimd_node_info{{cluster="a",node_name="n-a",{labels}}}': "1x120"}
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="nodeclaimd-alerts-")))
+        summary = "A configuration document of a node is refused."
+        said = [{"exp_labels": {"severity": "warning", "job": "n", "instance": "10.0.0.1:9100", **more},
+                 "exp_annotations": {"summary": summary, "runbook_url": "https://nodeclaimd.io/docs/runbooks.md#nodeclaimdconfigurationrefused",
+                                     "description": f"nodeclaimd on 10.0.0.1:9100{name} refuses a document. Other policies than those written "
+                                                    "there are in force."}}
+                for more, name in (({"cluster": "a"}, " (node n-a)"), ({}, ""))]
+        check_alert(folder, given, "NodeclaimdConfigurationRefused", 30, said)
 
     def test_the_first_day(self) -> None:
         """The NetworkPolicy keeps Prometheus out: nodes are there, and the controller was never scraped."""
