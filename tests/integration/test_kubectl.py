@@ -116,7 +116,25 @@ class Plugin(unittest.TestCase):
         self.node("n6", **{STATUS_KEY: status % ("Failed", f'"{past}"', 12, 3, "")})
         self.assertEqual([line.split(maxsplit=5)[5] for line in self.says("status").splitlines()[1:]],
                          [f"Evicting: 3 of 12 pods remain, blocked: shop/db-0,shop/db-1, until {ahead}", "Cordoned", "NodeDrained: No pods remaining", "-",
-                          f"Evicting: 3 of 12 pods remain, deadline passed: {past}", f"Failed: 3 of 12 pods remain, until {past}"])
+                          f"Evicting: 3 of 12 pods remain, deadline passed: {past}", "Failed: 3 of 12 pods remain"])
+
+    def test_configuration_allows_less(self) -> None:
+        """A drain that drain.mode forbids is not one that is about to begin."""
+        status = '{"id":"kubectl-1","source":"%s",%s"phase":"%s","deadline":null,"total":null,"remaining":null,"blocked":[]}'
+        for name, source, policy, phase, mode in (("n1", "request", '"policy":"report",', "Detected", "graceful"),
+                                                  ("n2", "request", '"policy":"cordon",', "Cordoned", "graceful"),
+                                                  ("n3", "request", '"policy":"cordon",', "Cordoned", "cordon"),  # no less than was requested
+                                                  ("n4", "request", '"policy":"report",', "Detected", "cordon"),
+                                                  ("n5", "rebalance", '"policy":"report",', "Detected", ""),  # by interruption.rebalance
+                                                  ("n6", "operator", '"policy":"cordon",', "Cordoned", ""),  # perhaps of its own --mode cordon
+                                                  ("n7", "request", "", "Detected", "graceful")):  # fmt: skip
+            annotations = {STATUS_KEY: status % (source, policy, phase)}
+            if mode:
+                annotations[REQUEST_KEY] = '{"id":"kubectl-1","mode":"%s"}' % mode
+            self.node(name, condition("InterruptionPending", "True", "Requested"), **annotations)
+        self.assertEqual([line.split(maxsplit=5)[5] for line in self.says("status").splitlines()[1:]],
+                         ["Detected, report only by drain.mode", "Cordoned, cordon only by drain.mode", "Cordoned", "Detected, report only by drain.mode",
+                          "Detected, report only", "Cordoned, cordon only", "Detected"])  # fmt: skip
 
     def test_what_a_node_lacks(self) -> None:
         self.node("n1", condition("Ready", "True", "KubeletReady"), condition("InterruptionNoticesUnavailable", "True", "NoAnswer"), **{REQUEST_KEY: "{}"})
