@@ -232,6 +232,31 @@ class Plugin(unittest.TestCase):
         self.refuses(1, 'another drain of node n1 is requested: {"id":"claim-u"', "drain", "n1", "--deadline=10m")
         self.refuses(1, "not found", "drain", "n9")
 
+    def test_requested_already(self) -> None:
+        """Who calls it again to follow the drain does not change what was requested."""
+        self.node("n1")
+        self.says("drain", "n1", "--deadline", "10m", "--reason", "disk")
+        first = self.request("n1")
+        deadline = json.loads(first)["deadline"]
+        said = f"a drain of node n1 is requested already, with deadline {deadline}, reason disk: the request stays as it is; --deadline, "
+        self.assertIn(said, self.says("drain", "n1"))
+        self.assertEqual(self.request("n1"), first)
+        self.change("n1", lambda n: n["status"].update(conditions=[condition("Drained", "True", "NodeDrained")]))
+        said_with_wait = self.says("drain", "n1", "--wait", "--timeout=30s")
+        self.assertIn("requested already", said_with_wait)
+        self.assertIn("condition met", said_with_wait)
+        self.assertEqual(self.request("n1"), first)
+        replaced = f"the former request is replaced; it had deadline {deadline}, reason disk\n"
+        self.refuses(0, replaced, "drain", "n1", "--reason=memory")
+        self.assertEqual(json.loads(self.request("n1"))["reason"], "memory")
+        self.refuses(0, "it had no deadline, reason memory\n", "drain", "n1", "--mode", "cordon")
+        self.refuses(0, "it had mode cordon, no reason\n", "drain", "n1", "--mode", "graceful")
+        self.change("n1", lambda n: n["metadata"]["annotations"].update({REQUEST_KEY: '{ "id": "disk-1", "mode": "graceful", "reason": "a disk" }'}))
+        said = self.says("drain", "n1")  # by hand, or the controller's: followed alike
+        self.assertRegex(said, "with no deadline, reason a disk: the request stays as it is\n$")
+        self.change("n1", lambda n: n["metadata"]["annotations"].update({REQUEST_KEY: "{}"}))
+        self.refuses(1, "another drain of node n1 is requested: {}", "drain", "n1")
+
     def test_waits(self) -> None:
         self.node("n1", condition("Drained", "False", "Draining"))
         timer = threading.Timer(1, lambda: self.change("n1", lambda n: n["status"].update(conditions=[condition("Drained", "True", "Drained")])))
