@@ -264,6 +264,62 @@ class Plugin(unittest.TestCase):
         self.assertIn("condition met", self.says("drain", "n1", "--mode", "cordon", "--wait", "--timeout", "30s"))
         timer.join()
 
+    def answer(self, name: str, status: str) -> None:
+        """Writes it as drain-status as soon as a request is there, whose id it gets."""
+
+        def write() -> None:
+            for _ in range(round(300 * PATIENCE)):
+                if request := self.request(name):
+                    self.change(name, lambda n: n["metadata"]["annotations"].update({STATUS_KEY: status.replace("ID", json.loads(request)["id"])}))
+                    return
+                time.sleep(0.1)
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        self.addCleanup(thread.join)
+
+    def test_waits_in_vain(self) -> None:
+        """Why, what the node says, and that the request stays."""
+        self.node("n1")
+        self.answer("n1", '{"id":"ID","source":"request","phase":"Evicting","deadline":null,"total":3,"remaining":1,"blocked":["shop/db-0"]}')
+        self.refuses(1, "node n1 is not drained after 3s: its drain-status says: Evicting: 1 of 3 pods remain, blocked: shop/db-0; "
+                     "the request stays: kubectl nodeclaim drain --cancel n1 withdraws it\n", "drain", "n1", "--wait", "--timeout=3s")  # fmt: skip
+        self.assertTrue(self.request("n1"))
+        self.node("n2")
+        self.refuses(1, "node n2 is not drained after 0s: it has no drain-status; ", "drain", "n2", "--wait", "--timeout=0s")
+        self.node("n3", **{REQUEST_KEY: '{"id":"claim-u","mode":"graceful"}'})
+        self.refuses(1, "the request stays, which is another one's: {", "drain", "n3", "--wait", "--timeout=0s")
+        self.node("n4")
+        self.answer("n4", '{"id":"ID","source":"request","phase":"Failed","deadline":"2026-11-28T12:00:09Z","total":3,"remaining":1,"blocked":[]}')
+        self.refuses(1, "drain deadline exceeded; its drain-status says: Failed: 1 of 3 pods remain; the request stays", "drain", "n4", "--wait")
+
+    def test_waits_for_what_is_forbidden(self) -> None:
+        """The hour is not waited for where drain.mode allows less; a report of another source is no reason to end."""
+        status = '{"id":"%s","source":"request","policy":"%s","phase":"%s","deadline":null,"total":null,"remaining":null,"blocked":[]}'
+        for name, policy, phase in (("n1", "report", "Detected"), ("n2", "cordon", "Cordoned")):
+            self.node(name)
+            self.answer(name, status % ("ID", policy, phase))
+            self.refuses(1, f"drain.mode of its configuration lets nodeclaimd {policy}, no more; the request stays: ", "drain", name, "--wait")
+        self.node("n3")
+        self.answer("n3", status % ("ID", "cordon", "Cordoned"))
+        self.assertIn("node/n3 cordoned\n", self.says("drain", "n3", "--mode=cordon", "--wait"))
+        self.node("n4")
+        self.answer("n4", status % ("ID", "report", "Detected"))
+        self.refuses(1, "lets nodeclaimd report, no more", "drain", "n4", "--mode=cordon", "--wait")
+        self.node("n5", **{STATUS_KEY: status % ("another", "report", "Detected")})
+        self.refuses(1, "node n5 is not drained after 3s: its drain-status says: Detected, report only", "drain", "n5", "--wait", "--timeout=3s")
+
+    def test_waits_for_what_is_gone(self) -> None:
+        self.node("n1")
+        timer = threading.Timer(2, lambda: self.change("n1", lambda n: n["metadata"]["annotations"].pop(REQUEST_KEY, None)))
+        timer.start()
+        self.refuses(1, "the request was withdrawn before node n1 was drained", "drain", "n1", "--wait", "--timeout=30s")
+        timer.join()
+        timer = threading.Timer(2, lambda: self.api.on_loop(lambda: self.api.store.delete(self.api.resource("nodes"), "n1")))
+        timer.start()
+        self.refuses(1, "node n1 is gone; it was not seen drained", "drain", "n1", "--wait", "--timeout=30s")
+        timer.join()
+
     def test_command_line(self) -> None:
         for says, args in (("a command is missing", ()), ("no command 'walk'", ("walk",)), ("takes the name", ("drain",)), ("no option --force", ("drain", "n1", "--force")),
                            ("not a time", ("drain", "n1", "--deadline", "soon")), ("without its unit", ("drain", "n1", "--deadline=60")), ("needs a value", ("drain", "n1", "--reason")),
