@@ -14,11 +14,14 @@ import re
 import signal
 import socket
 import subprocess
+import time
 import unittest
 import xml.etree.ElementTree as ElementTree
 
 from harness import agent_path, needs
-from running import KUBECONFIG, DaemonTest, DaemonWorld
+from running import KUBECONFIG, REQUEST_KEY, DaemonTest, DaemonWorld
+
+from pods import stamp
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -285,6 +288,23 @@ class Commands(DaemonTest):
         self.assertEqual(world.metrics()["nodeclaimd_config_refused"][""], 0)
         self.assertEqual(world.events().count("ConfigurationRefused"), 1)
         world.must(lambda: world.events().count("ConfigurationAccepted") == 1, "the Event of its end")
+
+    def test_requested_while_off(self) -> None:
+        """As docs/runbooks.md says: a drain that was requested meanwhile is carried out when drains are turned on again."""
+        world = self.node_world()
+        world.pod("web", grace=1)
+        off = world.root / "etc/nodeclaimd/conf.d/99-off.yaml"
+        off.write_text('apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec:\n  drain:\n    mode: "off"\n')
+        world.start()
+        world.must(lambda: re.search(r"(?m)^policies .*, drainMode off$", world.run("status").out), "the mode, in status")
+        request = json.dumps({"id": "disk-1", "mode": "deadline", "deadline": stamp(time.time() + 600)})
+        world.change_node(lambda n: n["metadata"]["annotations"].update({REQUEST_KEY: request}))
+        world.must(lambda: world.drain().get("policy") == "report", "the request, which is only reported")
+        off.unlink()
+        self.assertRegex(world.run("status").out, r"(?m)^policies .*, drainMode off$")  # of the daemon, and not of the files
+        self.assertRegex(world.run("explain", "drain.mode").out, "drain.mode = auto")
+        world.daemon.send_signal(signal.SIGHUP)
+        world.drained(within=60)
 
     def test_started_with_a_typo(self) -> None:
         """What is refused does not take the rest with it, and an API server that comes later is told."""
