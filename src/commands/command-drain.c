@@ -162,6 +162,14 @@ static int interrupted(const struct nc_app *app, const char *then, struct nc_err
                       sigabbrev_np(app->signal), then);
 }
 
+/* It is carried out, and may not survive the daemon. */
+static void warn_of_state(const struct nc_app *app, const struct nc_value *status) {
+    const char *error = nc_value_path_string(status, "daemon.stateError");
+
+    if (error)
+        (void)fprintf(stderr, "nodeclaimd %s: %s\n", app->opts.command, error);
+}
+
 static int await_answer(struct nc_app *app, const char *path, const char *id, struct nc_err *err) {
     const uint64_t deadline = nc_mono_usec() + ACCEPT_USEC;
     int r = 0;
@@ -169,8 +177,10 @@ static int await_answer(struct nc_app *app, const char *path, const char *id, st
     for (;;) {
         const bool is_accepted = access(path, F_OK) < 0;
         nc_auto_value struct nc_value *status = read_status_file(app);
-        if (is_accepted && status && is_answered(status, id))
+        if (is_accepted && status && is_answered(status, id)) {
+            warn_of_state(app, status);
             return 0;
+        }
         if (r < 0 || nc_mono_usec() >= deadline)
             break;
         r = nc_app_pause(app, CHECK_USEC);

@@ -201,6 +201,7 @@ static void daemon_done(struct nc_daemon *d) {
     free(d->node_name);
     free(d->provider_id);
     free(d->state.saved);
+    free(d->state.error);
 }
 
 int nc_command_run(struct nc_app *app) {

@@ -54,7 +54,7 @@ struct nc_daemon_status {
 struct nc_daemon_state {
     char *saved;            /* state.json as last written */
     bool has_request;       /* an operator's, in state.json */
-    bool failed;            /* logged once */
+    char *error;            /* why it cannot be written, and what follows; NULL = it was */
     uint64_t saved_usec;    /* monotonic */
     sd_event_source *timer; /* for what came too soon after the last time */
 };

@@ -112,6 +112,21 @@ static bool is_to_be_synced(struct nc_daemon *d) {
     return before || d->state.has_request;
 }
 
+/* Once in the journal, and in status.json for as long as it lasts. err NULL: there is none. */
+static void show_error(struct nc_daemon *d, const struct nc_err *err) {
+    nc_auto_free char *was = d->state.error;
+
+    d->state.error = err ? nc_asprintf("%s; a restart of the daemon forgets a drain requested on "
+                                       "this machine; remedy: %s (df, mount)",
+                                       err->msg, err->remedy)
+                         : NULL;
+    if (nc_streq(was, d->state.error))
+        return;
+    nc_log(err ? NC_LOG_WARNING : NC_LOG_INFO, NULL, "%s",
+           err ? d->state.error : NC_STATE_FILE " is saved again");
+    d->is_status_due = true;
+}
+
 void nc_daemon_state_save(struct nc_daemon *d) {
     nc_auto_free char *path = NULL;
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
@@ -134,12 +149,11 @@ void nc_daemon_state_save(struct nc_daemon *d) {
                                                                     &err)
         >= 0) {
         d->state.saved = nc_buf_steal(&text);
-        d->state.failed = false;
+        show_error(d, NULL);
         return;
     }
-    if (!d->state.failed)
-        nc_log(NC_LOG_WARNING, NULL, "%s, going on without", err.msg);
-    d->state.failed = d->is_state_due = true;
+    show_error(d, &err);
+    d->is_state_due = true;
 }
 
 static int on_state_timer(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -148,7 +162,7 @@ static int on_state_timer(sd_event_source *source, uint64_t usec, void *userdata
 }
 
 static uint64_t keep_after(const struct nc_daemon *d) {
-    return d->state.saved_usec + (d->state.failed ? NC_FAILED_PAUSE_USEC : NC_STATE_PAUSE_USEC);
+    return d->state.saved_usec + (d->state.error ? NC_FAILED_PAUSE_USEC : NC_STATE_PAUSE_USEC);
 }
 
 void nc_daemon_state_keep(struct nc_daemon *d) {

@@ -62,6 +62,7 @@ static void show_daemon(struct nc_buf *out, const struct nc_value *daemon) {
     const char *error = nc_show_text(daemon, "apiError", NULL);
     const char *delay = nc_show_text(daemon, "inhibitDelay", NULL);
     const char *conflict = nc_show_text(daemon, "conflict", NULL);
+    const char *unsaved = nc_show_text(daemon, "stateError", NULL);
     const char *remedy = nc_show_text(daemon, "apiRemedy", NULL);
     const char *state = nc_show_text(daemon, "apiState", NULL);
 
@@ -101,6 +102,8 @@ static void show_daemon(struct nc_buf *out, const struct nc_value *daemon) {
         nc_show_line(out, "", delay);
     if (conflict)
         nc_show_line(out, "", conflict);
+    if (unsaved)
+        nc_show_line(out, "", unsaved);
 }
 
 /* ", WORD text" where there is such a member. */

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
+import subprocess
 import time
 import unittest
 
+from harness import needs
 from running import CORDON_KEY, LABEL, PATIENCE, STATE, DaemonTest, DaemonWorld
 
 
@@ -195,6 +198,35 @@ class Operator(DaemonTest):
         self.assertEqual(done.code, 0, done.err)
         world.must(lambda: not world.is_cordoned(), "the release")
         self.assertEqual(list((world.root / "run/nodeclaimd/requests").iterdir()), [])
+
+    @needs("CAP_SYS_ADMIN")
+    def test_a_request_that_cannot_be_saved(self) -> None:
+        """A restart forgets it: who requests it learns that, and who looks; and when that is over."""
+        world = self.node_world(profile="m5.large")
+        world.pod("blocked")
+        world.budget("never", "blocked")
+        folder = (world.root / STATE).parent
+        folder.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(folder)], check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", str(folder)], check=True)
+        world.start()
+        world.must(lambda: "stateError" in world.said_of_itself(), "the member")
+        self.assertIsNone(world.said_of_itself()["stateError"])
+        subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+        done = world.run("drain")
+        self.assertEqual(done.code, 0, done.err)
+        forgets = r"state\.json.*: Read-only file system; a restart of the daemon forgets a drain requested on this machine; "
+        self.assertRegex(done.err, rf"(?m)^nodeclaimd drain: .*{forgets}.*\(df, mount\)$")
+        self.assertRegex(world.said_of_itself()["stateError"], forgets)
+        self.assertRegex(world.run("status").out, rf"(?m)^ +.*{forgets}")
+        self.assertRegex(world.run("drain", "--deadline", "8s", "--wait", within=40).err, forgets)
+        self.assertEqual(len(re.findall(forgets, world.log())), 1)
+        subprocess.run(["mount", "-o", "remount,rw", str(folder)], check=True)
+        world.must(lambda: world.said_of_itself()["stateError"] is None, "that it is saved")
+        self.assertIn("state.json is saved again", world.log())
+        self.assertNotIn("forgets", world.run("status").out)
+        done = world.run("undrain")
+        self.assertEqual((done.code, done.err), (0, ""))
 
     def test_cordon_only_and_deadline(self) -> None:
         world = self.node_world(profile="m5.large")

@@ -38,6 +38,7 @@ static void died(struct world *w) {
     free(w->d.boot_id);
     free(w->d.node_name);
     free(w->d.state.saved);
+    free(w->d.state.error);
 }
 
 static int set_up(void **state) {
@@ -227,10 +228,16 @@ static void test_a_write_that_fails(void **state) {
 
     assert_int_equal(nc_file_write(lib, "", 0, 0600, NULL), 0); /* no folder can be made */
     nc_daemon_state_save(&w->d);
-    assert_true(w->d.state.failed);
+    assert_non_null(strstr(w->d.state.error, "Not a directory; a restart of the daemon forgets"));
+    assert_true(w->d.is_status_due);
+    w->d.is_status_due = false;
+    nc_daemon_state_save(&w->d);
+    assert_false(w->d.is_status_due); /* nothing new */
+    assert_true(w->d.is_state_due);
     assert_int_equal(unlink(lib), 0);
     nc_daemon_state_save(&w->d);
-    assert_false(w->d.state.failed);
+    assert_null(w->d.state.error);
+    assert_true(w->d.is_status_due);
     assert_int_equal(access(w->path, F_OK), 0);
 }
 

@@ -103,13 +103,15 @@ static void test_status(void **state) {
         "since 2024-01-01T00:10:00Z\n"
         "blocked      a/b, budget pdb, force-delete 2024-01-01T00:11:15Z, says no\n");
     assert_text(
-        "{'daemon': {'connected': false, 'apiError': 'refused', 'inhibitDelay': 'too short'}}",
+        "{'daemon': {'connected': false, 'apiError': 'refused', 'inhibitDelay': 'too short',"
+        " 'stateError': 'read-only'}}",
         nc_status_text,
         "node         -\n"
         "daemon       not connected to the API server, shutdown inhibitor unknown, running since "
         "-\n"
         "             refused\n"
-        "             too short\n");
+        "             too short\n"
+        "             read-only\n");
     assert_text(
         "{'daemon': {'connected': false, 'apiState': 'no-kubeconfig', 'apiError': 'none yet',"
         " 'apiRemedy': 'wait', 'policies': {'spot': 'drain', 'rebalance': 'report'}}}",
