@@ -168,7 +168,7 @@ static int read_left(const char *path, struct nc_buf *text, struct nc_err *err) 
     if (r == -ENOENT)
         nc_err_remedy(err, "neither a bootstrap nor the daemon has run since the machine started "
                            "(systemctl status nodeclaimd-bootstrap nodeclaimd), or /run is full "
-                           "(df /run)");
+                           "or read-only (df, mount)");
     if (r == -EACCES) {
         (void)nc_err_set(err, NC_ERR_HOST, EACCES, "cannot tell: %s is for root and its group",
                          path);

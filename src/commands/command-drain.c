@@ -114,6 +114,16 @@ static int no_daemon(struct nc_err *err, const char *why) {
     return r;
 }
 
+/* Nothing tells whether it runs. */
+static int no_answer(struct nc_err *err, const char *what) {
+    const int r =
+        nc_err_set(err, NC_ERR_HOST, ESRCH,
+                   "%s: the daemon does not run, hangs, or cannot use /run/nodeclaimd", what);
+
+    nc_err_remedy(err, "systemctl status nodeclaimd; df and mount of /run");
+    return r;
+}
+
 /* NULL where it cannot be read: it is being written for the first time, or never will be. */
 static struct nc_value *read_status_file(const struct nc_app *app) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
@@ -146,10 +156,8 @@ static int write_request_file(const struct nc_app *app, const char *path,
 
     if (access(folder, W_OK | X_OK) < 0) {
         if (errno == ENOENT)
-            return no_daemon(err, "the folder for requests does not exist");
-        r = nc_err_host(err, errno, "%s", folder);
-        nc_err_remedy(err, "run as root");
-        return r;
+            return no_answer(err, "the folder for requests does not exist");
+        return nc_file_fail(err, errno, "write", folder);
     }
     nc_json_write(&text, request, 0);
     (void)nc_buf_putc(&text, '\n');
@@ -187,7 +195,7 @@ static int await_answer(struct nc_app *app, const char *path, const char *id, st
     }
     if (unlink(path) == 0)
         return r < 0 ? interrupted(app, "the request is withdrawn; the daemon had not read it", err)
-                     : no_daemon(err, "the daemon did not read the request in 5 s");
+                     : no_answer(err, "the request was not read in 5 s");
     nc_err_set(err, NC_ERR_HOST, ETIMEDOUT,
                "the daemon read the request, but its status does not show it");
     nc_err_remedy(err, "journalctl -u nodeclaimd");

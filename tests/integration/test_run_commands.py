@@ -17,6 +17,7 @@ import subprocess
 import time
 import unittest
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 from harness import agent_path, needs
 from running import KUBECONFIG, REQUEST_KEY, DaemonTest, DaemonWorld
@@ -327,10 +328,7 @@ class Commands(DaemonTest):
         world = self.node_world()
         world.pod("web", grace=3)
         world.budget("never", "web", allowed=0, desired=1, healthy=1)
-        folder = world.root / "run/nodeclaimd"
-        folder.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(folder)], check=True)
-        self.addCleanup(subprocess.run, ["umount", "-l", str(folder)], check=True)
+        folder = self.mount_run(world)
         world.start()
         world.must(lambda: world.said_of_itself().get("connected"), "the connection")
         with open(folder / "filler", "wb") as filler, self.assertRaises(OSError):
@@ -340,6 +338,51 @@ class Commands(DaemonTest):
         world.must(lambda: world.drain().get("phase") == "evicting", "the drain, in the file")
         self.assertRegex(world.run("status").out, "(?m)^drain +evicting")
         world.kill()
+
+    def mount_run(self, world: DaemonWorld) -> Path:
+        folder = world.root / "run/nodeclaimd"
+        folder.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(folder)], check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", str(folder)], check=True)
+        return folder
+
+    @needs("CAP_SYS_ADMIN")
+    def test_run_that_cannot_be_written(self) -> None:
+        """A daemon that runs is not said to be stopped, and what systemd is told is the present."""
+        world = self.node_world()
+        world.pod("web", grace=3)
+        world.budget("never", "web", allowed=0, desired=1, healthy=1)
+        folder = self.mount_run(world)
+        subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+        world.start()
+        world.imds.spot(600)
+        world.must(lambda: any(line.startswith("STATUS=spot notice: evicting, ") for line in world.heard()), "the line")
+        self.assertEqual(list(folder.iterdir()), [])
+        self.assertIn("or /run is full or read-only (df, mount)", world.run("status").err)
+        done = world.run("drain")
+        self.assertEqual(done.code, 6)
+        self.assertIn("the folder for requests does not exist: the daemon does not run, hangs, or cannot use /run/nodeclaimd", done.err)
+        self.assertRegex(done.err, "systemctl status nodeclaimd; df and mount of /run")
+        subprocess.run(["mount", "-o", "remount,rw", str(folder)], check=True)
+        world.must(lambda: (folder / "requests").exists() and (folder / "status.json").exists(), "both")
+        subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+        done = world.run("drain")
+        self.assertEqual(done.code, 6)
+        self.assertRegex(done.err, "requests: Read-only file system")
+        self.assertNotRegex(done.err, "does not run|as root")
+        subprocess.run(["mount", "-o", "remount,rw", str(folder)], check=True)
+
+    def test_a_daemon_that_hangs(self) -> None:
+        """Its process is there: it is not said to be stopped."""
+        world = self.node_world(profile="m5.large")
+        world.start()
+        world.must(lambda: world.said_of_itself().get("connected"), "the connection")
+        world.daemon.send_signal(signal.SIGSTOP)
+        done = world.run("drain", within=30)
+        world.daemon.send_signal(signal.SIGCONT)
+        self.assertEqual(done.code, 6)
+        self.assertIn("the request was not read in 5 s: the daemon does not run, hangs, or cannot use /run/nodeclaimd", done.err)
+        self.assertEqual(list((world.root / "run/nodeclaimd/requests").iterdir()), [])
 
     def test_what_people_read(self) -> None:
         world = self.node_world()
