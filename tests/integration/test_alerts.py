@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import tempfile
@@ -11,7 +12,7 @@ import unittest
 from pathlib import Path
 
 from controlling import ControlTest, ControlWorld
-from harness import SOURCE
+from harness import SOURCE, needs
 from monitoring import RULES, NodeExporter, Scene, Scrape, check_alert, check_rules, firing, program
 from pods import stamp
 from running import PATIENCE, REQUEST_KEY, DaemonTest, DaemonWorld
@@ -93,6 +94,22 @@ class OfClusters(unittest.TestCase):
     def test_the_first_day(self) -> None:
         """The NetworkPolicy keeps Prometheus out: nodes are there, and the controller was never scraped."""
         self.fires({'nodeclaimd_start_time_seconds{cluster="a",job="n",instance="1"}': "0x120"})
+
+    def test_nodes_without_metrics(self) -> None:
+        """The query of the docs, which names the node whose exporter is there and whose metrics are not."""
+        page = (SOURCE / "docs/troubleshooting.md").read_text()
+        query = re.search(r"(?m)^    (up\{.*\})$", page)
+        assert query
+        series = {}
+        for cluster, instance in (("a", "1"), ("a", "2"), ("b", "1")):
+            labels = f'cluster="{cluster}",job="node-exporter",instance="{instance}"'
+            series[f"up{{{labels}}}"] = "1x120" if instance == "1" else "0x120"
+            series[f'node_textfile_mtime_seconds{{{labels},file="other.prom"}}'] = "0+15x120"
+            if cluster == "a":
+                series[f'node_textfile_mtime_seconds{{{labels},file="/run/nodeclaimd/metrics.prom"}}'] = "0+15x120"
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="nodeclaimd-alerts-")))
+        check_rules(folder, [{"series": name, "values": values} for name, values in series.items()], query[1], 20,
+                    [{"labels": 'up{cluster="b",job="node-exporter",instance="1"}', "value": 1}])
 
     def test_not_scraped_any_more(self) -> None:
         self.fires({self.BUILD % "a": "1x40 stale", self.BUILD % "b": "1x120"}, "NodeclaimControllerNotScraped a")
@@ -179,6 +196,70 @@ class OfNodes(DaemonTest):
         self.shows(world, "api_state", '{state="connected"}')
         world.kill()
         self.fires(world, "NodeclaimdNotRunning", goes_on=())
+
+    def mount_run(self, world: DaemonWorld) -> Path:
+        folder = world.root / "run/nodeclaimd"
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(folder)], check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", str(folder)], check=True)
+        return folder
+
+    def fill(self, folder: Path) -> None:
+        with open(folder / "filler", "ab") as filler, self.assertRaises(OSError):
+            while True:
+                os.write(filler.fileno(), bytes(4096))
+
+    @needs("CAP_SYS_ADMIN")
+    def test_run_that_cannot_be_written_before_the_start(self) -> None:
+        """Full or read-only: there is no series, and no alert can fire. The query of the docs is for that."""
+        for how in ("full", "read-only"):
+            with self.subTest(how):
+                world = self.scene()
+                folder = self.mount_run(world)
+                if how == "full":
+                    self.fill(folder)
+                else:
+                    subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+                world.start()
+                world.must(lambda: "metrics.prom" in world.log() or "status.json" in world.log(), "the line in the journal")
+                self.assertNotIn(WRITTEN, self.scrape().samples)
+                self.fires(world, goes_on=())
+                world.kill()
+
+    @needs("CAP_SYS_ADMIN")
+    def test_run_that_became_read_only(self) -> None:
+        """Between two lives of the daemon: the files of the first one stay as they were."""
+        world = self.scene()
+        folder = self.mount_run(world)
+        world.start()
+        self.shows(world, "api_state", '{state="connected"}')
+        world.kill()
+        subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+        world.start()
+        world.must(lambda: "Read-only file system, going on without" in world.log(), "the line in the journal")
+        self.fires(world, "NodeclaimdNotRunning", goes_on=())
+        world.kill()
+
+    @needs("CAP_SYS_ADMIN")
+    def test_run_that_becomes_full(self) -> None:
+        """status.json finds no room any more; whether metrics.prom does or not, nothing fires."""
+        world = self.scene()
+        folder = self.mount_run(world)
+        world.start()
+        self.shows(world, "api_state", '{state="connected"}')
+        for i in range(12):
+            world.pod(f"web-{i}", grace=300)
+        self.fill(folder)
+        world.imds.spot(600)
+
+        def is_gone() -> bool:
+            self.fill(folder)
+            return not (folder / "status.json").exists()
+
+        world.must(is_gone, "that it is gone", 30)
+        self.assertRegex(world.log(), r"(status[.]json|metrics[.]prom): No space left on device, going on without")
+        self.assertTrue(any("STATUS=spot notice: " in line for line in world.heard()), "the line of systemctl status")
+        self.fires(world)
+        world.kill()
 
     def test_imds_that_went_away(self) -> None:
         world = self.scene()
