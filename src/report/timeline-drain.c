@@ -121,7 +121,7 @@ static void show_polls(struct nc_buf *out, const struct nc_value *polls) {
     const size_t n =
         polls && polls->type == NC_VALUE_MAP ? nc_show_at_most(polls->n, MAX_SOURCES) : 0;
 
-    const char *remedy = NULL;
+    const char *remedy = NULL, *said = NULL; /* one reason of several is said once */
     if (n == 0)
         return;
     nc_show_title(out, "imds");
@@ -132,11 +132,12 @@ static void show_polls(struct nc_buf *out, const struct nc_value *polls) {
         nc_show_put(out, polls->members[i].key);
         (void)nc_buf_putc(out, ' ');
         nc_show_outcome(out, nc_show_text(one, "state", "unknown"));
-        if (error) {
+        if (error && !nc_streq(error, said)) {
             (void)nc_buf_puts(out, " (");
             nc_show_put(out, error);
             show_more(out, one, "last", "last answer");
             (void)nc_buf_putc(out, ')');
+            said = error;
             remedy = nc_show_text(one, "remedy", remedy);
         }
     }

@@ -301,6 +301,21 @@ static void test_in_progress(void **state) {
         "+   20.000 s  evicting         0.000 s  ........................................\n");
 }
 
+static void test_polls(void **state) {
+    (void)state;
+    assert_text("{'daemon': {'connected': true, 'imds':"
+                " {'spot': {'state': 'failing', 'error': 'no token', 'remedy': 'wait'},"
+                " 'rebalance': {'state': 'failing', 'error': 'no token', 'remedy': 'wait'},"
+                " 'autoscaling': {'state': 'ok', 'error': ''},"
+                " 'maintenance': {'state': 'failing', 'error': 'HTTP 500'}}}}",
+                nc_status_text,
+                "node         -\n"
+                "daemon       connected, shutdown inhibitor unknown, running since -\n"
+                "imds         spot failing (no token), rebalance failing, autoscaling ok, "
+                "maintenance failing (HTTP 500)\n"
+                "             remedy: wait\n");
+}
+
 /* `since` has whole seconds, the history more. */
 static void test_moment_of_the_cordon(void **state) {
     (void)state;
@@ -578,6 +593,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_pod_rows),
         cmocka_unit_test(test_gate),
         cmocka_unit_test(test_moment_of_the_cordon),
+        cmocka_unit_test(test_polls),
     };
 
     return run_group(tests, NULL, NULL);
