@@ -5,8 +5,8 @@
 
 Each page has a minimal Debian 12 of its own (--ubuntu: and an Ubuntu 24.04), with a clone of the last commit, in which the commands of
 its blocks run in their order, as they stand in the page. A block is one that is indented or fenced, and a fence that names another
-language than sh is no command. A block that cannot run here has the reason before it, in a comment that a reader does not see:
-<!-- not run: REASON -->.
+language than sh is no command. A block that cannot run here has the reason before it, in a line of its own that a reader sees, too:
+_Not run by the project's tests: REASON._
 
 --ci leaves out what .ci/run runs anyway; --list says only what would run. Needs root, git, gpg and mmdebstrap. A command is printed with
 the time that it took; the last line is "N passed, N failed".
@@ -69,7 +69,7 @@ def blocks_of(page: str) -> Iterator[Block]:
     while at < len(lines):
         line, start = lines[at], at + 1
         fence = re.match(r" *```(\S*)", line)
-        mark = re.fullmatch(r" *<!-- *not run\b:?(.*?)-->", line)
+        mark = re.fullmatch(r" *_Not run by the project's tests:?(.*?)\.?_ *", line)
         if fence or (line.strip() and is_after_gap and indent(line) >= column + 4):
             end = first(lines, start, (lambda one: "```" in one) if fence else (lambda one: 0 < len(one.strip()) and indent(one) < column + 4))
             if not fence or fence[1] in ("", "sh"):

@@ -81,12 +81,12 @@ class Docs(unittest.TestCase):
             ("Text\n    is no block\n\n* nor\n\n  is this\n", ""),
             ("```\nfor x in 1; do\n  a \\\n  b\ndone\n```\n", "page:1: for x in 1; do ...\n"),
             ("```yaml\na: b\n```\n", ""),
-            ("<!-- not run: why -->\n\n```sh\ntrue\n```\n\n    false\n", "page:7: false\nnot run: page:3: true: why\n"),
-            ("<!-- not run -->\n\n    true\n", "page: line 1: a mark without a reason\n"),
-            ("<!-- not run: -->\n\n    true\n", "page: line 1: a mark without a reason\n"),
-            ("<!-- not run: why -->\n\nText\n", "page: line 2: no block after a mark\n"),
-            ("<!-- not run: why -->\n", "page: line 1: no block after a mark\n"),
-            ("<!-- not run: why -->\n\n```yaml\na: b\n```\n", "page: line 3: no command, and marked\n"),
+            ("_Not run by the project's tests: why._\n\n```sh\ntrue\n```\n\n    false\n", "page:7: false\nnot run: page:3: true: why\n"),
+            ("_Not run by the project's tests_\n\n    true\n", "page: line 1: a mark without a reason\n"),
+            ("_Not run by the project's tests:_\n\n    true\n", "page: line 1: a mark without a reason\n"),
+            ("_Not run by the project's tests: why._\n\nText\n", "page: line 2: no block after a mark\n"),
+            ("_Not run by the project's tests: why._\n", "page: line 1: no block after a mark\n"),
+            ("_Not run by the project's tests: why._\n\n```yaml\na: b\n```\n", "page: line 3: no command, and marked\n"),
             ("```sh\n(true\n```\n", "page: line 1: bash cannot read: (true\n\n"),
         ]
         page = Path(self.enterContext(TemporaryDirectory())) / "page"
