@@ -112,6 +112,32 @@ class Provision(unittest.TestCase):
         imagetree.write(self.root, "/usr/bin/ldd", "#!/bin/sh\necho 'libcjson.so.1 => not found'\n", 0o755)
         self.assertRegex(self.provision("--install", str(self.install)), "(?s)missing packages: spal-release.*missing packages: .*cjson")
 
+    def test_a_package_is_missing_only_where_it_is(self) -> None:
+        """By the name that the caller gave it, and where another version of it is installed, too."""
+        package = self.dir / "nodeclaimd_0.2.0_amd64.deb"
+        package.write_bytes(b"")
+        (self.dir / "nodeclaimd.rpm").write_bytes(b"")
+        imagetree.debian(self.root)
+        (self.root / "var/tmp").mkdir(parents=True, exist_ok=True)
+        imagetree.write(self.root, "/usr/bin/dpkg-deb", "#!/bin/sh\necho installed nodeclaimd 0.2.0-1\n", 0o755)
+        for has, is_missing in (("installed nodeclaimd 0.2.0-1", False), ("installed nodeclaimd 0.1.0-1", True),
+                                ("config-files nodeclaimd 0.2.0-1", True), ("", True)):
+            with self.subTest(has):
+                imagetree.write(self.root, "/usr/bin/dpkg-query", f"#!/bin/sh\necho '{has}'\n", 0o755)
+                said = self.provision("--install", str(self.install), "--package", str(package))
+                self.assertEqual(f"provision: missing packages: {package}\n" in said, is_missing, said)
+                self.assertNotIn("/var/tmp/nodeclaimd.", said)
+        shutil.rmtree(self.root)
+        self.root.mkdir()
+        imagetree.al2023(self.root)
+        (self.root / "var/tmp").mkdir(parents=True, exist_ok=True)
+        rpm = "#!/bin/sh\ncase $* in *-qpR*) ;; *-qp*) echo nodeclaimd-0.2.0-1.x86_64 ;; *-q*nodeclaimd-0.2.0-1.x86_64) exit %d ;; esac\n"
+        for code in (0, 1):
+            with self.subTest(code):
+                imagetree.write(self.root, "/usr/bin/rpm", rpm % code, 0o755)
+                said = self.provision("--install", str(self.install), "--package", str(self.dir / "nodeclaimd.rpm"))
+                self.assertEqual(f"provision: missing packages: {self.dir / 'nodeclaimd.rpm'}\n" in said, bool(code), said)
+
     def test_a_bare_debian_gets_what_it_has_not(self) -> None:
         imagetree.debian(self.root)
         self.twice()
