@@ -89,7 +89,7 @@ static const struct nc_option options[] = {
      .wanted = "a duration such as 90s or 15m"},
     {"kubelet-log\0FILE", ACCEPTS_BOOTSTRAP, "where kubelet's output goes with --start exec",
      TEXT(kubelet_log)},
-    {"strict", ACCEPTS_CHECK, "unknown fields are errors", SWITCH(strict)},
+    {"strict", ACCEPTS_CHECK, "each warning is an error", SWITCH(strict)},
     {"fragment", ACCEPTS_CHECK, "judges each field by itself", SWITCH(fragment)},
     {"output\0text|json", ACCEPTS_OUTPUT, "also -o", SWITCH(json), .letter = 'o'},
     {"metrics", ACCEPTS_STATUS, "Prometheus text", SWITCH(metrics)},
