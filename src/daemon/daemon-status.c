@@ -107,10 +107,10 @@ static struct nc_value *status_tree(const struct nc_daemon *d) {
 static void add_time_left(const struct nc_lifecycle_view *view, uint64_t now_usec,
                           struct nc_buf *out) {
     if (view->t_usec > now_usec)
-        (void)nc_buf_printf(out, ", %" PRIu64 " s to the force-delete time",
+        (void)nc_buf_printf(out, ", %" PRIu64 " s to the force-delete time of all pods",
                             (view->t_usec - now_usec) / 1000000);
     else if (view->t_usec > 0)
-        (void)nc_buf_puts(out, ", the force-delete time has passed");
+        (void)nc_buf_puts(out, ", the force-delete time of all pods has passed");
 }
 
 static void add_idle_metrics(const struct nc_daemon *d, struct nc_buf *out) {
