@@ -289,9 +289,13 @@ static void draw_line_entry(struct drawing *d, unsigned x, const char *class) {
     (void)nc_buf_printf(d->front, "<path d=\"M%u %uv14\" class=\"%s\"/>\n", x + 6, d->y + 4, class);
 }
 
-/* On the next line where this one has no room for it. */
-static void begin_entry(struct drawing *d, unsigned *x, const char *name) {
-    if (*x + 18 + nc_svg_width(name, strlen(name), FONT) <= WIDTH - MARGIN)
+static unsigned entry_width(const char *name) {
+    return 18 + nc_svg_width(name, strlen(name), FONT);
+}
+
+/* On the next line where this one has no room for so much. */
+static void begin_entry(struct drawing *d, unsigned *x, unsigned width) {
+    if (*x == LEFT || *x + width <= WIDTH - MARGIN)
         return;
     *x = LEFT;
     d->y += ROW;
@@ -299,7 +303,7 @@ static void begin_entry(struct drawing *d, unsigned *x, const char *name) {
 
 static void name_entry(struct drawing *d, unsigned *x, const char *name) {
     (void)draw_text(d, (struct box){"tick", *x + 18, WIDTH, FONT, false}, name);
-    *x += 18 + nc_svg_width(name, strlen(name), FONT) + 2 * GAP;
+    *x += entry_width(name) + 2 * GAP;
 }
 
 static bool has_pod_bar(const struct nc_pod_row *p, size_t i) {
@@ -322,12 +326,12 @@ static void draw_legend(struct drawing *d, const struct nc_timeline *t) {
     } pod_bars[] = {
         {"kept", "refused or kept"}, {"succeeded", "evicted"}, {"failed", "force-deleted"}};
     bool has_moment[_NC_MOMENT_MAX] = {false};
-    unsigned x = LEFT;
+    unsigned x = LEFT, width = 0;
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(bars); i++)
         for (size_t k = 0; k < t->n_spans; k++)
             if (has_bar(&t->spans[k]) && nc_streq(class_of(&t->spans[k]), bars[i].class)) {
-                begin_entry(d, &x, bars[i].name);
+                begin_entry(d, &x, entry_width(bars[i].name));
                 draw_bar_entry(d, x, bars[i].class);
                 name_entry(d, &x, bars[i].name);
                 break;
@@ -335,16 +339,20 @@ static void draw_legend(struct drawing *d, const struct nc_timeline *t) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(pod_bars); i++)
         for (size_t k = 0; k < t->n_pods; k++)
             if (has_pod_bar(&t->pods[k], i)) {
-                begin_entry(d, &x, pod_bars[i].name);
+                begin_entry(d, &x, entry_width(pod_bars[i].name));
                 draw_bar_entry(d, x, pod_bars[i].class);
                 name_entry(d, &x, pod_bars[i].name);
                 break;
             }
     for (size_t i = 0; i < t->n_moments; i++)
         has_moment[t->moments[i].kind] |= !t->moments[i].is_of_pod;
+    /* Together on a line: none of them alone below the others. */
+    for (enum nc_moment_kind k = 0; k < _NC_MOMENT_MAX; k++)
+        width += has_moment[k] ? entry_width(nc_moment_title(k)) + 2 * GAP : 0;
+    begin_entry(d, &x, width);
     for (enum nc_moment_kind k = 0; k < _NC_MOMENT_MAX; k++)
         if (has_moment[k]) {
-            begin_entry(d, &x, nc_moment_title(k));
+            begin_entry(d, &x, entry_width(nc_moment_title(k)));
             draw_line_entry(d, x, nc_moment_name(k));
             name_entry(d, &x, nc_moment_title(k));
         }
