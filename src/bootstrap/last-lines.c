@@ -18,17 +18,29 @@ static bool is_klog(const char *line) {
     return strlen(line) > 5 && line[5] == ' ' && strspn(line + 1, "0123456789") == 4;
 }
 
+/* A line without an error is of no use beside one that has one: kubelet's first has its options. */
+static bool has_error(const struct nc_strv *lines) {
+    for (size_t i = 0; i < lines->n; i++)
+        if (strstr(lines->v[i], "err=\""))
+            return true;
+    return false;
+}
+
 static char *last_lines_text(const struct nc_strv *lines) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    const bool is_info_left_out = has_error(lines);
+    const char *before = "; its last lines: ";
 
-    (void)nc_buf_puts(&text, lines->n > 0 ? "; its last lines: " : "");
     for (size_t i = 0; i < lines->n; i++) {
+        if (is_info_left_out && *lines->v[i] == 'I' && is_klog(lines->v[i]))
+            continue;
         /* klog's head states when; the error is what it names so, else what follows the head. */
         const char *error = strstr(lines->v[i], "err=\"");
         const char *head = is_klog(lines->v[i]) ? strstr(lines->v[i], "] ") : NULL;
         const char *from = error ? error : head ? head + 2 : lines->v[i];
         nc_auto_free char *quoted = nc_quote_most(from, strlen(from), error ? 200 : 80);
-        (void)nc_buf_printf(&text, "%s%s", i ? " | " : "", quoted);
+        (void)nc_buf_printf(&text, "%s%s", before, quoted);
+        before = " | ";
     }
     return nc_buf_steal(&text);
 }
