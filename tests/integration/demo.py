@@ -6,7 +6,7 @@ and a stand-in for kubelet that really reads the rendered files and really execu
 one. Prints what a person wants to see, says what is fake, and exits with the bootstrap's exit code. With --dir it leaves
 the node's files and a drawing of its life there.
 
-With --fail one thing is wrong, and it prints what a person sees of that: cause, remedy and exit code. It then exits with 0 where the
+With --fail one thing is wrong, and it prints what a person sees of that, and does next: cause, remedy, exit code, steps. It then exits with 0 where the
 bootstrap has failed with the exit code that docs/commands.md has for it.
 
     demo.py --agent PATH [--dir DIR] [--user-data FILE] [--fail wrong-ca|clock|no-route|kubelet]
@@ -20,7 +20,7 @@ import re
 import shutil
 import sys
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 NOTICE_AHEAD_SEC = 14  # two minutes in real life
 CONFIG = """\
@@ -42,15 +42,44 @@ MACHINE = {  # what the host says of itself where it is one, prepared as an EKS 
 
 
 FAILS_SEC = 12  # a quarter of an hour in real life
-# What is wrong, in words; and the exit code of the bootstrap.
+
+
+class Failure(NamedTuple):
+    wrong: str
+    code: int  # of the bootstrap
+    silence: str  # why there is no Event in the cluster
+    steps: str  # what a person does next
+
+
 FAILURES = {
-    "wrong-ca": ("certificateAuthority in the user data is that of another cluster.", 4),
-    "clock": ("The clock of the machine is an hour behind.", 4),
-    "no-route": ("Nothing that the node sends to the API server is answered: a security group or a route is missing.", 1),
-    "kubelet": (
+    "wrong-ca": Failure(
+        "certificateAuthority in the user data is that of another cluster.",
+        4,
+        "none: the node does not trust this API server, and sent it no request",
+        "Compare certificateAuthority in the user data with the CA of the cluster, correct it, and replace the node:\n"
+        "aws eks describe-cluster --name CLUSTER --query cluster.certificateAuthority.data",
+    ),
+    "clock": Failure(
+        "The clock of the machine is an hour behind.",
+        4,
+        "none: the API server did not know this node",
+        "Find out why the clock is behind, and set it: chronyc sources; chronyc makestep",
+    ),
+    "no-route": Failure(
+        "Nothing that the node sends to the API server is answered: a security group or a route is missing.",
+        1,
+        "none: the node cannot reach the API server",
+        "Let the security group of the API server take TCP 443 from the node, and compare the routes of the subnet.\n"
+        "nodeclaimd preflight on the node says whether it is reached.",
+    ),
+    "kubelet": Failure(
         "kubelet exits as soon as it was started. The demo starts it with `start: exec`, where one attempt is\n"
         "final; on a node with systemd kubelet is started again until the deadline.",
         6,
+        "none",
+        "kubelet's last line names a socket that is not there: containerd does not run.\n"
+        "systemctl status containerd; journalctl -u containerd\n"
+        "Once it runs: systemctl restart nodeclaimd-bootstrap",
     ),
 }
 
@@ -124,12 +153,12 @@ def show_failure(world: Any, done: Any, cause: str) -> int:
     events = [e for e in world.api.objects("events") if e["reason"] == "BootstrapFailed"]
     show(
         "in the cluster (kubectl get events --field-selector reason=BootstrapFailed)",
-        on_a_node("\n".join(f"{e['reason']:18}{e['message']}" for e in events)) or "none: the API server did not know this node",
+        on_a_node("\n".join(f"{e['reason']:18}{e['message']}" for e in events)) or FAILURES[cause].silence,
     )
-    wanted = FAILURES[cause][1]
     print(f"\nexit code {done.code}")
-    print("docs/troubleshooting.md begins with symptoms like these; docs/commands.md lists the exit codes.")
-    return 0 if done.code == wanted else 1
+    show("what you do next", FAILURES[cause].steps)
+    print("\ndocs/troubleshooting.md begins with symptoms like these; docs/commands.md lists the exit codes.")
+    return 0 if done.code == FAILURES[cause].code else 1
 
 
 def end(world: Any, picture: Optional[Path]) -> int:
@@ -205,7 +234,7 @@ def main() -> int:
             "as its user data:"
         )
         if opts.fail:
-            print(f"\nWrong on purpose: {FAILURES[opts.fail][0]}\nWhat may pass is tried for {FAILS_SEC} s here, and for 15 minutes in real life.", flush=True)
+            print(f"\nWrong on purpose: {FAILURES[opts.fail].wrong}\nWhat may pass is tried for {FAILS_SEC} s here, and for 15 minutes in real life.", flush=True)
             return show_failure(world, world.bootstrap("--timeout", f"{FAILS_SEC}s"), opts.fail)
         done = world.bootstrap("--timeout", "60s")
         if done.code != 0:

@@ -64,12 +64,12 @@ class Demo(unittest.TestCase):
     def test_what_a_failure_shows(self) -> None:
         """Cause, remedy and exit code, each where a person looks."""
         rows = {
-            "wrong-ca": (4, "certificate", "check that the certificate authority in the configuration is this cluster's"),
-            "clock": (4, "HTTP 401", "set the clock"),
-            "no-route": (1, "timed out|did not|no answer", "the route to it, security groups"),
-            "kubelet": (6, "kubelet ended with exit code 1", "read /var/log/nodeclaimd-kubelet.log"),
+            "wrong-ca": (4, "certificate", "check that the certificate authority in the configuration is this cluster's", "none: the node does not trust"),
+            "clock": (4, "HTTP 401", "set the clock", "none: the API server did not know this node"),
+            "no-route": (1, "timed out|did not|no answer", "the route to it, security groups", "none: the node cannot reach the API server"),
+            "kubelet": (6, "exit code 1; its last lines: 'err=", "read /var/log/nodeclaimd-kubelet.log", "BootstrapFailed +register: kubelet ended"),
         }
-        for cause, (code, message, remedy) in rows.items():
+        for cause, (code, message, remedy, event) in rows.items():
             with self.subTest(cause):
                 command = [sys.executable, str(HERE / "demo.py"), "--agent", str(agent_path()), "--fail", cause]
                 done = subprocess.run(command, capture_output=True, text=True, timeout=120 * PATIENCE, check=False)
@@ -80,6 +80,9 @@ class Demo(unittest.TestCase):
                 self.assertRegex(status, message)
                 self.assertRegex(status, f"remedy: .*{remedy}")
                 self.assertRegex(text, r"(?m)^  nodeclaimd: \{.*\"outcome\":\"failed\"")
+                self.assertRegex(text, f"reason=BootstrapFailed\\)\n  {event}")
+                self.assertIn("\nwhat you do next\n  ", text)
+                self.assertEqual("systemctl status containerd" in text, cause == "kubelet")
                 self.assertEqual("`start: exec`, where one attempt is\nfinal" in text, cause == "kubelet")
                 if code != 6:  # that is not tried again
                     self.assertRegex(text, f"warning: .*, trying again until 20.*Z; .*{remedy}")
