@@ -38,15 +38,36 @@ class Scale:
         return self.begin + (math.log(value) - self.low) / (self.high - self.low) * (self.end - self.begin)
 
 
+Box = tuple[float, float, float, float]  # left, top, right, bottom; of a segment its two ends
+
+
+def crosses(segment: Box, box: Box) -> bool:
+    """Whether a part of it is in the box: what is left of it between the box's sides."""
+    first, last = 0.0, 1.0
+    for axis in (0, 1):
+        begin, way = segment[axis], segment[axis + 2] - segment[axis]
+        if way == 0:
+            if not box[axis] < begin < box[axis + 2]:
+                return False
+            continue
+        at = sorted(((box[axis] - begin) / way, (box[axis + 2] - begin) / way))
+        first, last = max(first, at[0]), min(last, at[1])
+    return first < last
+
+
 @dataclass
 class Labels:
-    """Where points and texts are, so that no text is laid over one."""
+    """Where points, texts and lines are, so that no text is laid over one."""
 
-    boxes: list[tuple[float, float, float, float]] = field(default_factory=list)
+    boxes: list[Box] = field(default_factory=list)
+    segments: list[Box] = field(default_factory=list)
 
     def free(self, x: float, y: float, words: str) -> bool:
-        box = (x - 3.6 * len(words), y - 10, x + 3.6 * len(words), y + 2)
+        half = 3.2 * len(words)
+        box = (x - half, y - 9, x + half, y + 1)
         if any(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in self.boxes):
+            return False
+        if any(crosses(segment, box) for segment in self.segments):
             return False
         self.boxes.append(box)
         return True
@@ -85,12 +106,13 @@ def style() -> str:
 
 
 def values(one: Series, x: Scale, y: Scale, labels: Labels) -> list[str]:
-    """At each point, above it or below."""
+    """At each point, above it or below; beside that where a line is in the way."""
     out = []
     for a, b in one.points:
-        for dy in (-8, 17):
-            if labels.free(x.place(a), y.place(b) + dy, number(b)):
-                out.append(text(x.place(a), y.place(b) + dy, number(b), "value", "middle"))
+        side = 3.2 * len(number(b)) + 2
+        for dx, dy in ((0, -8), (-side, -6), (0, 17), (side, 15), (-side, 15), (side, -6), (0, -16), (0, 25)):
+            if labels.free(x.place(a) + dx, y.place(b) + dy, number(b)):
+                out.append(text(x.place(a) + dx, y.place(b) + dy, number(b), "value", "middle"))
                 break
     return out
 
@@ -120,6 +142,7 @@ def chart(unit: str, lines: list[tuple[int, Series]], x: Scale, top: float) -> t
         out.append(f'<path d="M{"L".join(f"{a:.1f} {b:.1f}" for a, b in places)}" class="line line{i}"/>')
         out += [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3" class="point{i}"/>' for a, b in places]
         labels.boxes += [(a - 3, b - 3, a + 3, b + 3) for a, b in places]
+        labels.segments += [(*begin, *end) for begin, end in zip(places, places[1:])]
     for _, one in lines:
         out += values(one, x, y, labels)
     return out + names(lines, x, y), bottom

@@ -32,6 +32,7 @@ sys.path[:0] = [str(HERE.parent / "integration"), str(HERE.parent / "fakes")]
 from chart import Series, draw  # noqa: E402
 from controller import Bench, Stream, http2_front  # noqa: E402
 import daemon  # noqa: E402
+import wire  # noqa: E402
 from daemon import POD_PADDING_BYTES, Report, cpu_msec, memory_mib  # noqa: E402
 
 MOST = 1.15  # the exponent
@@ -199,7 +200,7 @@ def main() -> int:
     opts = args.parse_args()
     opts.out.mkdir(parents=True, exist_ok=True)
     os.environ["NODECLAIMD"] = str(opts.agent.resolve())
-    daemon.PATIENCE_SEC = PATIENCE_SEC
+    daemon.PATIENCE_SEC = wire.CALL_SEC = PATIENCE_SEC
     report = Report()
     if opts.pods:
         draw_drain(report, drains([int(n) for n in opts.pods.split(",")], opts.runs, report), opts.out)
