@@ -87,6 +87,19 @@ class Plugin(unittest.TestCase):
     def request(self, name: str) -> str:
         return self.api.on_loop(lambda: self.api.store.get(self.api.resource("nodes"), name))["metadata"]["annotations"].get(REQUEST_KEY, "")
 
+    def test_a_selector(self) -> None:
+        """Of a large cluster those that are meant, Nodes and NodeClaims alike."""
+        self.node("n1", claim="c1")
+        self.node("n2")
+        self.claim("c9", "", NOT_FOUND)
+        for words in (["-l", "karpenter.sh/nodepool=default"], ["--selector=karpenter.sh/nodepool=default"]):
+            said = self.says("status", *words)
+            self.assertEqual(("n1 " in said, "n2 " in said, "c9 " in said), (True, False, True), said)
+        said = self.says("status", "-l", "karpenter.sh/nodepool=other")
+        self.assertEqual(("n1 " in said, "n2 " in said, "c9 " in said), (False, False, False), said)
+        for wrong in (["-l"], ["-l", "a b"], ["-l", "a=b", "n1"], ["--selector="], ["n1", "-l", "a=b"]):
+            self.refuses(2, "status takes" if len(wrong) == 3 else "-l KEY=VALUE", "status", *wrong)
+
     def test_status(self) -> None:
         self.node("n1", condition("Ready", "True", "KubeletReady"), condition("BootstrapComplete", "True", "Initialized"), claim="c1")
         self.node("n2", condition("Ready", "False", "KubeletNotReady"), condition("BootstrapComplete", "False", "NodeNotReady"),
