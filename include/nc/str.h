@@ -40,6 +40,10 @@ bool nc_is_made_of(const char *s, const char *set, size_t most);
 bool nc_is_alnum_or(const char *s, const char *others, size_t most);
 /* Are all of them printable ASCII, and none a blank? */
 bool nc_is_visible(const char *s, size_t n);
+/* Admission may give a denial any number, 404 and 503 included (apiserver, webhook/errors and
+ * policy/validating): only its words tell it from the API server's own answer. `message`: a
+ * Status' own. */
+bool nc_is_denied_by_admission(const char *message);
 /* 0 to 15; -1 for what is no hexadecimal digit. */
 int nc_hex_digit(char c);
 /* How many bytes of s to keep so that they are at most `most`, and no half of a character. */

@@ -90,6 +90,8 @@ const char *nc_value_scalar_text(const struct nc_value *v, char buf[static 32]);
 void nc_value_set(struct nc_value *map, const char *key, struct nc_value *value);
 void nc_value_set_string(struct nc_value *map, const char *key, const char *text);
 void nc_value_set_int(struct nc_value *map, const char *key, int64_t i);
+/* null where it is not known. */
+void nc_value_set_count(struct nc_value *map, const char *key, bool is_known, size_t n);
 void nc_value_set_bool(struct nc_value *map, const char *key, bool b);
 /* null where there is nothing to say: NULL and "", or time 0. Times as RFC 3339. */
 void nc_value_set_text(struct nc_value *map, const char *key, const char *text);

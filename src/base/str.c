@@ -118,6 +118,13 @@ bool nc_is_alnum_or(const char *s, const char *others, size_t most) {
     return n > 0 && n <= most && s[n] == '\0';
 }
 
+bool nc_is_denied_by_admission(const char *message) {
+    return (nc_starts_with(message, "admission webhook \"")
+            && strstr(message, " denied the request"))
+           || (strstr(message, "ValidatingAdmissionPolicy '")
+               && strstr(message, "' denied request"));
+}
+
 bool nc_is_visible(const char *s, size_t n) {
     for (size_t i = 0; i < n; i++)
         if (s[i] <= ' ' || s[i] > '~')

@@ -222,6 +222,10 @@ void nc_value_set_int(struct nc_value *map, const char *key, int64_t i) {
     nc_value_set(map, key, nc_value_new_int(i));
 }
 
+void nc_value_set_count(struct nc_value *map, const char *key, bool is_known, size_t n) {
+    nc_value_set(map, key, is_known ? nc_value_new_int((int64_t)n) : nc_value_new(NC_VALUE_NULL));
+}
+
 void nc_value_set_bool(struct nc_value *map, const char *key, bool b) {
     nc_value_set(map, key, nc_value_new_bool(b));
 }

@@ -253,7 +253,8 @@ static void print_progress(struct following *f, const struct nc_value *status) {
     (void)fflush(stdout);
 }
 
-int nc_drain_allow(const struct nc_app *app, const char *policy, struct nc_err *err) {
+/* `policy` is the most that the daemon does, by the configuration. */
+static int allow(const struct nc_app *app, const char *policy, struct nc_err *err) {
     const bool wants_cordon = nc_streq(app->opts.mode, "cordon");
 
     if (!nc_streq(policy, nc_policy_name(NC_POLICY_REPORT))
@@ -266,15 +267,17 @@ int nc_drain_allow(const struct nc_app *app, const char *policy, struct nc_err *
     return -EPERM;
 }
 
-enum nc_drain_mode nc_drain_mode_now(const struct nc_app *app, enum nc_drain_mode otherwise) {
+int nc_drain_allow_now(const struct nc_app *app, enum nc_drain_mode otherwise, struct nc_err *err) {
     nc_auto_value struct nc_value *status = read_status_file(app);
     const char *name = nc_value_path_string(status, "daemon.policies.drainMode");
     const int mode = name ? nc_which_of(name, nc_drain_mode_names) : 0;
+    const bool is_known = mode >= 0 && nc_value_path(status, "daemon.policies")
+                          && nc_daemon_is_gone(app, status) <= 0;
 
-    return mode < 0 || !nc_value_path(status, "daemon.policies")
-                   || nc_daemon_is_gone(app, status) > 0
-               ? otherwise
-               : NC_DRAIN_AUTO + (unsigned)mode;
+    return allow(
+        app,
+        nc_policy_name(nc_drain_mode_cap(is_known ? NC_DRAIN_AUTO + (unsigned)mode : otherwise)),
+        err);
 }
 
 /* One without a time takes the time of the one before away. */
@@ -291,7 +294,7 @@ static void warn_of_another(const struct nc_app *app) {
  * has passed. */
 static int judge_hope(const struct following *f, const struct nc_value *drain, struct nc_err *err) {
     nc_cleanup(nc_buf_done) struct nc_buf pods = NC_BUF_INIT;
-    const int r = nc_drain_allow(f->app, nc_value_get_string(drain, "policy"), err);
+    const int r = allow(f->app, nc_value_get_string(drain, "policy"), err);
 
     if (r < 0)
         return r;
@@ -374,8 +377,7 @@ static int run(struct nc_app *app, const char *name, const struct nc_value *requ
     int r = 0;
 
     if (f.id)
-        r = nc_drain_allow(
-            app, nc_policy_name(nc_drain_mode_cap(nc_drain_mode_now(app, NC_DRAIN_AUTO))), &err);
+        r = nc_drain_allow_now(app, NC_DRAIN_AUTO, &err);
     if (r == 0 && f.id)
         warn_of_another(app);
     if (r == 0)

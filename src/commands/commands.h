@@ -18,11 +18,9 @@ int nc_command_timeline(struct nc_app *app);
 int nc_command_token(struct nc_app *app);
 int nc_command_version(struct nc_app *app);
 
-/* command-drain.c: the error of a drain where `policy`, by the configuration, is the most that the
- * daemon does with it: always negative; 0 where that is all that was requested. */
-int nc_drain_allow(const struct nc_app *app, const char *policy, struct nc_err *err);
-/* The mode that the daemon has in force, where it runs; `otherwise` where it does not. */
-enum nc_drain_mode nc_drain_mode_now(const struct nc_app *app, enum nc_drain_mode otherwise);
+/* command-drain.c: negative where the daemon, by the mode that it has in force, or `otherwise`
+ * where it does not run, would do less than was requested. */
+int nc_drain_allow_now(const struct nc_app *app, enum nc_drain_mode otherwise, struct nc_err *err);
 /* drain-dry-run.c, for `drain`: lists this node's pods and prints what such a request would do and
  * when. Gives the exit code. */
 int nc_drain_plan(struct nc_app *app, const struct nc_value *request);

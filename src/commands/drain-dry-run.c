@@ -155,9 +155,7 @@ static int read_rules(struct plan *p, const struct nc_value *request, struct nc_
     p->rules.may_evict = notice.policy == NC_POLICY_DRAIN;
     p->rules.max_in_flight = NC_DRAIN_MAX_IN_FLIGHT;
     read_settings(p);
-    r = nc_drain_allow(
-        p->app, nc_policy_name(nc_drain_mode_cap(nc_drain_mode_now(p->app, p->settings.mode))),
-        err);
+    r = nc_drain_allow_now(p->app, p->settings.mode, err);
     if (r < 0 || notice.deadline_usec == 0)
         return r;
     margin =

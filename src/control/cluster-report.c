@@ -132,9 +132,7 @@ static struct nc_value *row(const struct nc_control *c, const struct control_nod
     nc_value_set_text(v, "policy",
                       w && w->policy != NC_POLICY_DRAIN ? nc_policy_name(w->policy) : NULL);
     nc_value_set_time(v, "deadline", w ? w->deadline_usec : 0);
-    nc_value_set(v, "remaining",
-                 w && w->remaining >= 0 ? nc_value_new_int(w->remaining)
-                                        : nc_value_new(NC_VALUE_NULL));
+    nc_value_set_count(v, "remaining", w && w->remaining >= 0, w ? (size_t)w->remaining : 0);
     nc_value_set_text(v, "blocked", w ? w->blocked : NULL);
     nc_value_set_time(v, "claimDeletion", claim ? claim->deletion_usec : 0);
     nc_value_set_string(v, "state", state_of(c, node, claim, now_usec));

@@ -5,6 +5,7 @@
 #include "controller.h"
 #include "log.h"
 #include "nc/clock.h"
+#include "nc/str.h"
 
 #define FORGET_USEC 45000000u /* longer than any pause between two attempts */
 
@@ -43,7 +44,8 @@ const char *nc_controller_remedy(const struct nc_controller *c, const struct nc_
 
     if (err->code != 403)
         return err->remedy;
-    if (strstr(err->msg, "denied the request") || strstr(err->msg, "denied request"))
+    const char *webhook = strstr(err->msg, "admission webhook \"");
+    if (nc_is_denied_by_admission(webhook ? webhook : err->msg))
         return "an admission webhook or policy of the cluster refuses it, not RBAC";
     return is_alone && replaces ? "apply deploy/rbac.yaml, deploy/optional/standalone-role.yaml "
                                   "and deploy/optional/replacement-role.yaml of this version"

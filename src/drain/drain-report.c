@@ -71,20 +71,15 @@ static struct nc_value *new_hooks(const struct nc_lifecycle_view *view) {
 }
 
 struct nc_value *nc_drain_counts(const struct nc_drain_summary *s, bool is_listed) {
-    const struct {
-        char key[12];
-        size_t n;
-    } listed[] = {
-        {"total", s->total}, {"remaining", s->remaining}, {"leaving", s->leaving},
-        {"kept", s->kept},   {"blocked", s->blocked},     {"waiting", s->waiting},
-    };
     struct nc_value *v = nc_value_new_map();
     struct nc_value *excluded = nc_value_new_map();
 
-    for (size_t i = 0; i < NC_ARRAY_SIZE(listed); i++)
-        nc_value_set(v, listed[i].key,
-                     is_listed ? nc_value_new_int((int64_t)listed[i].n)
-                               : nc_value_new(NC_VALUE_NULL));
+    nc_value_set_count(v, "total", is_listed, s->total);
+    nc_value_set_count(v, "remaining", is_listed, s->remaining);
+    nc_value_set_count(v, "leaving", is_listed, s->leaving);
+    nc_value_set_count(v, "kept", is_listed, s->kept);
+    nc_value_set_count(v, "blocked", is_listed, s->blocked);
+    nc_value_set_count(v, "waiting", is_listed, s->waiting);
     nc_value_set_int(v, "evicted", (int64_t)s->evicted);
     nc_value_set_int(v, "deleted", (int64_t)s->deleted);
     for (enum nc_pod_reason e = NC_POD_REASON_NONE + 1; e < _NC_POD_REASON_EXCLUDED_MAX; e++)

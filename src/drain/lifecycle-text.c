@@ -68,10 +68,6 @@ bool nc_lifecycle_has_listed(const struct nc_lifecycle *l) {
            || l->phase == NC_LIFECYCLE_DRAINED;
 }
 
-static void set_count(struct nc_value *v, const char *key, bool is_known, size_t n) {
-    nc_value_set(v, key, is_known ? nc_value_new_int((int64_t)n) : nc_value_new(NC_VALUE_NULL));
-}
-
 /* Who holds the drain up, or stays behind; and the reason of each, for which alone nothing is
  * written. */
 static void set_blocked(struct nc_value *status, const struct nc_lifecycle *l,
@@ -117,8 +113,8 @@ char *nc_lifecycle_status_text(const struct nc_lifecycle *l, enum nc_node_write_
                             ? "Cordoned"
                             : nc_lifecycle_status_phase(l, s));
     nc_value_set_time(v, "deadline", l->in_force.deadline_usec);
-    set_count(v, "total", nc_lifecycle_has_listed(l), s->total);
-    set_count(v, "remaining", nc_lifecycle_has_listed(l), s->remaining);
+    nc_value_set_count(v, "total", nc_lifecycle_has_listed(l), s->total);
+    nc_value_set_count(v, "remaining", nc_lifecycle_has_listed(l), s->remaining);
     set_blocked(v, l, s, has_updated);
     if (s->waiting > 0) {
         nc_value_set_int(v, "waiting", (int64_t)s->waiting);

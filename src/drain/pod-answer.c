@@ -23,15 +23,6 @@ static bool is_other_uid(const char *message) {
     return strstr(message, "the UID in the precondition") || strstr(message, "UID in precondition");
 }
 
-/* Admission may give a denial any number, 404 and 503 included (apiserver, webhook/errors and
- * policy/validating): only its words tell it from the API server's own answer. */
-static bool is_denial(const char *message) {
-    return (nc_starts_with(message, "admission webhook \"")
-            && strstr(message, " denied the request"))
-           || (strstr(message, "ValidatingAdmissionPolicy '")
-               && strstr(message, "' denied request"));
-}
-
 /* Priority and fairness answers with plain text and Retry-After; whoever else says that there are
  * too many requests means this one. */
 static enum nc_pod_answer_kind kind_of_too_many(const struct nc_pod_response *r) {
@@ -45,7 +36,7 @@ static enum nc_pod_answer_kind kind_of(const struct nc_pod_response *r, const ch
 
     if (http >= 200 && http <= 299)
         return NC_ANSWER_ACCEPTED;
-    if (http >= 400 && is_denial(message))
+    if (http >= 400 && nc_is_denied_by_admission(message))
         return NC_ANSWER_REFUSED;
     if (http == 404) /* a proxy's page reports nothing of the pod */
         return nc_streq(r->reason, "NotFound") ? NC_ANSWER_GONE : NC_ANSWER_FAILED;

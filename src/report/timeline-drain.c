@@ -221,12 +221,11 @@ void nc_drain_pods_text(const struct nc_value *drain, size_t names, struct nc_bu
                   {"pods.waiting", "waiting for a replacement"},
                   {"pods.excluded.put-back", "put back"},
                   {"pods.excluded.stuck", "that should have ended"}};
-    const struct nc_value *listed = nc_value_path(drain, "pods.total");
     const uint64_t total = nc_show_number(drain, "pods.total", MAX_COUNT);
     const struct nc_value *endless = find_endless(drain);
 
     show_more(out, drain, "incomplete", "the list of pods is incomplete:");
-    if (listed && listed->type == NC_VALUE_NULL)
+    if (is_null(nc_value_get(drain, "pods"), "total"))
         (void)nc_buf_puts(out, ", its pods are not listed");
     if (total == 0)
         return;
