@@ -250,7 +250,8 @@ char *nc_lifecycle_drained_text(const struct nc_lifecycle *l) {
 
     const uint64_t end_usec = l->drained_usec ? l->drained_usec : l->now_usec;
     nc_auto_free char *late =
-        l->in_force.t_usec && end_usec >= l->in_force.t_usec + NC_LIFECYCLE_LATE_USEC
+        l->summary.total && l->in_force.t_usec
+                && end_usec >= l->in_force.t_usec + NC_LIFECYCLE_LATE_USEC
             ? nc_asprintf("; %llu s late",
                           (unsigned long long)((end_usec - l->in_force.t_usec) / NC_SEC_USEC))
             : nc_strdup("");

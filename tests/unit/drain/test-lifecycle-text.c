@@ -251,6 +251,31 @@ static void test_drained_beside_a_pod_that_does_not_end(void **state) {
     life_world_done(&w);
 }
 
+/* A machine that comes back after its deadline, its notice still there, has nothing to be late with.
+ */
+static void test_late_is_a_drain_of_pods(void **state) {
+    static const struct {
+        const char *pods, *lost, *message;
+    } rows[] = {
+        {"pods a:30", "lost a", "No pods remaining; evicted: 0, force-deleted: 0; 5 s late"},
+        {"tick", "tick", "No pods remaining; evicted: 0, force-deleted: 0"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        const char *const events[] = {"begin", "notice deletion +60 last", "ok", "ok",
+                                      rows[i].pods, NULL};
+        struct life_world w;
+        begin(&w, events);
+        (void)life_do(&w, 65000, "synced");
+        (void)life_do(&w, 65010, rows[i].lost);
+        for (unsigned at = 65500; at <= 70010; at += 500)
+            (void)life_do(&w, at, "node");
+        assert_string_equal(w.last_message, rows[i].message);
+        life_world_done(&w);
+    }
+}
+
 static void test_view(void **state) {
     static const char *const events[] = {"begin", "notice spot +120", "notice rebalance", "ok",
                                          "ok",    "pods a:30",        "synced",           NULL};
@@ -411,6 +436,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_blocked_since),
         cmocka_unit_test(test_report_of_a_refused_cordon),
         cmocka_unit_test(test_drained_beside_a_pod_that_does_not_end),
+        cmocka_unit_test(test_late_is_a_drain_of_pods),
         cmocka_unit_test(test_view),
         cmocka_unit_test(test_derived_deadline),
         cmocka_unit_test(test_strange_states),
