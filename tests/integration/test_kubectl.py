@@ -277,19 +277,25 @@ class Plugin(unittest.TestCase):
         self.assertIn("condition met", self.says("drain", "n1", "--mode", "cordon", "--wait", "--timeout", "30s"))
         timer.join()
 
-    def answer(self, name: str, status: str) -> None:
-        """Writes it as drain-status as soon as a request is there, whose id it gets."""
+    def once_asked(self, name: str, act: Callable[[str], None]) -> None:
+        """Acts as soon as a request is there, with its id."""
 
-        def write() -> None:
+        def wait() -> None:
             for _ in range(round(300 * PATIENCE)):
                 if request := self.request(name):
-                    self.change(name, lambda n: n["metadata"]["annotations"].update({STATUS_KEY: status.replace("ID", json.loads(request)["id"])}))
+                    act(json.loads(request)["id"])
                     return
                 time.sleep(0.1)
 
-        thread = threading.Thread(target=write)
+        thread = threading.Thread(target=wait)
         thread.start()
         self.addCleanup(thread.join)
+
+    def answer(self, name: str, status: str) -> None:
+        """Writes it as drain-status, with the request's id."""
+        self.once_asked(
+            name, lambda id: self.change(name, lambda n: n["metadata"]["annotations"].update({STATUS_KEY: status.replace("ID", id)}))
+        )
 
     def test_waits_in_vain(self) -> None:
         """Why, what the node says, and that the request stays."""
@@ -324,14 +330,10 @@ class Plugin(unittest.TestCase):
 
     def test_waits_for_what_is_gone(self) -> None:
         self.node("n1")
-        timer = threading.Timer(2, lambda: self.change("n1", lambda n: n["metadata"]["annotations"].pop(REQUEST_KEY, None)))
-        timer.start()
+        self.once_asked("n1", lambda _: self.change("n1", lambda n: n["metadata"]["annotations"].pop(REQUEST_KEY, None)))
         self.refuses(1, "the request was withdrawn before node n1 was drained", "drain", "n1", "--wait", "--timeout=30s")
-        timer.join()
-        timer = threading.Timer(2, lambda: self.api.on_loop(lambda: self.api.store.delete(self.api.resource("nodes"), "n1")))
-        timer.start()
+        self.once_asked("n1", lambda _: self.api.on_loop(lambda: self.api.store.delete(self.api.resource("nodes"), "n1")))
         self.refuses(1, "node n1 is gone; it was not seen drained", "drain", "n1", "--wait", "--timeout=30s")
-        timer.join()
 
     def test_command_line(self) -> None:
         for says, args in (("a command is missing", ()), ("no command 'walk'", ("walk",)), ("takes the name", ("drain",)), ("no option --force", ("drain", "n1", "--force")),

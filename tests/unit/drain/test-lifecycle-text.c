@@ -251,7 +251,8 @@ static void test_drained_beside_a_pod_that_does_not_end(void **state) {
     life_world_done(&w);
 }
 
-/* A machine that comes back after its deadline, its notice still there, has nothing to be late with.
+/* A machine that comes back after its deadline, its notice still there, has nothing to be late
+ * with.
  */
 static void test_late_is_a_drain_of_pods(void **state) {
     static const struct {
@@ -263,8 +264,8 @@ static void test_late_is_a_drain_of_pods(void **state) {
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
-        const char *const events[] = {"begin", "notice deletion +60 last", "ok", "ok",
-                                      rows[i].pods, NULL};
+        const char *const events[] = {"begin", "notice deletion +60 last", "ok", "ok", rows[i].pods,
+                                      NULL};
         struct life_world w;
         begin(&w, events);
         (void)life_do(&w, 65000, "synced");
