@@ -69,7 +69,9 @@ int nc_notice_read(const struct nc_notice_answer *a, struct nc_notice *ret, stru
  * OPERATOR. */
 int nc_notice_read_request(const char *data, size_t n, enum nc_source source, struct nc_notice *ret,
                            struct nc_err *err);
-/* Is it of the controller, about the end of the NodeClaim of this uid? */
+/* The id of a request of the controller about the end of a NodeClaim: this and the claim's uid. */
+#define NC_NOTICE_OF_CLAIM "claim-"
+/* Is it about the end of the NodeClaim of this uid? */
 bool nc_notice_is_of_claim(const struct nc_notice *n, const char *uid);
 /* A request that was not known before and whose deadline passed more than NC_REQUEST_LATE_USEC ago
  * would delete every pod at once; mostly its deadline was written in another time zone. Returns 0,

@@ -38,7 +38,7 @@ bool nc_control_mirror(const struct nc_control *c, const struct control_node *no
         || is_known_to_node(c, claim, now_usec))
         return false;
     nc_auto_value struct nc_value *copy = nc_value_new_map();
-    nc_auto_free char *id = nc_asprintf("claim-%s", claim->o.uid);
+    nc_auto_free char *id = nc_asprintf(NC_NOTICE_OF_CLAIM "%s", claim->o.uid);
     struct nc_value *annotations = nc_value_new_map();
     struct nc_buf b = NC_BUF_INIT;
 

@@ -17,14 +17,14 @@
 /* A source of an ending. */
 struct nc_lifecycle_source {
     bool is_active, is_observed, is_announced;
-    bool is_late;   /* its time had passed long before it was observed first: it is only reported */
+    bool is_late;   /* its time had long passed before it was acted on: it drains nothing */
     bool has_begun; /* what was announced: its pods' graces move its begin no more */
     struct nc_notice notice;
     uint64_t noticed_usec; /* since when this ending (its id) is known */
     uint64_t window_usec;  /* from hearing of the deadline until then */
     uint64_t ends_usec;    /* the deadline, where it is so long after the notice, and no time that
                               somebody said: a clock that is set does not move it; 0 = it is */
-    enum nc_policy policy; /* as it counts now */
+    enum nc_policy policy; /* as it counts now; 0 = that was not asked yet */
 };
 
 /* What is in force. */

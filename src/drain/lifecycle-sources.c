@@ -35,12 +35,12 @@ void nc_lifecycle_update_deadlines(struct nc_lifecycle *l) {
                 nc_lifecycle_ec2_time(l, l->sources[i].ends_usec);
 }
 
-/* Whatever EC2 did, it did before: acting now would end pods for nothing. Of what is requested that
- * was decided before, and a force-delete time is set by whoever ends the node in any case. */
-static bool is_late(const struct nc_lifecycle *l, const struct nc_notice *n) {
+/* Whatever was to happen then has happened: beginning now would end pods at once, for nothing. A
+ * force-delete time, and that of a NodeClaim, is set by whoever ends the node in any case. */
+static bool has_long_passed(const struct nc_lifecycle *l, const struct nc_notice *n) {
     const uint64_t usec = n->deadline_usec ? n->deadline_usec : n->begin_usec;
 
-    return usec && !nc_sources[n->source].has_own_policy && !n->is_force_delete_time
+    return usec && !n->is_force_delete_time && !nc_starts_with(n->id, NC_NOTICE_OF_CLAIM)
            && nc_sum_usec(usec, NC_REQUEST_LATE_USEC) < nc_lifecycle_ec2_time(l, l->now_usec);
 }
 
@@ -57,7 +57,9 @@ void nc_lifecycle_observe(struct nc_lifecycle *l, const struct nc_notice *observ
     if (!is_same_ending) {
         s->noticed_usec = l->now_usec;
         s->is_announced = false;
-        s->is_late = is_late(l, n);
+        s->policy = 0;
+        s->is_late = !nc_sources[n->source].has_own_policy /* of a request that was decided */
+                     && has_long_passed(l, n);
         if (n->source == NC_SOURCE_SHUTDOWN)
             l->has_released = false;
     }
@@ -114,7 +116,7 @@ static enum nc_policy policy_of(const struct nc_lifecycle *l, enum nc_source sou
     if (source == NC_SOURCE_SHUTDOWN && nc_streq(s->notice.action, NC_ACTION_REBOOT))
         p = at_most(p, l->rules.drain.reboot);
     if (s->is_late)
-        p = at_most(p, NC_POLICY_REPORT);
+        p = at_most(p, nc_sources[source].has_own_policy ? NC_POLICY_CORDON : NC_POLICY_REPORT);
     return at_most(p, nc_drain_mode_cap(l->rules.drain.mode));
 }
 
@@ -150,6 +152,20 @@ static enum nc_policy update_begin(struct nc_lifecycle *l, enum nc_source source
         && nc_has_come(l->now_usec, nc_less_usec(begin_usec, NC_MAINTENANCE_GRACE_USEC), next_usec))
         l->in_force.is_ahead = true;
     return s->notice.cordons_until_then ? at_most(p, NC_POLICY_CORDON) : NC_POLICY_REPORT;
+}
+
+/* N1: what was less than a drain while its time passed becomes none after that. */
+static enum nc_policy update_policy(struct nc_lifecycle *l, enum nc_source source,
+                                    uint64_t *next_usec) {
+    struct nc_lifecycle_source *s = &l->sources[source];
+    enum nc_policy p = update_begin(l, source, next_usec);
+
+    if (p == NC_POLICY_DRAIN && s->policy && s->policy < p && has_long_passed(l, &s->notice)) {
+        s->is_late = true;
+        s->is_announced = false;
+        p = update_begin(l, source, next_usec);
+    }
+    return s->policy = p;
 }
 
 static uint64_t deadline_of(const struct nc_lifecycle *l, const struct nc_lifecycle_source *s) {
@@ -197,9 +213,8 @@ static void evaluate_sources(struct nc_lifecycle *l, uint64_t *next_usec) {
     *f = (struct nc_lifecycle_in_force){
         .policy = NC_POLICY_IGNORE, .leading = -1, .is_only_deletion = true};
     for (size_t i = 0; i < _NC_SOURCE_MAX; i++) {
-        const enum nc_policy p = update_begin(l, (enum nc_source)i, next_usec);
+        const enum nc_policy p = update_policy(l, (enum nc_source)i, next_usec);
         const struct nc_notice *n = &l->sources[i].notice;
-        l->sources[i].policy = p;
         if (p == NC_POLICY_IGNORE)
             continue;
         if (p >= f->policy) {

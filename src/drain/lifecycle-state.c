@@ -242,6 +242,8 @@ int nc_lifecycle_load(struct nc_lifecycle *l, const struct nc_value *saved, bool
     for (size_t i = 0; i < _NC_SOURCE_MAX; i++)
         if (s.sources[i].is_active && (same_boot || i == NC_SOURCE_OPERATOR)) {
             l->sources[i] = s.sources[i];
+            l->sources[i].policy =
+                same_boot && nc_lifecycle_has_pods(s.phase) ? NC_POLICY_DRAIN : NC_POLICY_REPORT;
             l->notices[i] = s.sources[i].notice;
         }
     if (!same_boot)

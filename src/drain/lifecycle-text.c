@@ -180,7 +180,7 @@ static char *notice_text(const struct nc_lifecycle *l, enum nc_source source, en
     char time[32];
 
     if (l->sources[source].is_late)
-        return nc_asprintf("%s; that time had passed when it was first seen; policy=%s", sentence,
+        return nc_asprintf("%s; that time had passed before it was acted on; policy=%s", sentence,
                            nc_policy_name(now));
     if (nc_lifecycle_own_time(l, n->begin_usec) <= l->now_usec)
         return nc_asprintf("%s; policy=%s", sentence, nc_policy_name(now));

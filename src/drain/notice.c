@@ -382,7 +382,8 @@ int nc_notice_read_request(const char *data, size_t n, enum nc_source source, st
 }
 
 bool nc_notice_is_of_claim(const struct nc_notice *n, const char *uid) {
-    return uid && nc_starts_with(n->id, "claim-") && nc_streq(n->id + strlen("claim-"), uid);
+    return uid && nc_starts_with(n->id, NC_NOTICE_OF_CLAIM)
+           && nc_streq(n->id + strlen(NC_NOTICE_OF_CLAIM), uid);
 }
 
 int nc_notice_check_deadline(const struct nc_notice *n, uint64_t now_usec, struct nc_err *err) {

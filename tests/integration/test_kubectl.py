@@ -315,10 +315,11 @@ class Plugin(unittest.TestCase):
     def test_waits_for_what_is_forbidden(self) -> None:
         """The hour is not waited for where drain.mode allows less; a report of another source is no reason to end."""
         status = '{"id":"%s","source":"request","policy":"%s","phase":"%s","deadline":null,"total":null,"remaining":null,"blocked":[]}'
-        for name, policy, phase in (("n1", "report", "Detected"), ("n2", "cordon", "Cordoned")):
+        rows = (("n1", "report", "Detected", ""), ("n2", "cordon", "Cordoned", ", or a deadline that passed while drains were off,"))
+        for name, policy, phase, other in rows:
             self.node(name)
             self.answer(name, status % ("ID", policy, phase))
-            self.refuses(1, f"drain.mode of its configuration lets nodeclaimd {policy}, no more; the request stays: ", "drain", name, "--wait")
+            self.refuses(1, f"drain.mode of its configuration{other} lets nodeclaimd {policy}, no more; the request stays: ", "drain", name, "--wait")
         self.node("n3")
         self.answer("n3", status % ("ID", "cordon", "Cordoned"))
         self.assertIn("node/n3 cordoned\n", self.says("drain", "n3", "--mode=cordon", "--wait"))

@@ -26,7 +26,7 @@ static uint64_t deadline_of(const struct standalone_view *v) {
 }
 
 static char *request_id(const struct standalone_view *v) {
-    return nc_asprintf("claim-%s", v->claim->o.uid);
+    return nc_asprintf(NC_NOTICE_OF_CLAIM "%s", v->claim->o.uid);
 }
 
 /* What it states must not change while the claim ends: it is made of what does not. */

@@ -173,6 +173,54 @@ static void test_time_long_past(void **state) {
     LIFE_STORY(in_time);
 }
 
+/* Drains were off until after its deadline: it does not end every pod at once then, whether the
+ * configuration changed under the daemon or between two lives of it. */
+static void test_deadline_that_passed_while_drains_were_off(void **state) {
+    static const struct {
+        const char *notice;
+        enum nc_source source;
+        enum nc_policy policy;
+    } rows[] = {
+        {"notice request drain +100", NC_SOURCE_REQUEST, NC_POLICY_CORDON},
+        {"notice spot +100", NC_SOURCE_SPOT, NC_POLICY_REPORT},
+        /* whoever deleted the NodeClaim ends the node in any case */
+        {"notice request drain +100 id=claim-u", NC_SOURCE_REQUEST, NC_POLICY_DRAIN},
+        {"notice deletion drain +100 last", NC_SOURCE_DELETION, NC_POLICY_DRAIN},
+    };
+    static const char *const modes[] = {"rules mode=off", "rules mode=observe"};
+    static const char *const changes[] = {"rules mode=auto", "restart"};
+
+    (void)state;
+    for (size_t i = 0; i < 4 * NC_ARRAY_SIZE(rows); i++) {
+        const char *notice = rows[i / 4].notice;
+        struct life_world w;
+        struct nc_lifecycle_view v;
+        life_world_init(&w);
+        (void)life_do(&w, 0, modes[i % 2]);
+        (void)life_do(&w, 0, "begin");
+        (void)life_do(&w, 10, notice);
+        for (unsigned at = 20; w.write.is_in_flight; at += 10)
+            (void)life_do(&w, at, "ok");
+        w.rules.drain.mode = NC_DRAIN_AUTO;
+        (void)life_do(&w, 161000, changes[i / 2 % 2]);
+        (void)life_do(&w, 161010, notice);
+        for (size_t k = 0; k < _NC_SOURCE_MAX; k++) {
+            nc_auto_free char *clear = nc_asprintf("clear %s", nc_source_name((enum nc_source)k));
+            if (k != rows[i / 4].source)
+                (void)life_do(&w, 161010, clear);
+        }
+        (void)life_do(&w, 161020, "node");
+        for (unsigned at = 161030; w.write.is_in_flight; at += 10)
+            (void)life_do(&w, at, "ok");
+        (void)life_do(&w, 162000, "tick");
+        nc_lifecycle_get_view(w.life, w.now_usec, &v);
+        assert_int_equal(v.policy, rows[i / 4].policy);
+        assert_int_equal(v.t_usec != 0, v.policy == NC_POLICY_DRAIN);
+        assert_int_equal(w.server.is_unschedulable, v.policy >= NC_POLICY_CORDON);
+        life_world_done(&w);
+    }
+}
+
 /* Maintenance: reported at once, cordoned and drained when it begins. */
 static void test_begin_ahead(void **state) {
     static const struct life_row story[] = {
@@ -455,6 +503,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_deadline_in_the_past),
         cmocka_unit_test(test_hibernation),
         cmocka_unit_test(test_time_long_past),
+        cmocka_unit_test(test_deadline_that_passed_while_drains_were_off),
         cmocka_unit_test(test_begin_ahead),
         cmocka_unit_test(test_begin_ahead_of_the_longest_grace),
         cmocka_unit_test(test_begin_ahead_beside_a_cordon),
