@@ -242,13 +242,15 @@ void nc_daemon_announce(struct nc_daemon *d, const struct nc_lifecycle_action *a
     announce_as_event(d, &whole);
 }
 
-void nc_daemon_tell_refused_config(struct nc_daemon *d) {
-    const struct nc_lifecycle_action a = {.reason = "ConfigurationRefused",
+void nc_daemon_tell_not_in_force(struct nc_daemon *d) {
+    const struct nc_lifecycle_action a = {.reason = d->counters.is_config_refused
+                                                        ? "ConfigurationRefused"
+                                                        : "ConfigurationIgnored",
                                           .is_warning = true,
                                           .message = d->not_in_force,
                                           .series = d->not_in_force};
 
-    if (d->counters.is_config_refused)
+    if (d->not_in_force)
         announce_as_event(d, &a);
 }
 

@@ -89,7 +89,7 @@ void nc_daemon_connected(struct nc_daemon *d) {
     nc_fit_gate_check(d);
     if (!d->node.is_foreign)
         nc_pod_evictor_clean_up(d);
-    nc_daemon_tell_refused_config(d);
+    nc_daemon_tell_not_in_force(d);
 }
 
 void nc_daemon_disconnected(struct nc_daemon *d) {

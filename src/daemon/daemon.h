@@ -146,8 +146,9 @@ const char *nc_daemon_kubeconfig(const struct nc_daemon *d);
 void nc_daemon_connected(struct nc_daemon *d);
 void nc_daemon_disconnected(struct nc_daemon *d);
 
-/* announce.c. An Event of a document that is refused, where one is and the API server is there. */
-void nc_daemon_tell_refused_config(struct nc_daemon *d);
+/* announce.c. An Event of a document that is refused, or of a field that is ignored, where one
+ * is and the API server is there. */
+void nc_daemon_tell_not_in_force(struct nc_daemon *d);
 void nc_daemon_tell_config_accepted(struct nc_daemon *d); /* after one that was refused */
 /* A request to drain cannot be used; series: as in struct nc_lifecycle_action. */
 void nc_daemon_refuse_request(struct nc_daemon *d, const char *message, const char *series);

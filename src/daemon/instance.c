@@ -100,6 +100,7 @@ static void note_warnings(struct nc_daemon *d, const struct nc_documents *of) {
         if (!d->not_in_force)
             d->not_in_force = nc_steal(&text);
     }
+    nc_daemon_tell_not_in_force(d);
 }
 
 /* The former policies stay, but for a mode that does less: a document that is refused does not keep
@@ -129,7 +130,7 @@ static void note_refused(struct nc_daemon *d, const struct nc_err *err, const ch
            &(struct nc_log_fields){.phase = "config", .error_class = nc_err_class_name(err->class)},
            "%s", d->not_in_force);
     d->counters.is_config_refused = true;
-    nc_daemon_tell_refused_config(d);
+    nc_daemon_tell_not_in_force(d);
 }
 
 /* --- the steps */

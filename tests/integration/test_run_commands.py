@@ -284,6 +284,7 @@ class Commands(DaemonTest):
         self.assertEqual(world.metrics()["nodeclaimd_config_refused"][""], 1)
         read_again('  drain: {mod: "off"}\n', r", notInForce .*90-mine\.yaml line 4: spec\.drain: unknown field .mod., did you mean .mode.")
         self.assertRegex(world.log(), r"90-mine\.yaml line 4: spec\.drain: unknown field")
+        world.must(lambda: world.events().count("ConfigurationIgnored") == 1, "the Event of the field")
         read_again('  drain: {mode: "off"}\n', ", drainMode off$")
         read_again("  report: {events: true}\n", "$")
         self.assertEqual(world.metrics()["nodeclaimd_config_refused"][""], 0)

@@ -29,7 +29,7 @@ struct world {
 };
 
 /* In the place of announce.c. */
-void nc_daemon_tell_refused_config(struct nc_daemon *d) {
+void nc_daemon_tell_not_in_force(struct nc_daemon *d) {
     struct world *w = (struct world *)((char *)d - offsetof(struct world, d));
 
     w->told += d->counters.is_config_refused;
