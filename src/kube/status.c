@@ -82,9 +82,9 @@ char *nc_kube_clock_text(const struct nc_kube_status *s) {
 
 int nc_kube_refused(const struct nc_kube_status *s, const char *what, struct nc_err *err) {
     nc_auto_free char *clock = nc_kube_clock_text(s);
-    const int r =
-        nc_err_set(err, class_of(s->http), s->http, "%s: HTTP %d%s%s%s%s", what, s->http,
-                   s->reason[0] ? " " : "", s->reason, s->message[0] ? ": " : "", s->message);
+    const char *message = nc_streq(s->message, s->reason) ? "" : s->message;
+    const int r = nc_err_set(err, class_of(s->http), s->http, "%s: HTTP %d%s%s%s%s", what, s->http,
+                             s->reason[0] ? " " : "", s->reason, *message ? ": " : "", message);
 
     /* A token of another time is refused like one of a role that nobody has mapped. */
     if (s->http == 401 && llabs(nc_kube_ahead_sec(s)) >= NC_KUBE_SKEW_REFUSED_SEC)
@@ -102,6 +102,9 @@ int nc_kube_refused(const struct nc_kube_status *s, const char *what, struct nc_
         nc_err_remedy(err, "the API server knows this identity but does not allow the request: it "
                            "must be system:node:NAME with exactly "
                            "the node's name, in group system:nodes");
+    else if (s->http >= 500)
+        nc_err_remedy(err, "the fault is of the API server or of what it asks (etcd, a webhook): "
+                           "it is tried again");
     return r;
 }
 

@@ -115,7 +115,7 @@ static const struct {
      "",
      "Unauthorized",
      0,
-     "get node: HTTP 401 Unauthorized: Unauthorized"},
+     "get node: HTTP 401 Unauthorized"},
     {{.status = 403,
       .answer = "{'kind':'Status','apiVersion':'v1','reason':'Forbidden','message':'nodes \\'a\\' "
                 "is forbidden'}"},
@@ -232,10 +232,9 @@ static const struct {
     {{.raw = "[1,2]"}, NC_ERR_PROTOCOL, "", "", "", 0, "JSON but no object"},
 };
 
-/* Who is refused, or finds no way, is told what to check; for the rest there is nothing but to
- * wait. */
+/* Who is refused, finds no way or meets a fault of the server is told what to check. */
 static bool needs_remedy(const struct script_step *s) {
-    return s->status == 401 || s->status == 403 || s->outcome == NC_HTTP_TLS
+    return s->status == 401 || s->status == 403 || s->status >= 500 || s->outcome == NC_HTTP_TLS
            || s->outcome == NC_HTTP_REFUSED || s->outcome == NC_HTTP_UNRESOLVED
            || s->outcome == NC_HTTP_TIMEOUT;
 }
