@@ -27,8 +27,8 @@ static int refuse(pid_t pid, struct nc_err *err) {
     return r;
 }
 
-/* 0 = there is none; negative = it cannot be known (-ENOENT: there is no lock; and -ESRCH: it runs
- * where its number is not ours to see). */
+/* 0 = there is none; negative = it cannot be known (-ENOENT: there is no lock; -EROFS: none could
+ * be taken; and -ESRCH: it runs where its number is not ours to see). */
 static pid_t find_process(const struct nc_app *app, const char *name) {
     nc_auto_free char *path = nc_app_path(app, name);
     struct flock lock = lock_range();
@@ -39,6 +39,8 @@ static pid_t find_process(const struct nc_app *app, const char *name) {
         return -errno;
     r = fcntl(fd, F_GETLK, &lock) < 0 ? -errno : 0;
     (void)close(fd);
+    if (r == 0 && lock.l_type == F_UNLCK && access(path, W_OK) < 0 && errno == EROFS)
+        return -EROFS;
     if (r < 0 || lock.l_type == F_UNLCK)
         return r;
     return lock.l_pid > 0 ? lock.l_pid : -ESRCH; /* of another pid namespace */
@@ -76,6 +78,8 @@ int nc_daemon_is_gone(const struct nc_app *app, const struct nc_value *status) {
 
     if (pid >= 0 || pid == -ESRCH)
         return pid == 0;
+    if (pid == -EROFS) /* nor was the status written */
+        return pid;
     if (is_number_free(nc_value_path(status, "daemon.pid")))
         return 1;
     return pid == -ENOENT ? 0 : pid;

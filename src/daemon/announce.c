@@ -243,12 +243,11 @@ void nc_daemon_announce(struct nc_daemon *d, const struct nc_lifecycle_action *a
 }
 
 void nc_daemon_tell_not_in_force(struct nc_daemon *d) {
-    const struct nc_lifecycle_action a = {.reason = d->counters.is_config_refused
-                                                        ? "ConfigurationRefused"
-                                                        : "ConfigurationIgnored",
-                                          .is_warning = true,
-                                          .message = d->not_in_force,
-                                          .series = d->not_in_force};
+    const struct nc_lifecycle_action a = {
+        .reason = d->counters.is_config_refused ? "ConfigurationRefused" : "ConfigurationIgnored",
+        .is_warning = true,
+        .message = d->not_in_force,
+        .series = d->not_in_force};
 
     if (d->not_in_force)
         announce_as_event(d, &a);

@@ -71,8 +71,9 @@ static void show_daemon(struct nc_buf *out, const struct nc_value *daemon) {
     nc_show_title(out, "daemon");
     if (truth_of(daemon, "running") == 0 || is_null(daemon, "running")) {
         nc_show_marked(out, NC_MARK_BAD,
-                       is_null(daemon, "running") ? "cannot tell whether it runs: run as root"
-                                                  : "not running");
+                       is_null(daemon, "running")
+                           ? "cannot tell whether it runs: run as root (as root: /run is read-only)"
+                           : "not running");
         (void)nc_buf_puts(out, "; what follows is what it last wrote\n");
         return;
     }

@@ -236,6 +236,7 @@ class OfNodes(DaemonTest):
         subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
         world.start()
         world.must(lambda: "Read-only file system, going on without" in world.log(), "the line in the journal")
+        self.assertRegex(world.run("status").out, r"(?m)^daemon +cannot tell whether it runs: .*/run is read-only")
         self.fires(world, "NodeclaimdNotRunning", goes_on=())
         world.kill()
 

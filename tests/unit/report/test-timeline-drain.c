@@ -127,7 +127,8 @@ static void test_status(void **state) {
                 "daemon       not running; what follows is what it last wrote\n");
     assert_text("{'daemon': {'running': null, 'connected': false}}", nc_status_text,
                 "node         -\n"
-                "daemon       cannot tell whether it runs: run as root; what follows is what it "
+                "daemon       cannot tell whether it runs: run as root (as root: /run is "
+                "read-only); what follows is what it "
                 "last wrote\n");
 }
 
