@@ -112,7 +112,7 @@ class Plugin(unittest.TestCase):
         self.assertEqual(rows[:4], [["NODE", "NODEPOOL", "READY", "BOOTSTRAP", "INTERRUPTION", "DRAIN"], ["n1", "default", "True", "complete", "-", "-"],
                                     ["n2", "default", "False", "NodeNotReady", "SpotInterruption", "Draining:", "2", r"pods\x1b[2J", "left"],
                                     ["plain", "-", "-", "-", "-", "-"]])
-        self.assertEqual([[row[0], row[-1]] for row in rows[6:]], [["c-late", provider_id("i-1")], ["c-launching", "-"]])
+        self.assertEqual([[row[0], *row[3:]] for row in rows[6:]], [["c-late", provider_id("i-1"), "-"], ["c-launching", "-", "-"]])
         self.assertEqual(len(self.says("status", "n2").splitlines()), 2)
         self.refuses(1, "no such Node: n9", "status", "n9")
 
@@ -148,6 +148,9 @@ class Plugin(unittest.TestCase):
         self.assertEqual([line.split(maxsplit=5)[5] for line in self.says("status").splitlines()[1:]],
                          ["Detected, report only by drain.mode", "Cordoned, cordon only by drain.mode", "Cordoned", "Detected, report only by drain.mode",
                           "Detected, report only", "Cordoned, cordon only", "Detected"])  # fmt: skip
+        request = '{"id":"kubectl-1","mode":"deadline","deadline":"2026-11-28T12:00:09Z"}'
+        self.node("n8", **{REQUEST_KEY: request, STATUS_KEY: status % ("request", '"policy":"cordon",', "Cordoned")})
+        self.assertRegex(self.says("status", "n8"), r" Cordoned, cordon only, its deadline passed while drains were off\n$")
 
     def test_what_a_node_lacks(self) -> None:
         self.node("n1", condition("Ready", "True", "KubeletReady"), condition("InterruptionNoticesUnavailable", "True", "NoAnswer"), **{REQUEST_KEY: "{}"})
@@ -155,8 +158,13 @@ class Plugin(unittest.TestCase):
         self.assertRegex(self.says("status", "n1"), r"n1 +- +True, unfit +- +notices unavailable +requested\n$")
 
     def test_claims_and_no_node(self) -> None:
-        self.claim("c1")
-        self.assertEqual([line.split()[0] for line in self.says("status").splitlines() if line], ["NODE", "NODECLAIM", "c1"])
+        self.claim("c1", "", condition("Launched", "True", "Launched"), NOT_FOUND)
+        self.claim("c2", "", condition("Launched", "Unknown", "LaunchFailed"), condition("Registered", "Unknown", "AwaitingReconciliation"), instance="")
+        self.claim("c3")
+        rows = [line.split() for line in self.says("status").splitlines() if line]
+        self.assertEqual([row[0] for row in rows], ["NODE", "NODECLAIM", "c1", "c2", "c3"])
+        why = [" ".join(row[4:]) for row in rows[2:]]
+        self.assertEqual(why, ["Registered=Unknown NodeNotFound", "Launched=Unknown LaunchFailed", "-"])
 
     def test_without_karpenter(self) -> None:
         self.api.karpenter_version = ""
