@@ -270,7 +270,7 @@ static const char *default_remedy(enum nc_phase p, const struct nc_err *err) {
     if (class == NC_ERR_BUG)
         return "please report it, with the folder that `nodeclaimd render --save-facts DIR` writes";
     if (err->code >= 500)
-        return "see how the API server is, or what stands before it";
+        return "see how that server is, or what stands before it";
     return "check routes, security groups and DNS between this node and the API server";
 }
 

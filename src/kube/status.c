@@ -103,8 +103,8 @@ int nc_kube_refused(const struct nc_kube_status *s, const char *what, struct nc_
                            "must be system:node:NAME with exactly "
                            "the node's name, in group system:nodes");
     else if (s->http >= 500)
-        nc_err_remedy(err, "the fault is of the API server or of what it asks (etcd, a webhook): "
-                           "it is tried again");
+        nc_err_remedy(err, "see how the API server is, or what it asks and what stands before it "
+                           "(etcd, a webhook, a proxy); it is tried again");
     return r;
 }
 

@@ -312,6 +312,7 @@ class OfNodes(DaemonTest):
             "apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec:\n  interruption: {spot: reports}\n")
         world.start()
         self.shows(world, "config_refused", "", 1)
+        self.shows(world, "api_state", '{state="connected"}')
         self.fires(world, "NodeclaimdConfigurationRefused")
 
     def test_a_deadline_that_is_exceeded(self) -> None:
