@@ -9,6 +9,8 @@
 #include "lifecycle-priv.h"
 #include "nc/str.h"
 
+#define SLOW_USEC (10 * NC_SEC_USEC) /* from then on the cluster is told of it */
+
 #define MARK_AHEAD_USEC NC_SEC_USEC /* so long before its force-delete time a pod is asked */
 
 static const struct {
@@ -113,11 +115,28 @@ static void start(struct nc_lifecycle *l, enum nc_hook h, uint64_t *next_usec,
     nc_wake_at(nc_sum_usec(l->now_usec, 1), next_usec);
 }
 
+static bool is_slow(const struct nc_lifecycle *l, enum nc_hook h, uint64_t *next_usec) {
+    const struct nc_hook_run *run = &l->hooks[h].run;
+
+    return run->state == NC_HOOK_RUNNING
+           && nc_has_come(l->now_usec, nc_sum_usec(run->started_usec, SLOW_USEC), next_usec);
+}
+
+const char *nc_lifecycle_slow_hook(const struct nc_lifecycle *l) {
+    uint64_t unused_usec = 0;
+
+    for (enum nc_hook h = 0; h < _NC_HOOK_MAX; h++)
+        if (is_slow(l, h, &unused_usec))
+            return hooks[h].unit;
+    return NULL;
+}
+
 void nc_lifecycle_limit_hooks(struct nc_lifecycle *l, uint64_t *next_usec,
                               struct nc_lifecycle_actions *out) {
     for (enum nc_hook h = 0; h < _NC_HOOK_MAX; h++) {
         if (l->hooks[h].run.state != NC_HOOK_RUNNING)
             continue;
+        (void)is_slow(l, h, next_usec);
         if (l->now_usec > l->hooks[h].run.started_usec)
             check_limit(l, h, next_usec, out);
         else

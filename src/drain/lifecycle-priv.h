@@ -207,6 +207,8 @@ void nc_lifecycle_report_kept(struct nc_lifecycle *l, uint64_t *next_usec,
 
 /* hooks.c */
 bool nc_lifecycle_is_hook_over(const struct nc_lifecycle *l, enum nc_hook h);
+/* The unit of a hook that has run for ten seconds, or NULL. */
+const char *nc_lifecycle_slow_hook(const struct nc_lifecycle *l);
 void nc_lifecycle_limit_hooks(struct nc_lifecycle *l, uint64_t *next_usec,
                               struct nc_lifecycle_actions *out);
 void nc_lifecycle_start_hooks(struct nc_lifecycle *l, uint64_t *next_usec,

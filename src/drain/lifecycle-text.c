@@ -122,6 +122,8 @@ char *nc_lifecycle_status_text(const struct nc_lifecycle *l, enum nc_node_write_
     }
     if (s->gap != NC_LIST_COMPLETE)
         nc_value_set_string(v, "incomplete", nc_list_gap_name(s->gap));
+    if (nc_lifecycle_slow_hook(l))
+        nc_value_set_string(v, "hook", nc_lifecycle_slow_hook(l));
     if (has_updated)
         nc_value_set_time(v, "updated", nc_lifecycle_ec2_time(l, l->now_usec));
     return nc_json_text(v);

@@ -127,9 +127,11 @@ class Plugin(unittest.TestCase):
         self.node("n4", **{STATUS_KEY: "{"})
         self.node("n5", **{STATUS_KEY: status % ("Evicting", f'"{past}"', 12, 3, "")})  # by a daemon that has ended
         self.node("n6", **{STATUS_KEY: status % ("Failed", f'"{past}"', 12, 3, "")})
+        self.node("n7", **{STATUS_KEY: running.replace('"updated"', '"hook":"nodeclaimd-pre-drain.target","updated"')})
         self.assertEqual([line.split(maxsplit=5)[5] for line in self.says("status").splitlines()[1:]],
                          [f"Evicting: 3 of 12 pods remain, blocked: shop/db-0,shop/db-1, until {ahead}", "Cordoned", "NodeDrained: No pods remaining", "-",
-                          f"Evicting: 3 of 12 pods remain, deadline passed: {past}", "Failed: 3 of 12 pods remain"])
+                          f"Evicting: 3 of 12 pods remain, deadline passed: {past}", "Failed: 3 of 12 pods remain",
+                          f"Evicting: 3 of 12 pods remain, blocked: shop/db-0,shop/db-1, waits for nodeclaimd-pre-drain.target, until {ahead}"])
 
     def test_configuration_allows_less(self) -> None:
         """A drain that drain.mode forbids is not one that is about to begin."""

@@ -55,6 +55,32 @@ static void test_replacement_is_waited_for_after_it(void **state) {
     LIFE_STORY(story);
 }
 
+/* The cluster is told what a drain waits for. */
+static void test_slow(void **state) {
+    static const struct life_row story[] = {
+        CORDONED(""),
+        {1020, "ok", "SAY NodeCordoned; START preDrain; OPEN @evicting"},
+        {1020, "hook preDrain running", "@evicting"},
+        {1030, "pods a:30", "@evicting"},
+        {1040, "synced", "@evicting"},
+        {3000, "tick", "WRITE progress[Evicting] @evicting"},
+        {3010, "ok", "@evicting"},
+        {11019, "tick", "@evicting"},
+        {11019, "next", "11020 @evicting"},
+        {11020, "tick", "WRITE progress[Evicting] @evicting"},
+        {11030, "ok", "@evicting"},
+    };
+    struct life_world w;
+
+    (void)state;
+    life_world_init(&w);
+    life_play(&w, story, NC_ARRAY_SIZE(story));
+    assert_non_null(strstr(w.last_status, "\"hook\":\"nodeclaimd-pre-drain.target\""));
+    (void)life_do(&w, 14000, "hook preDrain done");
+    assert_null(strstr(w.last_status, "hook"));
+    life_world_done(&w);
+}
+
 static void test_none(void **state) {
     static const struct life_row story[] = {
         CORDONED(""),
@@ -113,9 +139,12 @@ static void test_timeout(void **state) {
         {1040, "synced", "@evicting"},
         {2020, "tick", "WRITE progress[Evicting] @evicting"},
         {2030, "ok", "@evicting"},
+        {11020, "tick", "WRITE progress[Evicting] @evicting"},
+        {11030, "ok", "@evicting"},
         {31019, "tick", "@evicting"},
         {31019, "next", "31020 @evicting"},
-        {31020, "tick", "SAY HookTimedOut; SAY DrainStarted; evict a @evicting"},
+        {31020, "tick",
+         "SAY HookTimedOut; SAY DrainStarted; WRITE progress[Evicting]; evict a @evicting"},
         {31030, "hook preDrain failed", "@evicting"},
     };
 
@@ -132,8 +161,12 @@ static void test_force_delete_time_ends_the_wait(void **state) {
         {1040, "synced", "@evicting"},
         {2020, "tick", "WRITE progress[Evicting] @evicting"},
         {2030, "ok", "@evicting"},
+        {11020, "tick", "WRITE progress[Evicting] @evicting"},
+        {11030, "ok", "@evicting"},
         {23999, "tick", "@evicting"},
-        {24000, "tick", "SAY HookTimedOut; SAY DrainStarted; evict a; evict b @evicting"},
+        {24000, "tick",
+         "SAY HookTimedOut; SAY DrainStarted; WRITE progress[Evicting]; evict a; evict b "
+         "@evicting"},
     };
 
     (void)state;
@@ -150,8 +183,11 @@ static void test_leaving_pod_does_not_end_the_wait(void **state) {
         {1040, "synced", "@evicting"},
         {2020, "tick", "WRITE progress[Evicting] @evicting"},
         {2030, "ok", "@evicting"},
+        {11020, "tick", "WRITE progress[Evicting] @evicting"},
+        {11030, "ok", "@evicting"},
         {20000, "tick", "@evicting"},
-        {21000, "hook preDrain done", "SAY DrainStarted; evict b @evicting"},
+        {21000, "hook preDrain done",
+         "SAY DrainStarted; WRITE progress[Evicting]; evict b @evicting"},
     };
 
     (void)state;
@@ -170,6 +206,8 @@ static void test_leaving_pod_does_not_end_the_wait(void **state) {
 static void test_before_drained(void **state) {
     static const struct life_row story[] = {
         EMPTIED(""),
+        {16020, "tick", "WRITE progress[VolumeWait] @volume-wait"},
+        {16030, "ok", "@volume-wait"},
         {20000, "tick", "@volume-wait"},
         {20010, "hook postDrain done", "SAY NodeDrained; WRITE drained[Drained drained] @drained"},
     };
@@ -192,6 +230,8 @@ static void test_second_fails(void **state) {
 static void test_second_hangs(void **state) {
     static const struct life_row story[] = {
         EMPTIED(""),
+        {16020, "tick", "WRITE progress[VolumeWait] @volume-wait"},
+        {16030, "ok", "@volume-wait"},
         {36019, "tick", "@volume-wait"},
         {36020, "tick",
          "SAY HookTimedOut; SAY NodeDrained; WRITE drained[Drained drained] @drained"},
@@ -397,6 +437,7 @@ TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_before_the_first_eviction),
         cmocka_unit_test(test_replacement_is_waited_for_after_it),
+        cmocka_unit_test(test_slow),
         cmocka_unit_test(test_none),
         cmocka_unit_test(test_off),
         cmocka_unit_test(test_failed),

@@ -60,8 +60,11 @@ static const struct life_row hook[] = {
     {1040, "synced", "@evicting"},
     {2020, "tick", "WRITE progress[Evicting] @evicting"},
     {2030, "ok", "@evicting"},
+    {11020, "tick", "WRITE progress[Evicting] @evicting"},
+    {11030, "ok", "@evicting"},
     {31019, "tick", "@evicting"},
-    {31020, "tick", "SAY HookTimedOut; SAY DrainStarted; evict a @evicting"},
+    {31020, "tick",
+     "SAY HookTimedOut; SAY DrainStarted; WRITE progress[Evicting]; evict a @evicting"},
 };
 
 /* So long a pod waits for its replacement. */
