@@ -182,6 +182,7 @@ static void unknown_kind(struct nc_documents *d, const struct nc_value *kind,
     nc_auto_free char *version = nc_quote_string(api_version->text);
     nc_auto_free char *versions = versions_of(kind->text);
     const char *near = versions ? NULL : nc_nearest(kind->text, kind_names);
+    nc_auto_free char *near_versions = near ? versions_of(near) : NULL;
 
     if (versions)
         nc_diag(d, true, api_version->mark, "apiVersion", "%s is not known for %s: use %s", version,
@@ -189,7 +190,8 @@ static void unknown_kind(struct nc_documents *d, const struct nc_value *kind,
     else if (nc_streq(kind->text, "NodePool"))
         nc_strv_addf(&d->found, "%s is a NodePool", d->sources[kind->mark.source]);
     else if (near)
-        nc_diag(d, true, kind->mark, "kind", "%s is not known, did you mean \"%s\"?", name, near);
+        nc_diag(d, true, kind->mark, "kind", "%s is not known, did you mean \"%s\" of %s?", name,
+                near, near_versions);
     else
         nc_diag(d, true, kind->mark, "kind",
                 "%s of %s is nothing that a node reads: NodeConfig, AgentConfig, NodeClaim, "

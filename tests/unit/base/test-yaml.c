@@ -318,6 +318,8 @@ static void refused(void **state) {
         {"a: [1, 2\n", 0,
          "line 2, column 1: did not find expected ',' or ']' (while parsing a flow sequence that "
          "begins at line 1, column 4)"},
+        {"a: [b, , c]\n", 0, "line 1, column 8: a value is missing here"},
+        {"a: ]\n", 0, "line 1, column 4: a value is missing here"},
         {"a: 1\n b: 2\n", 0, "line 2, column 3: this ':' makes a key where none can stand"},
         {"a:\n\t- b\n", 0, "line 2, column 1: a tab, where YAML is indented with spaces only"},
         {"a:\n  b: c\n\td: 1\n", 0,

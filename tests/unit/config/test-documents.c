@@ -29,7 +29,8 @@ static const struct {
      "apiVersion: karpenter.sh/v1\nkind: NodePool\n",
      ""},
     {"kind mistyped", "apiVersion: node.eks.aws/v1alpha1\nkind: Nodeconfig\n",
-     "d:2:7: error: kind: 'Nodeconfig' is not known, did you mean \"NodeConfig\"?\n"},
+     "d:2:7: error: kind: 'Nodeconfig' is not known, did you mean \"NodeConfig\" of "
+     "node.eks.aws/v1alpha1?\n"},
     {"version of tomorrow", "kind: NodeConfig\napiVersion: node.eks.aws/v2\n",
      "d:2:13: error: apiVersion: 'node.eks.aws/v2' is not known for 'NodeConfig': use "
      "node.eks.aws/v1alpha1\n"},
