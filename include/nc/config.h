@@ -104,6 +104,7 @@ struct nc_documents {
     size_t n_docs;
     struct nc_diagnostic *diags;
     size_t n_diags;
+    size_t n_whole;       /* errors among them for which no document came to be */
     size_t n_aside;       /* errors among them whose value was set aside */
     char *for_cloud_init; /* the first part of user data that is not ours, in words; NULL = none */
     bool may_bring_documents; /* a part of user data that cloud-init's network stage reads: more
@@ -135,9 +136,9 @@ int nc_documents_add_userdata(struct nc_documents *d, const char *source, const 
                               size_t n, struct nc_err *err);
 
 /* For who asks what else is refused: the value that an error is about leaves its document, so that
- * nc_config_build can be tried without it. The first is for the errors among the diagnostics;
- * those without one go on being refused. The second makes a rule's error
- * one more diagnostic; false: it has no value, nothing has changed. */
+ * nc_config_build can be tried without it. The first is for the errors among the diagnostics,
+ * those of whole documents too; the others without one go on being refused. The second makes a
+ * rule's error one more diagnostic; false: it has no value, nothing has changed. */
 void nc_documents_set_aside_errors(struct nc_documents *d);
 bool nc_documents_set_aside(struct nc_documents *d, const struct nc_err *err);
 /* Diagnostics by source, line and column. */

@@ -78,7 +78,7 @@ static int add_document_file(struct nc_gather *g, const char *path, const char *
     const int r = nc_file_read(path, DOCUMENT_MAX_BYTES, &data, err);
 
     if (r < 0) {
-        if (err && (r == -ENOENT || r == -EFBIG))
+        if (err && (r == -ENOENT || r == -EFBIG || r == -EISDIR || r == -EINVAL))
             err->class = NC_ERR_CONFIG;
         nc_err_wrap(err, "configuration source");
         return r;
@@ -137,9 +137,11 @@ static int add_folder(struct nc_gather *g, const char *path, const char *name, s
         r = nc_err_set(err, NC_ERR_CONFIG, E2BIG,
                        "configuration source %s: %d documents, at most %d are read", path,
                        documents, MAX_FILES_PER_FOLDER);
+    const bool is_read = r == 0;
     for (int i = 0; i < n; i++) {
-        if (r == 0)
-            r = add_entry(g, path, name, entries[i]->d_name, err);
+        const int added =
+            is_read ? add_entry(g, path, name, entries[i]->d_name, r ? NULL : err) : 0;
+        r = r ? r : added;
         free(entries[i]);
     }
     free(entries);
@@ -218,11 +220,14 @@ int nc_gather_documents(struct nc_gather *g, struct nc_err *err) {
     g->ignored = (struct nc_strv)NC_STRV_INIT;
     if (g->app->opts.sources.n == 0)
         note_stray(g);
+    int r = 0;
+
     for (size_t i = 0; i < n_sources(g->app); i++) {
-        const int r = add_source(g, source_at(g->app, i), g->app->opts.sources.n == 0, err);
-        if (r < 0)
-            return r;
+        const int added =
+            add_source(g, source_at(g->app, i), g->app->opts.sources.n == 0, r ? NULL : err);
+        r = r ? r : added;
     }
-    return nc_documents_errors(&g->documents) > 0 ? nc_documents_first_error(&g->documents, err)
-                                                  : 0;
+    return r                                        ? r
+           : nc_documents_errors(&g->documents) > 0 ? nc_documents_first_error(&g->documents, err)
+                                                    : 0;
 }

@@ -52,6 +52,9 @@ static bool remove_from_all(struct nc_documents *d, struct nc_mark mark) {
 }
 
 void nc_documents_set_aside_errors(struct nc_documents *d) {
+    if (nc_documents_errors(d) >= NC_DIAGS_MAX) /* there may be more, that nobody has named */
+        return;
+    d->n_aside += d->n_whole;
     for (size_t i = 0; i < d->n_diags; i++)
         if (d->diags[i].is_error)
             d->n_aside += remove_from_all(d, d->diags[i].mark);
@@ -272,8 +275,15 @@ static void check(struct nc_documents *d, const struct known_kind *kind,
         nc_rules_taints(d, taints, NULL, "spec.node.taints", "");
 }
 
+/* What was said since then is of what becomes no document. */
+static int refuse_whole(struct nc_documents *d, size_t errors_before) {
+    d->n_whole += nc_documents_errors(d) - errors_before;
+    return 0;
+}
+
 static int adopt(struct nc_documents *d, unsigned source, struct nc_value **tree,
                  struct nc_err *err) {
+    const size_t before = nc_documents_errors(d);
     const struct known_kind *kind = NULL;
     const struct nc_value *large = NULL;
     struct nc_document *doc = NULL;
@@ -283,11 +293,11 @@ static int adopt(struct nc_documents *d, unsigned source, struct nc_value **tree
         nc_diag(d, true, large->mark, "", "%zu entries in one %s, at most %zu are accepted",
                 large->n, large->type == NC_VALUE_MAP ? "map" : "list",
                 large->type == NC_VALUE_MAP ? MAX_MEMBERS : MAX_ITEMS);
-        return 0;
+        return refuse_whole(d, before);
     }
     kind = identify(d, *tree);
     if (!kind)
-        return 0;
+        return refuse_whole(d, before);
     if (d->n_docs >= MAX_DOCUMENTS)
         return nc_err_set(err, NC_ERR_CONFIG, E2BIG, "%s: more than %zu documents",
                           d->sources[source], MAX_DOCUMENTS);
@@ -304,6 +314,7 @@ int nc_documents_add(struct nc_documents *d, const char *source, struct nc_text 
                      struct nc_err *err) {
     struct nc_err parse_error = NC_ERR_INIT;
     nc_cleanup(nc_values_done) struct nc_values trees = {0};
+    const size_t before = nc_documents_errors(d);
     unsigned index = 0;
     int r = 0;
 
@@ -316,7 +327,7 @@ int nc_documents_add(struct nc_documents *d, const char *source, struct nc_text 
     index = nc_documents_add_source(d, source);
     if (nc_yaml_parse(text, index, &trees, &parse_error) < 0) {
         diagnose(d, index, &parse_error);
-        return 0;
+        return refuse_whole(d, before);
     }
     if (trees.n == 0)
         nc_strv_addf(&d->found, "%s without any document", source);
@@ -337,6 +348,7 @@ static void note_lost(struct nc_documents *d, const char *source, const struct n
 static bool is_mistaken(struct nc_documents *d, const char *name,
                         const struct nc_userdata_part *p) {
     nc_auto_free char *what = nc_userdata_describe(p);
+    const size_t before = nc_documents_errors(d);
     struct nc_mark mark = {.line = p->line, .column = 1};
 
     if (!p->content_type[0] || !nc_starts_with(p->data, "#cloud-config")
@@ -347,7 +359,7 @@ static bool is_mistaken(struct nc_documents *d, const char *name,
             "%s is no document: Karpenter makes one of user data that is a YAML map and no MIME; "
             "write a MIME part of type text/cloud-config into spec.userData of the EC2NodeClass",
             what);
-    return true;
+    return refuse_whole(d, before) == 0;
 }
 
 static void note_mistyped(struct nc_documents *d, const char *name,
@@ -364,6 +376,7 @@ static void note_mistyped(struct nc_documents *d, const char *name,
 int nc_documents_add_userdata(struct nc_documents *d, const char *source, const char *data,
                               size_t n, struct nc_err *err) {
     nc_cleanup(nc_userdata_done) struct nc_userdata u = NC_USERDATA_INIT;
+    const size_t before = nc_documents_errors(d);
     struct nc_err decode_error = NC_ERR_INIT;
     int r = nc_userdata_decode(data, n, &u, &decode_error);
 
@@ -371,7 +384,7 @@ int nc_documents_add_userdata(struct nc_documents *d, const char *source, const 
         struct nc_mark mark = {.source = nc_documents_add_source(d, source)};
 
         nc_diag(d, true, mark, "", "%s", decode_error.msg);
-        return 0;
+        return refuse_whole(d, before);
     }
     if (u.n == 0)
         nc_strv_addf(&d->found, "%s is empty", source);

@@ -30,7 +30,7 @@ static void note_gathered(struct nc_daemon *d, const struct nc_err *err) {
     d->gather_attempts++;
     nc_timer_set(d->app->event, &d->gather_timer,
                  nc_backoff_pause(&gather_retries, d->gather_attempts, seed), on_gather_due, d);
-    if (d->gather_attempts == 1)
+    if (d->gather_attempts == 1 && !d->counters.is_config_refused) /* that was told */
         nc_log(nc_mono_usec() < d->started_mono_usec + NETWORK_USEC ? NC_LOG_INFO : NC_LOG_WARNING,
                &(struct nc_log_fields){.error_class = nc_err_class_name(err->class)},
                "%s, trying again; the %s policies are in force meanwhile%s%s", err->msg,

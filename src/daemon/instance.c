@@ -123,13 +123,18 @@ static bool read_the_rest(struct nc_gather *g) {
     return g->documents.n_docs > 0 && nc_config_policies(&g->documents, &g->config, &err) >= 0;
 }
 
-static void note_refused(struct nc_daemon *d, const struct nc_err *err, const char *whose) {
-    d->not_in_force = nc_asprintf("%s; the %s policies are in force until a reload%s%s", err->msg,
-                                  whose, *err->remedy ? "; " : "", err->remedy);
+/* What is tried again is told once: `was` is what was not in force before. */
+static void note_refused(struct nc_daemon *d, const struct nc_err *err, const char *whose,
+                         const char *was) {
+    d->not_in_force = nc_asprintf("%s; the %s policies are in force until %s%s%s", err->msg, whose,
+                                  err->class == NC_ERR_HOST ? "it can be read" : "a reload",
+                                  *err->remedy ? "; " : "", err->remedy);
+    d->counters.is_config_refused = true;
+    if (err->class == NC_ERR_HOST && was && nc_streq(was, d->not_in_force))
+        return;
     nc_log(NC_LOG_WARNING,
            &(struct nc_log_fields){.phase = "config", .error_class = nc_err_class_name(err->class)},
            "%s", d->not_in_force);
-    d->counters.is_config_refused = true;
     nc_daemon_tell_not_in_force(d);
 }
 
@@ -266,28 +271,28 @@ static void apply_answers(struct nc_daemon_gathering *it) {
 
     it->has_facts = true;
     const bool was_refused = d->counters.is_config_refused;
-    free(nc_steal(&d->not_in_force));
+    nc_auto_free char *was = nc_steal(&d->not_in_force);
     d->counters.is_config_refused = false;
     const int r = read_config(&it->g, &is_whole, &err);
     if (r >= 0 && was_refused)
         nc_daemon_tell_config_accepted(d);
     if (r >= 0)
         note_warnings(d, &it->g.documents);
-    if (r < 0 && err.class == NC_ERR_HOST) {
-        finish(it, &err);
-    } else if (r < 0) {
+    if (r < 0) {
         is_rest = read_the_rest(&it->g);
         if (!d->gather.has_config)
-            note_refused(d, &err, is_rest ? "other" : "built-in");
+            note_refused(d, &err, is_rest ? "other" : "built-in", was);
         else if (is_rest && apply_lesser_mode(d, &it->g.config))
-            note_refused(d, &err, "former (but for drain.mode)");
+            note_refused(d, &err, "former (but for drain.mode)", was);
         else
-            note_refused(d, &err, "former");
-        err = (struct nc_err)NC_ERR_INIT;
-        if (is_rest && !d->gather.has_config)
-            use_config(it, &err);
-        else
-            finish(it, &err);
+            note_refused(d, &err, "former", was);
+        if (is_rest && !d->gather.has_config) {
+            keep_config(d, &it->g.config);
+            make_rules(d);
+        }
+        if (err.class != NC_ERR_HOST)
+            err = (struct nc_err)NC_ERR_INIT;
+        finish(it, &err);
     } else if (!it->g.has_config) {
         nc_log(NC_LOG_INFO, NULL, "no configuration was found: the built-in policies are in force");
         nc_daemon_defaults(d);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon.h"
@@ -251,6 +252,45 @@ static void test_the_rest_of_what_is_refused(void **state) {
     assert_non_null(strstr(w->d.not_in_force, "(but for drain.mode)"));
 }
 
+/* "off" of one document holds whatever stands beside it, at the start and at a reload. */
+static void test_off_beside_what_is_no_document(void **state) {
+    static const struct {
+        const char *text, *link; /* neither: a folder */
+    } rows[] = {
+        {"apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec:\n\tdrain: {}\n", NULL},
+        {"apiVersion: nodeclaimd.io/v9\nkind: AgentConfig\nspec: {}\n", NULL},
+        {"apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfg\nspec: {}\n", NULL},
+        {"spec: {}\n", NULL},
+        {"- a\n", NULL},
+        {"MIME-Version: 1.0\nContent-Type: multipart/mixed\n\nx", NULL},
+        {"apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec: 7\n", NULL},
+        {NULL, "/nowhere"},
+        {NULL, "05.yaml"}, /* in a circle: this machine cannot read it, and tries again */
+        {NULL, NULL},
+    };
+    struct world *w = *state;
+    nc_auto_free char *path = nc_asprintf("%s" CONF "/05.yaml", w->root);
+
+    for (size_t i = 0; i < 2 * NC_ARRAY_SIZE(rows); i++) {
+        const char *text = rows[i / 2].text, *link = rows[i / 2].link;
+        print_message("# row %zu\n", i);
+        nc_daemon_defaults(&w->d);
+        configure(w, "  drain: {mode: auto}\n");
+        if (i % 2)
+            assert_int_equal(gather(w), 0);
+        configure(w, "  drain: {mode: \"off\"}\n");
+        if (text)
+            assert_true(nc_file_write(path, text, strlen(text), 0644, NULL) >= 0);
+        else
+            assert_int_equal(link ? symlink(link, path) : mkdir(path, 0755), 0);
+        assert_int_equal(gather(w), link && *link != '/' ? -1 : 0);
+        assert_int_equal(w->d.rules.drain.mode, NC_DRAIN_OFF);
+        assert_true(w->d.counters.is_config_refused);
+        assert_non_null(strstr(w->d.not_in_force, "05.yaml"));
+        assert_int_equal(remove(path), 0);
+    }
+}
+
 static void test_imds_is_unavailable(void **state) {
     struct world *w = *state;
 
@@ -298,6 +338,7 @@ TEST_GROUP() {
         TEST(test_imds_is_unavailable),
         TEST(test_begun_anew),
         TEST(test_the_rest_of_what_is_refused),
+        TEST(test_off_beside_what_is_no_document),
     };
 
     return run_group(tests, NULL, NULL);
