@@ -70,6 +70,7 @@ void nc_api_session_failed(struct nc_daemon *d, const struct nc_err *err) {
     const bool is_new = d->api.error.class != err->class || d->api.error.code != err->code;
 
     d->api.has_answered = err->code >= 200; /* an HTTP status: see nc/err.h */
+    d->node.is_stale |= !d->api.has_answered;
     if (err->class < _NC_ERR_CLASS_MAX)
         d->counters.api_errors[err->class]++;
     if (is_new)

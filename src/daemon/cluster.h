@@ -132,12 +132,13 @@ struct nc_own_node {
     bool is_foreign; /* the Node of our name belongs to another instance */
     bool is_doubted; /* it does not state whose it is, and another machine may have made it */
     bool is_refresh_wanted; /* by the lifecycle: not only because something changed */
-    char *version;          /* resourceVersion of the last complete object */
-    char *watch_version;    /* … and as the watch last had it */
-    char *pool;             /* its NodePool; NULL = none is known */
-    char *request;          /* the drain-request annotation as last read; NULL = none */
-    char *request_refused;  /* why it is not taken; NULL = it is, or there is none */
-    uint64_t refused_usec;  /* monotonic: said last */
+    bool is_stale; /* there was an outage since it was read: what it requests may be withdrawn */
+    char *version; /* resourceVersion of the last complete object */
+    char *watch_version;   /* … and as the watch last had it */
+    char *pool;            /* its NodePool; NULL = none is known */
+    char *request;         /* the drain-request annotation as last read; NULL = none */
+    char *request_refused; /* why it is not taken; NULL = it is, or there is none */
+    uint64_t refused_usec; /* monotonic: said last */
 };
 
 /* Opens the watch (and the NodeClaim's where its name is known). What is in flight is answered
@@ -152,6 +153,9 @@ void nc_own_node_patch_status(struct nc_daemon *d, struct nc_kube_call call,
                               struct nc_kube_req **ret);
 /* GETs the Node, now or as soon as a second has passed since the last time. */
 void nc_own_node_refresh(struct nc_daemon *d);
+/* False where a drain is requested of it, which may have been withdrawn: it was not read since an
+ * outage. Then it is being read, at once. */
+bool nc_own_node_is_current(struct nc_daemon *d);
 /* DELETION, by what is known of the Node and its claim. */
 void nc_own_node_report_deletion(struct nc_daemon *d);
 /* Has a request been in flight for longer than twice its time limit? */

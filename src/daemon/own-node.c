@@ -220,6 +220,7 @@ static void apply_node(struct nc_daemon *d, const struct nc_value *node) {
 
     if (!nc_value_says(metadata, "name", d->node_name))
         return;
+    d->node.is_stale = false;
     if (!nc_value_says(metadata, "uid", d->node.view.uid))
         forget_node(d);
     nc_node_view_apply(&d->node.view, node, &d->pods.staying_volumes);
@@ -331,11 +332,13 @@ static void on_refreshed(void *userdata, const struct nc_value *object,
         else
             apply_node(d, object);
     } else if (status->http == 404) { /* the watch tells that it is gone; until then it is there */
+        d->node.is_stale = false;
         d->node.is_refresh_wanted = d->node.is_listed;
         if (d->node.is_refresh_wanted)
             schedule_refresh(d, REFRESH_EVERY_USEC);
     } else {
         nc_api_session_failed(d, err);
+        d->node.is_stale &= status->http != 403;
         d->node.is_refresh_wanted = true;
         schedule_refresh(d, status->http == 403 ? REFRESH_REFUSED_USEC : REFRESH_EVERY_USEC);
     }
@@ -386,6 +389,14 @@ void nc_own_node_refresh(struct nc_daemon *d) {
     d->node.is_refresh_wanted = true;
     if (nc_api_session_is_up(&d->api))
         schedule_refresh(d, 0);
+}
+
+bool nc_own_node_is_current(struct nc_daemon *d) {
+    if (!d->node.is_stale || !nc_lifecycle_notice(d->life, NC_SOURCE_REQUEST))
+        return true;
+    if (!d->node.refresh)
+        start_refresh(d);
+    return false;
 }
 
 /* --- writing */

@@ -18,8 +18,9 @@
 #define VOLUMES_MAX 256
 #define VOLUME_TIMEOUT_USEC 5000000u
 #define LINES_MAX NC_DRAIN_MAX_PODS
-#define CLEAN_UP_GRACE_SEC 1 /* a pod that has ended goes at once, whatever is asked */
-#define CLEAN_UP_MAX 500     /* at one boot */
+#define CLEAN_UP_GRACE_SEC 1    /* a pod that has ended goes at once, whatever is asked */
+#define CLEAN_UP_MAX 500        /* at one boot */
+#define NODE_FIRST_USEC 200000u /* a pod is asked again, while the Node is read */
 
 struct nc_pod_request {
     struct nc_daemon *d;
@@ -141,6 +142,12 @@ void nc_pod_evictor_send(struct nc_daemon *d, const struct nc_drain_action *a) {
 
     if (!nc_api_session_is_up(&d->api)) {
         post_unavailable(d, a->pod->uid, a->verb, "not connected to the API server");
+        return;
+    }
+    if (!nc_own_node_is_current(d)) {
+        post_answer(
+            d, a->pod->uid, a->verb,
+            &(struct nc_pod_answer){.kind = NC_ANSWER_BUSY, .retry_after_usec = NODE_FIRST_USEC});
         return;
     }
     if (start_request(d, a, false, &err) < 0) {

@@ -94,6 +94,24 @@ class Commands(DaemonTest):
         self.assertRegex(drained["message"], r"; \d+ s late$")
         self.assertRegex(world.log(), r"the API server answers again, after \d+\.\d s")
 
+    def test_withdrawn_in_an_outage(self) -> None:
+        """Nothing is evicted or deleted for it once the API server is back, though the deadline has passed."""
+        world = self.node_world(profile="m5.large")
+        world.pod("held", grace=2)
+        world.budget("never", "held")
+        world.start()
+        deadline = time.time() + 12
+        request = json.dumps({"id": "r", "mode": "deadline", "deadline": stamp(deadline)})
+        world.change_node(lambda n: n["metadata"]["annotations"].update({REQUEST_KEY: request}))
+        world.must(lambda: world.evictions("held"), "an eviction that the budget refuses")
+        world.api.server.refuse()
+        world.must(lambda: not world.said_of_itself().get("connected") or "API server" in world.log(), "the outage")
+        world.change_node(lambda n: n["metadata"]["annotations"].pop(REQUEST_KEY))
+        world.must(lambda: time.time() > deadline, "that the deadline has passed")
+        world.api.server.listen()
+        world.must(lambda: not world.is_cordoned(), "that the cordon is taken back")
+        self.assertEqual((world.pods(), world.deletions()), (["held"], []))
+
     def test_an_api_server_that_serves_nobody(self) -> None:
         """Who sees only this machine learns that the drain stands still, and why: once."""
         world = self.node_world(profile="m5.large")

@@ -387,6 +387,28 @@ static void test_a_refresh_that_is_late_is_repeated(void **state) {
     assert_true(w->d.node.view.is_deleting);
 }
 
+/* Before a pod is asked: of a drain that EC2 wants nothing is withdrawn there. */
+static void test_read_again_after_an_outage(void **state) {
+    const struct nc_kube_status away = {0};
+    const struct nc_err none = {.class = NC_ERR_TRANSIENT};
+    struct world *w = *state;
+
+    meet(w);
+    w->d.node.is_stale = true;
+    assert_true(nc_own_node_is_current(&w->d));
+    script.is_active[NC_SOURCE_REQUEST] = true;
+    assert_false(nc_own_node_is_current(&w->d));
+    assert_false(nc_own_node_is_current(&w->d));
+    assert_int_equal(script.looks, 2);
+    script.looked(&w->d, NULL, &away, &none);
+    assert_false(nc_own_node_is_current(&w->d));
+    assert_int_equal(script.looks, 3);
+    look(w, "u1", 11, "", OURS);
+    assert_true(nc_own_node_is_current(&w->d));
+    assert_int_equal(script.looks, 3);
+    nc_buf_clear(&trace);
+}
+
 #define REQUEST_UNTIL(id, until)                                                                   \
     ",\"annotations\":{\"nodeclaimd.io/drain-request\":\"{\\\"id\\\":\\\"" id                      \
     "\\\",\\\"mode\\\":\\\"deadline\\\",\\\"deadline\\\":\\\"" until "\\\"}\"}"
@@ -531,6 +553,7 @@ TEST_GROUP() {
         TEST(test_whose_it_is_without_a_provider_id),
         TEST(test_the_answer_overtakes_the_watch),
         TEST(test_a_refresh_that_is_late_is_repeated),
+        TEST(test_read_again_after_an_outage),
         TEST(test_a_request_in_force_stays_so),
         TEST(test_the_controllers_request_may_be_late),
         TEST(test_time_of_the_claim_on_the_node),

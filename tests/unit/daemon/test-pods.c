@@ -141,6 +141,10 @@ void nc_own_node_refresh(struct nc_daemon *d) {
     say("look");
 }
 
+bool nc_own_node_is_current(struct nc_daemon *d) {
+    return !d->node.is_stale;
+}
+
 void nc_daemon_post(struct nc_daemon *d, struct nc_lifecycle_event *e) {
     (void)d;
     assert_int_equal(e->kind, NC_LIFECYCLE_POD_ANSWER);
@@ -219,6 +223,21 @@ static void got(size_t i, int http, const char *text) {
 }
 
 /* --- the tests */
+
+/* After an outage the Node is read first: what it requested may be withdrawn. */
+static void test_node_is_read_first(void **state) {
+    struct world *w = *state;
+
+    w->d.node.is_stale = true;
+    ask(w, NC_DRAIN_EVICT, "a");
+    ask(w, NC_DRAIN_DELETE, "b");
+    expect("busy:uid-a busy:uid-b");
+    w->d.node.is_stale = false;
+    ask(w, NC_DRAIN_EVICT, "a");
+    expect("EVICT:a");
+    answer(0, NC_ANSWER_ACCEPTED);
+    expect("accepted:uid-a");
+}
 
 static void test_each_question_is_answered_once(void **state) {
     struct world *w = *state;
@@ -337,6 +356,7 @@ static void test_volumes_that_cannot_be_read(void **state) {
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+        TEST(test_node_is_read_first),
         TEST(test_each_question_is_answered_once),
         TEST(test_what_cannot_be_sent_is_unavailable),
         TEST(test_questions_outlast_the_watch),
