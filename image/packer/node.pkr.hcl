@@ -100,8 +100,9 @@ source "amazon-ebs" "node" {
     Name = "packer-${var.name}"
   }
   tags = {
-    Name       = var.name
-    source_ami = var.source_ami
+    Name                  = var.name
+    source_ami            = var.source_ami
+    "nodeclaimd.io/image" = "node" # of every image, whatever its name: what an EC2NodeClass selects
   }
 }
 

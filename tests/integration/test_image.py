@@ -333,6 +333,16 @@ class Recipes(unittest.TestCase):
             self.assertEqual("/arm64/" in parameter, "arm64" in file.name)
             self.assertEqual("/canonical/ubuntu/eks/" in parameter, "ubuntu" in file.name)
 
+    def test_tag_that_is_selected(self) -> None:
+        """The template gives every image one tag, whatever its name; the pages select by it and name it for Image Builder."""
+        text = (TOP / "image/packer/node.pkr.hcl").read_text()
+        ((key, value),) = re.findall(r'(?m)^    "(nodeclaimd[.]io/\w+)" += "(\w+)"', text.split("\n  tags = {")[1])
+        for page in ("README.md", "docs/install.md"):
+            selected = re.findall(r"(?s)amiSelectorTerms:\n *- tags: {(.*?)}", (TOP / page).read_text())
+            self.assertEqual(selected, [f"{key}: {value}"], page)
+        self.assertIn(f"`{key}: {value}`", (TOP / "image/README.md").read_text())
+        self.assertIn(f"{key}={value}", (TOP / "image/image-builder/nodeclaimd.yaml").read_text())
+
     def test_template(self) -> None:
         """Each variable is declared and used; blocks close; the script seals before the snapshot."""
         text = re.sub(r"(?m)^ *#.*$", "", (TOP / "image/packer/node.pkr.hcl").read_text())
