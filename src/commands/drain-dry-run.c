@@ -204,6 +204,9 @@ int nc_drain_plan(struct nc_app *app, const struct nc_value *request) {
         return nc_app_fail(app, &err);
     wait_for_replacements(&p);
     nc_drain_plan_text(p.drain, &p.rules, p.now_usec, app->opts.json, &text);
+    if (!app->opts.json && p.rules.t_usec && nc_drain_count(p.drain) > 0)
+        (void)nc_buf_puts(&text, "\nPodDisruptionBudgets are not asked: a pod that one keeps stays "
+                                 "until its force-delete time.\n");
     if (app->opts.json)
         (void)fwrite(text.data, 1, text.len, stdout);
     else

@@ -261,6 +261,8 @@ class Operator(DaemonTest):
         self.assertEqual(done.code, 0, done.err)
         for word in ("web", "agent", "kept", "done", "daemon"):
             self.assertIn(word, done.out)
+        self.assertTrue(done.out.endswith("\n\nPodDisruptionBudgets are not asked: a pod that one keeps stays until its force-delete time.\n"))
+        self.assertNotIn("not asked", world.run("drain", "--dry-run").out, "its first line says that they are respected")
         done = world.run("drain", "--dry-run", "--deadline", "5m", "-o", "json")
         self.assertEqual(done.code, 0, done.err)
         json.loads(done.out)
