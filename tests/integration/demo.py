@@ -23,9 +23,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
 NOTICE_AHEAD_SEC = 14  # two minutes in real life
-CONFIG = """\
+MARGIN_SEC = 3
+CONFIG = f"""\
   drain:
-    margin: 3s
+    margin: {MARGIN_SEC}s
 """
 PODS = ("web-1", "web-2", "web-3", "queue-1", "database-0", "node-agent")
 MEMORY_KIB = 3941016  # of a c5a.large, as Linux counts its 4 GiB
@@ -170,6 +171,7 @@ def end(world: Any, picture: Optional[Path]) -> int:
     world.pod("node-agent", owner="DaemonSet")
     world.budget("database", "database-0", allowed=0, desired=1, healthy=1)
     world.start()
+    print(f"\nThe margin is {MARGIN_SEC} s here, where a notice gives {NOTICE_AHEAD_SEC} s; in real life it is 15 s of two minutes.")
     show("what a drain would do now (nodeclaimd drain --dry-run --deadline 2m)", world.run("drain", "--dry-run", "--deadline", "2m").out)
     world.imds.spot(NOTICE_AHEAD_SEC)
     print(f"\nEC2 takes this spot instance back in {NOTICE_AHEAD_SEC} s. A disruption budget allows no eviction of pod database-0.")
@@ -226,8 +228,9 @@ def main() -> int:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content)
         print(
-            "Fake: EC2's metadata service, the API server, Karpenter and kubelet. They are programs on this machine, and the two\n"
-            f"minutes of a spot notice are {NOTICE_AHEAD_SEC} s. Real: nodeclaimd. Nothing outside of a temporary folder is touched.\n"
+            "Fake: EC2's metadata service, the API server, Karpenter and kubelet. They are programs on this machine"
+            + (".\n" if opts.fail else f", and the two\nminutes of a spot notice are {NOTICE_AHEAD_SEC} s. ")
+            + "Real: nodeclaimd. Nothing outside of a temporary folder is touched.\n"
         )
         print(
             f"A bare {world.inst.type} in {world.inst.az}, with {source.relative_to(SOURCE) if source.is_relative_to(SOURCE) else source} "

@@ -82,6 +82,7 @@ class Demo(unittest.TestCase):
                 self.assertRegex(text, r"(?m)^  nodeclaimd: \{.*\"outcome\":\"failed\"")
                 self.assertRegex(text, f"reason=BootstrapFailed\\)\n  {event}")
                 self.assertIn("\nwhat you do next\n  ", text)
+                self.assertNotIn("spot notice", text, "there is none")
                 self.assertEqual("systemctl status containerd" in text, cause == "kubelet")
                 self.assertEqual("`start: exec`, where one attempt is\nfinal" in text, cause == "kubelet")
                 if code != 6:  # that is not tried again
