@@ -41,7 +41,8 @@ class Rules(unittest.TestCase):
             pages.setdefault(found[1], {re.sub(r"[^a-z0-9 -]", "", h.lower()).replace(" ", "-") for h in heads})
             self.assertEqual(found[2], name.lower(), name)
             self.assertIn(found[2], pages[found[1]], name)
-            for part in ("severity: (critical|warning)", r"summary: [A-Za-z].*\.", r"description: >-"):
+            for part in ("severity: (critical|warning)", r"summary: [A-Za-z].*\.", r"description: >-",
+                         r"\n        First: `(kubectl|nodeclaimd|systemctl) [^`]+`( on the node)?\.\n      runbook_url"):
                 self.assertRegex(rule, part, name)
         runbooks = set(re.findall(r"(?m)^### (Node[Cc]laim\w+)$", (SOURCE / "docs/runbooks.md").read_text()))
         self.assertEqual(runbooks - {rule.split("\n")[0] for rule in rules}, set(), "runbooks without an alert")
@@ -87,7 +88,7 @@ class OfClusters(unittest.TestCase):
         said = [{"exp_labels": {"severity": "warning", "job": "n", "instance": "10.0.0.1:9100", **more},
                  "exp_annotations": {"summary": summary, "runbook_url": "https://nodeclaimd.io/docs/runbooks.md#nodeclaimdconfigurationrefused",
                                      "description": f"nodeclaimd on 10.0.0.1:9100{name} refuses a document. Other policies than those written "
-                                                    "there are in force."}}
+                                                    "there are in force. First: `kubectl nodeclaim why NODE`."}}
                 for more, name in (({"cluster": "a"}, " (node n-a)"), ({}, ""))]
         check_alert(folder, given, "NodeclaimdConfigurationRefused", 30, said)
 
