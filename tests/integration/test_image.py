@@ -258,7 +258,9 @@ class Preflight(unittest.TestCase):
         imagetree.al2023(self.root)
         (self.root / "usr/bin/kubelet").unlink()
         (self.root / "usr/bin/kubelet").symlink_to(sys.executable)
-        self.assertIn("there is no such program", self.lines(3)["kubelet"][0]["detail"])
+        found = self.lines(3)["kubelet"][0]
+        self.assertIn("there is no such program", found["detail"])
+        self.assertIn("image/provision (a package's is /usr/share/nodeclaimd/provision)", found["remedy"], "who has no sources")
 
     def test_names_are_not_a_terminals_commands(self) -> None:
         """Neither a line of our own nor an escape sequence comes from the image."""
