@@ -89,6 +89,9 @@ static int fail_parser(struct reader *r) {
         const struct nc_mark mark = mark_of(r, &p->problem_mark),
                              began = mark_of(r, &p->context_mark);
 
+        if (nc_streq(p->context, "while scanning a quoted scalar")
+            && nc_streq(problem, "found unexpected end of stream"))
+            return fail(r, began, "this quote is not closed");
         if (p->context && (began.line != mark.line || began.column != mark.column))
             all = nc_asprintf("%s (%s that begins at line %u, column %u)", problem, p->context,
                               began.line, began.column);

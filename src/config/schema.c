@@ -52,7 +52,10 @@ static void wrong(struct walk *w, const struct nc_field *f, const struct nc_valu
     if (f->flags & NC_FIELD_SECRET)
         nc_diag(w->d, true, v->mark, path_of(w), "must be %s", wanted);
     else
-        nc_diag(w->d, true, v->mark, path_of(w), "must be %s, not %s", wanted, is);
+        nc_diag(w->d, true, v->mark, path_of(w), "must be %s, not %s%s", wanted, is,
+                nc_streq(wanted, "a map") && nc_value_string(v) && strchr(v->text, ':')
+                    ? ": a space must follow its colon"
+                    : "");
 }
 
 /* "a, b or c" */

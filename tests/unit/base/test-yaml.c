@@ -324,9 +324,7 @@ static void refused(void **state) {
         {"a:\n\t- b\n", 0, "line 2, column 1: a tab, where YAML is indented with spaces only"},
         {"a:\n  b: c\n\td: 1\n", 0,
          "line 3, column 1: a tab, where YAML is indented with spaces only"},
-        {"a: 'x\n", 0,
-         "line 2, column 1: found unexpected end of stream (while scanning a quoted scalar that "
-         "begins at line 1, column 4)"},
+        {"a: 'x\n", 0, "line 1, column 4: this quote is not closed"},
         {"a: b: c\n", 0, "line 1, column 5: this ':' makes a key where none can stand"},
         {"a: @x\n", 0, "line 1, column 4: a value cannot begin with this character"},
         {"a: %x\n", 0, "line 1, column 4: a value cannot begin with this character"},

@@ -46,6 +46,8 @@ static const struct row node_config_rows[] = {
      "spec: {cluster: {name: '', cidr: null, certificateAuthority: ''}, kubelet: null}", ""},
     {"metadata", "metadata: {name: x, labels: {a: b}, creationTimestamp: null}\nspec: {}", ""},
     {"spec of a wrong type", "spec: []", "d:3:7: error: spec: must be a map, not a list\n"},
+    {"colon without a space", "spec: x:y",
+     "d:3:7: error: spec: must be a map, not the string 'x:y': a space must follow its colon\n"},
     {"unknown at the top", "spec: {}\nspek: {}",
      "d:4:1: warning: unknown field \"spek\", did you mean \"spec\"?\n"},
     {"unknown and like nothing", "spec: {}\nzzzzzzzzz: 1",
