@@ -312,7 +312,7 @@ class OfNodes(DaemonTest):
         (world.root / "etc/nodeclaimd/conf.d/90-typo.yaml").write_text(
             "apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec:\n  interruption: {spot: reports}\n")
         world.start()
-        self.shows(world, "config_refused", "", 1)
+        self.shows(world, "config_refused")
         self.shows(world, "api_state", '{state="connected"}')
         self.fires(world, "NodeclaimdConfigurationRefused")
 
@@ -323,6 +323,7 @@ class OfNodes(DaemonTest):
         world.start()
         world.imds.spot(6)
         world.must(lambda: "DrainFailed" in world.events(), "the failure", 20)
+        self.shows(world, "phase", '{phase="failed"}')
         self.fires(world, "NodeclaimdDrainDeadlineExceeded")
 
 
