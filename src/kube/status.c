@@ -118,18 +118,17 @@ void nc_kube_advise(const struct nc_kube *k, const struct nc_kube_status *s, str
         nc_err_remedy(err, "%s", remedy);
 }
 
-/* Where an answer is no Status (a proxy's page, priority and fairness), its first line is all there
- * is to say. */
+/* Where an answer is no Status (priority and fairness), its first line is all there is to say; that
+ * of a proxy's page is for nobody. */
 static void read_refusal(const struct nc_http_result *r, struct nc_kube_status *ret) {
     struct nc_value *object = NULL;
 
     if (nc_json_parse(r->body ? r->body : "", r->n, &object, NULL) < 0
         || !nc_kube_status_read(object, ret)) {
-        const char *end = r->n > 0 && r->body ? memchr(r->body, '\n', r->n) : NULL;
-        nc_kube_printable(ret->message, sizeof(ret->message), r->body ? r->body : "",
-                          end       ? (size_t)(end - r->body)
-                          : r->body ? r->n
-                                    : 0);
+        const size_t n = r->body && r->n > 0 && *r->body != '<' ? r->n : 0;
+        const char *end = n > 0 ? memchr(r->body, '\n', n) : NULL;
+        nc_kube_printable(ret->message, sizeof(ret->message), n > 0 ? r->body : "",
+                          end ? (size_t)(end - r->body) : n);
     }
     nc_value_free(object);
 }

@@ -110,7 +110,7 @@ static const struct {
     {"a webhook that does not answer", 500, "InternalError", NULL,
      "Internal error occurred: failed calling webhook \"a.b\"", NC_ANSWER_FAILED, "",
      "'Internal error occurred: failed calling webhook \"a.b\"'"},
-    {"500 without a word", 500, NULL, NULL, NULL, NC_ANSWER_FAILED, "", "HTTP 500"},
+    {"500 without a word", 500, NULL, NULL, NULL, NC_ANSWER_UNAVAILABLE, "", "HTTP 500"},
     {"502", 502, NULL, NULL, NULL, NC_ANSWER_UNAVAILABLE, "", "HTTP 502"},
 
     {"a namespace that ends", 403, "Forbidden", "NamespaceTerminating", "x", NC_ANSWER_NAMESPACE,
