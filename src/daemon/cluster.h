@@ -138,7 +138,7 @@ struct nc_own_node {
     char *pool;            /* its NodePool; NULL = none is known */
     char *request;         /* the drain-request annotation as last read; NULL = none */
     char *request_refused; /* why it is not taken; NULL = it is, or there is none */
-    uint64_t refused_usec; /* monotonic: said last */
+    uint64_t refused_usec; /* monotonic: when what was said is long enough ago */
 };
 
 /* Opens the watch (and the NodeClaim's where its name is known). What is in flight is answered

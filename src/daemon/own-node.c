@@ -25,6 +25,7 @@
 #define REFRESH_AFTER_WRITE_USEC 200000u /* the answer of a write brings the Node anyway */
 #define REFRESH_REFUSED_USEC 10000000u
 #define REPORT_REFUSED_EVERY_USEC 10000000u
+#define REPORT_REFUSED_AHEAD_USEC 30000000u /* of one who corrects himself */
 
 static void set_text(char **to, const char *text) {
     if (nc_streq(*to, text))
@@ -56,19 +57,23 @@ static void note_answer(struct nc_daemon *d, bool is_answered, uint64_t duration
 /* --- what the metadata announces */
 
 /* Whoever asked is told, where people look: a controller of a later release may know words that we
- * do not, and its request is not acknowledged. One who asks in a loop is told now and then. */
+ * do not, and its request is not acknowledged. One who asks in a loop is told now and then, and
+ * what he was not told is read again with the next change of the Node. */
 static void report_invalid_request(struct nc_daemon *d, const struct nc_err *err,
                                    bool has_another) {
-    nc_auto_free char *message =
-        nc_asprintf("annotation %s: %s; %s", NC_ANNOTATION_REQUEST, err->msg,
-                    has_another ? "the request before it stays in force" : "ignored");
+    nc_auto_free char *message = nc_asprintf(
+        "annotation %s: %s; %s", NC_ANNOTATION_REQUEST, err->msg,
+        has_another ? "the request before it stays in force" : "the request is ignored");
     const uint64_t now = nc_mono_usec();
 
     set_text(&d->node.request_refused, err->msg);
     d->is_status_due = true;
-    if (d->node.refused_usec != 0 && now < d->node.refused_usec + REPORT_REFUSED_EVERY_USEC)
+    if (d->node.refused_usec > now + REPORT_REFUSED_AHEAD_USEC) {
+        set_text(&d->node.request, NULL);
         return;
-    d->node.refused_usec = now;
+    }
+    d->node.refused_usec =
+        (d->node.refused_usec > now ? d->node.refused_usec : now) + REPORT_REFUSED_EVERY_USEC;
     nc_daemon_refuse_request(d, message, NC_ANNOTATION_REQUEST);
 }
 

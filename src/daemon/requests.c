@@ -27,7 +27,7 @@ static void keep(struct nc_daemon *d) {
 }
 
 static void refuse(struct nc_daemon *d, const char *path, const struct nc_err *err) {
-    nc_auto_free char *message = nc_asprintf("%s: %s; ignored", path, err->msg);
+    nc_auto_free char *message = nc_asprintf("%s: %s; the request is ignored", path, err->msg);
 
     nc_daemon_refuse_request(d, message, NULL);
 }

@@ -345,7 +345,7 @@ static int read_request_mode(const struct nc_value *document, struct nc_notice *
     if (!nc_streq(mode, "deadline"))
         return !deadline || deadline->type == NC_VALUE_NULL
                    ? 0
-                   : refuse(err, "deadline", deadline, "mode deadline beside it");
+                   : nc_err_protocol(err, "a deadline needs \"mode\": \"deadline\"");
     const int r = read_notice_time(document, "deadline", &n->deadline_usec, err);
     if (r == 0 && n->deadline_usec == 0)
         n->deadline_usec = 1; /* 0 would mean that there is none */

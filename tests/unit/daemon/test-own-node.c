@@ -430,6 +430,28 @@ static void test_a_request_in_force_stays_so(void **state) {
     assert_null(w->d.node.request_refused);
 }
 
+/* Each text is told while somebody corrects his request. One who writes another each second is told
+ * now and then, and of his last one in the end. */
+static void test_requests_that_are_refused_in_turn(void **state) {
+    struct world *w = *state;
+    unsigned version = 10;
+
+    meet(w);
+    for (unsigned i = 0; i < 8; i++) {
+        nc_auto_free char *more =
+            nc_asprintf(",\"annotations\":{\"nodeclaimd.io/drain-request\":\"%u\"}", i);
+        watch(w, NC_WATCH_MODIFIED, "u1", ++version, more);
+        expect(i < 4 ? "NODE refused =request -deletion" : "NODE =request -deletion");
+        clock_skip(1000000);
+    }
+    clock_skip(10000000);
+    for (unsigned i = 0; i < 2; i++) {
+        watch(w, NC_WATCH_MODIFIED, "u1", ++version,
+              ",\"annotations\":{\"nodeclaimd.io/drain-request\":\"7\"}");
+        expect(i ? "NODE -deletion" : "NODE refused =request -deletion");
+    }
+}
+
 /* --- the NodeClaim */
 
 #define OWNER                                                                                      \
@@ -555,6 +577,7 @@ TEST_GROUP() {
         TEST(test_a_refresh_that_is_late_is_repeated),
         TEST(test_read_again_after_an_outage),
         TEST(test_a_request_in_force_stays_so),
+        TEST(test_requests_that_are_refused_in_turn),
         TEST(test_the_controllers_request_may_be_late),
         TEST(test_time_of_the_claim_on_the_node),
         TEST(test_copy_of_the_claim_before),
