@@ -253,6 +253,7 @@ struct nc_lifecycle_view {
     uint64_t deadline_usec; /* of the machine, 0 = none */
     uint64_t t_usec;        /* the force-delete time of all, 0 = none */
     bool is_ours;           /* the cordon: we made it, and it was not lifted since */
+    bool is_lifted;         /* the cordon, by somebody else, and it was not made again */
     bool is_refused;        /* the cordon, so far */
     bool is_orphaned;       /* our Node was deleted, and another one was not seen */
     bool is_failed;         /* the force-delete time has passed, and pods remain or may */

@@ -53,6 +53,7 @@ static struct nc_value *new_cordon(const struct nc_lifecycle_view *view) {
     nc_value_set_bool(v, "ours", view->is_ours);
     nc_value_set_time(v, "since", view->cordoned_usec);
     nc_value_set_bool(v, "refused", view->is_refused);
+    nc_value_set_bool(v, "lifted", view->is_lifted);
     return v;
 }
 

@@ -74,12 +74,14 @@ static uint64_t shut_usec(const struct nc_lifecycle *l) {
     return l->is_cordon_done ? l->cordoned_usec : l->orphaned_usec;
 }
 
+bool nc_lifecycle_is_cordon_lifted(const struct nc_lifecycle *l) {
+    return l->is_cordon_done && l->node.is_complete && !l->node.is_unschedulable
+           && l->complete_usec >= l->cordoned_usec;
+}
+
 /* The cordon stands, as far as the Node was seen since. */
 static bool is_shut(const struct nc_lifecycle *l) {
-    return l->orphaned_usec
-           || (l->is_cordon_done
-               && (l->node.is_unschedulable || !l->node.is_complete
-                   || l->complete_usec < l->cordoned_usec));
+    return l->orphaned_usec || (l->is_cordon_done && !nc_lifecycle_is_cordon_lifted(l));
 }
 
 static bool is_listed_since_shut(const struct nc_lifecycle *l) {

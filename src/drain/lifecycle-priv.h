@@ -96,6 +96,7 @@ struct nc_lifecycle {
     struct nc_lifecycle_signal in_flight_signal;
     struct nc_node_write in_flight_parts; /* without its texts */
     char *in_flight_status;
+    bool is_uncordoning;    /* the release that was sent last: a cordon stood */
     bool is_in_flight_void; /* it was for a Node that is no more */
     char *status;           /* what the annotation says (without `updated`); NULL = nothing */
     uint64_t status_usec;   /* when it was sent; 0 = never */
@@ -179,6 +180,8 @@ bool nc_lifecycle_is_signalled(const struct nc_lifecycle *l);
 /* SIGNAL was done, or waited for long enough. */
 bool nc_lifecycle_may_cordon(const struct nc_lifecycle *l, uint64_t *next_usec);
 /* No pod is left and none comes. */
+/* By somebody else, as far as the Node was seen. */
+bool nc_lifecycle_is_cordon_lifted(const struct nc_lifecycle *l);
 bool nc_lifecycle_is_emptied(const struct nc_lifecycle *l, uint64_t *next_usec);
 bool nc_lifecycle_is_failed(const struct nc_lifecycle *l, uint64_t *next_usec);
 void nc_lifecycle_release_inhibitor(struct nc_lifecycle *l, uint64_t *next_usec,

@@ -73,9 +73,9 @@ static bool is_foreign_lifted(const struct nc_lifecycle *l) {
 /* N8: under a deadline a node that takes pods again takes them to their end. Whoever lifts the
  * cordon twice means it. */
 static bool is_lifted(const struct nc_lifecycle *l) {
-    return l->in_force.t_usec && l->is_cordon_done && !l->is_foreign
-           && !l->has_announced[NC_LIFECYCLE_MILESTONE_RECORDONED] && l->node.is_complete
-           && !l->node.is_unschedulable && l->complete_usec >= l->cordoned_usec;
+    return l->in_force.t_usec && !l->is_foreign
+           && !l->has_announced[NC_LIFECYCLE_MILESTONE_RECORDONED]
+           && nc_lifecycle_is_cordon_lifted(l);
 }
 
 static bool needs_cordon(const struct nc_lifecycle *l, uint64_t *next_usec) {
@@ -220,7 +220,8 @@ static void fill_cleared_conditions(const struct nc_lifecycle *l, struct nc_node
         fill_condition(&w->pending, false, "InterruptionWithdrawn",
                        nc_strdup("Nothing announces an end of this node"));
     if (l->node.is_drained_true)
-        fill_condition(&w->drained, false, "NodeReleased", nc_strdup("Node uncordoned"));
+        fill_condition(&w->drained, false, "NodeReleased",
+                       nc_strdup("Nothing announces an end of this node"));
 }
 
 /* --- the conditions that Kubernetes names */
@@ -310,6 +311,7 @@ static void send(struct nc_lifecycle *l, enum nc_node_write_kind kind,
     fill(l, kind, w);
     l->in_flight = kind;
     l->in_flight_signal = nc_lifecycle_wanted_signal(l);
+    l->is_uncordoning = l->node.is_unschedulable;
     l->in_flight_parts = *w;
     l->in_flight_parts.drain_status = l->in_flight_parts.cordon = NULL;
     l->in_flight_parts.pending.message = l->in_flight_parts.drained.message = NULL;
@@ -429,7 +431,11 @@ static void announce_written(struct nc_lifecycle *l, const struct nc_node_write 
             out);
     if (w->kind == NC_WRITE_RELEASE && w->unschedulable == 0)
         nc_lifecycle_emit(NC_LIFECYCLE_MILESTONE_RELEASED, "NodeReleased",
-                          nc_strdup("Node uncordoned: the cordon was set by nodeclaimd"), out);
+                          nc_strdup(l->is_uncordoning
+                                        ? "Node uncordoned: the cordon was set by nodeclaimd"
+                                        : "Node released: somebody else had lifted the cordon "
+                                          "before"),
+                          out);
 }
 
 /* Written, or refused for good: what waits for it may go on. */

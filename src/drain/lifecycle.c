@@ -288,6 +288,7 @@ void nc_lifecycle_get_view(const struct nc_lifecycle *l, uint64_t now_usec,
         .t_usec = nc_lifecycle_ec2_time(l, l->in_force.t_usec),
         .is_ours = l->node.exists && l->node.has_cordon_record
                    && (!l->node.is_complete || l->node.is_unschedulable),
+        .is_lifted = nc_lifecycle_is_cordon_lifted(l),
         .is_refused = !l->is_cordon_done && l->has_announced[NC_LIFECYCLE_MILESTONE_UNCORDONED],
         .is_orphaned = l->orphaned_usec != 0,
         .is_failed = l->is_failed,

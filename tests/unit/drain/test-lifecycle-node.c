@@ -253,6 +253,36 @@ static void test_cordon_lifted_by_a_person(void **state) {
     LIFE_STORY(story);
 }
 
+/* And who withdraws is not told that it was lifted then. */
+static void test_withdrawn_after_the_cordon_was_lifted(void **state) {
+    static const char *const steps[] = {"begin", "notice request drain", "ok", "ok"};
+    static const bool rows[] = {false, true};
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct life_world w;
+        struct nc_lifecycle_view v;
+        life_world_init(&w);
+        for (unsigned k = 0; k < NC_ARRAY_SIZE(steps); k++)
+            (void)life_do(&w, 1000 + 10 * k, steps[k]);
+        (void)life_do(&w, 3000, rows[i] ? "node -cordoned" : "node");
+        nc_lifecycle_get_view(w.life, w.now_usec, &v);
+        assert_int_equal(v.is_lifted, rows[i]);
+        assert_int_equal(v.is_ours, !rows[i]);
+        if (w.write.is_in_flight)
+            (void)life_do(&w, 3010, "ok");
+        (void)life_do(&w, 4000, "clear request");
+        (void)life_do(&w, 4010, "node");
+        (void)life_do(&w, 4020, "ok");
+        assert_string_equal(w.last_message,
+                            rows[i] ? "Node released: somebody else had lifted the cordon before"
+                                    : "Node uncordoned: the cordon was set by nodeclaimd");
+        nc_lifecycle_get_view(w.life, w.now_usec, &v);
+        assert_false(v.is_lifted);
+        life_world_done(&w);
+    }
+}
+
 /* A Node that goes stays cordoned. */
 static void test_held_by_deletion(void **state) {
     static const struct life_row story[] = {
@@ -371,6 +401,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_cordon_needs_a_refresh),
         cmocka_unit_test(test_label_of_somebody_else),
         cmocka_unit_test(test_cordon_lifted_by_a_person),
+        cmocka_unit_test(test_withdrawn_after_the_cordon_was_lifted),
         cmocka_unit_test(test_held_by_deletion),
         cmocka_unit_test(test_held_by_the_taint),
         cmocka_unit_test(test_withdrawn_while_the_cordon_is_written),
