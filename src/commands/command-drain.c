@@ -2,8 +2,8 @@
  * `drain` and `undrain`: a request to the daemon of this machine, and its answer.
  *
  * There is no socket: the request is a file in a folder that only root can reach, the answer is
- * what status.json then says. A request that nobody takes is removed again, so that it does not
- * come true at some later start.
+ * what status.json then says. A drain that nobody takes is removed again, so that it does not come
+ * true at some later start; what withdraws one is left for that start.
  */
 
 #include <errno.h>
@@ -202,19 +202,24 @@ static int await_answer(struct nc_app *app, const char *path, const char *id, st
     return -ETIMEDOUT;
 }
 
-/* Leaves the request and waits until the daemon states that it is known. */
+/* Leaves the request and waits until the daemon states that it is known. 1: it is left for the
+ * start of a daemon, whose state may have a request to withdraw. */
 static int request_and_follow(struct nc_app *app, const char *name, const struct nc_value *request,
                               struct nc_err *err) {
     nc_auto_free char *relative = nc_asprintf(NC_REQUEST_DIR "/%s", name);
     nc_auto_free char *path = nc_app_path(app, relative);
     nc_auto_value struct nc_value *status = read_status_file(app);
+    const char *id = nc_value_get_string(request, "id");
+    const bool is_gone = nc_daemon_is_gone(app, status) > 0;
     int r = nc_app_loop(app, err);
 
-    if (r == 0 && nc_daemon_is_gone(app, status) > 0)
+    if (r == 0 && is_gone && id)
         r = no_daemon(err, "its process is gone");
     if (r == 0)
         r = write_request_file(app, path, request, err);
-    return r < 0 ? r : await_answer(app, path, nc_value_get_string(request, "id"), err);
+    if (r < 0)
+        return r;
+    return is_gone ? 1 : await_answer(app, path, id, err);
 }
 
 /* --- following it */
@@ -350,11 +355,12 @@ static int follow(struct following *f, struct nc_value **ret, struct nc_err *err
 
 /* --- the commands */
 
-static void print_answer(const struct nc_value *request, const struct nc_value *status) {
+static void print_answer(const struct nc_value *request, bool is_left,
+                         const struct nc_value *status) {
     nc_auto_value struct nc_value *map = nc_value_copy(request);
     const struct nc_value *drain = nc_value_get(status, "drain");
 
-    nc_value_set_bool(map, "accepted", true);
+    nc_value_set_bool(map, "accepted", !is_left);
     if (drain)
         nc_value_set(map, "drain", nc_value_copy(drain));
     nc_print_json(map);
@@ -382,20 +388,22 @@ static int run(struct nc_app *app, const char *name, const struct nc_value *requ
         warn_of_another(app);
     if (r == 0)
         r = request_and_follow(app, name, request, &err);
-
-    if (r == 0 && !app->opts.json)
+    const bool is_left = r > 0;
+    if (r >= 0 && !app->opts.json)
         (void)printf("%s\n",
-                     f.id ? f.id
-                          : "withdrawn, if there was one; a drain for another source goes on");
-    if (r == 0 && !app->opts.wait)
+                     f.id      ? f.id
+                     : is_left ? "withdrawn when the daemon starts, unless the machine is rebooted "
+                                 "before"
+                               : "withdrawn, if there was one; a drain for another source goes on");
+    if (r >= 0 && !app->opts.wait)
         warn_of_hindrance(app);
-    if (r == 0 && app->opts.wait)
-        r = follow(&f, &status, &err);
+    if (r >= 0 && app->opts.wait)
+        r = is_left ? no_daemon(&err, "its process is gone") : follow(&f, &status, &err);
     nc_buf_done(&f.last);
     if (r < 0)
         return nc_app_fail(app, &err);
     if (app->opts.json)
-        print_answer(request, status);
+        print_answer(request, is_left, status);
     return 0;
 }
 

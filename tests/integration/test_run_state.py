@@ -199,6 +199,31 @@ class Operator(DaemonTest):
         world.must(lambda: not world.is_cordoned(), "the release")
         self.assertEqual(list((world.root / "run/nodeclaimd/requests").iterdir()), [])
 
+    def test_undrain_of_a_daemon_that_is_dead(self) -> None:
+        """Its request outlives it. It is withdrawn before the next one evicts; a drain is refused, and nothing is said to be over."""
+        world = self.node_world(profile="m5.large")
+        world.pod("blocked")
+        world.budget("never", "blocked")
+        world.start()
+        self.assertEqual(world.run("drain").code, 0)
+        world.must(lambda: world.evictions("blocked"), "an attempt")
+        world.kill()
+        done = world.run("undrain")
+        self.assertEqual(done.code, 0, done.err)
+        self.assertEqual(done.out, "withdrawn when the daemon starts, unless the machine is rebooted before\n")
+        self.assertEqual(done.err, "nodeclaimd undrain: the request waits; the daemon is not running\n")
+        self.assertIs(json.loads(world.run("undrain", "-o", "json").out)["accepted"], False)
+        done = world.run("undrain", "--wait")
+        self.assertEqual(done.code, 6)
+        self.assertIn("its process is gone", done.err)
+        self.assertEqual(world.run("drain").code, 6)
+        tried = len(world.evictions())
+        world.start()
+        world.must(lambda: not world.is_cordoned(), "the release")
+        world.must(lambda: world.drain()["phase"] == "idle", "the calm")
+        self.assertEqual(len(world.evictions()), tried)
+        self.assertEqual(list((world.root / "run/nodeclaimd/requests").iterdir()), [])
+
     @needs("CAP_SYS_ADMIN")
     def test_a_request_that_cannot_be_saved(self) -> None:
         """A restart forgets it: who requests it learns that, and who looks; and when that is over."""
