@@ -37,11 +37,12 @@ void nc_lifecycle_update_deadlines(struct nc_lifecycle *l) {
 
 /* Whatever was to happen then has happened: beginning now would end pods at once, for nothing. A
  * force-delete time, and that of a NodeClaim, is set by whoever ends the node in any case. */
-static bool has_long_passed(const struct nc_lifecycle *l, const struct nc_notice *n) {
+static bool has_passed(const struct nc_lifecycle *l, const struct nc_notice *n,
+                       uint64_t late_usec) {
     const uint64_t usec = n->deadline_usec ? n->deadline_usec : n->begin_usec;
 
     return usec && !n->is_force_delete_time && !nc_starts_with(n->id, NC_NOTICE_OF_CLAIM)
-           && nc_sum_usec(usec, NC_REQUEST_LATE_USEC) < nc_lifecycle_ec2_time(l, l->now_usec);
+           && nc_sum_usec(usec, late_usec) < nc_lifecycle_ec2_time(l, l->now_usec);
 }
 
 void nc_lifecycle_observe(struct nc_lifecycle *l, const struct nc_notice *observed) {
@@ -59,7 +60,7 @@ void nc_lifecycle_observe(struct nc_lifecycle *l, const struct nc_notice *observ
         s->is_announced = false;
         s->policy = 0;
         s->is_late = !nc_sources[n->source].has_own_policy /* of a request that was decided */
-                     && has_long_passed(l, n);
+                     && has_passed(l, n, NC_REQUEST_LATE_USEC);
         if (n->source == NC_SOURCE_SHUTDOWN)
             l->has_released = false;
     }
@@ -67,7 +68,7 @@ void nc_lifecycle_observe(struct nc_lifecycle *l, const struct nc_notice *observ
         const uint64_t ends_usec = nc_lifecycle_own_time(l, n->deadline_usec);
         s->window_usec = ends_usec > l->now_usec ? ends_usec - l->now_usec : 0;
         s->ends_usec = nc_sources[n->source].has_time_left ? ends_usec : 0;
-        s->has_begun = false;
+        s->has_begun = s->is_held = false;
     }
     s->is_active = true;
     s->notice = l->notices[n->source] = *n;
@@ -154,17 +155,20 @@ static enum nc_policy update_begin(struct nc_lifecycle *l, enum nc_source source
     return s->notice.cordons_until_then ? at_most(p, NC_POLICY_CORDON) : NC_POLICY_REPORT;
 }
 
-/* N1: what was less than a drain while its time passed becomes none after that. */
+/* N1: what was less than a drain while its time passed becomes none after that. Where nothing but
+ * its begin was waited for, or a process was stopped, that is seen late. */
 static enum nc_policy update_policy(struct nc_lifecycle *l, enum nc_source source,
                                     uint64_t *next_usec) {
     struct nc_lifecycle_source *s = &l->sources[source];
     enum nc_policy p = update_begin(l, source, next_usec);
 
-    if (p == NC_POLICY_DRAIN && s->policy && s->policy < p && has_long_passed(l, &s->notice)) {
+    if (p == NC_POLICY_DRAIN && s->policy && s->policy < p
+        && has_passed(l, &s->notice, s->is_held ? 0 : NC_REQUEST_LATE_USEC)) {
         s->is_late = true;
         s->is_announced = false;
         p = update_begin(l, source, next_usec);
     }
+    s->is_held = policy_of(l, source) < NC_POLICY_DRAIN;
     return s->policy = p;
 }
 

@@ -39,6 +39,7 @@ static struct nc_value *save_source(const struct nc_lifecycle *l,
     nc_value_set_bool(v, "announced", s->is_announced);
     nc_value_set_bool(v, "late", s->is_late);
     nc_value_set_bool(v, "begun", s->has_begun);
+    nc_value_set_bool(v, "held", s->is_held);
     return v;
 }
 
@@ -169,7 +170,8 @@ static bool load_source(const struct nc_value *v, struct nc_lifecycle *l) {
         || !nc_lifecycle_get_moment(v, "noticed", l, &s.noticed_usec)
         || !get_usec(v, "window", &s.window_usec) || !get_bool(v, "announced", &s.is_announced)
         || (nc_value_get(v, "late") && !get_bool(v, "late", &s.is_late))
-        || (nc_value_get(v, "begun") && !get_bool(v, "begun", &s.has_begun)))
+        || (nc_value_get(v, "begun") && !get_bool(v, "begun", &s.has_begun))
+        || (nc_value_get(v, "held") && !get_bool(v, "held", &s.is_held)))
         return false;
     n->policy = (enum nc_policy)policy->integer;
     if (nc_sources[n->source].has_time_left)
@@ -243,7 +245,10 @@ int nc_lifecycle_load(struct nc_lifecycle *l, const struct nc_value *saved, bool
         if (s.sources[i].is_active && (same_boot || i == NC_SOURCE_OPERATOR)) {
             l->sources[i] = s.sources[i];
             l->sources[i].policy =
-                same_boot && nc_lifecycle_has_pods(s.phase) ? NC_POLICY_DRAIN : NC_POLICY_REPORT;
+                same_boot && !s.sources[i].is_held
+                        && (s.sources[i].has_begun || !s.sources[i].notice.begin_usec)
+                    ? NC_POLICY_DRAIN
+                    : NC_POLICY_REPORT;
             l->notices[i] = s.sources[i].notice;
         }
     if (!same_boot)

@@ -35,6 +35,8 @@ void rules_init(struct rules *r, const struct nc_lifecycle_rules *config) {
     r->config = *config;
 }
 
+static void on_config(struct rules *r, uint64_t now_usec);
+
 void rules_restart(struct rules *r, const struct rules_memory *memory,
                    const struct nc_lifecycle_rules *config, uint64_t now_usec) {
     struct rules fresh;
@@ -49,13 +51,18 @@ void rules_restart(struct rules *r, const struct rules_memory *memory,
         fresh.memory = *memory;
     fresh.started_usec = now_usec;
     *r = fresh;
+    on_config(r, now_usec);
     rules_refresh(r, now_usec);
+}
+
+static bool is_asked(enum nc_source s) {
+    return s == NC_SOURCE_REQUEST || s == NC_SOURCE_OPERATOR;
 }
 
 static enum nc_policy configured(const struct rules *r, enum nc_source s) {
     if (s == NC_SOURCE_DELETION)
         return NC_POLICY_DRAIN;
-    if (s == NC_SOURCE_REQUEST || s == NC_SOURCE_OPERATOR)
+    if (is_asked(s))
         return r->memory.notices[s].policy;
     if (s == NC_SOURCE_MAINTENANCE && r->config.drain.policy[s] > NC_POLICY_CORDON
         && !strcmp(r->memory.notices[s].action, "system-maintenance"))
@@ -88,12 +95,31 @@ enum nc_policy rules_policy(const struct rules *r, enum nc_source s, uint64_t no
     if (!r->memory.is_active[s])
         return 0;
     p = configured(r, s);
-    if (r->config.drain.mode == NC_DRAIN_OFF || r->memory.is_past[s]
+    if (r->config.drain.mode == NC_DRAIN_OFF || (r->memory.is_past[s] && !is_asked(s))
         || begins(r, s, now_usec) > now_usec)
         cap = NC_POLICY_REPORT;
-    else if (r->config.drain.mode == NC_DRAIN_OBSERVE)
+    else if (r->config.drain.mode == NC_DRAIN_OBSERVE || r->memory.is_past[s])
         cap = NC_POLICY_CORDON;
     return p < cap ? p : cap;
+}
+
+static bool is_held(const struct rules *r, enum nc_source s) {
+    return configured(r, s) != NC_POLICY_DRAIN || r->config.drain.mode == NC_DRAIN_OFF
+           || r->config.drain.mode == NC_DRAIN_OBSERVE;
+}
+
+/* Drains are turned on: what had its time until then drains nothing any more. */
+static void on_config(struct rules *r, uint64_t now_usec) {
+    struct rules_memory *m = &r->memory;
+
+    for (int s = 0; s < _NC_SOURCE_MAX; s++) {
+        const struct nc_notice *n = &m->notices[s];
+        uint64_t at = rules_when(r, n->deadline_usec ? n->deadline_usec : n->begin_usec);
+
+        m->is_past[s] |= m->is_active[s] && m->is_held[s] && !is_held(r, (enum nc_source)s) && at
+                         && at < now_usec && begins(r, (enum nc_source)s, now_usec) <= now_usec
+                         && !n->is_force_delete_time;
+    }
 }
 
 static uint64_t ends(const struct rules *r, enum nc_source s) {
@@ -114,15 +140,29 @@ static uint64_t left(const struct rules *r, enum nc_source s, uint64_t now_usec)
     return ends(r, s) > now_usec ? ends(r, s) - now_usec : 0;
 }
 
+/* Whose begin is seen a minute after its time, by a clock that was set or a daemon that was not
+ * there. */
+static void judge_begin(struct rules *r, enum nc_source s, uint64_t now_usec) {
+    const struct nc_notice *n = &r->memory.notices[s];
+    const bool waits = r->memory.is_active[s] && begins(r, s, now_usec) > now_usec;
+    uint64_t at = rules_when(r, n->deadline_usec ? n->deadline_usec : n->begin_usec);
+
+    r->memory.is_past[s] |= r->memory.waits[s] && !waits && !is_held(r, s) && at
+                            && at + 60 * SEC < now_usec && !n->is_force_delete_time;
+    r->memory.waits[s] = waits;
+}
+
 static void set_in_force(struct rules *r, uint64_t now_usec) {
     enum nc_policy strongest = 0;
     uint64_t t = 0, late = 0;
 
     for (int s = 0; s < _NC_SOURCE_MAX; s++) {
+        judge_begin(r, (enum nc_source)s, now_usec);
         enum nc_policy p = rules_policy(r, (enum nc_source)s, now_usec);
         bool counts = p == NC_POLICY_DRAIN && r->memory.notices[s].deadline_usec
                       && strcmp(r->memory.notices[s].action, "hibernate");
         r->memory.has_begun[s] |= p == NC_POLICY_DRAIN;
+        r->memory.is_held[s] = is_held(r, (enum nc_source)s);
         uint64_t own = counts ? last_moment(r, (enum nc_source)s, r->memory.left_usec[s]) : 0;
         uint64_t by =
             counts ? last_moment(r, (enum nc_source)s, left(r, (enum nc_source)s, now_usec)) : 0;
@@ -237,9 +277,9 @@ static void on_notice_event(struct rules *r, const struct nc_notice *n, uint64_t
     if (!m->is_active[n->source] || strcmp(m->notices[n->source].id, n->id) != 0) {
         uint64_t at = rules_when(r, n->deadline_usec ? n->deadline_usec : n->begin_usec);
         m->noticed_usec[n->source] = now_usec;
-        m->is_past[n->source] = at && at + 60 * SEC < now_usec && !n->is_force_delete_time
-                                && n->source != NC_SOURCE_REQUEST
-                                && n->source != NC_SOURCE_OPERATOR;
+        m->waits[n->source] = false;
+        m->is_past[n->source] =
+            at && at + 60 * SEC < now_usec && !n->is_force_delete_time && !is_asked(n->source);
         if (n->source == NC_SOURCE_SHUTDOWN)
             r->must_release = true, r->has_released = false;
     }
@@ -326,6 +366,7 @@ void rules_event(struct rules *r, const struct nc_lifecycle_event *e) {
         break;
     case NC_LIFECYCLE_RULES:
         r->config = *e->rules;
+        on_config(r, e->now_usec);
         r->is_reloaded = true;
         break;
     case NC_LIFECYCLE_NOTICE:

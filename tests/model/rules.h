@@ -57,6 +57,8 @@ struct rules_memory {
     uint64_t noticed_usec[_NC_SOURCE_MAX];
     uint64_t left_usec[_NC_SOURCE_MAX]; /* when this deadline was heard of */
     bool is_past[_NC_SOURCE_MAX];       /* its time had passed for a minute by then */
+    bool is_held[_NC_SOURCE_MAX];       /* drains are off for it */
+    bool waits[_NC_SOURCE_MAX];         /* for its begin */
     bool has_begun[_NC_SOURCE_MAX];     /* a drain that was announced */
     uint64_t ends_usec[_NC_SOURCE_MAX]; /* the deadline where it is a time that is left */
     bool took_over;
