@@ -130,7 +130,7 @@ class Plugin(unittest.TestCase):
         self.node("n7", **{STATUS_KEY: running.replace('"updated"', '"hook":"nodeclaimd-pre-drain.target","updated"')})
         self.assertEqual([line.split(maxsplit=5)[5] for line in self.says("status").splitlines()[1:]],
                          [f"Evicting: 3 of 12 pods remain, blocked: shop/db-0,shop/db-1, until {ahead}", "Cordoned", "NodeDrained: No pods remaining", "-",
-                          f"Evicting: 3 of 12 pods remain, deadline passed: {past}", "Failed: 3 of 12 pods remain",
+                          f"Evicting: 3 of 12 pods remain, deadline passed: {past}; does nodeclaimd run there?", "Failed: 3 of 12 pods remain",
                           f"Evicting: 3 of 12 pods remain, blocked: shop/db-0,shop/db-1, waits for nodeclaimd-pre-drain.target, until {ahead}"])
 
     def test_configuration_allows_less(self) -> None:
@@ -157,7 +157,9 @@ class Plugin(unittest.TestCase):
     def test_what_a_node_lacks(self) -> None:
         self.node("n1", condition("Ready", "True", "KubeletReady"), condition("InterruptionNoticesUnavailable", "True", "NoAnswer"), **{REQUEST_KEY: "{}"})
         self.change("n1", lambda n: n["spec"].update(taints=[{"key": "nodeclaimd.io/unfit", "effect": "NoSchedule"}]))
-        self.assertRegex(self.says("status", "n1"), r"n1 +- +True, unfit +- +notices unavailable +requested\n$")
+        self.assertRegex(self.says("status", "n1"), r"n1 +- +True, unfit +- +notices unavailable +requested, not answered yet\n$")
+        self.node("n2", condition("InterruptionPending", "True", "SpotInterruption"), condition("InterruptionNoticesUnavailable", "True", "NoAnswer"))
+        self.assertRegex(self.says("status", "n2"), r" SpotInterruption, notices unavailable +-\n$")
 
     def test_claims_and_no_node(self) -> None:
         self.claim("c1", "", condition("Launched", "True", "Launched"), NOT_FOUND)
@@ -242,7 +244,7 @@ class Plugin(unittest.TestCase):
         self.assertEqual(asked, {"mode": "graceful", "reason": "bad disk"})
         self.says("drain", "n1", "--mode=cordon")  # its own request is replaced: a blocked drain gets a deadline that way
         self.assertEqual(json.loads(self.request("n1"))["mode"], "cordon")
-        self.says("drain", "--cancel", "n1")
+        self.assertIn("a cordon that nodeclaimd set stays until it answers there\n", self.says("drain", "--cancel", "n1"))
         self.assertEqual(self.request("n1"), "")
         self.refuses(1, "has no drain request", "drain", "--cancel", "n1")
         begin = time.time()
