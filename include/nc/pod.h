@@ -99,12 +99,12 @@ enum nc_pod_answer_kind {
                           helps */
     NC_ANSWER_BUSY,    /* 429 with Retry-After, or of no Status: the API server's own fairness; 409
                           otherwise: too many evictions below one budget at once */
-    NC_ANSWER_NAMESPACE,   /* 403 with the cause NamespaceTerminating */
-    NC_ANSWER_REFUSED,     /* other 4xx, and whatever a policy or a webhook denies, also with 404,
-                              409, 429 or 5xx */
-    NC_ANSWER_FAILED,      /* 500 with a reason and 404 otherwise: the server is there and cannot do
-                              it: mostly a webhook that does not answer */
-    NC_ANSWER_UNAVAILABLE, /* 401, other 5xx, 500 of no Status, time-out, no connection */
+    NC_ANSWER_NAMESPACE, /* 403 with the cause NamespaceTerminating */
+    NC_ANSWER_REFUSED,   /* other 4xx, and whatever a policy or a webhook denies, also with 404,
+                            409, 429 or 5xx */
+    NC_ANSWER_FAILED,    /* 500 with a message and 404 otherwise: the server is there and cannot do
+                            it: mostly a webhook that does not answer */
+    NC_ANSWER_UNAVAILABLE, /* 401, other 5xx, 500 without a word, time-out, no connection */
     _NC_ANSWER_MAX
 };
 struct nc_pod_answer {

@@ -44,7 +44,7 @@ static enum nc_pod_answer_kind kind_of(const struct nc_pod_response *r, const ch
         return is_other_uid(message) ? NC_ANSWER_GONE : NC_ANSWER_BUSY;
     if (http == 429)
         return kind_of_too_many(r);
-    if (http == 500 && r->reason && *r->reason)
+    if (http == 500 && *message) /* else it is a proxy's page */
         return strstr(message, BUDGETS_TEXT) ? NC_ANSWER_BUDGETS : NC_ANSWER_FAILED;
     if (http == 403 && nc_streq(r->cause, "NamespaceTerminating"))
         return NC_ANSWER_NAMESPACE;

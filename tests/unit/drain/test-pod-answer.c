@@ -105,6 +105,12 @@ static const struct {
      NC_ANSWER_BUDGETS, "",
      "'This pod has more than one PodDisruptionBudget, which the eviction subresource does not "
      "support.'"},
+    {"two budgets, as kube-apiserver says it", 500, NULL, NULL,
+     "This pod has more than one PodDisruptionBudget, which the eviction subresource does not "
+     "support.",
+     NC_ANSWER_BUDGETS, "",
+     "'This pod has more than one PodDisruptionBudget, which the eviction subresource does not "
+     "support.'"},
     {"500 for any other reason", 500, "InternalError", NULL, "etcdserver: request timed out",
      NC_ANSWER_FAILED, "", "'etcdserver: request timed out'"},
     {"a webhook that does not answer", 500, "InternalError", NULL,
