@@ -54,7 +54,7 @@ struct nc_notice_answer {
  * ahead; one that drains counts before one that cordons from NC_MAINTENANCE_GRACE_USEC before its
  * begin on, and says that the other one cordons (deadline = NotBefore; begin = NotBefore -
  * NC_MAINTENANCE_LEAD_USEC; where NotBefore is in the past: no deadline, begin = NotBefore). About
- * one that is not acted upon and whose NotBefore passed more than NC_REQUEST_LATE_USEC ago nothing
+ * one that is not acted upon and whose NotBefore passed more than NC_NOTICE_LATE_USEC ago nothing
  * is done. One that cannot be read hides no other. "" is none. */
 int nc_notice_read(const struct nc_notice_answer *a, struct nc_notice *ret, struct nc_err *err);
 #define NC_MAINTENANCE_LEAD_USEC (15ull * 60 * 1000000)
@@ -77,6 +77,7 @@ bool nc_notice_is_of_claim(const struct nc_notice *n, const char *uid);
  * would delete every pod at once; mostly its deadline was written in another time zone. Returns 0,
  * or NC_ERR_PROTOCOL (-ETIME) in words for whoever asked. */
 int nc_notice_check_deadline(const struct nc_notice *n, uint64_t now_usec, struct nc_err *err);
-#define NC_REQUEST_LATE_USEC (60ull * 1000000)
+#define NC_REQUEST_LATE_USEC (5ull * 1000000) /* one for now is as late as its way here is long */
+#define NC_NOTICE_LATE_USEC (60ull * 1000000) /* of EC2: by then whatever it did is done */
 
 #endif

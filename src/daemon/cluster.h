@@ -133,7 +133,8 @@ struct nc_own_node {
     bool is_doubted; /* it does not state whose it is, and another machine may have made it */
     bool is_refresh_wanted; /* by the lifecycle: not only because something changed */
     bool is_stale; /* there was an outage since it was read: what it requests may be withdrawn */
-    char *version; /* resourceVersion of the last complete object */
+    uint64_t read_usec;    /* monotonic: a complete object came */
+    char *version;         /* resourceVersion of the last complete object */
     char *watch_version;   /* … and as the watch last had it */
     char *pool;            /* its NodePool; NULL = none is known */
     char *request;         /* the drain-request annotation as last read; NULL = none */
@@ -154,8 +155,9 @@ void nc_own_node_patch_status(struct nc_daemon *d, struct nc_kube_call call,
 /* GETs the Node, now or as soon as a second has passed since the last time. */
 void nc_own_node_refresh(struct nc_daemon *d);
 /* False where a drain is requested of it, which may have been withdrawn: it was not read since an
- * outage. Then it is being read, at once. */
-bool nc_own_node_is_current(struct nc_daemon *d);
+ * outage or, where that is `fresh`, in the last two seconds, for a watch may hang. Then it is being
+ * read, at once. */
+bool nc_own_node_is_current(struct nc_daemon *d, bool fresh);
 /* DELETION, by what is known of the Node and its claim. */
 void nc_own_node_report_deletion(struct nc_daemon *d);
 /* Has a request been in flight for longer than twice its time limit? */

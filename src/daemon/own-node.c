@@ -22,6 +22,7 @@
 #define FROZEN_USEC 1500000u /* the first of several tries: another connection may be answered */
 #define PROMPT_USEC 500000u  /* an answer that shows a server in good health */
 #define REFRESH_EVERY_USEC 1000000u
+#define FRESH_USEC 2000000u /* of a Node that was read: nothing forces a pod by an older one */
 #define REFRESH_AFTER_WRITE_USEC 200000u /* the answer of a write brings the Node anyway */
 #define REFRESH_REFUSED_USEC 10000000u
 #define REPORT_REFUSED_EVERY_USEC 10000000u
@@ -226,6 +227,7 @@ static void apply_node(struct nc_daemon *d, const struct nc_value *node) {
     if (!nc_value_says(metadata, "name", d->node_name))
         return;
     d->node.is_stale = false;
+    d->node.read_usec = nc_mono_usec();
     if (!nc_value_says(metadata, "uid", d->node.view.uid))
         forget_node(d);
     nc_node_view_apply(&d->node.view, node, &d->pods.staying_volumes);
@@ -396,8 +398,10 @@ void nc_own_node_refresh(struct nc_daemon *d) {
         schedule_refresh(d, 0);
 }
 
-bool nc_own_node_is_current(struct nc_daemon *d) {
-    if (!d->node.is_stale || !nc_lifecycle_notice(d->life, NC_SOURCE_REQUEST))
+bool nc_own_node_is_current(struct nc_daemon *d, bool fresh) {
+    const bool is_old = fresh && nc_mono_usec() > d->node.read_usec + FRESH_USEC;
+
+    if ((!d->node.is_stale && !is_old) || !nc_lifecycle_notice(d->life, NC_SOURCE_REQUEST))
         return true;
     if (!d->node.refresh)
         start_refresh(d);

@@ -108,6 +108,7 @@ struct nc_lifecycle {
     bool is_cordoned_to_drain;            /* with all that a drain wants */
     bool is_label_refused;                /* with the cordon: it is made without the label */
     bool is_foreign;                      /* somebody else had cordoned */
+    bool was_lifted;        /* somebody else lifted our cordon: one that stands now is not ours */
     bool is_release_lost;   /* the last got no answer: a cordon that is seen may be of before */
     uint64_t cordoned_usec; /* when that was */
     bool is_drained_done;   /* written, or refused for good */

@@ -60,7 +60,7 @@ void nc_lifecycle_observe(struct nc_lifecycle *l, const struct nc_notice *observ
         s->is_announced = false;
         s->policy = 0;
         s->is_late = !nc_sources[n->source].has_own_policy /* of a request that was decided */
-                     && has_passed(l, n, NC_REQUEST_LATE_USEC);
+                     && has_passed(l, n, NC_NOTICE_LATE_USEC);
         if (n->source == NC_SOURCE_SHUTDOWN)
             l->has_released = false;
     }
@@ -70,6 +70,8 @@ void nc_lifecycle_observe(struct nc_lifecycle *l, const struct nc_notice *observ
         s->ends_usec = nc_sources[n->source].has_time_left ? ends_usec : 0;
         s->has_begun = s->is_held = false;
     }
+    if (s->is_late && !has_passed(l, n, 0)) /* asked again, for a time that is ahead, or for none */
+        s->is_late = s->is_announced = false;
     s->is_active = true;
     s->notice = l->notices[n->source] = *n;
 }
@@ -163,7 +165,7 @@ static enum nc_policy update_policy(struct nc_lifecycle *l, enum nc_source sourc
     enum nc_policy p = update_begin(l, source, next_usec);
 
     if (p == NC_POLICY_DRAIN && s->policy && s->policy < p
-        && has_passed(l, &s->notice, s->is_held ? 0 : NC_REQUEST_LATE_USEC)) {
+        && has_passed(l, &s->notice, s->is_held ? 0 : NC_NOTICE_LATE_USEC)) {
         s->is_late = true;
         s->is_announced = false;
         p = update_begin(l, source, next_usec);

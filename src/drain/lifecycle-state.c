@@ -58,6 +58,7 @@ static struct nc_value *save_node(const struct nc_lifecycle *l) {
     nc_value_set_bool(v, "is_cordoned", l->is_cordon_done);
     nc_value_set_bool(v, "is_to_drain", l->is_cordoned_to_drain);
     nc_value_set_bool(v, "is_foreign", l->is_foreign);
+    nc_value_set_bool(v, "was_lifted", l->was_lifted);
     nc_lifecycle_set_usec(v, "cordoned", nc_lifecycle_ec2_time(l, l->cordoned_usec));
     nc_lifecycle_set_usec(v, "drained", nc_lifecycle_ec2_time(l, l->drained_usec));
     for (int m = 1; m < _NC_LIFECYCLE_MILESTONE_MAX; m++)
@@ -213,6 +214,7 @@ static bool load_node(const struct nc_value *v, struct nc_lifecycle *l) {
                    ? (l->is_cordoned_to_drain = l->is_cordon_done, true)
                    : get_bool(v, "is_to_drain", &l->is_cordoned_to_drain))
            && get_bool(v, "is_foreign", &l->is_foreign)
+           && (!nc_value_get(v, "was_lifted") || get_bool(v, "was_lifted", &l->was_lifted))
            && nc_lifecycle_get_moment(v, "cordoned", l, &l->cordoned_usec)
            && nc_lifecycle_get_moment(v, "drained", l, &l->drained_usec)
            && load_announced(nc_value_get(v, "said"), l->has_announced);
@@ -264,6 +266,7 @@ int nc_lifecycle_load(struct nc_lifecycle *l, const struct nc_value *saved, bool
     l->is_cordon_done = s.is_cordon_done;
     l->is_cordoned_to_drain = s.is_cordoned_to_drain;
     l->is_foreign = s.is_foreign;
+    l->was_lifted = s.was_lifted;
     l->cordoned_usec = s.cordoned_usec;
     l->drained_usec = s.drained_usec;
     memcpy(l->has_announced, s.has_announced, sizeof(l->has_announced));

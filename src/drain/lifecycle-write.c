@@ -202,7 +202,7 @@ static void fill_cordon(const struct nc_lifecycle *l, struct nc_node_write *w) {
 
 static void fill_release(const struct nc_lifecycle *l, struct nc_node_write *w) {
     if (has_cordon_to_undo(l)) {
-        w->unschedulable = 0;
+        w->unschedulable = l->was_lifted && l->node.is_unschedulable ? -1 : 0;
         w->sets_cordon = true;
     }
     if (has_label_to_undo(l))
@@ -311,7 +311,7 @@ static void send(struct nc_lifecycle *l, enum nc_node_write_kind kind,
     fill(l, kind, w);
     l->in_flight = kind;
     l->in_flight_signal = nc_lifecycle_wanted_signal(l);
-    l->is_uncordoning = l->node.is_unschedulable;
+    l->is_uncordoning = l->node.is_unschedulable && !l->was_lifted;
     l->in_flight_parts = *w;
     l->in_flight_parts.drain_status = l->in_flight_parts.cordon = NULL;
     l->in_flight_parts.pending.message = l->in_flight_parts.drained.message = NULL;
@@ -390,6 +390,7 @@ static void finish_cordon(struct nc_lifecycle *l) {
     l->is_cordoned_to_drain = l->in_force.policy == NC_POLICY_DRAIN;
     l->cordoned_usec = l->now_usec;
     l->is_foreign = !l->in_flight_parts.sets_cordon;
+    l->was_lifted = false;
 }
 
 /* What freezes labels refuses the cordon with them: then the cordon alone, again until it stands. A
@@ -429,12 +430,12 @@ static void announce_written(struct nc_lifecycle *l, const struct nc_node_write 
                                               "off external load balancers"
                                             : ""),
             out);
-    if (w->kind == NC_WRITE_RELEASE && w->unschedulable == 0)
+    if (w->kind == NC_WRITE_RELEASE && w->sets_cordon)
         nc_lifecycle_emit(NC_LIFECYCLE_MILESTONE_RELEASED, "NodeReleased",
                           nc_strdup(l->is_uncordoning
                                         ? "Node uncordoned: the cordon was set by nodeclaimd"
-                                        : "Node released: somebody else had lifted the cordon "
-                                          "before"),
+                                        : "Node released: somebody else had lifted nodeclaimd's "
+                                          "cordon; one that stands now stays"),
                           out);
 }
 

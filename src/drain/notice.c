@@ -182,7 +182,7 @@ static int read_event(const struct nc_value *event, uint64_t now_usec, struct nc
 
 /* Whatever EC2 did, it did before the event was seen (N1). */
 static bool is_over(const struct nc_notice_answer *a, const struct nc_notice *n) {
-    return !n->deadline_usec && n->begin_usec + NC_REQUEST_LATE_USEC < a->now_usec
+    return !n->deadline_usec && n->begin_usec + NC_NOTICE_LATE_USEC < a->now_usec
            && !nc_streq(a->acted_id, n->id);
 }
 
@@ -395,8 +395,8 @@ int nc_notice_check_deadline(const struct nc_notice *n, uint64_t now_usec, struc
     nc_time_format(n->deadline_usec, deadline);
     nc_time_format(now_usec, now);
     return nc_err_set(err, NC_ERR_PROTOCOL, ETIME,
-                      "drain request %s: deadline %s had passed more than a minute before the "
-                      "request was seen (it is %s): every pod would be deleted at once; write a "
+                      "drain request %s: deadline %s had passed before the request was seen (it "
+                      "is %s): every pod would be deleted at once; write a "
                       "deadline that is still ahead, in UTC or with its time zone",
                       n->id, deadline, now);
 }

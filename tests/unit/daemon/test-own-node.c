@@ -395,17 +395,24 @@ static void test_read_again_after_an_outage(void **state) {
 
     meet(w);
     w->d.node.is_stale = true;
-    assert_true(nc_own_node_is_current(&w->d));
+    assert_true(nc_own_node_is_current(&w->d, false));
     script.is_active[NC_SOURCE_REQUEST] = true;
-    assert_false(nc_own_node_is_current(&w->d));
-    assert_false(nc_own_node_is_current(&w->d));
+    assert_false(nc_own_node_is_current(&w->d, false));
+    assert_false(nc_own_node_is_current(&w->d, false));
     assert_int_equal(script.looks, 2);
     script.looked(&w->d, NULL, &away, &none);
-    assert_false(nc_own_node_is_current(&w->d));
+    assert_false(nc_own_node_is_current(&w->d, false));
     assert_int_equal(script.looks, 3);
     look(w, "u1", 11, "", OURS);
-    assert_true(nc_own_node_is_current(&w->d));
+    assert_true(nc_own_node_is_current(&w->d, true));
+    script.is_active[NC_SOURCE_REQUEST] = true; /* the watch has it still */
+    w->d.node.read_usec -= 2500000;
+    assert_true(nc_own_node_is_current(&w->d, false));
     assert_int_equal(script.looks, 3);
+    assert_false(nc_own_node_is_current(&w->d, true));
+    assert_int_equal(script.looks, 4);
+    look(w, "u1", 12, "", OURS);
+    assert_true(nc_own_node_is_current(&w->d, true));
     nc_buf_clear(&trace);
 }
 

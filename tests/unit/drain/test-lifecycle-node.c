@@ -253,10 +253,14 @@ static void test_cordon_lifted_by_a_person(void **state) {
     LIFE_STORY(story);
 }
 
-/* And who withdraws is not told that it was lifted then. */
+/* And who withdraws is not told that it was lifted then; a cordon that a person made since stays.
+ */
 static void test_withdrawn_after_the_cordon_was_lifted(void **state) {
     static const char *const steps[] = {"begin", "notice request drain", "ok", "ok"};
-    static const bool rows[] = {false, true};
+    static const struct {
+        bool is_lifted, is_made_again, restarts;
+    } rows[] = {
+        {false, false, false}, {true, false, false}, {true, true, false}, {true, true, true}};
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
@@ -265,18 +269,32 @@ static void test_withdrawn_after_the_cordon_was_lifted(void **state) {
         life_world_init(&w);
         for (unsigned k = 0; k < NC_ARRAY_SIZE(steps); k++)
             (void)life_do(&w, 1000 + 10 * k, steps[k]);
-        (void)life_do(&w, 3000, rows[i] ? "node -cordoned" : "node");
+        (void)life_do(&w, 3000, rows[i].is_lifted ? "node -cordoned" : "node");
         nc_lifecycle_get_view(w.life, w.now_usec, &v);
-        assert_int_equal(v.is_lifted, rows[i]);
-        assert_int_equal(v.is_ours, !rows[i]);
+        assert_int_equal(v.is_lifted, rows[i].is_lifted);
+        assert_int_equal(v.is_ours, !rows[i].is_lifted);
         if (w.write.is_in_flight)
             (void)life_do(&w, 3010, "ok");
-        (void)life_do(&w, 4000, "clear request");
-        (void)life_do(&w, 4010, "node");
-        (void)life_do(&w, 4020, "ok");
+        if (rows[i].is_made_again)
+            (void)life_do(&w, 3020, "node cordoned");
+        if (rows[i].restarts) {
+            (void)life_do(&w, 3030, "restart");
+            (void)life_do(&w, 3040, "notice request drain");
+            (void)life_do(&w, 3050, "node");
+        }
+        (void)life_do(&w, 4000, "clear all");
+        for (unsigned at = 4010; w.write.is_in_flight; at += 10)
+            (void)life_do(&w, at, "ok");
+        (void)life_do(&w, 4500, "node");
+        for (unsigned at = 4510; w.write.is_in_flight; at += 10)
+            (void)life_do(&w, at, "ok");
         assert_string_equal(w.last_message,
-                            rows[i] ? "Node released: somebody else had lifted the cordon before"
-                                    : "Node uncordoned: the cordon was set by nodeclaimd");
+                            rows[i].is_lifted
+                                ? "Node released: somebody else had lifted nodeclaimd's cordon; "
+                                  "one that stands now stays"
+                                : "Node uncordoned: the cordon was set by nodeclaimd");
+        assert_int_equal(w.server.is_unschedulable, rows[i].is_made_again);
+        assert_false(w.server.has_cordon_record);
         nc_lifecycle_get_view(w.life, w.now_usec, &v);
         assert_false(v.is_lifted);
         life_world_done(&w);

@@ -224,6 +224,29 @@ static void test_deadline_that_passed_while_drains_were_off(void **state) {
     }
 }
 
+/* Asked once more by the same id: for a time that is ahead, or for none. */
+static void test_late_and_asked_again(void **state) {
+    static const char *const again[] = {"notice request drain +600", "notice request drain"};
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(again); i++) {
+        struct life_world w;
+        struct nc_lifecycle_view v;
+        life_world_init(&w);
+        (void)life_do(&w, 0, "rules mode=off");
+        (void)life_do(&w, 0, "begin");
+        (void)life_do(&w, 10, "notice request drain +100");
+        (void)life_do(&w, 161000, "rules mode=auto");
+        nc_lifecycle_get_view(w.life, w.now_usec, &v);
+        assert_int_equal(v.policy, NC_POLICY_CORDON);
+        (void)life_do(&w, 162000, again[i]);
+        nc_lifecycle_get_view(w.life, w.now_usec, &v);
+        assert_int_equal(v.policy, NC_POLICY_DRAIN);
+        assert_non_null(strstr(w.last_message, "policy=drain"));
+        life_world_done(&w);
+    }
+}
+
 /* Maintenance: reported at once, cordoned and drained when it begins. */
 static void test_begin_ahead(void **state) {
     static const struct life_row story[] = {
@@ -507,6 +530,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_hibernation),
         cmocka_unit_test(test_time_long_past),
         cmocka_unit_test(test_deadline_that_passed_while_drains_were_off),
+        cmocka_unit_test(test_late_and_asked_again),
         cmocka_unit_test(test_begin_ahead),
         cmocka_unit_test(test_begin_ahead_of_the_longest_grace),
         cmocka_unit_test(test_begin_ahead_beside_a_cordon),
