@@ -61,6 +61,12 @@ variable "iam_instance_profile" {
   description = "Of the instance that builds."
 }
 
+variable "ssh_interface" {
+  type        = string
+  default     = null
+  description = "session_manager or private_ip for a subnet that cannot be reached from outside."
+}
+
 variable "kms_key_id" {
   type        = string
   default     = null
@@ -80,6 +86,7 @@ source "amazon-ebs" "node" {
   ssh_username  = var.ssh_username
 
   subnet_id            = var.subnet_id
+  ssh_interface        = var.ssh_interface
   iam_instance_profile = var.iam_instance_profile
   encrypt_boot         = var.kms_key_id == null ? null : true
   kms_key_id           = var.kms_key_id

@@ -396,10 +396,11 @@ int nc_command_check(struct nc_app *app) {
         r = try_each_rule(&g, is_drop_in, &err);
     r = print_end(&g, r, &err);
     if (r == 0 && !app->opts.json)
-        (void)printf("%zu document%s: %s %s%s\n", n_docs, n_docs == 1 ? "" : "s",
-                     app->opts.fragment ? "no field is wrong in" : "a bootstrap would accept",
-                     n_docs == 1 ? "it" : "them",
-                     is_drop_in && !app->opts.fragment ? " beside a document that names the cluster"
-                                                       : "");
+        (void)printf(
+            "%zu document%s: %s %s%s%s\n", n_docs, n_docs == 1 ? "" : "s",
+            app->opts.fragment ? "no field is wrong in" : "a bootstrap would accept",
+            n_docs == 1 ? "it" : "them",
+            is_drop_in && !app->opts.fragment ? " beside a document that names the cluster" : "",
+            app->opts.fragment ? "; kubelet's flags, feature gates and rules are not checked" : "");
     return r;
 }

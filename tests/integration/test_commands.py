@@ -178,7 +178,7 @@ class Check(WorldTest):
             self.good.write_text(text)
             self.assertEqual(self.w.run("check", str(self.good)).code, 3, text)
             done = self.w.run("check", "--fragment", str(self.good))
-            self.assertEqual((done.code, done.out, done.err), (0, "1 document: no field is wrong in it\n", ""), text)
+            self.assertEqual((done.code, done.out, done.err), (0, "1 document: no field is wrong in it; kubelet's flags, feature gates and rules are not checked\n", ""), text)
         for text in (
             part + "  cluster: {cidr: 10.9.0.0}\n",
             part + "  kubelet: {config: {maxPods: many}}\n",
