@@ -358,8 +358,10 @@ static void find_below(const struct nc_schema *schema, const char *name, const c
     }
 }
 
-/* "; it is PATH", below this object, else in this kind of document, else in the other one; "" where
- * no field has this name, or several do. */
+#define ELSEWHERE_MAX 4 /* places that are named */
+
+/* "; it is PATH", below this object, else in this kind of document, else in the other one, or "PATH
+ * or PATH"; "" where no field has this name, or many do. */
 static char *find_elsewhere(const struct walk *w, const struct nc_schema *schema,
                             const char *name) {
     const struct nc_schema *other = w->root == &nc_schema_node_config    ? &nc_schema_agent_config
@@ -372,9 +374,15 @@ static char *find_elsewhere(const struct walk *w, const struct nc_schema *schema
     for (size_t i = 0; i < NC_ARRAY_SIZE(places); i++) {
         nc_cleanup(nc_strv_done) struct nc_strv found = NC_STRV_INIT;
         find_below(places[i], name, i == 0 ? path_of(w) : "", depths[i], &found);
-        if (found.n == 1 && !nc_starts_with(found.v[0], "metadata."))
-            return nc_asprintf("; it is %s%s%s", found.v[0], i == 2 ? " of " : "",
-                               i == 2 ? other->names : "");
+        nc_cleanup(nc_buf_done) struct nc_buf b = NC_BUF_INIT;
+
+        if (found.n == 0 || found.n > ELSEWHERE_MAX || nc_starts_with(found.v[0], "metadata."))
+            continue;
+        for (size_t k = 0; k < found.n; k++)
+            (void)nc_buf_printf(&b, "%s%s", k == 0 ? "; it is " : " or ", found.v[k]);
+        if (i == 2)
+            (void)nc_buf_printf(&b, " of %s", other->names);
+        return nc_buf_steal(&b);
     }
     return nc_strdup("");
 }
