@@ -133,7 +133,7 @@ struct nc_own_node {
     bool is_doubted; /* it does not state whose it is, and another machine may have made it */
     bool is_refresh_wanted; /* by the lifecycle: not only because something changed */
     bool is_stale; /* there was an outage since it was read: what it requests may be withdrawn */
-    uint64_t read_usec;    /* monotonic: a complete object came */
+    uint64_t read_usec;    /* monotonic: a complete object came, or that there is none */
     char *version;         /* resourceVersion of the last complete object */
     char *watch_version;   /* … and as the watch last had it */
     char *pool;            /* its NodePool; NULL = none is known */

@@ -221,13 +221,17 @@ static void doubt_node(struct nc_daemon *d) {
     schedule_refresh(d, REFRESH_REFUSED_USEC);
 }
 
+static void note_read(struct nc_daemon *d) {
+    d->node.is_stale = false;
+    d->node.read_usec = nc_mono_usec();
+}
+
 static void apply_node(struct nc_daemon *d, const struct nc_value *node) {
     const struct nc_value *metadata = nc_value_get(node, "metadata");
 
     if (!nc_value_says(metadata, "name", d->node_name))
         return;
-    d->node.is_stale = false;
-    d->node.read_usec = nc_mono_usec();
+    note_read(d);
     if (!nc_value_says(metadata, "uid", d->node.view.uid))
         forget_node(d);
     nc_node_view_apply(&d->node.view, node, &d->pods.staying_volumes);
@@ -339,13 +343,14 @@ static void on_refreshed(void *userdata, const struct nc_value *object,
         else
             apply_node(d, object);
     } else if (status->http == 404) { /* the watch tells that it is gone; until then it is there */
-        d->node.is_stale = false;
+        note_read(d);
         d->node.is_refresh_wanted = d->node.is_listed;
         if (d->node.is_refresh_wanted)
             schedule_refresh(d, REFRESH_EVERY_USEC);
     } else {
         nc_api_session_failed(d, err);
-        d->node.is_stale &= status->http != 403;
+        if (status->http == 403) /* more than that is not to be known */
+            note_read(d);
         d->node.is_refresh_wanted = true;
         schedule_refresh(d, status->http == 403 ? REFRESH_REFUSED_USEC : REFRESH_EVERY_USEC);
     }

@@ -389,6 +389,7 @@ static void test_a_refresh_that_is_late_is_repeated(void **state) {
 
 /* Before a pod is asked: of a drain that EC2 wants nothing is withdrawn there. */
 static void test_read_again_after_an_outage(void **state) {
+    static const int refused[] = {404, 403};
     const struct nc_kube_status away = {0};
     const struct nc_err none = {.class = NC_ERR_TRANSIENT};
     struct world *w = *state;
@@ -413,6 +414,14 @@ static void test_read_again_after_an_outage(void **state) {
     assert_int_equal(script.looks, 4);
     look(w, "u1", 12, "", OURS);
     assert_true(nc_own_node_is_current(&w->d, true));
+    for (size_t i = 0; i < NC_ARRAY_SIZE(refused); i++) { /* it is gone, or nobody shows it */
+        const struct nc_kube_status status = {.http = refused[i]};
+        script.is_active[NC_SOURCE_REQUEST] = true;
+        w->d.node.read_usec -= 2500000;
+        assert_false(nc_own_node_is_current(&w->d, true));
+        script.looked(&w->d, NULL, &status, &none);
+        assert_true(nc_own_node_is_current(&w->d, true));
+    }
     nc_buf_clear(&trace);
 }
 
