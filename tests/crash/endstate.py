@@ -22,6 +22,7 @@ LOOSE_KEYS = re.compile(
     r".*(_u|U)sec|clock_offset|pid|attempts|resourceVersion|generation|updated|counters|history|podHistory|polls|window|total|evicted|deleted|said|imds"
 )
 DONE = re.compile(r"\b(evicted|force-deleted): \d+")
+LATE = re.compile(r"; \d+ s late\b")  # so may be who was killed before the last pod had left
 ID = re.compile(r"operator-TIME-[0-9a-f]{8}")
 EPOCH = re.compile(r"\b1\d{15}\b")  # microseconds since 1970
 KUBELETS = "var/log/nodeclaimd-kubelet.log"  # what the stand-in kubelet says
@@ -32,6 +33,7 @@ PID_FILE = "run/nodeclaimd/kubelet.pid"
 
 
 def scrub_text(text: str) -> str:
+    text = LATE.sub("", text)
     text = ID.sub("operator-TIME-N", TIME.sub("TIME", EPOCH.sub("TIME", text)))
     return SECONDS.sub("SECONDS", DONE.sub(r"\1: N", PORT.sub("HOST:PORT", UID.sub("UID", text))))
 
