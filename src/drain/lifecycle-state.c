@@ -127,6 +127,11 @@ static bool get_bool(const struct nc_value *v, const char *key, bool *ret) {
     return true;
 }
 
+/* What a release before this one did not save. */
+static bool get_bool_if_there(const struct nc_value *v, const char *key, bool *ret) {
+    return !nc_value_get(v, key) || get_bool(v, key, ret);
+}
+
 /* A text that fits into `size` bytes. */
 static bool get_text(const struct nc_value *v, const char *key, char *ret, size_t size) {
     const char *text = nc_value_get_string(v, key);
@@ -170,9 +175,8 @@ static bool load_source(const struct nc_value *v, struct nc_lifecycle *l) {
         || !get_usec(v, "begin", &n->begin_usec)
         || !nc_lifecycle_get_moment(v, "noticed", l, &s.noticed_usec)
         || !get_usec(v, "window", &s.window_usec) || !get_bool(v, "announced", &s.is_announced)
-        || (nc_value_get(v, "late") && !get_bool(v, "late", &s.is_late))
-        || (nc_value_get(v, "begun") && !get_bool(v, "begun", &s.has_begun))
-        || (nc_value_get(v, "held") && !get_bool(v, "held", &s.is_held)))
+        || !get_bool_if_there(v, "late", &s.is_late) || !get_bool_if_there(v, "begun", &s.has_begun)
+        || !get_bool_if_there(v, "held", &s.is_held))
         return false;
     n->policy = (enum nc_policy)policy->integer;
     if (nc_sources[n->source].has_time_left)
@@ -214,7 +218,7 @@ static bool load_node(const struct nc_value *v, struct nc_lifecycle *l) {
                    ? (l->is_cordoned_to_drain = l->is_cordon_done, true)
                    : get_bool(v, "is_to_drain", &l->is_cordoned_to_drain))
            && get_bool(v, "is_foreign", &l->is_foreign)
-           && (!nc_value_get(v, "was_lifted") || get_bool(v, "was_lifted", &l->was_lifted))
+           && get_bool_if_there(v, "was_lifted", &l->was_lifted)
            && nc_lifecycle_get_moment(v, "cordoned", l, &l->cordoned_usec)
            && nc_lifecycle_get_moment(v, "drained", l, &l->drained_usec)
            && load_announced(nc_value_get(v, "said"), l->has_announced);

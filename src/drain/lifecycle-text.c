@@ -99,6 +99,7 @@ char *nc_lifecycle_status_text(const struct nc_lifecycle *l, enum nc_node_write_
                                bool has_updated) {
     const struct nc_drain_summary *s = &l->summary;
     const bool has_leading = l->in_force.leading >= 0;
+    const char *hook = nc_lifecycle_slow_hook(l);
     nc_auto_value struct nc_value *v = nc_value_new_map();
 
     nc_value_set_string(v, "id", has_leading ? l->sources[l->in_force.leading].notice.id : "");
@@ -122,8 +123,8 @@ char *nc_lifecycle_status_text(const struct nc_lifecycle *l, enum nc_node_write_
     }
     if (s->gap != NC_LIST_COMPLETE)
         nc_value_set_string(v, "incomplete", nc_list_gap_name(s->gap));
-    if (nc_lifecycle_slow_hook(l))
-        nc_value_set_string(v, "hook", nc_lifecycle_slow_hook(l));
+    if (hook)
+        nc_value_set_string(v, "hook", hook);
     if (has_updated)
         nc_value_set_time(v, "updated", nc_lifecycle_ec2_time(l, l->now_usec));
     return nc_json_text(v);

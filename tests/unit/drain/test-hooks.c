@@ -32,7 +32,6 @@ static void test_before_the_first_eviction(void **state) {
     LIFE_STORY(story);
 }
 
-/* Who has none loses no time: the answer comes in the same turn. */
 /* A pod waits for its replacement from when it could be evicted, not from when the hook began. */
 static void test_replacement_is_waited_for_after_it(void **state) {
     static const struct life_row story[] = {
@@ -81,6 +80,7 @@ static void test_slow(void **state) {
     life_world_done(&w);
 }
 
+/* Who has none loses no time: the answer comes in the same turn. */
 static void test_none(void **state) {
     static const struct life_row story[] = {
         CORDONED(""),
