@@ -299,13 +299,13 @@ class Commands(DaemonTest):
 
         read_again("  interruption: {spot: reports}\n", r", notInForce .*90-mine\.yaml:4:24: ")
         world.must(lambda: "ConfigurationRefused" in world.events(), "the Event")
-        self.assertEqual(world.metrics()["nodeclaimd_config_refused"][""], 1)
+        world.must(lambda: world.metrics()["nodeclaimd_config_refused"][""] == 1, "the metric")
         read_again('  drain: {mod: "off"}\n', r", notInForce .*90-mine\.yaml line 4: spec\.drain: unknown field .mod., did you mean .mode.")
         self.assertRegex(world.log(), r"90-mine\.yaml line 4: spec\.drain: unknown field")
         world.must(lambda: world.events().count("ConfigurationIgnored") == 1, "the Event of the field")
         read_again('  drain: {mode: "off"}\n', ", drainMode off$")
         read_again("  report: {events: true}\n", "$")
-        self.assertEqual(world.metrics()["nodeclaimd_config_refused"][""], 0)
+        world.must(lambda: world.metrics()["nodeclaimd_config_refused"][""] == 0, "the metric")
         self.assertEqual(world.events().count("ConfigurationRefused"), 1)
         world.must(lambda: world.events().count("ConfigurationAccepted") == 1, "the Event of its end")
 
