@@ -226,12 +226,8 @@ static void note_read(struct nc_daemon *d) {
     d->node.read_usec = nc_mono_usec();
 }
 
-static void apply_node(struct nc_daemon *d, const struct nc_value *node) {
-    const struct nc_value *metadata = nc_value_get(node, "metadata");
-
-    if (!nc_value_says(metadata, "name", d->node_name))
-        return;
-    note_read(d);
+static void apply_ours(struct nc_daemon *d, const struct nc_value *node,
+                       const struct nc_value *metadata) {
     if (!nc_value_says(metadata, "uid", d->node.view.uid))
         forget_node(d);
     nc_node_view_apply(&d->node.view, node, &d->pods.staying_volumes);
@@ -251,6 +247,17 @@ static void apply_node(struct nc_daemon *d, const struct nc_value *node) {
     nc_fit_gate_note_node(d, node);
     nc_pod_evictor_clean_up(d);
     post_node(d, metadata);
+}
+
+/* Read only once all of it is told: a pod that is due is not ended between the Node and what the
+ * Node requests. */
+static void apply_node(struct nc_daemon *d, const struct nc_value *node) {
+    const struct nc_value *metadata = nc_value_get(node, "metadata");
+
+    if (!nc_value_says(metadata, "name", d->node_name))
+        return;
+    apply_ours(d, node, metadata);
+    note_read(d);
 }
 
 /* Answers and the watch overtake each other: what is told later may be of before. */

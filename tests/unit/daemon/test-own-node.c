@@ -28,7 +28,7 @@ static struct {
     void (*written)(void *userdata, const struct nc_node_written *w);
     bool is_active[_NC_SOURCE_MAX];
     struct nc_notice notices[_NC_SOURCE_MAX];
-    bool is_busy, wants_node;
+    bool is_busy, wants_node, was_stale; /* as the Node was told */
     uint64_t now_usec;
 } script;
 
@@ -117,7 +117,7 @@ uint64_t nc_daemon_now(const struct nc_daemon *d) {
 }
 
 void nc_daemon_post(struct nc_daemon *d, struct nc_lifecycle_event *e) {
-    (void)d;
+    script.was_stale = d->node.is_stale;
     if (e->kind == NC_LIFECYCLE_NODE)
         say("NODE%s%s", e->node->is_complete ? "(whole)" : "",
             e->node->has_cordon_record ? "+cordon" : "");
@@ -405,6 +405,7 @@ static void test_read_again_after_an_outage(void **state) {
     assert_false(nc_own_node_is_current(&w->d, false));
     assert_int_equal(script.looks, 3);
     look(w, "u1", 11, "", OURS);
+    assert_true(script.was_stale); /* until the request was told, too */
     assert_true(nc_own_node_is_current(&w->d, true));
     script.is_active[NC_SOURCE_REQUEST] = true; /* the watch has it still */
     w->d.node.read_usec -= 2500000;
