@@ -374,7 +374,7 @@ int nc_notice_read_request(const char *data, size_t n, enum nc_source source, st
     const int r = read_request(data, n, &notice, err);
 
     if (r < 0) {
-        nc_err_wrap(err, "drain request");
+        nc_err_wrap(err, "drain request%s%s", notice.id[0] ? " " : "", notice.id);
         return r;
     }
     *ret = notice;

@@ -152,12 +152,17 @@ class Plugin(unittest.TestCase):
                           "Detected, report only", "Cordoned, cordon only", "Detected"])  # fmt: skip
         request = '{"id":"kubectl-1","mode":"deadline","deadline":"2026-11-28T12:00:09Z"}'
         self.node("n8", **{REQUEST_KEY: request, STATUS_KEY: status % ("request", '"policy":"cordon",', "Cordoned")})
-        self.assertRegex(self.says("status", "n8"), r" Cordoned, cordon only, its deadline passed while drains were off\n$")
+        self.assertRegex(self.says("status", "n8"), r" Cordoned, cordon only, its deadline passed while drains were off or nodeclaimd was not running\n$")
 
     def test_what_a_node_lacks(self) -> None:
         self.node("n1", condition("Ready", "True", "KubeletReady"), condition("InterruptionNoticesUnavailable", "True", "NoAnswer"), **{REQUEST_KEY: "{}"})
         self.change("n1", lambda n: n["spec"].update(taints=[{"key": "nodeclaimd.io/unfit", "effect": "NoSchedule"}]))
         self.assertRegex(self.says("status", "n1"), r"n1 +- +True, unfit +- +notices unavailable +requested, not answered yet\n$")
+        refusal = "annotation nodeclaimd.io/drain-request: drain request%s: no; the request is ignored"
+        self.event("Node", "n1", "DrainRequestRefused", refusal % " of-before")
+        self.assertRegex(self.says("status", "n1"), r" requested, not answered yet\n$")
+        self.event("Node", "n1", "DrainRequestRefused", refusal % "")
+        self.assertRegex(self.says("status", "n1"), r" requested, refused: see why\n$")
         self.node("n2", condition("InterruptionPending", "True", "SpotInterruption"), condition("InterruptionNoticesUnavailable", "True", "NoAnswer"))
         self.assertRegex(self.says("status", "n2"), r" SpotInterruption, notices unavailable +-\n$")
 
@@ -319,6 +324,9 @@ class Plugin(unittest.TestCase):
         self.node("n2")
         self.refuses(1, "node n2 is not drained after 0s: it has no drain-status; ", "drain", "n2", "--wait", "--timeout=0s")
         self.node("n3", **{REQUEST_KEY: '{"id":"claim-u","mode":"graceful"}'})
+        self.event("Node", "n3", "DrainRequestRefused", "annotation nodeclaimd.io/drain-request: drain request claim-u: late; the request is ignored")
+        self.refuses(1, "node n3 is not drained: annotation nodeclaimd.io/drain-request: drain request claim-u: late; ", "drain", "n3", "--wait")
+        self.change("n3", lambda n: n["metadata"]["annotations"].update({REQUEST_KEY: '{"id":"claim-v","mode":"graceful"}'}))
         self.refuses(1, "the request stays, which is another one's: {", "drain", "n3", "--wait", "--timeout=0s")
         self.node("n4")
         self.answer("n4", '{"id":"ID","source":"request","phase":"Failed","deadline":"2026-11-28T12:00:09Z","total":3,"remaining":1,"blocked":[]}')
@@ -327,7 +335,7 @@ class Plugin(unittest.TestCase):
     def test_waits_for_what_is_forbidden(self) -> None:
         """The hour is not waited for where drain.mode allows less; a report of another source is no reason to end."""
         status = '{"id":"%s","source":"request","policy":"%s","phase":"%s","deadline":null,"total":null,"remaining":null,"blocked":[]}'
-        rows = (("n1", "report", "Detected", ""), ("n2", "cordon", "Cordoned", ", or a deadline that passed while drains were off,"))
+        rows = (("n1", "report", "Detected", ""), ("n2", "cordon", "Cordoned", ", or a deadline that passed while drains were off or nodeclaimd was not running,"))
         for name, policy, phase, other in rows:
             self.node(name)
             self.answer(name, status % ("ID", policy, phase))

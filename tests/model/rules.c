@@ -37,6 +37,23 @@ void rules_init(struct rules *r, const struct nc_lifecycle_rules *config) {
 
 static void on_config(struct rules *r, uint64_t now_usec);
 
+static bool is_asked(enum nc_source s) {
+    return s == NC_SOURCE_REQUEST || s == NC_SOURCE_OPERATOR;
+}
+
+/* A request whose time passed unseen, a minute ago at least, ends no pods any more. */
+static void on_start(struct rules *r, uint64_t now_usec) {
+    struct rules_memory *m = &r->memory;
+
+    for (int s = 0; s < _NC_SOURCE_MAX; s++) {
+        const struct nc_notice *n = &m->notices[s];
+
+        m->is_past[s] |= m->has_slept && m->is_active[s] && is_asked((enum nc_source)s)
+                         && !m->is_held[s] && n->deadline_usec && !n->is_force_delete_time
+                         && rules_when(r, n->deadline_usec) + 60 * SEC < now_usec;
+    }
+}
+
 void rules_restart(struct rules *r, const struct rules_memory *memory,
                    const struct nc_lifecycle_rules *config, uint64_t now_usec) {
     struct rules fresh;
@@ -51,12 +68,9 @@ void rules_restart(struct rules *r, const struct rules_memory *memory,
         fresh.memory = *memory;
     fresh.started_usec = now_usec;
     *r = fresh;
+    on_start(r, now_usec);
     on_config(r, now_usec);
     rules_refresh(r, now_usec);
-}
-
-static bool is_asked(enum nc_source s) {
-    return s == NC_SOURCE_REQUEST || s == NC_SOURCE_OPERATOR;
 }
 
 static enum nc_policy configured(const struct rules *r, enum nc_source s) {

@@ -65,6 +65,51 @@ static void test_restart_when_drained(void **state) {
     LIFE_STORY(story);
 }
 
+/* The process was not there when the deadline of a request passed, nor for a minute after that: the
+ * pods are not ended at once now. A drain that was over stays so. */
+static void test_restart_long_after_the_deadline(void **state) {
+    static const struct {
+        const char *notice, *pods;
+        unsigned at;
+        enum nc_policy policy;
+    } rows[] = {
+        {"notice request drain +100", "pods a:30", 159000, NC_POLICY_DRAIN},
+        {"notice request drain +100", "pods a:30", 161500, NC_POLICY_CORDON},
+        {"notice request drain", "pods a:30", 161500, NC_POLICY_DRAIN},
+        {"notice spot +100", "pods a:30", 161500, NC_POLICY_DRAIN},
+        {"notice request drain +100 id=claim-u", "pods a:30", 161500, NC_POLICY_DRAIN},
+        {"notice deletion drain +100 last", "pods a:30", 161500, NC_POLICY_DRAIN},
+        {"notice request drain +100", "synced", 161500, NC_POLICY_DRAIN},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct life_world w;
+        struct nc_lifecycle_view v;
+        life_world_init(&w);
+        (void)life_do(&w, 0, "begin");
+        (void)life_do(&w, 10, rows[i].notice);
+        for (unsigned at = 20; w.write.is_in_flight; at += 10)
+            (void)life_do(&w, at, "ok");
+        (void)life_do(&w, 1000, rows[i].pods);
+        (void)life_do(&w, 1010, "synced");
+        (void)life_do(&w, 1020, "node");
+        (void)life_do(&w, 6500, "tick");
+        (void)life_do(&w, 6510, "ok");
+        (void)life_do(&w, rows[i].at, "restart");
+        (void)life_do(&w, rows[i].at + 10, rows[i].notice);
+        for (size_t k = 0; k < _NC_SOURCE_MAX; k++) {
+            nc_auto_free char *clear = nc_asprintf("clear %s", nc_source_name((enum nc_source)k));
+            if (!strstr(rows[i].notice, nc_source_name((enum nc_source)k)))
+                (void)life_do(&w, rows[i].at + 10, clear);
+        }
+        (void)life_do(&w, rows[i].at + 20, "node");
+        nc_lifecycle_get_view(w.life, w.now_usec, &v);
+        assert_int_equal(v.policy, rows[i].policy);
+        life_world_done(&w);
+    }
+}
+
 /* The configuration of before the restart allowed the drain, that of now does not. */
 static void test_restart_with_the_drain_turned_off(void **state) {
     static const struct life_row story[] = {
@@ -418,6 +463,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_restart_while_signalling),
         cmocka_unit_test(test_restart_while_evicting),
         cmocka_unit_test(test_restart_when_drained),
+        cmocka_unit_test(test_restart_long_after_the_deadline),
         cmocka_unit_test(test_restart_with_the_drain_turned_off),
         cmocka_unit_test(test_restart_when_drained_no_more),
         cmocka_unit_test(test_restart_and_withdrawn_meanwhile),
