@@ -103,7 +103,15 @@ static void observe_node(struct nc_lifecycle *l, const struct nc_lifecycle_event
     l->node = v;
     l->orphaned_usec = 0;
     l->is_node_seen = true;
-    l->was_lifted |= nc_lifecycle_is_cordon_lifted(l);
+    if (l->was_lifted || !nc_lifecycle_is_cordon_lifted(l))
+        return;
+    l->was_lifted = true;
+    if (l->in_force.policy >= NC_POLICY_CORDON && !l->in_force.t_usec && !l->is_foreign)
+        nc_lifecycle_emit(
+            NC_LIFECYCLE_MILESTONE_UNCORDONED, "NodeUncordoned",
+            nc_strdup("The cordon was lifted, and stays so, for there is no deadline; "
+                      "a drain goes on, but does not end before the node is cordoned"),
+            out);
 }
 
 /* N13, N14 */

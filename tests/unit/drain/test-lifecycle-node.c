@@ -140,7 +140,9 @@ static void test_our_cordon_is_lifted_without_a_deadline(void **state) {
         LIFE_EVICTING("request drain", "Requested"),
         {1030, "pods a:30", "@evicting"},
         {1040, "synced", "evict a @evicting"},
-        {3000, "node -cordoned", "WRITE progress[Evicting] @evicting"},
+        {3000, "node -cordoned", "SAY NodeUncordoned; WRITE progress[Evicting] @evicting"},
+        {3010, "ok", "@evicting"},
+        {3020, "node", "@evicting"},
     };
 
     (void)state;
@@ -244,7 +246,7 @@ static void test_cordon_lifted_by_a_person(void **state) {
          "SAY Requested; WRITE signal[Detected pending] @signalling"},
         {1010, "ok", "WRITE cordon[Cordoned cordon record] @cordoning"},
         {1020, "ok", "SAY NodeCordoned @cordoned"},
-        {2000, "node -cordoned", "@cordoned"},
+        {2000, "node -cordoned", "SAY NodeUncordoned @cordoned"},
         {3000, "tick", "@cordoned"},
         {3020, "next", "none @cordoned"},
     };
