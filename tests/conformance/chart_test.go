@@ -44,7 +44,8 @@ var chartValues = map[string][]string{
 	"groups":       {"--set", "completeLifecycleActions=true,lifecycleHook=t/n-d,options.region=us-west-2"},
 	"replacing":    {"--set", "replacementFirst={default,kube-system}"},
 	"guards":       {"--set", "nodes.readNodeClaims=true,nodes.guards=true,nodes.identityGuard=true"},
-	"operator":     {"--set", "metrics.rules=true,metrics.dashboard=true,metrics.runbooks=https://wiki.example.com/,metrics.scrape=serviceMonitor,metrics.labels.release=prometheus"},
+	"operator":     {"--set", "metrics.rules=true,metrics.dashboard=true,metrics.runbooks=https://wiki.example.com/,metrics.scrape=serviceMonitor,metrics.labels.release=prometheus,"+
+		"metrics.relabelings[0].targetLabel=cluster,metrics.relabelings[0].replacement=prod"},
 	"outOfService": {"--set", "outOfServiceTaint=true,options.region=us-west-2"},
 	"placement": {"--set", "allowManagedNodes=true,nodeSelector.disk=ssd,tolerations=null,replicas=1,priorityClassName=,networkPolicy.enabled=false",
 		"--set-string", "podLabels.team=a,podAnnotations.example\\.com/n=1,serviceAccount.annotations.eks\\.amazonaws\\.com/role-arn=arn:aws:iam::1:role/r"},
