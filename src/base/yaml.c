@@ -68,8 +68,8 @@ static const char *in_words(const struct reader *r) {
                                           : "a value cannot begin with this character, put it in "
                                             "quotes";
     if (nc_streq(problem, "mapping values are not allowed in this context"))
-        return "this ':' makes a key where none can stand: indent the line as the one before, or "
-               "put a value that holds ': ' in quotes";
+        return "this ':' makes a key where none can stand: indent the line as the one before, put "
+               "a space after that one's colon, or put a value that holds ': ' in quotes";
     if (nc_streq(problem, "did not find expected node content"))
         return "a value is missing here: is this comma or bracket one too many?";
     if (is_block && nc_starts_with(problem, "did not find expected "))
