@@ -37,6 +37,7 @@ static void load(struct world *w, bool is_same_boot, const struct rules_memory *
     kept.took_over = kept.took_over && is_same_boot;
     if (!is_same_boot)
         memset(kept.hooks, 0, sizeof(kept.hooks));
+    w->rules.clock_off_usec = w->clock_off_usec;
     rules_restart(&w->rules, &kept, &w->config, w->now_usec);
 }
 
