@@ -30,7 +30,7 @@ static void load(struct world *w, bool is_same_boot, const struct rules_memory *
         || nc_lifecycle_load(w->life, v, is_same_boot, w->clock_off_usec) < 0)
         rules_break(&w->rules, "state", "what was saved cannot be loaded: %.120s", text.data);
     nc_buf_done(&text);
-    kept.has_slept = !has_seen_time(v);
+    kept.has_slept = !is_same_boot || !has_seen_time(v);
     for (int s = 0; s < _NC_SOURCE_MAX; s++)
         if (!is_same_boot && s != NC_SOURCE_OPERATOR)
             kept.is_active[s] = false;
