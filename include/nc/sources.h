@@ -26,7 +26,8 @@ enum nc_policy nc_drain_mode_cap(enum nc_drain_mode m);
 /* The margin where `left_usec` are left, in whole seconds, rounded up: of `most_usec` the share
  * that the time left is of the two minutes of a spot notice. At least what a kill costs;
  * and 10 s, by which Karpenter's queue may be late, where that leaves a pod the 30 s that are the
- * default grace period. Never more than `most_usec`. Agent and controller act alike by it. */
+ * default grace period. Never more than `most_usec`, nor than half of what is left: a longer one
+ * would end every pod at once. Agent and controller act alike by it. */
 uint64_t nc_margin_usec(uint64_t most_usec, uint64_t left_usec);
 
 /* EC2's notice is to reach the NodeClaim's DELETE within a second, and a poll may only just have

@@ -83,6 +83,7 @@ const char *nc_policy_name(enum nc_policy p) {
 #define DEFAULT_GRACE_USEC (30 * NC_SEC_USEC) /* of a pod that states none */
 
 uint64_t nc_margin_usec(uint64_t most_usec, uint64_t left_usec) {
+    const uint64_t half_usec = left_usec / 2 - left_usec / 2 % NC_SEC_USEC;
     uint64_t usec = most_usec;
     uint64_t late_usec = left_usec > DEFAULT_GRACE_USEC ? left_usec - DEFAULT_GRACE_USEC : 0;
 
@@ -93,10 +94,10 @@ uint64_t nc_margin_usec(uint64_t most_usec, uint64_t left_usec) {
         late_usec = KARPENTER_LATE_USEC;
     if (usec < late_usec)
         usec = late_usec;
+    if (usec > half_usec)
+        usec = half_usec;
     if (usec < NC_KILL_USEC)
         usec = NC_KILL_USEC;
-    if (usec >= most_usec)
-        return most_usec;
     usec += (NC_SEC_USEC - usec % NC_SEC_USEC) % NC_SEC_USEC;
     return usec < most_usec ? usec : most_usec;
 }

@@ -487,9 +487,10 @@ static void test_margin_that_is_longer_than_the_time(void **state) {
     static const struct life_row story[] = {
         {0, "rules margin=600", "@idle"},
         LIFE_EVICTING("spot +120", "SpotInterruption"),
-        {1030, "pods a:30", "SAY DrainForced; evict a @evicting"},
-        {1035, "again a", "mark a @evicting"},
-        {1040, "yes a", "delete a 30 @evicting"},
+        {1030, "pods a:30", "@evicting"}, /* half of the time is theirs */
+        {1040, "synced", "evict a @evicting"},
+        {1045, "again a", "@evicting"},
+        {31010, "tick", "SAY DrainForced; WRITE progress[Forcing]; mark a @evicting"},
     };
 
     (void)state;
