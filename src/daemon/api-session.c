@@ -31,6 +31,13 @@ static void set_timer(struct nc_daemon *d);
 
 /* --- how it is */
 
+static bool has_deadline_passed(const struct nc_daemon *d, int leading, uint64_t now) {
+    const struct nc_notice *n =
+        leading < 0 ? NULL : nc_lifecycle_notice(d->life, (enum nc_source)leading);
+
+    return n && n->deadline_usec >= d->api.failing_usec && n->deadline_usec <= now;
+}
+
 /* Nothing else tells of a drain that stands still because of it: once while it lasts, where only
  * this machine can be seen, and once it is over, for who sees the cluster alone. */
 static void report_outage(struct nc_daemon *d, bool is_over) {
@@ -48,11 +55,12 @@ static void report_outage(struct nc_daemon *d, bool is_over) {
     d->api.is_lasting = true;
     nc_time_format(d->api.failing_usec, since);
     if (is_over)
-        message = nc_asprintf("Nothing was evicted for %llu s%s: the API server was unavailable "
-                              "from %s on: %s",
-                              (unsigned long long)(usec / 1000000),
-                              view.t_usec && view.t_usec <= now ? ", and the deadline passed" : "",
-                              since, d->api.error.msg);
+        message = nc_asprintf(
+            "Nothing was evicted for %llu s%s: the API server was unavailable "
+            "from %s on: %s",
+            (unsigned long long)(usec / 1000000),
+            has_deadline_passed(d, view.leading, now) ? ", and the deadline passed" : "", since,
+            d->api.error.msg);
     else
         message = nc_asprintf(
             "Nothing is evicted: the API server has been unavailable since %s: %s%s%s", since,

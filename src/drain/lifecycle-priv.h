@@ -17,7 +17,8 @@
 /* A source of an ending. */
 struct nc_lifecycle_source {
     bool is_active, is_observed, is_announced;
-    bool is_late;   /* its time had passed before it was acted on: it drains nothing */
+    bool is_late;   /* its time has passed: EC2's, before it was acted on, drains nothing; a request
+                       goes on as one without a deadline */
     bool is_held;   /* the configuration, or what it is, lets it drain nothing */
     bool has_begun; /* what was announced: its pods' graces move its begin no more */
     struct nc_notice notice;

@@ -35,14 +35,21 @@ void nc_lifecycle_update_deadlines(struct nc_lifecycle *l) {
                 nc_lifecycle_ec2_time(l, l->sources[i].ends_usec);
 }
 
-/* Whatever was to happen then has happened: beginning now would end pods at once, for nothing. A
+/* When what was to happen has happened, and ending pods at once would be for nothing; 0 = never. A
  * force-delete time, and that of a NodeClaim, is set by whoever ends the node in any case. */
-static bool has_passed(const struct nc_lifecycle *l, const struct nc_notice *n,
-                       uint64_t late_usec) {
+static uint64_t passes_at(const struct nc_lifecycle *l, const struct nc_notice *n) {
     const uint64_t usec = n->deadline_usec ? n->deadline_usec : n->begin_usec;
 
-    return usec && !n->is_force_delete_time && !nc_starts_with(n->id, NC_NOTICE_OF_CLAIM)
-           && nc_sum_usec(usec, late_usec) < nc_lifecycle_ec2_time(l, l->now_usec);
+    return n->is_force_delete_time || nc_starts_with(n->id, NC_NOTICE_OF_CLAIM)
+               ? 0
+               : nc_lifecycle_own_time(l, usec);
+}
+
+static bool has_passed(const struct nc_lifecycle *l, const struct nc_notice *n,
+                       uint64_t late_usec) {
+    const uint64_t usec = passes_at(l, n);
+
+    return usec && nc_sum_usec(usec, late_usec) < l->now_usec;
 }
 
 void nc_lifecycle_observe(struct nc_lifecycle *l, const struct nc_notice *observed) {
@@ -59,8 +66,7 @@ void nc_lifecycle_observe(struct nc_lifecycle *l, const struct nc_notice *observ
         s->noticed_usec = l->now_usec;
         s->is_announced = false;
         s->policy = 0;
-        s->is_late = !nc_sources[n->source].has_own_policy /* of a request that was decided */
-                     && has_passed(l, n, NC_NOTICE_LATE_USEC);
+        s->is_late = !nc_sources[n->source].has_own_policy && has_passed(l, n, NC_NOTICE_LATE_USEC);
         if (n->source == NC_SOURCE_SHUTDOWN)
             l->has_released = false;
     }
@@ -118,8 +124,8 @@ static enum nc_policy policy_of(const struct nc_lifecycle *l, enum nc_source sou
         p = at_most(p, l->rules.drain.karpenter_reboot);
     if (source == NC_SOURCE_SHUTDOWN && nc_streq(s->notice.action, NC_ACTION_REBOOT))
         p = at_most(p, l->rules.drain.reboot);
-    if (s->is_late)
-        p = at_most(p, nc_sources[source].has_own_policy ? NC_POLICY_CORDON : NC_POLICY_REPORT);
+    if (s->is_late && !nc_sources[source].has_own_policy)
+        p = at_most(p, NC_POLICY_REPORT);
     return at_most(p, nc_drain_mode_cap(l->rules.drain.mode));
 }
 
@@ -157,17 +163,31 @@ static enum nc_policy update_begin(struct nc_lifecycle *l, enum nc_source source
     return s->notice.cordons_until_then ? at_most(p, NC_POLICY_CORDON) : NC_POLICY_REPORT;
 }
 
-/* N1: what was less than a drain while its time passed becomes none after that. Where nothing but
- * its begin was waited for, or a process was stopped, that is seen late. */
+/* N1: a notice of EC2 that was less than a drain while its time passed becomes none after that.
+ * Where nothing but its begin was waited for, or a process was stopped, that is seen late. A
+ * request goes on, for a machine that ends nobody knows when. */
+static bool is_late(const struct nc_lifecycle *l, enum nc_source source, enum nc_policy p,
+                    uint64_t *next_usec) {
+    const struct nc_lifecycle_source *s = &l->sources[source];
+    const uint64_t passes_usec = passes_at(l, &s->notice);
+
+    if (nc_sources[source].has_own_policy)
+        return passes_usec
+               && nc_has_come(l->now_usec, nc_sum_usec(passes_usec, NC_REQUEST_LATE_USEC),
+                              next_usec);
+    return s->is_late
+           || (p == NC_POLICY_DRAIN && s->policy && s->policy < p
+               && has_passed(l, &s->notice, s->is_held ? 0 : NC_NOTICE_LATE_USEC));
+}
+
 static enum nc_policy update_policy(struct nc_lifecycle *l, enum nc_source source,
                                     uint64_t *next_usec) {
     struct nc_lifecycle_source *s = &l->sources[source];
     enum nc_policy p = update_begin(l, source, next_usec);
 
-    if (p == NC_POLICY_DRAIN && s->policy && s->policy < p
-        && has_passed(l, &s->notice, s->is_held ? 0 : NC_NOTICE_LATE_USEC)) {
-        s->is_late = true;
-        s->is_announced = false;
+    if (is_late(l, source, p, next_usec) != s->is_late) {
+        s->is_late = !s->is_late;
+        s->is_announced &= l->phase == NC_LIFECYCLE_DRAINED;
         p = update_begin(l, source, next_usec);
     }
     s->is_held = policy_of(l, source) < NC_POLICY_DRAIN;
@@ -175,7 +195,7 @@ static enum nc_policy update_policy(struct nc_lifecycle *l, enum nc_source sourc
 }
 
 static uint64_t deadline_of(const struct nc_lifecycle *l, const struct nc_lifecycle_source *s) {
-    if (nc_notice_is_gentle(&s->notice))
+    if (nc_notice_is_gentle(&s->notice) || s->is_late)
         return 0;
     return s->ends_usec ? s->ends_usec : nc_lifecycle_own_time(l, s->notice.deadline_usec);
 }

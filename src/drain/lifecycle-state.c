@@ -240,19 +240,6 @@ static bool load(const struct nc_value *v, struct nc_lifecycle *l) {
     return true;
 }
 
-/* N1: what was a drain goes on as one. That of a request without a sign that the process saw its
- * time come may be long past: whoever asked looks what became of it, and asks again. */
-static enum nc_policy policy_before(const struct nc_lifecycle *l,
-                                    const struct nc_lifecycle_source *s, bool same_boot) {
-    const bool was_drain = nc_sources[s->notice.source].has_own_policy && s->notice.deadline_usec
-                               ? l->phase >= NC_LIFECYCLE_VOLUME_WAIT
-                                     || l->has_announced[NC_LIFECYCLE_MILESTONE_FORCING]
-                                     || l->has_announced[NC_LIFECYCLE_MILESTONE_FAILED]
-                               : s->has_begun || !s->notice.begin_usec;
-
-    return same_boot && !s->is_held && was_drain ? NC_POLICY_DRAIN : NC_POLICY_REPORT;
-}
-
 int nc_lifecycle_load(struct nc_lifecycle *l, const struct nc_value *saved, bool same_boot,
                       int64_t clock_offset_usec) {
     struct nc_lifecycle s = {.clock_offset_usec = clock_offset_usec};
@@ -263,7 +250,11 @@ int nc_lifecycle_load(struct nc_lifecycle *l, const struct nc_value *saved, bool
     for (size_t i = 0; i < _NC_SOURCE_MAX; i++)
         if (s.sources[i].is_active && (same_boot || i == NC_SOURCE_OPERATOR)) {
             l->sources[i] = s.sources[i];
-            l->sources[i].policy = policy_before(&s, &s.sources[i], same_boot);
+            l->sources[i].policy =
+                same_boot && !s.sources[i].is_held
+                        && (s.sources[i].has_begun || !s.sources[i].notice.begin_usec)
+                    ? NC_POLICY_DRAIN
+                    : NC_POLICY_REPORT;
             l->notices[i] = s.sources[i].notice;
         }
     if (!same_boot)

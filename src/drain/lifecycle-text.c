@@ -183,7 +183,9 @@ static char *notice_text(const struct nc_lifecycle *l, enum nc_source source, en
     char time[32];
 
     if (l->sources[source].is_late)
-        return nc_asprintf("%s; that time had passed before it was acted on; policy=%s", sentence,
+        return nc_asprintf("%s; that time has passed: %s; policy=%s", sentence,
+                           nc_sources[source].has_own_policy ? "a drain goes on without a deadline"
+                                                             : "nothing is done for it",
                            nc_policy_name(now));
     if (nc_lifecycle_own_time(l, n->begin_usec) <= l->now_usec)
         return nc_asprintf("%s; policy=%s", sentence, nc_policy_name(now));

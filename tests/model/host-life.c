@@ -6,18 +6,6 @@
 
 #include "nc/value.h"
 
-/* Did the process see the time of its drain come, or had it no pods left? */
-static bool has_seen_time(const struct nc_value *saved) {
-    const struct nc_value *said = nc_value_get(nc_value_get(saved, "node"), "said");
-    const char *phase = nc_value_get_string(saved, "phase");
-    bool has_seen = phase && (!strcmp(phase, "volume-wait") || !strcmp(phase, "drained"));
-
-    for (size_t i = 0; said && i < said->n; i++)
-        has_seen |= said->items[i]->integer == NC_LIFECYCLE_MILESTONE_FORCING
-                    || said->items[i]->integer == NC_LIFECYCLE_MILESTONE_FAILED;
-    return has_seen;
-}
-
 /* What was kept, by way of its text. */
 static void load(struct world *w, bool is_same_boot, const struct rules_memory *memory) {
     struct nc_buf text = NC_BUF_INIT;
@@ -30,7 +18,6 @@ static void load(struct world *w, bool is_same_boot, const struct rules_memory *
         || nc_lifecycle_load(w->life, v, is_same_boot, w->clock_off_usec) < 0)
         rules_break(&w->rules, "state", "what was saved cannot be loaded: %.120s", text.data);
     nc_buf_done(&text);
-    kept.has_slept = !is_same_boot || !has_seen_time(v);
     for (int s = 0; s < _NC_SOURCE_MAX; s++)
         if (!is_same_boot && s != NC_SOURCE_OPERATOR)
             kept.is_active[s] = false;

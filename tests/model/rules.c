@@ -37,23 +37,6 @@ void rules_init(struct rules *r, const struct nc_lifecycle_rules *config) {
 
 static void on_config(struct rules *r, uint64_t now_usec);
 
-static bool is_asked(enum nc_source s) {
-    return s == NC_SOURCE_REQUEST || s == NC_SOURCE_OPERATOR;
-}
-
-/* A request whose time passed unseen, a minute ago at least, ends no pods any more. */
-static void on_start(struct rules *r, uint64_t now_usec) {
-    struct rules_memory *m = &r->memory;
-
-    for (int s = 0; s < _NC_SOURCE_MAX; s++) {
-        const struct nc_notice *n = &m->notices[s];
-
-        m->is_past[s] |= m->has_slept && m->is_active[s] && is_asked((enum nc_source)s)
-                         && !m->is_held[s] && n->deadline_usec && !n->is_force_delete_time
-                         && rules_when(r, n->deadline_usec) + 60 * SEC < now_usec;
-    }
-}
-
 void rules_restart(struct rules *r, const struct rules_memory *memory,
                    const struct nc_lifecycle_rules *config, uint64_t now_usec) {
     struct rules fresh;
@@ -68,9 +51,12 @@ void rules_restart(struct rules *r, const struct rules_memory *memory,
         fresh.memory = *memory;
     fresh.started_usec = now_usec;
     *r = fresh;
-    on_start(r, now_usec);
     on_config(r, now_usec);
     rules_refresh(r, now_usec);
+}
+
+static bool is_asked(enum nc_source s) {
+    return s == NC_SOURCE_REQUEST || s == NC_SOURCE_OPERATOR;
 }
 
 static enum nc_policy configured(const struct rules *r, enum nc_source s) {
@@ -109,10 +95,10 @@ enum nc_policy rules_policy(const struct rules *r, enum nc_source s, uint64_t no
     if (!r->memory.is_active[s])
         return 0;
     p = configured(r, s);
-    if (r->config.drain.mode == NC_DRAIN_OFF || (r->memory.is_past[s] && !is_asked(s))
+    if (r->config.drain.mode == NC_DRAIN_OFF || r->memory.is_past[s]
         || begins(r, s, now_usec) > now_usec)
         cap = NC_POLICY_REPORT;
-    else if (r->config.drain.mode == NC_DRAIN_OBSERVE || r->memory.is_past[s])
+    else if (r->config.drain.mode == NC_DRAIN_OBSERVE)
         cap = NC_POLICY_CORDON;
     return p < cap ? p : cap;
 }
@@ -130,8 +116,9 @@ static void on_config(struct rules *r, uint64_t now_usec) {
         const struct nc_notice *n = &m->notices[s];
         uint64_t at = rules_when(r, n->deadline_usec ? n->deadline_usec : n->begin_usec);
 
-        m->is_past[s] |= m->is_active[s] && m->is_held[s] && !is_held(r, (enum nc_source)s) && at
-                         && at < now_usec && begins(r, (enum nc_source)s, now_usec) <= now_usec
+        m->is_past[s] |= m->is_active[s] && !is_asked((enum nc_source)s) && m->is_held[s]
+                         && !is_held(r, (enum nc_source)s) && at && at < now_usec
+                         && begins(r, (enum nc_source)s, now_usec) <= now_usec
                          && !n->is_force_delete_time;
     }
 }
@@ -166,6 +153,15 @@ static void judge_begin(struct rules *r, enum nc_source s, uint64_t now_usec) {
     r->memory.waits[s] = waits;
 }
 
+/* A machine that hibernates comes back, and that of a request is there 5 s after its time. */
+static bool has_time(const struct rules *r, enum nc_source s, uint64_t now_usec) {
+    const struct nc_notice *n = &r->memory.notices[s];
+
+    return n->deadline_usec && strcmp(n->action, "hibernate") != 0
+           && (!is_asked(s) || n->is_force_delete_time
+               || rules_when(r, n->deadline_usec) + 5 * SEC > now_usec);
+}
+
 static void set_in_force(struct rules *r, uint64_t now_usec) {
     enum nc_policy strongest = 0;
     uint64_t t = 0, late = 0;
@@ -173,8 +169,7 @@ static void set_in_force(struct rules *r, uint64_t now_usec) {
     for (int s = 0; s < _NC_SOURCE_MAX; s++) {
         judge_begin(r, (enum nc_source)s, now_usec);
         enum nc_policy p = rules_policy(r, (enum nc_source)s, now_usec);
-        bool counts = p == NC_POLICY_DRAIN && r->memory.notices[s].deadline_usec
-                      && strcmp(r->memory.notices[s].action, "hibernate");
+        bool counts = p == NC_POLICY_DRAIN && has_time(r, (enum nc_source)s, now_usec);
         r->memory.has_begun[s] |= p == NC_POLICY_DRAIN;
         r->memory.is_held[s] = is_held(r, (enum nc_source)s);
         uint64_t own = counts ? last_moment(r, (enum nc_source)s, r->memory.left_usec[s]) : 0;
@@ -288,8 +283,10 @@ static void on_notice_event(struct rules *r, const struct nc_notice *n, uint64_t
     r->is_observed[n->source] = true;
     if (n->source == NC_SOURCE_SHUTDOWN)
         judge_shutdown(r, true, now_usec);
+    uint64_t at = rules_when(r, n->deadline_usec ? n->deadline_usec : n->begin_usec);
+    if (!is_same && (!at || at >= now_usec)) /* for a time that is ahead */
+        m->is_past[n->source] = false;
     if (!m->is_active[n->source] || strcmp(m->notices[n->source].id, n->id) != 0) {
-        uint64_t at = rules_when(r, n->deadline_usec ? n->deadline_usec : n->begin_usec);
         m->noticed_usec[n->source] = now_usec;
         m->waits[n->source] = false;
         m->is_past[n->source] =

@@ -61,7 +61,6 @@ struct rules_memory {
     bool waits[_NC_SOURCE_MAX];         /* for its begin */
     bool has_begun[_NC_SOURCE_MAX];     /* a drain that was announced */
     uint64_t ends_usec[_NC_SOURCE_MAX]; /* the deadline where it is a time that is left */
-    bool has_slept; /* or the machine: nobody saw the time of a drain come, if it has come */
     bool took_over;
     bool was_drained; /* said so in this drain: volumes that come later are not waited for */
     struct rules_hook {

@@ -174,22 +174,24 @@ static void test_time_long_past(void **state) {
 }
 
 /* Drains were off until after its deadline: it does not end every pod at once then, whether the
- * configuration changed under the daemon or between two lives of it. */
+ * configuration changed under the daemon or between two lives of it. A request goes on without the
+ * deadline. */
 static void test_deadline_that_passed_while_drains_were_off(void **state) {
     static const struct {
         const char *notice;
         enum nc_source source;
         enum nc_policy policy;
+        bool has_t;
     } rows[] = {
-        {"notice request drain +100", NC_SOURCE_REQUEST, NC_POLICY_CORDON},
-        {"notice spot +100", NC_SOURCE_SPOT, NC_POLICY_REPORT},
+        {"notice request drain +100", NC_SOURCE_REQUEST, NC_POLICY_DRAIN, false},
+        {"notice spot +100", NC_SOURCE_SPOT, NC_POLICY_REPORT, false},
         /* whoever deleted the NodeClaim ends the node in any case */
-        {"notice request drain +100 id=claim-u", NC_SOURCE_REQUEST, NC_POLICY_DRAIN},
-        {"notice deletion drain +100 last", NC_SOURCE_DELETION, NC_POLICY_DRAIN},
+        {"notice request drain +100 id=claim-u", NC_SOURCE_REQUEST, NC_POLICY_DRAIN, true},
+        {"notice deletion drain +100 last", NC_SOURCE_DELETION, NC_POLICY_DRAIN, true},
     };
     static const char *const modes[] = {"rules mode=off", "rules mode=observe"};
     static const char *const changes[] = {"rules mode=auto", "restart"};
-    static const unsigned turned_on[] = {161000, 100100, 99000};
+    static const unsigned turned_on[] = {161000, 105100, 98000};
 
     (void)state;
     for (size_t i = 0; i < 12 * NC_ARRAY_SIZE(rows); i++) {
@@ -218,10 +220,29 @@ static void test_deadline_that_passed_while_drains_were_off(void **state) {
         (void)life_do(&w, on + 1000, "tick");
         nc_lifecycle_get_view(w.life, w.now_usec, &v);
         assert_int_equal(v.policy, policy);
-        assert_int_equal(v.t_usec != 0, v.policy == NC_POLICY_DRAIN);
+        assert_int_equal(v.t_usec != 0, on < 100000 || rows[i / 12].has_t);
         assert_int_equal(w.server.is_unschedulable, v.policy >= NC_POLICY_CORDON);
         life_world_done(&w);
     }
+}
+
+/* The machine of a request is still there when its deadline passes: nobody knows when it ends, if
+ * at all. Pods that were asked to go have what they were given, the others the whole of theirs. */
+static void test_deadline_of_a_request_passes(void **state) {
+    static const struct life_row story[] = {
+        LIFE_EVICTING("request drain +100", "Requested"),
+        {99000, "tick", "SAY DrainFailed; WRITE progress[Failed] @evicting"},
+        {99010, "ok", "@evicting"},
+        {106100, "tick", "SAY Requested; WRITE signal[Evicting pending] @evicting"},
+        {106110, "ok", "@evicting"},
+        {106200, "pods a:30", "@evicting"},
+        {106210, "synced", "evict a @evicting"},
+        {106220, "again a", "@evicting"},
+        {200000, "tick", "WRITE progress[Evicting]; evict a @evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
 }
 
 /* Asked once more by the same id: for a time that is ahead, or for none. */
@@ -233,16 +254,16 @@ static void test_late_and_asked_again(void **state) {
         struct life_world w;
         struct nc_lifecycle_view v;
         life_world_init(&w);
-        (void)life_do(&w, 0, "rules mode=off");
         (void)life_do(&w, 0, "begin");
         (void)life_do(&w, 10, "notice request drain +100");
-        (void)life_do(&w, 161000, "rules mode=auto");
+        (void)life_do(&w, 105100, "tick");
         nc_lifecycle_get_view(w.life, w.now_usec, &v);
-        assert_int_equal(v.policy, NC_POLICY_CORDON);
-        (void)life_do(&w, 162000, again[i]);
+        assert_int_equal(v.t_usec, 0);
+        assert_non_null(strstr(w.last_message, "that time has passed"));
+        (void)life_do(&w, 106000, again[i]);
         nc_lifecycle_get_view(w.life, w.now_usec, &v);
-        assert_int_equal(v.policy, NC_POLICY_DRAIN);
-        assert_non_null(strstr(w.last_message, "policy=drain"));
+        assert_int_equal(v.t_usec != 0, i == 0);
+        assert_null(strstr(w.last_message, "passed"));
         life_world_done(&w);
     }
 }
@@ -531,6 +552,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_hibernation),
         cmocka_unit_test(test_time_long_past),
         cmocka_unit_test(test_deadline_that_passed_while_drains_were_off),
+        cmocka_unit_test(test_deadline_of_a_request_passes),
         cmocka_unit_test(test_late_and_asked_again),
         cmocka_unit_test(test_begin_ahead),
         cmocka_unit_test(test_begin_ahead_of_the_longest_grace),
