@@ -64,7 +64,7 @@ static void report_invalid_request(struct nc_daemon *d, const struct nc_err *err
                                    bool has_another) {
     nc_auto_free char *message = nc_asprintf(
         "annotation %s: %s; %s", NC_ANNOTATION_REQUEST, err->msg,
-        has_another ? "the request before it stays in force" : "the request is ignored");
+        has_another ? "the one before it goes on, without a deadline" : "the request is ignored");
     const uint64_t now = nc_mono_usec();
 
     set_text(&d->node.request_refused, err->msg);
@@ -95,13 +95,23 @@ static int read_request(const struct nc_daemon *d, const char *text, struct nc_n
     return nc_notice_check_deadline(ret, nc_daemon_now(d), err);
 }
 
+/* Nobody asks for it any more, and nobody knows for what instead: its pods are not ended for it. A
+ * claim ends all the same. */
+static void post_replaced(struct nc_daemon *d, const struct nc_notice *before) {
+    struct nc_notice n = *before;
+
+    if (!nc_starts_with(n.id, NC_NOTICE_OF_CLAIM))
+        n.deadline_usec = 0;
+    nc_daemon_post_notice(d, &n);
+}
+
 static void apply_drain_request(struct nc_daemon *d, const struct nc_value *metadata) {
     const char *text =
         nc_value_get_string(nc_value_get(metadata, "annotations"), NC_ANNOTATION_REQUEST);
     struct nc_notice notice = {0};
     struct nc_err err = NC_ERR_INIT;
 
-    if (!text) {
+    if (!text || !*text) {
         set_text(&d->node.request, NULL);
         set_text(&d->node.request_refused, NULL);
         nc_daemon_post_cleared(d, NC_SOURCE_REQUEST);
@@ -111,8 +121,12 @@ static void apply_drain_request(struct nc_daemon *d, const struct nc_value *meta
         return;
     set_text(&d->node.request, text);
     if (read_request(d, text, &notice, &err) < 0) {
-        report_invalid_request(d, &err, nc_lifecycle_notice(d->life, NC_SOURCE_REQUEST) != NULL);
-        nc_daemon_post_again(d, NC_SOURCE_REQUEST);
+        const struct nc_notice *before = nc_lifecycle_notice(d->life, NC_SOURCE_REQUEST);
+        report_invalid_request(d, &err, before != NULL);
+        if (before)
+            post_replaced(d, before);
+        else
+            nc_daemon_post_again(d, NC_SOURCE_REQUEST);
     } else {
         set_text(&d->node.request_refused, NULL);
         nc_daemon_post_notice(d, &notice);

@@ -317,6 +317,8 @@ void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
     show_daemon(out, daemon);
     show_polls(out, nc_value_get(daemon, "imds"));
     show_policies(out, nc_value_get(daemon, "policies"));
+    if (nc_show_text(daemon, "requestRefused", NULL))
+        nc_show_line(out, "refused", nc_show_text(daemon, "requestRefused", NULL));
     if (!drain || drain->type != NC_VALUE_MAP)
         return;
     nc_show_title(out, "drain");

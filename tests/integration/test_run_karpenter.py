@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
 import unittest
 from typing import Any, Optional
@@ -284,6 +285,43 @@ class Requests(DaemonTest):
         self.ask(world, {"id": "r-13", "mode": "deadline", "deadline": stamp(time.time() + 90)})
         world.must(lambda: world.evictions("web"), "an attempt")
         world.must(lambda: world.said_of_itself()["requestRefused"] is None, "no refusal any more")
+
+    def test_deadline_that_passes_in_an_outage(self) -> None:
+        """The machine is still there: the drain goes on without the deadline, and a pod that a budget keeps is not ended at once."""
+        world = self.node_world(profile="m5.large", margin="1s")
+        world.pod("kept", grace=1)
+        world.budget("never", "kept")
+        world.start()
+        until = time.time() + 7
+        self.ask(world, {"id": "r-14", "mode": "deadline", "deadline": stamp(until)})
+        world.must(lambda: world.evictions("kept"), "an attempt")
+        world.api.server.away(until + 6 - time.time())
+        world.must(lambda: world.annotation().get("deadline", "") is None, "that it goes on without", 30)
+        world.must(lambda: "Nothing was evicted for" in str(world.api.objects("events")), "the Event of the outage")
+        self.assertRegex(str(world.api.objects("events")), r"Nothing was evicted for \d+ s, and the deadline passed: ")
+        self.assertIn("that time has passed: a drain goes on without a deadline; policy=drain", world.log())
+        asked = len(world.evictions("kept"))
+        world.must(lambda: len(world.evictions("kept")) > asked, "the next attempt", 30)
+        self.assertEqual((world.deletions(), world.pods(), world.is_cordoned()), ([], ["kept"], True))
+
+    def test_request_that_another_replaces(self) -> None:
+        """Of the next one nothing is known but that the first is not asked for any more: no pod is deleted for it. Nothing at all
+        is no request."""
+        world = self.node_world(profile="m5.large", margin="1s")
+        world.pod("kept", grace=1)
+        world.budget("never", "kept")
+        world.start()
+        self.ask(world, {"id": "r-15", "mode": "deadline", "deadline": stamp(time.time() + 6)})
+        world.must(lambda: world.evictions("kept"), "an attempt")
+        self.ask(world, '{"id": "r-16", "mode"')
+        world.must(lambda: world.annotation().get("deadline", "") is None, "that the deadline is given up")
+        world.must(lambda: "the one before it goes on, without a deadline" in str(world.api.objects("events")), "the Event")
+        world.must(lambda: re.search(r"(?m)^refused +drain request: ", world.run("status").out), "the refusal in status")
+        end = time.monotonic() + 7
+        world.must(lambda: time.monotonic() > end, "the time after the deadline")
+        self.assertEqual((world.deletions(), world.pods(), world.is_cordoned()), ([], ["kept"], True))
+        self.ask(world, "")
+        world.must(lambda: not world.is_cordoned(), "the end of it")
 
     def test_deadline_is_the_machines(self) -> None:
         """`deadline` is when the machine goes: pods are gone a margin earlier, and drain-status says it as it was asked."""

@@ -492,7 +492,7 @@ static void test_the_controllers_request_may_be_late(void **state) {
     watch(w, NC_WATCH_MODIFIED, "u1", 12, OWNER REQUEST_UNTIL("claim-c1", "2026-01-02T01:04:05Z"));
     expect("NODE +request:claim-c1");
     watch(w, NC_WATCH_MODIFIED, "u1", 13, OWNER REQUEST_UNTIL("claim-c2", "2026-01-02T01:04:05Z"));
-    expect("NODE refused =request");
+    expect("NODE refused +request:claim-c1");
     assert_non_null(w->d.node.request_refused);
 }
 
