@@ -104,20 +104,25 @@ static struct nc_value *state_of(const struct nc_daemon *d) {
     return state;
 }
 
-/* The end of a request is kept as surely as the request. */
-static bool is_to_be_synced(struct nc_daemon *d) {
-    const bool before = d->state.has_request;
+/* The end of a request is kept as surely as the request: where it cannot be, nothing is. */
+static int write_state(struct nc_daemon *d, const struct nc_buf *text, struct nc_err *err) {
+    nc_auto_free char *path = nc_app_path(d->app, NC_STATE_FILE);
+    const bool had_request = d->state.has_request;
 
     d->state.has_request = nc_lifecycle_notice(d->life, NC_SOURCE_OPERATOR) != NULL;
-    return before || d->state.has_request;
+    const int r = (had_request || d->state.has_request ? nc_file_write_synced : nc_file_write)(
+        path, text->data, text->len, 0600, err);
+    if (r < 0 && had_request && !d->state.has_request)
+        (void)unlink(path);
+    return r;
 }
 
 /* Once in the journal, and in status.json for as long as it lasts. err NULL: there is none. */
 static void show_error(struct nc_daemon *d, const struct nc_err *err) {
     nc_auto_free char *was = d->state.error;
 
-    d->state.error = err ? nc_asprintf("%s; a restart of the daemon forgets a drain requested on "
-                                       "this machine; remedy: %s (df, mount)",
+    d->state.error = err ? nc_asprintf("%s; a restart of the daemon takes up the request of this "
+                                       "machine as it was saved last; remedy: %s (df, mount)",
                                        err->msg, err->remedy)
                          : NULL;
     if (nc_streq(was, d->state.error))
@@ -128,7 +133,6 @@ static void show_error(struct nc_daemon *d, const struct nc_err *err) {
 }
 
 void nc_daemon_state_save(struct nc_daemon *d) {
-    nc_auto_free char *path = NULL;
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     nc_auto_value struct nc_value *state = NULL;
     struct nc_err err = NC_ERR_INIT;
@@ -141,13 +145,10 @@ void nc_daemon_state_save(struct nc_daemon *d) {
     nc_buf_putc(&text, '\n');
     if (nc_streq(text.data, d->state.saved))
         return;
-    path = nc_app_path(d->app, NC_STATE_FILE);
     d->state.saved_usec = nc_mono_usec();
     free(d->state.saved);
     d->state.saved = NULL;
-    if ((is_to_be_synced(d) ? nc_file_write_synced : nc_file_write)(path, text.data, text.len, 0600,
-                                                                    &err)
-        >= 0) {
+    if (write_state(d, &text, &err) >= 0) {
         d->state.saved = nc_buf_steal(&text);
         show_error(d, NULL);
         return;
