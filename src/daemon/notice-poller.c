@@ -34,6 +34,7 @@ struct poll {
     bool is_quiet;         /* the last one was a CLEARED, and was posted */
     bool is_absent;        /* the last one was a 404 */
     uint64_t gone_usec;    /* CLOCK_MONOTONIC: since when the answers withdraw a notice; 0 = none */
+    uint64_t begins_usec;  /* when a notice that is announced is acted on; 0 = none is */
     uint64_t started_usec; /* CLOCK_MONOTONIC */
     uint64_t failing_usec; /* CLOCK_MONOTONIC: since when */
     unsigned failures;     /* in a row */
@@ -71,6 +72,14 @@ static uint64_t next_on_grid(uint64_t now_usec, uint64_t every_usec, uint64_t se
     return now_usec + every_usec - into;
 }
 
+/* What is acted on may be taken back by the minute. */
+static uint64_t period(const struct poll *p) {
+    if (p->begins_usec && p->begins_usec <= nc_daemon_now(p->all->d)
+        && p->kind->every_usec > NC_POLL_OFTEN_USEC)
+        return NC_POLL_OFTEN_USEC;
+    return p->is_absent && p->kind->absent_usec ? p->kind->absent_usec : p->kind->every_usec;
+}
+
 static void arm(struct poll *p) {
     const struct nc_source_info *k = p->kind;
     const uint64_t now = nc_mono_usec();
@@ -79,9 +88,7 @@ static void arm(struct poll *p) {
     if (p->failures > 0)
         at = now + nc_backoff_pause(is_urgent(p) ? &soon : &later, p->failures, p->all->seed);
     else
-        at = next_on_grid(p->started_usec,
-                          p->is_absent && k->absent_usec ? k->absent_usec : k->every_usec,
-                          p->all->seed);
+        at = next_on_grid(p->started_usec, period(p), p->all->seed);
     /* The first ones are asked at once, one after the other: the next must not fall into that. */
     if (p->failures == 0 && !p->is_on_grid && at < p->started_usec + k->every_usec / 2)
         at += k->every_usec;
@@ -137,7 +144,7 @@ static void apply_poll_absence(struct poll *p) {
     succeed_poll(p);
     if (p->is_quiet || !is_confirmed(p))
         return;
-    p->gone_usec = 0;
+    p->gone_usec = p->begins_usec = 0;
     p->is_quiet = true;
     nc_daemon_post_cleared(p->all->d, p->source);
 }
@@ -168,6 +175,7 @@ static void apply_poll_body(struct poll *p, const struct nc_buf *body) {
         return;
     p->gone_usec = 0;
     p->is_quiet = false;
+    p->begins_usec = notice.begin_usec ? notice.begin_usec : 1;
     nc_daemon_post_notice(d, &notice);
 }
 

@@ -357,6 +357,8 @@ class Weaker(DaemonTest):
         world.start()
         world.must(lambda: not world.pods(), "the drain")
         self.assertOrder(world, "signal", "cordon", "evict")
+        world.imds.maintenance()
+        world.must(lambda: not world.is_cordoned(), "that it was taken back, sooner than in a minute", 35)
 
     def test_event_that_cannot_be_read(self) -> None:
         """It is named, and hides none of the others; nor does one that began long ago."""
