@@ -60,7 +60,7 @@ class Plugin(unittest.TestCase):
         owners = [{"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "name": claim, "uid": "u"}] if claim else []
         labels = {"karpenter.sh/nodepool": "default"} if claim else {}
         meta = {"name": name, "labels": labels, "annotations": annotations, "ownerReferences": owners}
-        self.api.put("nodes", {"metadata": meta, "spec": {}, "status": {"conditions": list(conditions)}})
+        self.api.put("nodes", {"metadata": meta, "spec": {"unschedulable": STATUS_KEY in annotations}, "status": {"conditions": list(conditions)}})
 
     def claim(self, name: str, node: str = "", *conditions: dict[str, str], instance: str = "i-1") -> None:
         status: dict[str, Any] = {"conditions": list(conditions)}
@@ -150,9 +150,19 @@ class Plugin(unittest.TestCase):
         self.assertEqual([line.split(maxsplit=5)[5] for line in self.says("status").splitlines()[1:]],
                          ["Detected, report only by drain.mode", "Cordoned, cordon only by drain.mode", "Cordoned", "Detected, report only by drain.mode",
                           "Detected, report only", "Cordoned, cordon only", "Detected"])  # fmt: skip
-        request = '{"id":"kubectl-1","mode":"deadline","deadline":"2026-11-28T12:00:09Z"}'
-        self.node("n8", **{REQUEST_KEY: request, STATUS_KEY: status % ("request", '"policy":"cordon",', "Cordoned")})
-        self.assertRegex(self.says("status", "n8"), r" Cordoned, cordon only, its deadline passed while drains were off or nodeclaimd was not running\n$")
+
+    def test_drain_that_others_disturb(self) -> None:
+        """Somebody lifted the cordon; another request came, and is not in force; a request is taken back, and another source's drain goes on."""
+        status = '{"id":"a","source":"%s","phase":"Evicting","deadline":null,"total":2,"remaining":1,"blocked":[]}'
+        self.node("n1", **{STATUS_KEY: status % "request", REQUEST_KEY: '{"id":"b","mode":"graceful"}'})
+        self.assertRegex(self.says("status", "n1"), r" Evicting: 1 of 2 pods remain; another is requested, not answered yet\n$")
+        self.event("Node", "n1", "DrainRequestRefused", "annotation nodeclaimd.io/drain-request: drain request b: no; the one before it goes on")
+        self.assertRegex(self.says("status", "n1"), r" remain; another is requested, refused: see why\n$")
+        self.node("n2", **{STATUS_KEY: status % "operator"})
+        self.change("n2", lambda n: n["spec"].pop("unschedulable"))
+        self.assertRegex(self.says("status", "n2"), r" 1 of 2 pods remain, NOT cordoned\n$")
+        self.says("drain", "n2")
+        self.assertIn("a drain that others want goes on: source operator\n", self.says("drain", "n2", "--cancel"))
 
     def test_what_a_node_lacks(self) -> None:
         self.node("n1", condition("Ready", "True", "KubeletReady"), condition("InterruptionNoticesUnavailable", "True", "NoAnswer"), **{REQUEST_KEY: "{}"})
@@ -335,11 +345,10 @@ class Plugin(unittest.TestCase):
     def test_waits_for_what_is_forbidden(self) -> None:
         """The hour is not waited for where drain.mode allows less; a report of another source is no reason to end."""
         status = '{"id":"%s","source":"request","policy":"%s","phase":"%s","deadline":null,"total":null,"remaining":null,"blocked":[]}'
-        rows = (("n1", "report", "Detected", ""), ("n2", "cordon", "Cordoned", ", or a deadline that passed while drains were off or nodeclaimd was not running,"))
-        for name, policy, phase, other in rows:
+        for name, policy, phase in (("n1", "report", "Detected"), ("n2", "cordon", "Cordoned")):
             self.node(name)
             self.answer(name, status % ("ID", policy, phase))
-            self.refuses(1, f"drain.mode of its configuration{other} lets nodeclaimd {policy}, no more; the request stays: ", "drain", name, "--wait")
+            self.refuses(1, f"drain.mode of its configuration lets nodeclaimd {policy}, no more; the request stays: ", "drain", name, "--wait")
         self.node("n3")
         self.answer("n3", status % ("ID", "cordon", "Cordoned"))
         self.assertIn("node/n3 cordoned\n", self.says("drain", "n3", "--mode=cordon", "--wait"))
