@@ -291,7 +291,7 @@ static char *until_text(const struct nc_lifecycle *l, const struct nc_drain_line
     nc_time_format(nc_lifecycle_ec2_time(l, is_endless ? since_usec : until_usec), time);
     if (!is_endless)
         return nc_asprintf("it is %s at %s", until_usec == kept_usec ? "evicted" : "deleted", time);
-    return nc_asprintf("waiting without end since %s, for there is no deadline: %s, delete the "
+    return nc_asprintf("waiting without end since %s, for no deadline is known: %s, delete the "
                        "pod, or request the drain with a deadline",
                        time, is_kept ? "remove the annotation" : "mend what refuses it");
 }

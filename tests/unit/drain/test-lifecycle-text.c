@@ -156,11 +156,11 @@ static void test_messages(void **state) {
          "Node was already cordoned by another client and stays cordoned"},
         {{"begin", "notice request drain", "ok", "ok", "pods a:30", "synced", "no a"},
          "Pod ns/a may not leave: PodDisruptionBudget web: 'needs 3'; waiting without end since "
-         "2026-01-02T03:04:05Z, for there is no deadline: mend what refuses it, delete the pod, or "
+         "2026-01-02T03:04:05Z, for no deadline is known: mend what refuses it, delete the pod, or "
          "request the drain with a deadline"},
         {{"begin", "notice request drain", "ok", "ok", "pods a:30", "synced", "refused-pod a"},
          "Pod ns/a may not leave: refused: 'needs 3'; waiting without end since "
-         "2026-01-02T03:04:05Z, for there is no deadline: mend what refuses it, delete the pod, or "
+         "2026-01-02T03:04:05Z, for no deadline is known: mend what refuses it, delete the pod, or "
          "request the drain with a deadline"},
         {{"begin", "notice request drain +600", "ok", "ok", "pods a:30", "synced", "no a"},
          "Pod ns/a may not leave: PodDisruptionBudget web: 'needs 3'; it is deleted at "
@@ -171,7 +171,7 @@ static void test_messages(void **state) {
          "with the time that is left"},
         {{"begin", "notice request drain", "ok", "ok", "kept a:30", "synced"},
          "Pod ns/a may not leave: kept by do-not-disrupt; waiting without end since "
-         "2026-01-02T03:04:05Z, for there is no deadline: remove the annotation, delete the pod, "
+         "2026-01-02T03:04:05Z, for no deadline is known: remove the annotation, delete the pod, "
          "or request the drain with a deadline"},
         {{"begin", "notice request drain", "ok", "ok", "kept-for-hour a:30", "synced"},
          "Pod ns/a may not leave: kept by do-not-disrupt; it is evicted at 2026-01-02T04:04:05Z"},
