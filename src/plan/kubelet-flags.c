@@ -366,7 +366,7 @@ int nc_flags_tree(struct nc_flags *f, struct nc_value **ret, struct nc_err *err)
 
     for (size_t i = 0; i < f->n; i++) {
         struct nc_field_at way[MAX_DEPTH];
-        const size_t n = f->v[i].name ? find_field(&nc_schema_kubelet, f->v[i].name, 0, way) : 0;
+        const size_t n = find_field(&nc_schema_kubelet, f->v[i].name, 0, way);
         struct nc_value *map = tree, *leaf;
         if (n == 0)
             continue;

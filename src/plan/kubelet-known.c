@@ -182,17 +182,15 @@ static char *refusal(const struct nc_planner *s, const char *table, const char *
     if (!nc_known_row(table, name, &row)) {
         nc_auto_free char *near = nc_known_suggestion(table, name, minor, on == A_FLAG ? "--" : "");
         return nc_asprintf("unknown %s%s",
-                           on == A_FLAG    ? "flag"
-                           : on == A_VALUE ? "value"
-                                           : "feature gate",
+                           on >= 0                              ? "feature gate"
+                           : on == A_VALUE || strchr(name, '=') ? "value"
+                                                                : "flag",
                            near);
     }
-    if (minor > row.last)
-        return nc_asprintf("removed in Kubernetes 1.%u: kubelet 1.%u does not start with it",
-                           row.last + 1, minor);
-    if (minor < row.first)
-        return nc_asprintf("comes with Kubernetes 1.%u: kubelet 1.%u does not start with it",
-                           row.first, minor);
+    if (minor > row.last || minor < row.first)
+        return nc_asprintf("%s Kubernetes 1.%u: kubelet 1.%u does not start with it",
+                           minor > row.last ? "removed in" : "comes with",
+                           minor > row.last ? row.last + 1 : row.first, minor);
     if (on >= 0 && minor >= row.locked && on != (minor >= row.on))
         return nc_asprintf("is %s since Kubernetes 1.%u and cannot be changed",
                            on ? "false" : "true", row.locked);
@@ -217,19 +215,33 @@ static int check_one(struct nc_planner *s, const char *table, const char *name, 
     return 0;
 }
 
-/* The values of a field that kubelet knows by their names alone. */
+/* A value that kubelet knows by its name: of a field, or of a flag. */
+static int check_value(struct nc_planner *s, const char *name, const char *value, int on,
+                       struct nc_mark mark) {
+    nc_auto_free char *row = nc_asprintf("%s=%s", name, value);
+
+    return check_one(s, s->in->flags, row, on, mark);
+}
+
 static int check_values(struct nc_planner *s, const char *field) {
     const struct nc_value *flag = nc_value_get(s->flag_tree, field),
                           *v = flag ? flag : nc_value_get(s->user, field);
     int r = 0;
 
-    for (size_t i = 0; v && i < v->n && r == 0; i++) {
-        const bool is_map = v->type == NC_VALUE_MAP;
-        nc_auto_free char *name =
-            nc_asprintf("%s=%s", field, is_map ? v->members[i].key : v->items[i]->text);
-        r = check_one(s, s->in->flags, name, A_VALUE,
-                      is_map ? v->members[i].mark : v->items[i]->mark);
-    }
+    for (size_t i = 0; v && i < v->n && r == 0; i++)
+        r = v->type == NC_VALUE_MAP
+                ? check_value(s, field, v->members[i].key, A_VALUE, v->members[i].mark)
+                : check_value(s, field, v->items[i]->text, A_VALUE, v->items[i]->mark);
+    return r;
+}
+
+/* kubelet reads any text, and starts with those alone that the table has. */
+static int check_cloud_provider(struct nc_planner *s) {
+    const struct nc_flag *f = nc_flags_find(&s->flags, "cloud-provider");
+    const int r = f && f->value ? check_value(s, f->name, f->value, A_FLAG, f->mark) : 0;
+
+    if (r < 0)
+        nc_err_remedy(s->err, "remove it: nodeclaimd sets --cloud-provider=external");
     return r;
 }
 
@@ -248,7 +260,7 @@ static int check_needs(struct nc_planner *s, const struct nc_value *gates) {
             const struct nc_value *own = nc_value_get(gates, name);
             nc_auto_free char *path = nc_asprintf("kubelet.featureGates.%s", name);
             nc_auto_free char *why = needs(s, need);
-            return refuse(s, own ? own->mark : gates->mark, path, why);
+            return refuse(s, (own ? own : gates)->mark, path, why);
         }
     }
     return 0;
@@ -257,23 +269,27 @@ static int check_needs(struct nc_planner *s, const struct nc_value *gates) {
 int nc_plan_known(struct nc_planner *s) {
     static const char valued[] =
         "cpuManagerPolicyOptions\0topologyManagerPolicyOptions\0tlsCipherSuites\0";
-    const struct nc_value *gates = nc_value_get(s->plan.kubelet_effective, "featureGates");
+    const char *flags = s->in->flags;
+    const struct nc_value *gates =
+        s->in->gates ? nc_value_get(s->plan.kubelet_effective, "featureGates") : NULL;
     bool is_unknown = !s->in->gates && nc_value_get(s->user, "featureGates");
     int r = 0;
 
-    for (size_t i = 0; s->in->gates && gates && i < gates->n && r == 0; i++)
+    for (size_t i = 0; gates && i < gates->n && r == 0; i++)
         r = check_one(s, s->in->gates, gates->members[i].key, gates->members[i].value->boolean,
                       gates->members[i].value->mark);
-    if (r == 0 && s->in->gates && gates)
+    if (r == 0 && gates)
         r = check_needs(s, gates);
     for (size_t i = 0; i < s->flags.n && r == 0; i++) {
         const struct nc_flag *f = &s->flags.v[i];
-        if (s->in->flags && f->name)
-            r = check_one(s, s->in->flags, f->name, A_FLAG, f->mark);
+        if (flags)
+            r = check_one(s, flags, f->name, A_FLAG, f->mark);
         else if (!nc_streq(f->name, "node-labels")) /* Karpenter's, everywhere */
-            is_unknown |= !s->in->flags;
+            is_unknown = true;
     }
-    for (const char *field = valued; s->in->flags && s->in->gates && *field && r == 0;
+    if (r == 0 && flags)
+        r = check_cloud_provider(s);
+    for (const char *field = valued; flags && s->in->gates && *field && r == 0;
          field = nc_next_name(field))
         r = check_values(s, field);
     if (is_unknown)

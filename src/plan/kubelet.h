@@ -40,7 +40,7 @@ bool nc_kubelet_duration(const struct nc_value *kubelet, const char *field, uint
 
 struct nc_flag {
     char *argument; /* one argument, unquoted: "--max-pods=20" */
-    char *name;     /* "max-pods", NULL where it is no long flag */
+    char *name;     /* "max-pods", "v" */
     char *value;    /* "20", NULL where it has none */
     struct nc_mark mark;
 };

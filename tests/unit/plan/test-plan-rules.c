@@ -252,6 +252,15 @@ static void test_known(void **state) {
         {"v1.34.4", "{flags: ['--container-runtime=remote']}", "removed in Kubernetes 1.27"},
         {"v1.34.4", "{flags: ['--pod-infra-container-image=x']}", NULL},
         {"v1.35.4", "{flags: ['--pod-infra-container-image=x']}", "removed in Kubernetes 1.35"},
+        {"v1.34.4", "{flags: ['--cloud-provider=aws']}",
+         "flags: --cloud-provider=aws: removed in Kubernetes 1.27"},
+        {"v1.30.4", "{flags: ['--cloud_provider gce']}", NULL},
+        {"v1.34.4", "{flags: ['--cloud_provider gce']}",
+         "flags: --cloud-provider=gce: removed in Kubernetes 1.31"},
+        {"v1.34.4", "{flags: ['--cloud-provider=extern']}",
+         "--cloud-provider=extern: unknown value, did you mean \"--cloud-provider=external\"?"},
+        {"v1.34.4", "{flags: ['--cloud-provider=aws', '--cloud-provider=external']}", NULL},
+        {"v1.34.4", "{flags: ['--cloud-provider=']}", NULL},
         {"v1.34.4", "{config: {featureGates: {CSIMigration: true}}}",
          "featureGates.CSIMigration: removed in Kubernetes 1.27"},
         {"v1.34.4", "{flags: ['--feature-gates=CSIMigration=true']}", "removed in Kubernetes 1.27"},
@@ -315,7 +324,10 @@ static void test_known(void **state) {
                    "MemoryQoS\t22\t-\t37\t-\nMutableCSINodeAllocatableCount\t33\t-\t35\t36\n"
                    "Alpha\t23\t-\t-\t-\t-\t-\nBeta\t23\t-\t23\t-\t23\t-\n"
                    "NodeSwap\t22\t-\t30\t34\nRotateKubeletServerCertificate\t18\t-\t18\t-\n";
-        x->flags = "container-runtime\t18\t26\nfeature-gates\t18\t-\nmax-pods\t18\t-\n"
+        x->flags = "cloud-provider\t18\t-\ncloud-provider=\t18\t-\n"
+                   "cloud-provider=aws\t18\t26\ncloud-provider=external\t18\t-\n"
+                   "cloud-provider=gce\t18\t30\n"
+                   "container-runtime\t18\t26\nfeature-gates\t18\t-\nmax-pods\t18\t-\n"
                    "pod-infra-container-image\t18\t34\nv\t18\t-\ntls-cipher-suites\t18\t-\n"
                    "cpuManagerPolicyOptions=socket\t25\t-\t-\t-\t-\t-\tAlpha:25;\n"
                    "tlsCipherSuites=TLS_ONE\t18\t-\n"
