@@ -54,8 +54,12 @@ static int64_t int_or(const struct nc_value *kubelet, const char *field, int64_t
     return v && v->type == NC_VALUE_INT ? v->integer : otherwise;
 }
 
-static bool is_true(const struct nc_value *v) {
-    return v && v->type == NC_VALUE_BOOL && v->boolean;
+static bool is_bool(const struct nc_value *v, bool b) {
+    return v && v->type == NC_VALUE_BOOL && v->boolean == b;
+}
+
+static bool is_true(const struct nc_value *kubelet, const char *field) {
+    return is_bool(nc_value_get(kubelet, field), true);
 }
 
 static int check_image_age(const struct nc_value *kubelet, const struct nc_documents *docs,
@@ -121,10 +125,11 @@ static int check_shutdown(const struct nc_value *kubelet, const struct nc_docume
     return 0;
 }
 
-static bool is_set(const struct nc_value *kubelet, const char *field) {
-    const char *text = nc_value_get_string(kubelet, field);
+/* NULL where nothing is in it. */
+static const struct nc_value *filled(const struct nc_value *kubelet, const char *field) {
+    const struct nc_value *v = nc_value_get(kubelet, field);
 
-    return text && *text;
+    return v && (v->n > 0 || (v->type == NC_VALUE_STRING && *v->text)) ? v : NULL;
 }
 
 /* enforceNodeAllocatable, ["pods"] by default: "none" alone; the reserved groups need their
@@ -143,7 +148,6 @@ static int check_enforcement(const struct nc_value *kubelet, const struct nc_doc
                    is_kube = nc_starts_with(v->text, "kube-reserved");
         const char *group = is_system ? "systemReservedCgroup" : "kubeReservedCgroup",
                    *amounts = is_system ? "systemReserved" : "kubeReserved";
-        const struct nc_value *reserved = nc_value_get(kubelet, amounts);
         for (size_t k = 0; k < i; k++) {
             if (nc_streq(v->text, list->items[k]->text))
                 return nc_origin_error(err, docs, v, "%s: %s is there twice", path, v->text);
@@ -154,12 +158,11 @@ static int check_enforcement(const struct nc_value *kubelet, const struct nc_doc
         }
         if (nc_streq(v->text, "none") && n > 1)
             return nc_origin_error(err, docs, v, "%s: none excludes other values", path);
-        if ((is_system || is_kube) && (!is_set(kubelet, group) || !reserved || reserved->n == 0))
+        if ((is_system || is_kube) && (!filled(kubelet, group) || !filled(kubelet, amounts)))
             return nc_origin_error(err, docs, v, "%s: %s needs %s and %s", path, v->text, group,
                                    amounts);
     }
-    if (!qos || qos->type != NC_VALUE_BOOL || qos->boolean
-        || (has_list && (n == 0 || nc_streq(list->items[0]->text, "none"))))
+    if (!is_bool(qos, false) || (has_list && (n == 0 || nc_streq(list->items[0]->text, "none"))))
         return 0;
     return nc_origin_error(err, docs, qos,
                            "kubelet.cgroupsPerQOS: false needs enforceNodeAllocatable: [none]");
@@ -168,43 +171,42 @@ static int check_enforcement(const struct nc_value *kubelet, const struct nc_doc
 static int check_combinations(const struct nc_value *kubelet, const struct nc_documents *docs,
                               struct nc_err *err) {
     const struct nc_value *gate =
-        nc_value_get(nc_value_get(kubelet, "featureGates"), "RotateKubeletServerCertificate");
-    const struct nc_value *images = nc_value_get(kubelet, "preloadedImagesVerificationAllowlist"),
+        nc_value_path(kubelet, "featureGates.RotateKubeletServerCertificate");
+    const struct nc_value *images = filled(kubelet, "preloadedImagesVerificationAllowlist"),
                           *handler = nc_value_get(kubelet, "enableSystemLogHandler"),
                           *logging = nc_value_get(kubelet, "logging"),
-                          *options = nc_value_get(kubelet, "cpuManagerPolicyOptions"),
-                          *modules = nc_value_get(logging, "vmodule");
-    const char *format = nc_value_get_string(logging, "format");
+                          *options = filled(kubelet, "cpuManagerPolicyOptions"),
+                          *modules = filled(logging, "vmodule"),
+                          *format = filled(logging, "format"),
+                          *cpus = filled(kubelet, "reservedSystemCPUs"),
+                          *cgroups = filled(kubelet, "systemCgroups");
 
-    if (is_set(kubelet, "reservedSystemCPUs")
-        && (is_set(kubelet, "systemReservedCgroup") || is_set(kubelet, "kubeReservedCgroup")))
-        return nc_origin_error(err, docs, nc_value_get(kubelet, "reservedSystemCPUs"),
+    if (cpus && (filled(kubelet, "systemReservedCgroup") || filled(kubelet, "kubeReservedCgroup")))
+        return nc_origin_error(err, docs, cpus,
                                "kubelet.reservedSystemCPUs: cannot be set beside "
                                "systemReservedCgroup or kubeReservedCgroup");
-    if (options && options->n > 0 && !nc_value_says(kubelet, "cpuManagerPolicy", "static"))
+    if (options && !nc_value_says(kubelet, "cpuManagerPolicy", "static"))
         return nc_origin_error(err, docs, options,
                                "kubelet.cpuManagerPolicyOptions: needs cpuManagerPolicy: static");
-    if (is_true(nc_value_get(kubelet, "serializeImagePulls"))
-        && int_or(kubelet, "maxParallelImagePulls", 1) > 1)
+    if (is_true(kubelet, "serializeImagePulls") && int_or(kubelet, "maxParallelImagePulls", 1) > 1)
         return nc_origin_error(
             err, docs, nc_value_get(kubelet, "maxParallelImagePulls"),
             "kubelet.maxParallelImagePulls: above 1 needs serializeImagePulls: false");
-    if (is_true(nc_value_get(kubelet, "enableSystemLogQuery")) && handler && !is_true(handler))
+    if (is_true(kubelet, "enableSystemLogQuery") && is_bool(handler, false))
         return nc_origin_error(err, docs, handler,
                                "kubelet.enableSystemLogHandler: enableSystemLogQuery needs it");
-    if (modules && modules->n > 0 && format && *format && !nc_streq(format, "text"))
+    if (modules && format && !nc_streq(format->text, "text"))
         return nc_origin_error(err, docs, modules, "kubelet.logging.vmodule: needs format: text");
-    if (is_set(kubelet, "systemCgroups") && !is_set(kubelet, "cgroupRoot"))
-        return nc_origin_error(err, docs, nc_value_get(kubelet, "systemCgroups"),
-                               "kubelet.systemCgroups: needs cgroupRoot");
-    if (images && images->n > 0
-        && !nc_streq(nc_value_get_string(kubelet, "imagePullCredentialsVerificationPolicy"),
-                     "NeverVerifyAllowlistedImages"))
+    if (cgroups && !filled(kubelet, "cgroupRoot"))
+        return nc_origin_error(err, docs, cgroups, "kubelet.systemCgroups: needs cgroupRoot");
+    if (images
+        && !nc_value_says(kubelet, "imagePullCredentialsVerificationPolicy",
+                          "NeverVerifyAllowlistedImages"))
         return nc_origin_error(err, docs, images,
                                "kubelet.preloadedImagesVerificationAllowlist: needs "
                                "imagePullCredentialsVerificationPolicy: "
                                "NeverVerifyAllowlistedImages");
-    if (is_true(nc_value_get(kubelet, "serverTLSBootstrap")) && gate && !is_true(gate))
+    if (is_true(kubelet, "serverTLSBootstrap") && is_bool(gate, false))
         return nc_origin_error(
             err, docs, gate,
             "kubelet.featureGates.RotateKubeletServerCertificate: serverTLSBootstrap needs it");
@@ -217,7 +219,7 @@ static int check_identity(const struct nc_value *kubelet, const struct nc_docume
     static const char fields[][12] = {"kind", "apiVersion"};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(fields); i++)
-        if (!is_set(kubelet, fields[i]))
+        if (!filled(kubelet, fields[i]))
             return nc_origin_error(err, docs, nc_value_get(kubelet, fields[i]),
                                    "kubelet.%s: must not be empty", fields[i]);
     return 0;
@@ -240,29 +242,32 @@ enum gate {
     NODE_LOG_QUERY,
     NODE_SWAP,
 };
+static const char gate_names[] =
+    "CustomCPUCFSQuotaPeriod\0DefaultPodSysctls\0GracefulNodeShutdown\0"
+    "GracefulNodeShutdownBasedOnPodPriority\0ImageMaximumGCAge\0KubeletCrashLoopBackOffMax\0"
+    "KubeletEnsureSecretPulledImages\0KubeletTracing\0LoggingAlphaOptions\0MemoryQoS\0"
+    "NodeLogQuery\0NodeSwap\0";
 static const struct {
-    char name[39];
     unsigned char beta, on, stable;
 } gates[] = {
-    [CUSTOM_CPU_CFS_QUOTA_PERIOD] = {"CustomCPUCFSQuotaPeriod", NEVER, 36, 36},
-    [DEFAULT_POD_SYSCTLS] = {"DefaultPodSysctls", NEVER, NEVER, NEVER},
-    [GRACEFUL_NODE_SHUTDOWN] = {"GracefulNodeShutdown", 21, 21, NEVER},
-    [GRACEFUL_NODE_SHUTDOWN_BY_PRIORITY] = {"GracefulNodeShutdownBasedOnPodPriority", 24, 24,
-                                            NEVER},
-    [IMAGE_MAXIMUM_GC_AGE] = {"ImageMaximumGCAge", 30, 30, 35},
-    [CRASH_LOOP_BACK_OFF_MAX] = {"KubeletCrashLoopBackOffMax", 35, 35, NEVER},
-    [ENSURE_SECRET_PULLED_IMAGES] = {"KubeletEnsureSecretPulledImages", 35, 35, NEVER},
-    [KUBELET_TRACING] = {"KubeletTracing", 27, 27, 34},
-    [LOGGING_ALPHA_OPTIONS] = {"LoggingAlphaOptions", NEVER, NEVER, NEVER},
-    [MEMORY_QOS] = {"MemoryQoS", 37, 37, NEVER},
-    [NODE_LOG_QUERY] = {"NodeLogQuery", 30, 36, 36},
-    [NODE_SWAP] = {"NodeSwap", 28, 30, 34},
+    [CUSTOM_CPU_CFS_QUOTA_PERIOD] = {NEVER, 36, 36},
+    [DEFAULT_POD_SYSCTLS] = {NEVER, NEVER, NEVER},
+    [GRACEFUL_NODE_SHUTDOWN] = {21, 21, NEVER},
+    [GRACEFUL_NODE_SHUTDOWN_BY_PRIORITY] = {24, 24, NEVER},
+    [IMAGE_MAXIMUM_GC_AGE] = {30, 30, 35},
+    [CRASH_LOOP_BACK_OFF_MAX] = {35, 35, NEVER},
+    [ENSURE_SECRET_PULLED_IMAGES] = {35, 35, NEVER},
+    [KUBELET_TRACING] = {27, 27, 34},
+    [LOGGING_ALPHA_OPTIONS] = {NEVER, NEVER, NEVER},
+    [MEMORY_QOS] = {37, 37, NEVER},
+    [NODE_LOG_QUERY] = {30, 36, 36},
+    [NODE_SWAP] = {28, 30, 34},
 };
 
 /* Is it on in kubelet 1.minor? AllAlpha and AllBeta set those that are not named themselves. */
 static bool is_gate_on(const struct nc_value *kubelet, enum gate gate, unsigned minor) {
     const struct nc_value *map = nc_value_get(kubelet, "featureGates"),
-                          *own = nc_value_get(map, gates[gate].name), *all;
+                          *own = nc_value_get(map, nc_name_at(gate_names, gate)), *all;
 
     if (own && own->type == NC_VALUE_BOOL)
         return own->boolean;
@@ -304,36 +309,46 @@ static bool is_given(const struct nc_value *v) {
  * value that it takes nevertheless. */
 static int check_gated(const struct nc_value *kubelet, unsigned minor,
                        const struct nc_documents *docs, struct nc_err *err) {
+    static const char fields[] =
+        "cpuCFSQuotaPeriod\0crashLoopBackOff.maxContainerRestartPeriod\0defaultPodSysctls\0"
+        "enableSystemLogQuery\0imageMaximumGCAge\0imagePullCredentialsVerificationPolicy\0"
+        "preloadedImagesVerificationAllowlist\0logging.options.text.splitStream\0"
+        "logging.options.text.infoBufferSize\0logging.options.json.splitStream\0"
+        "logging.options.json.infoBufferSize\0memoryReservationPolicy\0memorySwap.swapBehavior\0"
+        "memoryThrottlingFactor\0shutdownGracePeriod\0shutdownGracePeriodCriticalPods\0"
+        "shutdownGracePeriodByPodPriority\0tracing\0";
     static const struct {
-        char field[43], passes[6];
+        char passes[6];
         unsigned char gate, first; /* enum gate */
     } rows[] = {
-        {"cpuCFSQuotaPeriod", "100ms", CUSTOM_CPU_CFS_QUOTA_PERIOD, 0},
-        {"crashLoopBackOff.maxContainerRestartPeriod", "", CRASH_LOOP_BACK_OFF_MAX, 32},
-        {"defaultPodSysctls", "{}", DEFAULT_POD_SYSCTLS, 37},
-        {"enableSystemLogQuery", "", NODE_LOG_QUERY, 27},
-        {"imageMaximumGCAge", "", IMAGE_MAXIMUM_GC_AGE, 29},
-        {"imagePullCredentialsVerificationPolicy", "", ENSURE_SECRET_PULLED_IMAGES, 33},
-        {"preloadedImagesVerificationAllowlist", "", ENSURE_SECRET_PULLED_IMAGES, 33},
-        {"logging.options.text.splitStream", "", LOGGING_ALPHA_OPTIONS, 0},
-        {"logging.options.text.infoBufferSize", "0", LOGGING_ALPHA_OPTIONS, 0},
-        {"logging.options.json.splitStream", "", LOGGING_ALPHA_OPTIONS, 0},
-        {"logging.options.json.infoBufferSize", "0", LOGGING_ALPHA_OPTIONS, 0},
-        {"memoryReservationPolicy", "None", MEMORY_QOS, 36},
-        {"memorySwap.swapBehavior", "", NODE_SWAP, 0},
-        {"memoryThrottlingFactor", "0.9", MEMORY_QOS, 37},
-        {"shutdownGracePeriod", "", GRACEFUL_NODE_SHUTDOWN, 0},
-        {"shutdownGracePeriodCriticalPods", "", GRACEFUL_NODE_SHUTDOWN, 0},
-        {"shutdownGracePeriodByPodPriority", "", GRACEFUL_NODE_SHUTDOWN_BY_PRIORITY, 0},
-        {"tracing", "", KUBELET_TRACING, 0},
+        /* as fields has them */
+        {"100ms", CUSTOM_CPU_CFS_QUOTA_PERIOD, 0},
+        {"", CRASH_LOOP_BACK_OFF_MAX, 32},
+        {"{}", DEFAULT_POD_SYSCTLS, 37},
+        {"", NODE_LOG_QUERY, 27},
+        {"", IMAGE_MAXIMUM_GC_AGE, 29},
+        {"", ENSURE_SECRET_PULLED_IMAGES, 33},
+        {"", ENSURE_SECRET_PULLED_IMAGES, 33},
+        {"", LOGGING_ALPHA_OPTIONS, 0},
+        {"0", LOGGING_ALPHA_OPTIONS, 0},
+        {"", LOGGING_ALPHA_OPTIONS, 0},
+        {"0", LOGGING_ALPHA_OPTIONS, 0},
+        {"None", MEMORY_QOS, 36},
+        {"", NODE_SWAP, 0},
+        {"0.9", MEMORY_QOS, 37},
+        {"", GRACEFUL_NODE_SHUTDOWN, 0},
+        {"", GRACEFUL_NODE_SHUTDOWN, 0},
+        {"", GRACEFUL_NODE_SHUTDOWN_BY_PRIORITY, 0},
+        {"", KUBELET_TRACING, 0},
     };
+    const char *field = fields;
 
-    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
-        const struct nc_value *v = nc_value_path(kubelet, rows[i].field);
+    for (size_t i = 0; *field; i++, field = nc_next_name(field)) {
+        const struct nc_value *v = nc_value_path(kubelet, field);
         if (minor >= rows[i].first && is_given(v) && !is_same(v, rows[i].passes)
             && !is_gate_on(kubelet, (enum gate)rows[i].gate, minor))
-            return nc_origin_error(err, docs, v, "kubelet.%s: needs the feature gate %s",
-                                   rows[i].field, gates[rows[i].gate].name);
+            return nc_origin_error(err, docs, v, "kubelet.%s: needs the feature gate %s", field,
+                                   nc_name_at(gate_names, rows[i].gate));
     }
     return 0;
 }
@@ -371,7 +386,7 @@ static int check_minor(const struct nc_value *kubelet, unsigned minor,
     if (ids && ids->type == NC_VALUE_INT && ids->integer % 65536 != 0)
         return nc_origin_error(err, docs, ids,
                                "kubelet.userNamespaces.idsPerPod: must be a multiple of 65536");
-    if (is_true(once))
+    if (is_bool(once, true))
         return nc_origin_error(err, docs, once, "kubelet.runOnce: must be false");
     return 0;
 }
