@@ -48,14 +48,15 @@ static const char *path_of(const struct walk *w) {
 static void wrong(struct walk *w, const struct nc_field *f, const struct nc_value *v,
                   const char *wanted) {
     nc_auto_free char *is = nc_value_describe(v);
+    const char *text = nc_streq(wanted, "a map") ? nc_value_string(v) : NULL;
 
     if (f->flags & NC_FIELD_SECRET)
         nc_diag(w->d, true, v->mark, path_of(w), "must be %s", wanted);
     else
         nc_diag(w->d, true, v->mark, path_of(w), "must be %s, not %s%s", wanted, is,
-                nc_streq(wanted, "a map") && nc_value_string(v) && strchr(v->text, ':')
-                    ? ": a space must follow its colon"
-                    : "");
+                !text || !strchr(text, ':')                ? ""
+                : strchr(text, '\n') || strstr(text, ": ") ? ": remove the quotes or the |"
+                                                           : ": a space must follow its colon");
 }
 
 /* "a, b or c" */
