@@ -421,6 +421,9 @@ class Explain(WorldTest):
         self.assertRegex(done.err, r"conf.d/20-more.conf is ignored: only \*.yaml")
         self.assertRegex(done.err, r"etc/nodeclaimd/nodeclaimd.yaml is ignored: .*conf.d")
         self.assertIn("20-more.conf is ignored", world.run("check", str(conf)).out)
+        empty = world.folder / "empty"
+        empty.mkdir()
+        self.assertIn(f"no configuration for this node: {empty} without any document", world.run("check", str(empty)).err)
         self.assertEqual(world.bootstrap("--skip", "start").code, 0)
         self.assertIn("20-more.conf is ignored", world.run("status").out)
 
