@@ -221,10 +221,9 @@ static int unknown(const struct program *p, const char *binary, const struct nc_
         nc_err_wrap(err, "%s's version is unknown", p->name);
         return unreadable->code;
     }
-    r = nc_err_set(err, NC_ERR_HOST, ENOENT,
-                   "%s's version is unknown: no version file, and none in the build "
-                   "information of %s",
-                   p->name, binary);
+    r = nc_err_set(err, NC_ERR_HOST, ENOENT, "%s's version is unknown: no version file, and %s %s",
+                   p->name, access(binary, F_OK) < 0 ? "no" : "none in the build information of",
+                   binary);
     nc_err_remedy(err, "install %s, or write its version (%s) to %s", p->name, p->example,
                   p->files);
     return r;
@@ -237,7 +236,7 @@ int nc_kubelet_version(const char *root, const char *kubelet_path, char **ret, s
     if (from_files(root, &kubelet, ret, &unreadable) >= 0 || from_binary(&kubelet, binary, ret) >= 0
         || from_binary(&kubelet, kubelet_path, ret) >= 0)
         return 0;
-    return unknown(&kubelet, kubelet_path, &unreadable, err);
+    return unknown(&kubelet, binary, &unreadable, err);
 }
 
 const char *nc_containerd_binary(const char *root) {
@@ -276,5 +275,5 @@ int nc_containerd_version(const char *root, char **ret, struct nc_err *err) {
     /* A program of another root may need that root to run. */
     if (path && nc_streq(path, binary) && from_running(&containerd, path, ret) >= 0)
         return 0;
-    return unknown(&containerd, path ? path : nc_next_name(containerd.files), &unreadable, err);
+    return unknown(&containerd, path ? binary : nc_next_name(containerd.files), &unreadable, err);
 }

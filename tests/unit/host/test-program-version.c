@@ -183,8 +183,10 @@ static void test_no_kubelet(void **state) {
     (void)state;
     assert_int_equal(nc_kubelet_version(root, "/none/kubelet", &version, &err), -ENOENT);
     assert_null(version);
+    assert_non_null(strstr(err.msg, "no version file, and no "));
     put("/none/kubelet/x", "");
     assert_true(nc_kubelet_version(root, "/none/kubelet", &version, &err) < 0);
+    assert_non_null(strstr(err.msg, "none in the build information of "));
 }
 
 /* --- containerd */
