@@ -230,8 +230,14 @@ static int close_container(struct reader *r) {
     struct nc_value *v = r->open[--r->depth];
     const struct nc_member *duplicate = v->type == NC_VALUE_MAP ? nc_duplicate_key(v) : NULL;
 
-    if (duplicate)
-        return fail_named(r, duplicate->mark, "key", duplicate->key, "stands here a second time");
+    if (duplicate) {
+        const struct nc_member *first = v->members;
+        while (!nc_streq(first->key, duplicate->key))
+            first++;
+        nc_auto_free char *what =
+            nc_asprintf("stands here a second time, first in line %u", first->mark.line);
+        return fail_named(r, duplicate->mark, "key", duplicate->key, what);
+    }
     const struct nc_value *not_mergeable = v->type == NC_VALUE_MAP ? nc_yaml_merge(v) : NULL;
     if (not_mergeable)
         return fail_merge(r, not_mergeable->mark);
