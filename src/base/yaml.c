@@ -30,6 +30,8 @@ struct reader {
     struct nc_err *err;
 };
 
+#define NOT_TEXT "this key is not text, put it in quotes"
+
 static struct nc_mark mark_of(const struct reader *r, const yaml_mark_t *m) {
     return (struct nc_mark){.source = r->source,
                             .line = (unsigned)m->line + (r->text.line > 0 ? r->text.line : 1),
@@ -70,6 +72,9 @@ static const char *in_words(const struct reader *r) {
     if (nc_streq(problem, "mapping values are not allowed in this context"))
         return "this ':' makes a key where none can stand: indent the line as the one before, put "
                "a space after that one's colon, or put a value that holds ': ' in quotes";
+    if (nc_streq(problem, "did not find expected <document start>"))
+        return "this stands behind a document that is complete: a --- is missing, or this is TOML, "
+               "not YAML";
     if (nc_streq(problem, "did not find expected node content"))
         return "a value is missing here: is this comma or bracket one too many?";
     if (is_block && nc_starts_with(problem, "did not find expected "))
@@ -142,7 +147,7 @@ static int read_key(struct reader *r, struct nc_value *map, struct nc_value *key
     const bool is_merge = plain && nc_streq(key->text, "<<");
 
     if (key->type != NC_VALUE_STRING)
-        return fail(r, key->mark, "this key is not text, put it in quotes");
+        return fail(r, key->mark, NOT_TEXT);
     struct nc_member *m = nc_append(&map->members, &map->n);
     m->key = is_merge ? NULL : nc_steal(&key->text);
     m->mark = key->mark;
@@ -202,8 +207,12 @@ static int open_container(struct reader *r, const yaml_event_t *e) {
 
     if (bad)
         return bad;
-    if (key_place(r))
-        return fail(r, mark, "this key is not text, put it in quotes");
+    const struct nc_value *parent = key_place(r);
+    if (parent)
+        return fail(r, mark,
+                    parent->mark.line == mark.line && parent->mark.column + 1 == mark.column
+                        ? "this looks like a template: check what it renders to"
+                        : NOT_TEXT);
     if (r->depth == NC_VALUE_MAX_DEPTH)
         return fail(r, mark, "nested too deep");
     struct nc_value *v = nc_value_new(map ? NC_VALUE_MAP : NC_VALUE_LIST);
