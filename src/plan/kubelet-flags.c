@@ -320,8 +320,10 @@ static struct nc_value *leaf_of(const struct nc_field_at *at, const char *text) 
                    ? nc_value_new_string(text)
                    : NULL;
     case NC_FIELD_DURATION: /* each is read, also where a later one replaces it */
-        return nc_duration_parse(text + (*text == '-'), &usec) == 0 ? nc_value_new_string(text)
-                                                                    : NULL;
+        if (nc_duration_parse(text + (*text == '-'), &usec) < 0
+            || (usec == 0 && nc_streq(at->name, "syncFrequency"))) /* its default is in files */
+            return NULL;
+        return nc_value_new_string(text);
     case NC_FIELD_QUANTITY:
         return nc_quantity_value(text, &i) == 0 ? nc_value_new_string(text) : NULL;
     case NC_FIELD_BOOL:

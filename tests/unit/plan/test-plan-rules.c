@@ -446,6 +446,7 @@ static void test_flag_rules(void **state) {
         {"--container-log-max-files=1", "containerLogMaxFiles: must be between"},
         {"--serialize-image-pulls=2",
          ":10:13: kubelet.flags: '--serialize-image-pulls=2': kubelet cannot read"},
+        {"--sync-frequency=0s", "'--sync-frequency=0s': kubelet cannot read this value"},
         {"--reserved-cpus=0 --kube-reserved-cgroup=/x", "cannot be set beside"},
         {"--kube-reserved=cpu=1,disk=2", "kubeReserved.disk"},
         {"--eviction-hard=memory.availble<1Gi", "did you mean \"memory.available\"?"},
