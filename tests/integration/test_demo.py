@@ -14,6 +14,7 @@ import sys
 import tempfile
 import unittest
 import xml.etree.ElementTree as ElementTree
+from datetime import datetime
 from pathlib import Path
 
 from harness import PATIENCE, agent_path
@@ -57,6 +58,11 @@ class Demo(unittest.TestCase):
         status = text[text.index("(nodeclaimd status)") : text.index("(nodeclaimd timeline)")]
         self.assertRegex(status, r"blocked +default/database-0, budget database")
         self.assertIn("needs 1 healthy pods and has 1 currently", status, "a budget of one pod")
+        margin = re.search(r"The margin is 3 s of two minutes here, and (\d+) s of the 14 s that the notice gives;", text)
+        times = [re.search(rf"{word}\s+(\d\S+\s+\d\S+)\s+UTC", status) for word in ("gone by", "deadline")]
+        assert margin and times[0] and times[1], text
+        gone, end = (datetime.fromisoformat(" ".join(found[1].split())) for found in times if found)
+        self.assertEqual((end - gone).total_seconds(), int(margin[1]))
         self.assertEqual(text.count("bootstrap of "), 1, "one time line")
         self.assertRegex(text, r"a picture of the boot and the drain.*/timeline\.svg\n\nNext, ")
         self.assertTrue(text.strip().endswith("docs/install.md."))
