@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -111,17 +112,18 @@ def describe(node: dict) -> str:  # type: ignore[type-arg]
     )
 
 
-def next_steps(agent: Path, folder: Path) -> str:
+def next_steps(agent: Path, folder: Path, own: Optional[Path]) -> str:
     """Two commands that work as they stand: the tables of kubelet's flags and gates are where `make install` would put them."""
     tables = folder / "tables"
     (tables / "usr/local/share/nodeclaimd").mkdir(parents=True, exist_ok=True)
     for table in (Path(__file__).resolve().parents[2] / "data").glob("*.tsv"):
         shutil.copy(table, tables / "usr/local/share/nodeclaimd")
+    file = shlex.quote(str(own)) if own else "userdata/karpenter-al2023.mime"
     return (
-        "\nNext, with user data of your own in place of the example:\n"
+        f"\nNext{'' if own else ', with user data of your own in place of the example'}:\n"
         f"  {agent} check --strict --root {tables} --kubelet-version v1.34.4 \\\n"
-        "    userdata/karpenter-al2023.mime\n"
-        f"  {agent} render --facts tests/golden/facts/m5.large --source file://$PWD/userdata/karpenter-al2023.mime \\\n"
+        f"    {file}\n"
+        f"  {agent} render --facts tests/golden/facts/m5.large --source file://{'' if own else '$PWD/'}{file} \\\n"
         f"    --root {tables} --kubelet-version v1.34.4 --out {folder / 'rendered'}\n"
         "For an image, a role and a cluster read docs/install.md."
     )
@@ -214,8 +216,13 @@ def main() -> int:
         def wait_ready(self) -> None:
             self.must(lambda: self.said_of_itself().get("connected"), "the daemon's connection")
 
-    source = opts.user_data or SOURCE / "userdata/karpenter-al2023.mime"
-    text = source.read_text(encoding="utf-8")
+    own = opts.user_data and opts.user_data.resolve()
+    source = own or SOURCE / "userdata/karpenter-al2023.mime"
+    try:
+        text = source.read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        print(f"{args.prog}: {opts.user_data}: {getattr(error, 'strerror', '') or error}", file=sys.stderr)
+        return 2
     capacity = f"cpu=2,memory={MEMORY_KIB}Ki"
     mode = "crash" if opts.fail == "kubelet" else "normal"
     world = DemoWorld(profile="c5a.large-spot", mode=mode, cluster=cluster_name(text), config=CONFIG, capacity=capacity)
@@ -265,7 +272,7 @@ def main() -> int:
             print(f"\nKept: the node's files in {opts.dir / 'root'}")
             if (opts.dir / "timeline.svg").exists():
                 print(f"      a picture of the boot and the drain, for a browser: {opts.dir / 'timeline.svg'}")
-        print(next_steps(opts.agent, opts.dir or Path("/tmp/nodeclaimd-demo")))
+        print(next_steps(opts.agent, opts.dir or Path("/tmp/nodeclaimd-demo"), own))
     return done.code
 
 

@@ -67,6 +67,18 @@ class Demo(unittest.TestCase):
         self.assertRegex(text, r"a picture of the boot and the drain.*/timeline\.svg\n\nNext, ")
         self.assertTrue(text.strip().endswith("docs/install.md."))
 
+    def test_user_data_of_ones_own(self) -> None:
+        """Said in one line where it cannot be read; the next steps name it where no node comes of it."""
+        with tempfile.TemporaryDirectory() as folder:
+            own = Path(folder) / "my own.yaml"
+            command = [sys.executable, str(HERE / "demo.py"), "--agent", str(agent_path()), "--dir", f"{folder}/demo", "--user-data", str(own)]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (2, "", f"./dev demo: {own}: No such file or directory\n"))
+            own.write_text("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\n")
+            done = subprocess.run(command, capture_output=True, text=True, timeout=120 * PATIENCE, check=False)
+            self.assertIn("\nNot ready: exit code 3.", done.stdout)
+            self.assertEqual(done.stdout[done.stdout.index("\nNext:\n") :].count(f"'{own}'"), 2)
+
     def test_what_a_failure_shows(self) -> None:
         """Cause, remedy and exit code, each where a person looks."""
         rows = {
