@@ -3,6 +3,9 @@
 - run
 - --mode
 - {{ .Values.mode }}
+{{- if not (regexMatch "^(0\\.0\\.0\\.0|\\[[0:]+\\]):" .Values.metrics.address) }}
+{{- fail (printf "metrics.address %s: probes and scrapers use the address of the pod, so listen on 0.0.0.0 or [::]" .Values.metrics.address) }}
+{{- end }}
 - --metrics-address
 - {{ .Values.metrics.address | quote }}
 {{- range .Values.karpenterNamespaces }}
