@@ -180,7 +180,7 @@ def picture(boots: list[Boot], path: Path) -> None:
             seconds = [b.own_sec for b in mine]
             bars.append(Bar(who, [(part, begin - start, end - start) for part, begin, end in parts], min(seconds), middle, max(seconds)))
     before = statistics.mean(b.kubelet_sec - b.own_sec for b in boots if b.speed == speed)
-    path.write_text(drawing(bars, f"emulated processor, cold disk of {speed // 1_000_000} MB/s, {len(mine)} boots of each", before))
+    path.write_text(drawing(bars, len(mine), f"cold disk of {speed // 1_000_000} MB/s", before))
 
 
 @dataclass(frozen=True)
@@ -210,14 +210,14 @@ def style() -> str:
     )
 
 
-def drawing(bars: list[Bar], how: str, before: float) -> str:
+def drawing(bars: list[Bar], boots: int, how: str, before: float) -> str:
     """Seconds from the program's start to the right, for light and dark pages. A bar is a boot with its parts; the mark below it is the median of
     all, from the least to the most."""
     tick, most = 5, max(bar.most for bar in bars)
     last = tick * math.ceil(most / tick)
     left, top, height, width = 110, 108, 54, 600
     scale, bottom = width / last, top + len(bars) * height
-    title = "From its start to kubelet's: " + "; ".join(f"{bar.who} {bar.median:.0f} s{waiting(bar)}" for bar in reversed(bars))
+    title = f"To kubelet, {boots} emulated boots each: " + "; ".join(f"{bar.who} {bar.median:.0f} s{waiting(bar)}" for bar in reversed(bars))
     lines = []
     for sec in range(0, last + 1, tick):
         x = left + sec * scale
@@ -241,8 +241,8 @@ def drawing(bars: list[Bar], how: str, before: float) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="880" height="{bottom + 40}" viewBox="0 0 880 {bottom + 40}">\n{style()}\n'
         f'<rect width="880" height="{bottom + 40}" class="paper"/>\n'
         f'<text x="20" y="28" class="title">{title}</text>\n'
-        f'<text x="20" y="48" class="dim">Kernel and services come before: about {before:.0f} s in each boot. A virtual machine: {how}.</text>\n'
-        '<text x="20" y="66" class="dim">A bar is one boot. The mark below it is the median of all boots, from the shortest to the longest.</text>\n'
+        f'<text x="20" y="48" class="dim">From the start of the program to that of kubelet; about {before:.0f} s come before. A virtual machine with a {how}.</text>\n'
+        '<text x="20" y="66" class="dim">A bar is one boot. The mark below it goes from the shortest boot to the longest; the number is the median.</text>\n'
         + "\n".join(lines)
         + "\n</svg>\n"
     )
