@@ -81,7 +81,6 @@ static uint64_t period(const struct poll *p) {
 }
 
 static void arm(struct poll *p) {
-    const struct nc_source_info *k = p->kind;
     const uint64_t now = nc_mono_usec();
     uint64_t at;
 
@@ -90,8 +89,8 @@ static void arm(struct poll *p) {
     else
         at = next_on_grid(p->started_usec, period(p), p->all->seed);
     /* The first ones are asked at once, one after the other: the next must not fall into that. */
-    if (p->failures == 0 && !p->is_on_grid && at < p->started_usec + k->every_usec / 2)
-        at += k->every_usec;
+    if (p->failures == 0 && !p->is_on_grid && at < p->started_usec + period(p) / 2)
+        at += period(p);
     if (p->failures == 0 && p->gone_usec && at > p->gone_usec + CONFIRM_USEC)
         at = p->gone_usec + CONFIRM_USEC;
     p->is_on_grid = true;
