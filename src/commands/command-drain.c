@@ -303,7 +303,8 @@ static int judge_hope(const struct following *f, const struct nc_value *drain, s
 
     if (r < 0)
         return r;
-    if (!nc_value_says(drain, "phase", NC_LIFECYCLE_FAILED))
+    if (!nc_value_says(drain, "phase", NC_LIFECYCLE_FAILED)
+        && (!f->app->opts.deadline || nc_value_get_string(drain, "deadline")))
         return 0;
     nc_drain_pods_text(drain, NAMED_PODS, &pods);
     return nc_err_set(err, NC_ERR_TRANSIENT, ETIMEDOUT, "drain deadline exceeded%s",

@@ -341,6 +341,9 @@ class Plugin(unittest.TestCase):
         self.node("n4")
         self.answer("n4", '{"id":"ID","source":"request","phase":"Failed","deadline":"2026-11-28T12:00:09Z","total":3,"remaining":1,"blocked":[]}')
         self.refuses(1, "drain deadline exceeded; its drain-status says: Failed: 1 of 3 pods remain; the request stays", "drain", "n4", "--wait")
+        self.node("n5")
+        self.answer("n5", '{"id":"ID","source":"request","phase":"Evicting","deadline":null,"total":3,"remaining":1,"blocked":[]}')
+        self.refuses(1, "drain deadline exceeded; its drain-status says: Evicting: 1 of 3 pods remain", "drain", "n5", "--deadline=5m", "--wait")
 
     def test_waits_for_what_is_forbidden(self) -> None:
         """The hour is not waited for where drain.mode allows less; a report of another source is no reason to end."""

@@ -68,12 +68,12 @@ class Commands(DaemonTest):
 
     def test_an_api_server_that_is_away(self) -> None:
         """Nothing says that pods are evicted then, and once the deadline has passed everything says that the drain failed."""
-        world = self.node_world(profile="m5.large")
+        world = self.node_world(profile="m5.large", margin="15s")
         world.pod("web", grace=1)
         world.start()
         world.must(lambda: world.said_of_itself().get("connected"), "the connection")
         away = [world.api.server.fault("reset", path="."), world.api.server.fault("reset", path="/pods")]
-        done = world.run("drain", "--deadline", "12s", "--wait", within=60)
+        done = world.run("drain", "--deadline", "40s", "--wait", within=80)
         self.assertEqual(done.code, 1, done.err + world.story())
         self.assertIn("drain deadline exceeded, its pods are not listed\n", done.err)
         self.assertIn("cannot evict: the API server has done nothing for this node since 2", done.out)
