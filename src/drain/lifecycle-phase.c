@@ -79,6 +79,11 @@ bool nc_lifecycle_is_cordon_lifted(const struct nc_lifecycle *l) {
            && l->complete_usec >= l->cordoned_usec;
 }
 
+bool nc_lifecycle_is_given_back(const struct nc_lifecycle *l) {
+    return !l->in_force.t_usec && !l->is_foreign && !l->orphaned_usec && l->in_force.leading >= 0
+           && nc_sources[l->in_force.leading].has_own_policy && nc_lifecycle_is_cordon_lifted(l);
+}
+
 /* The cordon stands, as far as the Node was seen since. */
 static bool is_shut(const struct nc_lifecycle *l) {
     return l->orphaned_usec || (l->is_cordon_done && !nc_lifecycle_is_cordon_lifted(l));

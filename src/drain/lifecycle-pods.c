@@ -39,7 +39,8 @@ void nc_lifecycle_drain_rules(const struct nc_lifecycle *l, struct nc_drain_rule
         .t_usec = l->in_force.t_usec,
         .late_usec = l->in_force.late_usec,
         .may_evict = l->is_synced && l->has_taken_over /* tiers need to know every pod */
-                     && nc_lifecycle_is_hook_over(l, NC_HOOK_PRE_DRAIN),
+                     && nc_lifecycle_is_hook_over(l, NC_HOOK_PRE_DRAIN)
+                     && !nc_lifecycle_is_given_back(l),
         .has_disrupted_taint = l->node.has_disrupted_taint,
         .daemons_until_usec = daemons_until(l),
         .karpenter_drains = l->in_force.is_only_deletion, /* nobody else requests a drain */

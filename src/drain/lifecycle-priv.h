@@ -153,6 +153,8 @@ static inline uint64_t nc_lifecycle_ec2_time(const struct nc_lifecycle *l, uint6
 }
 struct nc_lifecycle_action *nc_lifecycle_add_action(struct nc_lifecycle_actions *out,
                                                     enum nc_lifecycle_action_kind kind);
+/* N8: somebody lifted the cordon of a request without a deadline: it waits for another cordon. */
+bool nc_lifecycle_is_given_back(const struct nc_lifecycle *l);
 bool nc_lifecycle_has_pods(enum nc_lifecycle_phase p); /* a phase in which the pods are watched */
 /* The pods are watched: to be drained; only for their graces, ahead of the drain (N1). */
 static inline bool nc_lifecycle_has_open_pods(const struct nc_lifecycle *l) {

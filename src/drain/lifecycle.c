@@ -106,11 +106,11 @@ static void observe_node(struct nc_lifecycle *l, const struct nc_lifecycle_event
     if (l->was_lifted || !nc_lifecycle_is_cordon_lifted(l))
         return;
     l->was_lifted = true;
-    if (l->in_force.policy >= NC_POLICY_CORDON && !l->in_force.t_usec && !l->is_foreign)
+    if (l->in_force.policy >= NC_POLICY_CORDON && nc_lifecycle_is_given_back(l))
         nc_lifecycle_emit(
             NC_LIFECYCLE_MILESTONE_UNCORDONED, "NodeUncordoned",
-            nc_strdup("The cordon was lifted, and stays so, for there is no deadline; "
-                      "a drain goes on, but does not end before the node is cordoned"),
+            nc_strdup("The cordon was lifted: the request, which has no deadline, waits until the "
+                      "node is cordoned again; withdraw it if it is not wanted any more"),
             out);
 }
 

@@ -243,6 +243,8 @@ bool rules_may_evict(const struct rules *r, uint64_t now_usec, bool strictly) {
 
     if (r->in_force != NC_POLICY_DRAIN)
         return false;
+    if (!strictly && !r->t_usec && r->has_whole && !r->node.is_unschedulable)
+        return false; /* somebody lifted the cordon, and wants the node back */
     if (r->config.drain.mode == NC_DRAIN_ALWAYS || r->took_over_now
         || (strictly && r->memory.took_over))
         return true;

@@ -140,9 +140,13 @@ static void test_our_cordon_is_lifted_without_a_deadline(void **state) {
         LIFE_EVICTING("request drain", "Requested"),
         {1030, "pods a:30", "@evicting"},
         {1040, "synced", "evict a @evicting"},
+        {2000, "again a", "@evicting"},
         {3000, "node -cordoned", "SAY NodeUncordoned; WRITE progress[Evicting] @evicting"},
         {3010, "ok", "@evicting"},
-        {3020, "node", "@evicting"},
+        {3020, "pods b:30", "@evicting"},
+        {60000, "tick", "WRITE progress[Evicting] @evicting"}, /* nobody is evicted */
+        {60010, "ok", "@evicting"},
+        {60020, "node cordoned", "evict a; evict b @evicting"},
     };
 
     (void)state;
