@@ -163,6 +163,13 @@ class Plugin(unittest.TestCase):
         self.assertRegex(self.says("status", "n2"), r" 1 of 2 pods remain, NOT cordoned\n$")
         self.says("drain", "n2")
         self.assertIn("a drain that others want goes on: source operator\n", self.says("drain", "n2", "--cancel"))
+        self.refuses(1, "node n2 has no drain request; a drain that others want goes on: source operator\n", "drain", "n2", "--cancel")
+        self.node("n4", **{REQUEST_KEY: '{"id":"kubectl-1","mode":"deadline","deadline":"2026-11-28T12:00:09Z"}'})
+        self.event("Node", "n4", "DrainRequestRefused", "annotation nodeclaimd.io/drain-request: drain request kubectl-1: deadline")
+        self.assertIn("the former request is replaced", self.run_plugin("drain", "n4")[2])
+        self.node("n3", **{REQUEST_KEY: ""})
+        self.says("drain", "n3")
+        self.assertIn("graceful", self.request("n3"))
 
     def test_what_a_node_lacks(self) -> None:
         self.node("n1", condition("Ready", "True", "KubeletReady"), condition("InterruptionNoticesUnavailable", "True", "NoAnswer"), **{REQUEST_KEY: "{}"})
