@@ -119,12 +119,15 @@ static int write_state(struct nc_daemon *d, const struct nc_buf *text, struct nc
 
 /* Once in the journal, and in status.json for as long as it lasts. err NULL: there is none. */
 static void show_error(struct nc_daemon *d, const struct nc_err *err) {
-    nc_auto_free char *was = d->state.error;
+    nc_auto_free char *was = d->state.error, *path = nc_app_path(d->app, NC_STATE_FILE);
+    const bool is_there = err && access(path, F_OK) == 0;
 
-    d->state.error = err ? nc_asprintf("%s; a restart of the daemon takes up the request of this "
-                                       "machine as it was saved last; remedy: %s (df, mount)",
-                                       err->msg, err->remedy)
-                         : NULL;
+    d->state.error =
+        err ? nc_asprintf("%s; a restart of the daemon %s; remedy: %s (df, mount)", err->msg,
+                          is_there ? "takes up the request of this machine as it was saved last"
+                                   : "forgets a drain requested on this machine",
+                          err->remedy)
+            : NULL;
     if (nc_streq(was, d->state.error))
         return;
     nc_log(err ? NC_LOG_WARNING : NC_LOG_INFO, NULL, "%s",
