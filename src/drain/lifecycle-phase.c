@@ -186,9 +186,10 @@ bool nc_lifecycle_is_failed(const struct nc_lifecycle *l, uint64_t *next_usec) {
         from_usec = l->summary.ends_usec;
 
     if (l->in_force.policy != NC_POLICY_DRAIN || !nc_lifecycle_has_machine(l) || l->is_resuming
-        || !l->in_force.t_usec || l->phase == NC_LIFECYCLE_DRAINED
-        || l->phase == NC_LIFECYCLE_VOLUME_WAIT)
+        || l->phase == NC_LIFECYCLE_DRAINED || l->phase == NC_LIFECYCLE_VOLUME_WAIT)
         return false;
+    if (!l->in_force.t_usec) /* a request that has failed goes on so, without its deadline */
+        return l->is_failed && l->sources[l->in_force.leading].is_late;
     return nc_has_come(
         l->now_usec,
         nc_sum_usec(from_usec, is_listed ? NC_LIFECYCLE_LATE_USEC : FAILED_UNLISTED_USEC),

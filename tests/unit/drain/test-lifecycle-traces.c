@@ -233,12 +233,12 @@ static void test_deadline_of_a_request_passes(void **state) {
         LIFE_EVICTING("request drain +100", "Requested"),
         {99000, "tick", "SAY DrainFailed; WRITE progress[Failed] @evicting"},
         {99010, "ok", "@evicting"},
-        {106100, "tick", "SAY Requested; WRITE signal[Evicting pending] @evicting"},
+        {106100, "tick", "SAY Requested; WRITE signal[Failed pending] @evicting"},
         {106110, "ok", "@evicting"},
         {106200, "pods a:30", "@evicting"},
         {106210, "synced", "evict a @evicting"},
         {106220, "again a", "@evicting"},
-        {200000, "tick", "WRITE progress[Evicting]; evict a @evicting"},
+        {200000, "tick", "WRITE progress[Failed]; evict a @evicting"},
     };
 
     (void)state;
