@@ -3,7 +3,6 @@
  * bootstrap reads them.
  */
 #include <errno.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -206,35 +205,18 @@ static void print_text(const struct nc_gather *g) {
 
 /* A machine on which everything fits: what is refused for it is refused everywhere. */
 static void assume_any_instance(struct nc_facts *f) {
-    static const uint16_t offsets[] = {
-        offsetof(struct nc_facts, instance_id),
-        offsetof(struct nc_facts, instance_type),
-        offsetof(struct nc_facts, region),
-        offsetof(struct nc_facts, az),
-        offsetof(struct nc_facts, local_ipv4),
-        offsetof(struct nc_facts, ipv6),
-        offsetof(struct nc_facts, ecr_credential_provider_dir),
-        offsetof(struct nc_facts, containerd_version),
-        offsetof(struct nc_facts, local_hostname),
-    };
-    static const char texts[] = "i-00000000000000000\0"
-                                "u7i-12tb.224xlarge\0"
-                                "us-west-2\0"
-                                "us-west-2a\0"
-                                "192.0.2.1\0"
-                                "2001:db8::1\0"
-                                "/etc/eks/image-credential-provider\0"
-                                "2.4.2\0" /* reads versions 2, 3 and 4 */
-                                "ip-192-0-2-1.us-west-2.compute.internal\0";
-    const char *text = texts;
-
-    for (size_t i = 0; *text; i++, text = nc_next_name(text)) {
-        void *to = (char *)f + offsets[i];
-        *(char **)to = nc_strdup(text);
-    }
+    f->instance_id = nc_strdup("i-00000000000000000");
+    f->instance_type = nc_strdup("u7i-12tb.224xlarge");
+    f->region = nc_strdup("us-west-2");
+    f->az = nc_strdup("us-west-2a");
+    f->local_ipv4 = nc_strdup("192.0.2.1");
+    f->ipv6 = nc_strdup("2001:db8::1");
+    f->local_hostname = nc_strdup("ip-192-0-2-1.us-west-2.compute.internal");
     f->private_dns_name = nc_strdup(f->local_hostname);
     f->hostname = nc_strdup(f->local_hostname);
+    f->containerd_version = nc_strdup("2.4.2"); /* reads versions 2, 3 and 4 */
     f->has_pause_archive = f->has_soci_snapshotter = f->has_ecr_credential_provider = true;
+    f->ecr_credential_provider_dir = nc_strdup("/etc/eks/image-credential-provider");
     f->cpus = 896;
     f->mem_total_bytes = (int64_t)12 << 40;
     f->root_fs_bytes = (int64_t)16 << 40;
