@@ -561,6 +561,14 @@ const char *life_do(struct life_world *w, unsigned at_ms, const char *event) {
     return w->trace.data;
 }
 
+void life_clear_all_but(struct life_world *w, unsigned at_ms, enum nc_source source) {
+    for (size_t k = 0; k < _NC_SOURCE_MAX; k++) {
+        nc_auto_free char *clear = nc_asprintf("clear %s", nc_source_name((enum nc_source)k));
+        if (k != source)
+            (void)life_do(w, at_ms, clear);
+    }
+}
+
 void life_play(struct life_world *w, const struct life_row *rows, size_t n) {
     for (size_t i = 0; i < n; i++) {
         const char *trace = life_do(w, rows[i].at_ms, rows[i].event);

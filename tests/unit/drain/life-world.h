@@ -69,6 +69,8 @@ void life_world_init(struct life_world *w);
 void life_world_done(struct life_world *w);
 /* Carries an event out; the trace is valid until the next. */
 const char *life_do(struct life_world *w, unsigned at_ms, const char *event);
+/* Every other source announces nothing. */
+void life_clear_all_but(struct life_world *w, unsigned at_ms, enum nc_source source);
 void life_play(struct life_world *w, const struct life_row *rows, size_t n);
 
 /* Steps at the world's time and appends what is requested to the trace (life-trace.c). */

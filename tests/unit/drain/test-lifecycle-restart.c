@@ -70,15 +70,16 @@ static void test_restart_when_drained(void **state) {
 static void test_restart_after_the_deadline(void **state) {
     static const struct {
         const char *notice;
+        enum nc_source source;
         unsigned at;
         bool has_t;
     } rows[] = {
-        {"notice request drain +100", 104000, true},
-        {"notice request drain +100", 106000, false},
-        {"notice request drain +100", 161500, false},
-        {"notice spot +100", 161500, true},
-        {"notice request drain +100 id=claim-u", 161500, true},
-        {"notice deletion drain +100 last", 161500, true},
+        {"notice request drain +100", NC_SOURCE_REQUEST, 104000, true},
+        {"notice request drain +100", NC_SOURCE_REQUEST, 106000, false},
+        {"notice request drain +100", NC_SOURCE_REQUEST, 161500, false},
+        {"notice spot +100", NC_SOURCE_SPOT, 161500, true},
+        {"notice request drain +100 id=claim-u", NC_SOURCE_REQUEST, 161500, true},
+        {"notice deletion drain +100 last", NC_SOURCE_DELETION, 161500, true},
     };
 
     (void)state;
@@ -97,11 +98,7 @@ static void test_restart_after_the_deadline(void **state) {
         (void)life_do(&w, 6510, "ok");
         (void)life_do(&w, rows[i].at, "restart");
         (void)life_do(&w, rows[i].at + 10, rows[i].notice);
-        for (size_t k = 0; k < _NC_SOURCE_MAX; k++) {
-            nc_auto_free char *clear = nc_asprintf("clear %s", nc_source_name((enum nc_source)k));
-            if (!strstr(rows[i].notice, nc_source_name((enum nc_source)k)))
-                (void)life_do(&w, rows[i].at + 10, clear);
-        }
+        life_clear_all_but(&w, rows[i].at + 10, rows[i].source);
         (void)life_do(&w, rows[i].at + 20, "node");
         nc_lifecycle_get_view(w.life, w.now_usec, &v);
         assert_int_equal(v.policy, NC_POLICY_DRAIN);

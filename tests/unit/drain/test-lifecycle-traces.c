@@ -209,11 +209,7 @@ static void test_deadline_that_passed_while_drains_were_off(void **state) {
         w.rules.drain.mode = NC_DRAIN_AUTO;
         (void)life_do(&w, on, changes[i / 2 % 2]);
         (void)life_do(&w, on + 10, notice);
-        for (size_t k = 0; k < _NC_SOURCE_MAX; k++) {
-            nc_auto_free char *clear = nc_asprintf("clear %s", nc_source_name((enum nc_source)k));
-            if (k != rows[i / 12].source)
-                (void)life_do(&w, on + 10, clear);
-        }
+        life_clear_all_but(&w, on + 10, rows[i / 12].source);
         (void)life_do(&w, on + 20, "node");
         for (unsigned at = on + 30; w.write.is_in_flight; at += 10)
             (void)life_do(&w, at, "ok");
