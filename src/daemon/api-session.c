@@ -15,6 +15,7 @@
 
 #define CHECK_USEC 1000000u      /* for a kubeconfig that is not there yet */
 #define RETRY_USEC 5000000u      /* after a kubeconfig that is of no use, or an answer of no use */
+#define RETRY_BUSY_USEC 1000000u /* where a drain waits for it */
 #define RECONNECT_USEC 10000000u /* not more often, whatever the server says */
 #define FILES_USEC 60000000u     /* kubelet rotates its certificate long before the old one ends */
 #define FILES_SOON_USEC 2000000u /* somebody may be mending them, and something waits for it */
@@ -221,7 +222,8 @@ static void fail_step(struct nc_daemon *d, const struct nc_err *err) {
     if (!d->app->signal)
         nc_api_session_failed(d, err);
     close_session(d);
-    d->api.connect_after_usec = nc_mono_usec() + RETRY_USEC;
+    d->api.connect_after_usec =
+        nc_mono_usec() + (nc_daemon_is_busy(d) ? RETRY_BUSY_USEC : RETRY_USEC);
     set_timer(d);
 }
 

@@ -154,6 +154,8 @@ void nc_own_node_patch_status(struct nc_daemon *d, struct nc_kube_call call,
                               struct nc_kube_req **ret);
 /* GETs the Node, now or as soon as a second has passed since the last time. */
 void nc_own_node_refresh(struct nc_daemon *d);
+/* GETs it where a drain waits for a Node that is not known yet, until there is an answer. */
+void nc_own_node_check(struct nc_daemon *d);
 /* False where a drain is requested of it, which may have been withdrawn: it was not read since an
  * outage or, where that is `fresh`, in the last two seconds, for a watch may hang. Then it is being
  * read, at once. */

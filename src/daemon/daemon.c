@@ -174,6 +174,7 @@ static void check_after_step(struct nc_daemon *d, const struct nc_lifecycle_even
             d->pod_history = nc_value_free(d->pod_history);
         d->steps.phase = view.phase;
         nc_api_session_check_soon(d);
+        nc_own_node_check(d);
         nc_fit_gate_check(d);
         d->is_state_due = d->is_status_due = true;
         add_history(d, &view);

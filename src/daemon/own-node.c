@@ -424,6 +424,12 @@ void nc_own_node_refresh(struct nc_daemon *d) {
         schedule_refresh(d, 0);
 }
 
+/* In an outage its watch pauses for up to half a minute. */
+void nc_own_node_check(struct nc_daemon *d) {
+    if (!d->node.is_known && nc_daemon_is_busy(d))
+        nc_own_node_refresh(d);
+}
+
 bool nc_own_node_is_current(struct nc_daemon *d, bool fresh) {
     const bool is_old = fresh && nc_mono_usec() > d->node.read_usec + FRESH_USEC;
 
@@ -519,6 +525,7 @@ int nc_own_node_open(struct nc_daemon *d, struct nc_err *err) {
         return 0;
     d->node.is_synced = d->node.is_listed = false;
     nc_claim_watch_open(d);
+    nc_own_node_check(d);
     return nc_watch_new(d->api.connection.kube, d->app->event, &o, &d->node.watch, err);
 }
 

@@ -11,6 +11,7 @@
 #include "groups.h"
 #include "log.h"
 #include "nc/mem.h"
+#include "nc/time.h"
 #include "trace.h"
 
 /* --- the script */
@@ -18,6 +19,7 @@
 static struct {
     enum nc_credentials_found found;
     bool has_plugin, is_asked; /* tokens are made; who we are is being asked */
+    bool is_busy;
     struct nc_connection *connection;
     struct nc_identity_call *identity;
 } script;
@@ -94,7 +96,7 @@ const char *nc_daemon_kubeconfig(const struct nc_daemon *d) {
 
 bool nc_daemon_is_busy(const struct nc_daemon *d) {
     (void)d;
-    return false;
+    return script.is_busy;
 }
 
 void nc_daemon_gather_start(struct nc_daemon *d) {
@@ -251,6 +253,18 @@ static void test_each_step_may_fail(void **state) {
     assert_int_equal(w->d.counters.api_errors[NC_ERR_AUTH], 1);
 }
 
+static void test_a_drain_does_not_wait_long(void **state) {
+    struct world *w = *state;
+
+    for (unsigned k = 0; k < 2; k++) {
+        script.is_busy = k == 1;
+        pass(w);
+        expect("connect whoami");
+        give_identity("", &timeout);
+        assert_int_equal(w->d.api.connect_after_usec < nc_mono_usec() + 1500000u, script.is_busy);
+    }
+}
+
 /* A token is renewed one at a time, and a failure counts only where the old one is of no use. */
 static void test_renewal(void **state) {
     struct world *w = *state;
@@ -314,13 +328,10 @@ static void test_closed_on_the_way(void **state) {
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-        TEST(test_with_a_certificate),
-        TEST(test_token_and_identity),
-        TEST(test_kubeconfig_that_comes_later),
-        TEST(test_each_step_may_fail),
-        TEST(test_renewal),
-        TEST(test_refused_again_and_again),
-        TEST(test_closed_on_the_way),
+        TEST(test_with_a_certificate),          TEST(test_token_and_identity),
+        TEST(test_kubeconfig_that_comes_later), TEST(test_each_step_may_fail),
+        TEST(test_a_drain_does_not_wait_long),  TEST(test_renewal),
+        TEST(test_refused_again_and_again),     TEST(test_closed_on_the_way),
     };
 
     return run_group(tests, NULL, NULL);

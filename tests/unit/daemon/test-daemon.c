@@ -165,6 +165,10 @@ void nc_own_node_refresh(struct nc_daemon *d) {
     say("[look]");
 }
 
+void nc_own_node_check(struct nc_daemon *d) {
+    (void)d;
+}
+
 void nc_daemon_announce(struct nc_daemon *d, const struct nc_lifecycle_action *a) {
     (void)d;
     (void)a;

@@ -426,6 +426,32 @@ static void test_read_again_after_an_outage(void **state) {
     nc_buf_clear(&trace);
 }
 
+/* In an outage the watch of a Node that was never seen is paused longer than a drain has time. */
+static void test_a_drain_does_not_wait_for_the_watch(void **state) {
+    const struct nc_kube_status away = {0}, absent = {.http = 404};
+    const struct nc_err none = {.class = NC_ERR_TRANSIENT};
+    struct world *w = *state;
+
+    nc_own_node_check(&w->d);
+    assert_int_equal(clock_run(w->app.event, 5000000), 0);
+    script.is_busy = true;
+    nc_own_node_close(&w->d);
+    assert_int_equal(nc_own_node_open(&w->d, &(struct nc_err)NC_ERR_INIT), 0);
+    for (unsigned k = 1; k <= 3; k++) {
+        wait_for_refresh(w, k);
+        script.looked(&w->d, NULL, &away, &none);
+    }
+    wait_for_refresh(w, 4);
+    script.looked(&w->d, NULL, &absent, &none);
+    assert_int_equal(clock_run(w->app.event, 5000000), 0);
+    nc_own_node_check(&w->d);
+    wait_for_refresh(w, 5);
+    look(w, "u1", 10, "", OURS);
+    expect("failed failed failed NODE(whole) -request -deletion");
+    nc_own_node_check(&w->d);
+    assert_int_equal(clock_run(w->app.event, 5000000), 0);
+}
+
 #define REQUEST_UNTIL(id, until)                                                                   \
     ",\"annotations\":{\"nodeclaimd.io/drain-request\":\"{\\\"id\\\":\\\"" id                      \
     "\\\",\\\"mode\\\":\\\"deadline\\\",\\\"deadline\\\":\\\"" until "\\\"}\"}"
@@ -593,6 +619,7 @@ TEST_GROUP() {
         TEST(test_the_answer_overtakes_the_watch),
         TEST(test_a_refresh_that_is_late_is_repeated),
         TEST(test_read_again_after_an_outage),
+        TEST(test_a_drain_does_not_wait_for_the_watch),
         TEST(test_a_request_in_force_stays_so),
         TEST(test_requests_that_are_refused_in_turn),
         TEST(test_the_controllers_request_may_be_late),
