@@ -74,22 +74,16 @@ int nc_pod_send(struct nc_kube *k, const struct nc_pod_call *c, struct nc_kube_r
  * that. A mark 2 s. */
 uint64_t nc_pod_send_timeout(enum nc_drain_verb verb, unsigned attempt);
 
-/* Fire and forget, for the daemon, within 5 s: `done` (may be NULL) observes only whether it went
- * well (err->class is NC_ERR_NONE then; an Event that exists already went well). With a count from
- * 2 the one of the same first_usec is patched: count, message, lastTimestamp; made anew where it is
- * gone.
- */
 struct nc_event_receiver {
     nc_kube_done_fn done;
     void *userdata;
 };
-typedef void (*nc_event_sent_fn)(void *userdata, const struct nc_err *err);
-int nc_event_send(struct nc_kube *k, const struct nc_event *e, nc_event_sent_fn done,
-                  void *userdata, struct nc_err *err);
-/* Creates it, for whoever sends it again where that fails: `done` is called once, unless the
- * request is cancelled. */
-int nc_event_start(struct nc_kube *k, const struct nc_event *e, const struct nc_event_receiver *to,
-                   struct nc_kube_req **ret, struct nc_err *err);
+/* Creates it or, where that is_there (in namespace default), patches its count, message and
+ * lastTimestamp, within 5 s. For whoever sends it again where that fails: `done` is called once,
+ * unless the request is cancelled. 404 of a patch: its time was over. */
+int nc_event_start(struct nc_kube *k, const struct nc_event *e, bool is_there,
+                   const struct nc_event_receiver *to, struct nc_kube_req **ret,
+                   struct nc_err *err);
 /* Its answer was that it is there already. */
 bool nc_event_exists(const struct nc_kube_status *status);
 

@@ -131,18 +131,6 @@ static void announce_to_console(const struct nc_daemon *d, const struct nc_lifec
 
 /* --- Events */
 
-static void on_event_sent(void *userdata, const struct nc_err *err) {
-    if (err && err->class != NC_ERR_NONE)
-        nc_log(NC_LOG_DEBUG, NULL, "%s, ignoring", err->msg);
-}
-
-static void send_event(struct nc_daemon *d, struct nc_event *e) {
-    struct nc_err err = NC_ERR_INIT;
-
-    if (nc_event_send(d->api.connection.kube, e, on_event_sent, d, &err) < 0)
-        on_event_sent(d, &err);
-}
-
 /* The one that it is a part of; the oldest makes room. One that was not said for long is over, for
  * an API server forgets its Event after an hour. */
 static const struct nc_series *count_series(struct nc_daemon *d, const char *key, uint64_t now) {
@@ -175,45 +163,67 @@ static void announce_as_event(struct nc_daemon *d, const struct nc_lifecycle_act
     const uint64_t now = nc_now_usec();
     struct nc_event e = {.kind = "Node",
                          .api_version = "v1",
-                         .name = d->node_name,
-                         .uid = d->node_name, /* as kubelet does, so that describe shows it */
                          .warning = a->is_warning,
                          .reason = a->reason,
                          .message = a->message,
-                         .host = d->node_name,
                          .first_usec = now,
                          .last_usec = now,
                          .count = 1};
 
-    if (!nc_api_session_is_up(&d->api) || !d->node_name || d->node.is_foreign
-        || (d->gather.has_config && !d->gather.config.report_events))
-        return;
     if (a->series) {
         const struct nc_series *s = count_series(d, a->series, now);
         e.first_usec = s->first_usec;
         e.count = s->count;
     }
-    send_event(d, &e);
+    nc_event_queue_add(d, &e, 0);
     if (!d->claim.name || !d->claim.uid)
         return;
     e.kind = "NodeClaim";
     e.api_version = d->claim.api ? d->claim.api : "karpenter.sh/v1";
     e.name = d->claim.name;
     e.uid = d->claim.uid;
-    send_event(d, &e);
+    nc_event_queue_add(d, &e, 0);
+}
+
+static char *pod_message(const struct nc_daemon *d, const struct nc_pod_news *n,
+                         const struct nc_lifecycle_view *view) {
+    const char *what = n->kind == NC_POD_NEWS_FORCED ? "Force-deleted" : "Evicted";
+    const char *source =
+        view->leading < 0 ? "unknown" : nc_source_name((enum nc_source)view->leading);
+    char deadline[32];
+
+    if (!view->deadline_usec)
+        return nc_asprintf("%s: node %s is draining (source %s, without a deadline)", what,
+                           d->node_name, source);
+    nc_time_format(view->deadline_usec, deadline);
+    return nc_asprintf("%s: node %s is draining (source %s, deadline %s)%s", what, d->node_name,
+                       source, deadline, n->is_kept ? NC_POD_KEPT_TEXT : "");
 }
 
 void nc_daemon_tell_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
+    const uint64_t now = nc_now_usec();
     struct nc_lifecycle_view view;
+    nc_auto_free char *message = NULL;
 
     if (!n->is_first || !d->node_name || d->node.is_foreign
         || (d->gather.has_config
             && (!d->gather.config.report_events || !d->gather.config.drain.pod_events)))
         return;
     nc_lifecycle_get_view(d->life, nc_daemon_now(d), &view);
-    nc_pod_events_add(d, n,
-                      view.leading < 0 ? "unknown" : nc_source_name((enum nc_source)view.leading),
-                      view.deadline_usec);
+    message = pod_message(d, n, &view);
+    nc_event_queue_add(d,
+                       &(struct nc_event){.kind = "Pod",
+                                          .api_version = "v1",
+                                          .namespace = n->namespace,
+                                          .name = n->name,
+                                          .uid = n->uid,
+                                          .is_once = true,
+                                          .reason = "NodeDraining",
+                                          .message = message,
+                                          .first_usec = now,
+                                          .last_usec = now,
+                                          .count = 1},
+                       view.deadline_usec > nc_daemon_now(d) ? view.deadline_usec : 0);
 }
 
 /* What a drain that is late says of its pods is of the time before an outage. */

@@ -71,7 +71,7 @@ static void report_outage(struct nc_daemon *d, bool is_over) {
                                                         .reason = "DrainBlocked",
                                                         .is_warning = true,
                                                         .is_lasting = !is_over,
-                                                        .series = is_over ? series : NULL,
+                                                        .series = series,
                                                         .message = message});
 }
 

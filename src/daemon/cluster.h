@@ -257,30 +257,33 @@ void nc_pod_evictor_query_volumes(struct nc_daemon *d, const struct nc_drain *dr
  * replaced it. */
 void nc_pod_evictor_clean_up(struct nc_daemon *d);
 
-/* pod-events.c. The Events of pods that the drain ends: each is told once why it goes, and by when.
+/* event-queue.c. The Events on the Node, its NodeClaim and the pods that the drain ends: each of
+ * those is told once why it goes, and by when (is_once).
  *
- * Queued behind the evictions, never in their way: at most one Event is in flight while one of them
- * is. What is not taken is sent again until the deadline, or for ten minutes where there is none.
+ * Those of pods are queued behind the evictions, never in their way: at most one is in flight while
+ * one of them is. What is not taken is sent again.
  */
-struct nc_pod_event;
+struct nc_queued_event;
 
-struct nc_pod_events {
-    struct nc_pod_event *queue; /* oldest first; those in flight stay in it */
+struct nc_event_queue {
+    struct nc_queued_event *queue; /* oldest first; those in flight stay in it */
     size_t n, in_flight;
     unsigned failures;        /* in a row */
     uint64_t not_before_usec; /* monotonic: the pause after a failure */
     sd_event_source *timer;
 };
 
-/* At most so many wait: what comes then is dropped, and counted. */
+/* At most so many wait, of which so many of pods: what comes then is dropped, and counted. */
+#define NC_EVENTS_MAX ((size_t)300)
 #define NC_POD_EVENTS_MAX ((size_t)250)
-/* deadline_usec: 0 = there is none. */
-void nc_pod_events_add(struct nc_daemon *d, const struct nc_pod_news *n, const char *source,
-                       uint64_t deadline_usec);
+/* Its kind and reason are constants, the other texts are copied; its host is our Node, and so is
+ * its object where that has no name. With a count from 2 the one of the same first_usec is changed.
+ * until_usec, on EC2's clock: sent again until then; 0 = for ten minutes (pods), or for an hour. */
+void nc_event_queue_add(struct nc_daemon *d, const struct nc_event *e, uint64_t until_usec);
 /* What may be sent now is. */
-void nc_pod_events_send(struct nc_daemon *d);
+void nc_event_queue_send(struct nc_daemon *d);
 /* The connection goes: what is in flight is sent again on the next. */
-void nc_pod_events_pause(struct nc_daemon *d);
-void nc_pod_events_done(struct nc_daemon *d);
+void nc_event_queue_pause(struct nc_daemon *d);
+void nc_event_queue_done(struct nc_daemon *d);
 
 #endif

@@ -181,7 +181,7 @@ static void daemon_done(struct nc_daemon *d) {
     nc_claim_watch_done(d);
     nc_fit_gate_done(d);
     nc_daemon_announce_done(d);
-    nc_pod_events_done(d);
+    nc_event_queue_done(d);
     nc_requests_close(d);
     nc_shutdown_close(d);
     nc_hook_runner_close(d);

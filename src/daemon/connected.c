@@ -85,7 +85,7 @@ void nc_daemon_connected(struct nc_daemon *d) {
         nc_api_session_failed(d, &err);
     if (d->pods.wants_watch)
         nc_pod_evictor_open(d);
-    nc_pod_events_send(d);
+    nc_event_queue_send(d);
     nc_fit_gate_check(d);
     if (!d->node.is_foreign)
         nc_pod_evictor_clean_up(d);
@@ -97,5 +97,5 @@ void nc_daemon_disconnected(struct nc_daemon *d) {
     nc_imds_condition_close(d);
     nc_fit_gate_close(d);
     nc_pod_evictor_close(d);
-    nc_pod_events_pause(d);
+    nc_event_queue_pause(d);
 }

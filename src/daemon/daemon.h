@@ -100,7 +100,7 @@ struct nc_daemon {
     struct nc_imds_condition condition;
     struct nc_fit_gate fit;
     struct nc_pod_evictor pods;
-    struct nc_pod_events pod_events;
+    struct nc_event_queue events;
     struct nc_notice_poller *poller; /* NULL until facts were requested once */
     struct nc_shutdown shutdown;
     struct nc_requests requests;

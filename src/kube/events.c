@@ -150,79 +150,23 @@ int nc_event_create(struct nc_kube *k, const struct nc_event *e, uint64_t timeou
     return 0;
 }
 
-struct sent {
-    struct nc_kube *kube;
-    struct nc_value *body; /* of a patch: the complete Event, should it be gone; owned */
-    nc_event_sent_fn done;
-    void *userdata;
-};
-
-static void free_sent(void *userdata) {
-    struct sent *s = userdata;
-
-    nc_value_free(s->body);
-    free(s);
-}
-
-static void on_sent(void *userdata, const struct nc_value *object,
-                    const struct nc_kube_status *status, const struct nc_err *err);
-
-/* Takes s over. */
-static int start(struct sent *s, struct nc_kube_call call, struct nc_err *err) {
-    int r;
-
-    call.drops_answer = true;
-    call.done = on_sent;
-    call.userdata = s;
-    call.destroy = free_sent;
-    r = nc_kube_start(s->kube, &call, NULL, err);
-    if (r < 0)
-        free_sent(s);
-    return r;
-}
-
-static void on_sent(void *userdata, const struct nc_value *object,
-                    const struct nc_kube_status *status, const struct nc_err *err) {
-    struct sent *s = userdata;
-    const nc_event_sent_fn done = s->done;
-    void *const owner = s->userdata;
-    struct nc_err failure = NC_ERR_INIT;
-
-    if (s->body && status->http == 404) { /* an Event lives for an hour */
-        nc_auto_value struct nc_value *body = nc_steal(&s->body);
-        if (start(s, create_call(body, SEND_USEC), &failure) < 0 && done)
-            done(owner, &failure);
-        return;
-    }
-    free_sent(s);
-    if (done)
-        done(owner, nc_event_exists(status) ? &failure : err); /* there is none */
-}
-
-int nc_event_send(struct nc_kube *k, const struct nc_event *e, nc_event_sent_fn done,
-                  void *userdata, struct nc_err *err) {
+int nc_event_start(struct nc_kube *k, const struct nc_event *e, bool is_there,
+                   const struct nc_event_receiver *to, struct nc_kube_req **ret,
+                   struct nc_err *err) {
     nc_auto_free char *name = nc_event_name(e);
-    nc_auto_value struct nc_value *body = nc_event_body(e, name);
-    nc_auto_value struct nc_value *patch = NULL;
-    nc_auto_free char *path = NULL;
-    struct sent *s = nc_calloc(1, sizeof(*s));
-
-    *s = (struct sent){.kube = k, .done = done, .userdata = userdata};
-    if (e->count < 2)
-        return start(s, create_call(body, SEND_USEC), err);
-    s->body = nc_steal(&body);
-    return start(s, update_call(e, name, SEND_USEC, &path, &patch), err);
-}
-
-int nc_event_start(struct nc_kube *k, const struct nc_event *e, const struct nc_event_receiver *to,
-                   struct nc_kube_req **ret, struct nc_err *err) {
-    nc_auto_free char *name = nc_event_name(e);
-    nc_auto_value struct nc_value *body = nc_event_body(e, name);
     nc_auto_free char *namespace = nc_kube_escape(e->namespace ? e->namespace : "default");
     nc_auto_free char *path = nc_asprintf("/api/v1/namespaces/%s/events", namespace);
-    struct nc_kube_call call = create_call(body, SEND_USEC);
+    nc_auto_free char *own_path = NULL;
+    nc_auto_value struct nc_value *body = NULL;
+    struct nc_kube_call call;
 
-    call.path = path;
+    if (is_there) {
+        call = update_call(e, name, SEND_USEC, &own_path, &body);
+    } else {
+        body = nc_event_body(e, name);
+        call = create_call(body, SEND_USEC);
+        call.path = path;
+    }
     call.drops_answer = true;
     call.done = to->done;
     call.userdata = to->userdata;

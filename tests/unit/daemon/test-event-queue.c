@@ -1,6 +1,5 @@
 /*
- * The Events of pods: what is sent, when, how often, and what is dropped. The API server is a
- * script.
+ * Events: what is sent, when, how often, and what is dropped. The API server is a script.
  */
 #include "base-test.h"
 #include "groups.h"
@@ -15,7 +14,7 @@
 #define SEC 1000000ull
 
 struct nc_kube_req {
-    char path[128], name[64], message[160];
+    char method[8], path[128], name[64], object[64], message[160];
     bool is_open;
     nc_kube_done_fn done;
     void *userdata;
@@ -36,17 +35,17 @@ int nc_kube_start(struct nc_kube *k, const struct nc_kube_call *c, struct nc_kub
     if (script.refuses)
         return nc_err_set(err, NC_ERR_TRANSIENT, EAGAIN, "there is no token");
     assert_true(++script.n < MAX_REQS);
-    assert_string_equal(c->method, "POST");
+    (void)snprintf(r->method, sizeof(r->method), "%s", c->method);
     (void)snprintf(r->path, sizeof(r->path), "%s", c->path);
-    (void)snprintf(r->name, sizeof(r->name), "%s",
-                   nc_value_string(nc_value_path(c->body, "metadata.name")));
     (void)snprintf(r->message, sizeof(r->message), "%s", nc_value_get_string(c->body, "message"));
-    assert_string_equal(nc_value_get_string(c->body, "reason"), "NodeDraining");
-    assert_string_equal(nc_value_get_string(c->body, "type"), "Normal");
-    assert_string_equal(nc_value_string(nc_value_path(c->body, "involvedObject.kind")), "Pod");
-    assert_string_equal(nc_value_string(nc_value_path(c->body, "involvedObject.namespace")),
-                        nc_value_string(nc_value_path(c->body, "metadata.namespace")));
-    assert_non_null(nc_value_string(nc_value_path(c->body, "involvedObject.uid")));
+    if (strcmp(c->method, "POST") == 0) {
+        (void)snprintf(r->name, sizeof(r->name), "%s",
+                       nc_value_path_string(c->body, "metadata.name"));
+        (void)snprintf(r->object, sizeof(r->object), "%s/%s",
+                       nc_value_path_string(c->body, "involvedObject.kind"),
+                       nc_value_path_string(c->body, "involvedObject.name"));
+        assert_non_null(nc_value_path_string(c->body, "involvedObject.uid"));
+    }
     r->is_open = true;
     r->done = c->done;
     r->userdata = c->userdata;
@@ -96,7 +95,7 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
     struct world *w = *state;
 
-    nc_pod_events_done(&w->d);
+    nc_event_queue_done(&w->d);
     for (size_t i = 0; i < script.n; i++)
         assert_false(script.reqs[i].is_open);
     sd_event_unref(w->app.event);
@@ -106,16 +105,33 @@ static int tear_down(void **state) {
 }
 
 static void add(struct world *w, unsigned i, uint64_t deadline_usec) {
-    char name[32], uid[32], namespace[] = "team-a";
-    const struct nc_pod_news n = {.kind = NC_POD_NEWS_EVICTED,
-                                  .is_first = true,
-                                  .namespace = namespace,
-                                  .name = name,
-                                  .uid = uid};
+    char name[32], uid[32];
+    const struct nc_event e = {.kind = "Pod",
+                               .api_version = "v1",
+                               .namespace = "team-a",
+                               .name = name,
+                               .uid = uid,
+                               .is_once = true,
+                               .reason = "NodeDraining",
+                               .message = "why",
+                               .count = 1};
 
     (void)snprintf(name, sizeof(name), "pod-%u", i);
     (void)snprintf(uid, sizeof(uid), "uid-%u", i);
-    nc_pod_events_add(&w->d, &n, "spot", deadline_usec);
+    nc_event_queue_add(&w->d, &e, deadline_usec);
+}
+
+/* Of the Node, reported for the count-th time. */
+static void report(struct world *w, const char *message, unsigned count) {
+    const struct nc_event e = {.kind = "Node",
+                               .api_version = "v1",
+                               .reason = "DrainBlocked",
+                               .message = message,
+                               .first_usec = 7 * SEC,
+                               .last_usec = count * SEC,
+                               .count = count};
+
+    nc_event_queue_add(&w->d, &e, 0);
 }
 
 static void got(size_t i, int http) {
@@ -130,12 +146,12 @@ static void got(size_t i, int http) {
 
 /* Lets the pause after a failure pass. */
 static void retry(struct world *w) {
-    assert_true(w->d.pod_events.not_before_usec > 0);
-    w->d.pod_events.not_before_usec = 0;
-    nc_pod_events_send(&w->d);
+    assert_true(w->d.events.not_before_usec > 0);
+    w->d.events.not_before_usec = 0;
+    nc_event_queue_send(&w->d);
 }
 
-static void test_what_is_said(void **state) {
+static void test_of_a_pod(void **state) {
     struct world *w = *state;
     char first[64];
 
@@ -144,21 +160,75 @@ static void test_what_is_said(void **state) {
     assert_true(sd_event_run(w->app.event, 1000000) > 0);
     assert_int_equal(script.n, 1);
     assert_string_equal(script.reqs[0].path, "/api/v1/namespaces/team-a/events");
-    assert_string_equal(
-        script.reqs[0].message,
-        "Evicted: node node-1 is draining (source spot, deadline 1970-01-01T00:26:40Z)");
+    assert_string_equal(script.reqs[0].object, "Pod/pod-1");
     (void)snprintf(first, sizeof(first), "%s", script.reqs[0].name);
     got(0, 201);
     assert_int_equal(w->d.counters.pod_events_sent, 1);
-    assert_int_equal(w->d.pod_events.n, 0);
+    assert_int_equal(w->d.events.n, 0);
     add(w, 1, 0); /* another process, later: the same name, and the API server has it already */
-    nc_pod_events_send(&w->d);
-    assert_string_equal(script.reqs[1].message,
-                        "Evicted: node node-1 is draining (source spot, without a deadline)");
+    nc_event_queue_send(&w->d);
     assert_string_equal(script.reqs[1].name, first);
     got(1, 409);
     assert_int_equal(w->d.counters.pod_events_sent, 2);
-    assert_int_equal(w->d.pod_events.n, 0);
+    assert_int_equal(w->d.events.n, 0);
+}
+
+/* At once, whatever is in flight; what an outage or a 502 took is told after it, the last of a row
+ * of the same alone. */
+static void test_of_the_node(void **state) {
+    struct world *w = *state;
+
+    w->d.pods.requests = (struct nc_pod_request *)w; /* nobody looks into it */
+    add(w, 1, 0);
+    nc_event_queue_send(&w->d);
+    report(w, "first", 1);
+    assert_int_equal(script.n, 2);
+    assert_string_equal(script.reqs[1].object, "Node/node-1");
+    got(1, 502);
+    report(w, "second", 2);
+    assert_int_equal(script.n, 2); /* a pause */
+    w->d.api.step = NC_SESSION_UP + 1;
+    nc_event_queue_pause(&w->d);
+    report(w, "third", 3);
+    assert_int_equal(w->d.events.n, 2);
+    script.now_usec += 3599 * SEC;
+    w->d.api.step = NC_SESSION_UP;
+    retry(w);
+    assert_int_equal(script.n, 3); /* the pod's time was over */
+    assert_string_equal(script.reqs[2].message, "third");
+    assert_string_equal(script.reqs[2].name, script.reqs[1].name);
+    got(2, 201);
+    report(w, "fourth", 4);
+    assert_string_equal(script.reqs[3].method, "PATCH");
+    assert_non_null(strstr(script.reqs[3].path, script.reqs[1].name));
+    got(3, 404); /* its hour was over */
+    nc_event_queue_send(&w->d);
+    assert_string_equal(script.reqs[4].method, "POST");
+    got(4, 201);
+    assert_int_equal(w->d.events.n, 0);
+    assert_int_equal(w->d.counters.pod_events_sent, 0);
+}
+
+static void test_unwanted(void **state) {
+    struct world *w = *state;
+
+    w->d.api.step = NC_SESSION_DOWN;
+    report(w, "before the configuration is known", 1);
+    assert_int_equal(w->d.events.n, 1);
+    w->d.api.step = NC_SESSION_UP;
+    w->d.gather.has_config = true;
+    nc_event_queue_send(&w->d);
+    report(w, "after", 2);
+    report(w, "after", 1);
+    assert_int_equal(w->d.events.n, 1);
+    w->d.gather.config.report_events = w->d.node.is_foreign = true;
+    nc_event_queue_send(&w->d);
+    assert_int_equal(script.n, 0);
+    w->d.node.is_foreign = false;
+    nc_event_queue_send(&w->d);
+    assert_int_equal(script.n, 1);
+    got(0, 403);
+    assert_int_equal(w->d.events.n, 0);
 }
 
 static void test_behind_evictions(void **state) {
@@ -167,15 +237,15 @@ static void test_behind_evictions(void **state) {
     for (unsigned i = 0; i < 9; i++)
         add(w, i, 0);
     w->d.pods.requests = (struct nc_pod_request *)w; /* nobody looks into it */
-    nc_pod_events_send(&w->d);
+    nc_event_queue_send(&w->d);
     assert_int_equal(script.n, 1);
-    nc_pod_events_send(&w->d);
+    nc_event_queue_send(&w->d);
     assert_int_equal(script.n, 1);
     w->d.pods.requests = NULL;
-    nc_pod_events_send(&w->d);
+    nc_event_queue_send(&w->d);
     assert_int_equal(script.n, 4);
     got(2, 201);
-    nc_pod_events_send(&w->d);
+    nc_event_queue_send(&w->d);
     assert_int_equal(script.n, 5);
 }
 
@@ -184,10 +254,10 @@ static void test_bounded(void **state) {
 
     for (unsigned i = 0; i < NC_POD_EVENTS_MAX + 3; i++)
         add(w, i, 0);
-    assert_int_equal(w->d.pod_events.n, NC_POD_EVENTS_MAX);
+    assert_int_equal(w->d.events.n, NC_POD_EVENTS_MAX);
     assert_int_equal(w->d.counters.pod_events_dropped, 3);
     for (size_t i = 0; i < NC_POD_EVENTS_MAX; i++) {
-        nc_pod_events_send(&w->d);
+        nc_event_queue_send(&w->d);
         got(i, 201);
     }
     assert_int_equal(w->d.counters.pod_events_sent, NC_POD_EVENTS_MAX);
@@ -198,26 +268,26 @@ static void test_unavailable(void **state) {
 
     add(w, 1, 1060 * SEC);
     add(w, 2, 0);
-    nc_pod_events_send(&w->d);
+    nc_event_queue_send(&w->d);
     got(0, 503);
     got(1, 0);
-    assert_int_equal(w->d.pod_events.n, 2);
-    nc_pod_events_send(&w->d); /* a pause */
+    assert_int_equal(w->d.events.n, 2);
+    nc_event_queue_send(&w->d); /* a pause */
     assert_int_equal(script.n, 2);
     retry(w);
     assert_int_equal(script.n, 4);
     w->d.api.step = NC_SESSION_UP + 1;
-    nc_pod_events_pause(&w->d); /* the connection goes with what is in flight */
+    nc_event_queue_pause(&w->d); /* the connection goes with what is in flight */
     assert_false(script.reqs[2].is_open);
-    nc_pod_events_send(&w->d);
+    nc_event_queue_send(&w->d);
     assert_int_equal(script.n, 4);
     script.now_usec = 1060 * SEC; /* the deadline of one */
-    nc_pod_events_send(&w->d);
-    assert_int_equal(w->d.pod_events.n, 1);
+    nc_event_queue_send(&w->d);
+    assert_int_equal(w->d.events.n, 1);
     assert_int_equal(w->d.counters.pod_events_dropped, 1);
     script.now_usec = 1600 * SEC; /* ten minutes of the other */
-    nc_pod_events_send(&w->d);
-    assert_int_equal(w->d.pod_events.n, 0);
+    nc_event_queue_send(&w->d);
+    assert_int_equal(w->d.events.n, 0);
     assert_int_equal(w->d.counters.pod_events_dropped, 2);
 }
 
@@ -226,26 +296,27 @@ static void test_refused(void **state) {
 
     add(w, 1, 0);
     add(w, 2, 0);
-    nc_pod_events_send(&w->d);
+    nc_event_queue_send(&w->d);
     got(0, 403); /* the namespace is terminating */
     got(1, 429);
-    assert_int_equal(w->d.pod_events.n, 1);
+    assert_int_equal(w->d.events.n, 1);
     assert_int_equal(w->d.counters.pod_events_dropped, 1);
     script.refuses = true;
     retry(w);
-    assert_int_equal(w->d.pod_events.n, 1);
+    assert_int_equal(w->d.events.n, 1);
     assert_int_equal(script.n, 2);
     script.refuses = false;
     retry(w);
     got(2, 201);
-    assert_int_equal(w->d.pod_events.n, 0);
+    assert_int_equal(w->d.events.n, 0);
 }
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-        TEST(test_what_is_said), TEST(test_behind_evictions), TEST(test_bounded),
-        TEST(test_unavailable),  TEST(test_refused),
+        TEST(test_of_a_pod),         TEST(test_of_the_node), TEST(test_unwanted),
+        TEST(test_behind_evictions), TEST(test_bounded),     TEST(test_unavailable),
+        TEST(test_refused),
     };
 
     return run_group(tests, NULL, NULL);
