@@ -175,6 +175,12 @@ static struct nc_file_mark mark_of_kubeconfig(const struct nc_daemon *d) {
     return mark_of(path);
 }
 
+static bool is_another_file(const struct nc_file_mark *was, const struct nc_file_mark *is) {
+    return was->inode != 0 && is->inode != 0
+           && !(is->device == was->device && is->inode == was->inode
+                && is->mtime_nsec == was->mtime_nsec);
+}
+
 static uint64_t files_due(const struct nc_daemon *d) {
     const uint64_t earlier = FILES_USEC - FILES_SOON_USEC;
     const bool is_urgent =
@@ -194,10 +200,7 @@ static bool were_replaced(struct nc_daemon *d, uint64_t now) {
     marks[0] = mark_of_kubeconfig(d);
     marks[1] = mark_of(d->api.connection.cert_file);
     for (size_t i = 0; i < NC_ARRAY_SIZE(marks); i++)
-        if (d->api.files[i].inode != 0 && marks[i].inode != 0
-            && !(marks[i].device == d->api.files[i].device
-                 && marks[i].inode == d->api.files[i].inode
-                 && marks[i].mtime_nsec == d->api.files[i].mtime_nsec)) {
+        if (is_another_file(&d->api.files[i], &marks[i])) {
             nc_log(NC_LOG_INFO, NULL, "the node's credentials were replaced, connecting anew");
             return true;
         }
@@ -289,11 +292,14 @@ static void on_token_wanted(void *userdata) {
 }
 
 static void connect_now(struct nc_daemon *d) {
+    const struct nc_file_mark mark = mark_of_kubeconfig(d); /* before it is read: what changes
+                                                               meanwhile is a change */
     struct nc_connection *c = &d->api.connection;
     struct nc_err err = NC_ERR_INIT;
 
-    d->api.files[0] =
-        mark_of_kubeconfig(d); /* before it is read: what changes meanwhile is a change */
+    if (is_another_file(&d->api.files[0], &mark)) /* it may be of another cluster */
+        nc_own_node_doubt(d);
+    d->api.files[0] = mark;
     d->api.files_after_usec = nc_mono_usec() + FILES_USEC;
     if (nc_connect(d->app, nc_daemon_kubeconfig(d), d->imds, c, &err) < 0) {
         fail_step(d, &err);

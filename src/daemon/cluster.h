@@ -123,7 +123,7 @@ struct nc_own_node {
     struct nc_node_view view;
     struct nc_kube_req *write, *refresh;
     uint64_t write_usec, refresh_usec; /* monotonic: begun */
-    unsigned unanswered;               /* of those in a row, at most 2: how patient the next is */
+    unsigned unanswered;               /* of those in a row, at most 3: how patient the next is */
     enum nc_node_write_kind write_kind;
     sd_event_source *refresh_timer;
     bool is_synced;  /* the watch has shown what there is */
@@ -131,6 +131,8 @@ struct nc_own_node {
     bool is_known;   /* a complete object was seen of this uid: it is ours, or it is foreign */
     bool is_foreign; /* the Node of our name belongs to another instance */
     bool is_doubted; /* it does not state whose it is, and another machine may have made it */
+    bool is_unread;  /* of a cluster that may be another one: nothing is written or evicted */
+    char *stranger;  /* what foreign or doubted means, in words; NULL = neither */
     bool is_refresh_wanted; /* by the lifecycle: not only because something changed */
     bool is_stale; /* there was an outage since it was read: what it requests may be withdrawn */
     uint64_t read_usec;    /* monotonic: a complete object came, or that there is none */
@@ -156,10 +158,11 @@ void nc_own_node_patch_status(struct nc_daemon *d, struct nc_kube_call call,
 void nc_own_node_refresh(struct nc_daemon *d);
 /* GETs it where a drain waits for a Node that is not known yet, until there is an answer. */
 void nc_own_node_check(struct nc_daemon *d);
+/* It may be another one by now: whose it is is to be read first. */
+void nc_own_node_doubt(struct nc_daemon *d);
 /* False where a drain is requested of it, which may have been withdrawn: it was not read since an
- * outage or, where that is `fresh`, in the last two seconds, for a watch may hang. Then it is being
- * read, at once. */
-bool nc_own_node_is_current(struct nc_daemon *d, bool fresh);
+ * outage or in the last two seconds, for a watch may hang. Then it is being read, at once. */
+bool nc_own_node_is_current(struct nc_daemon *d);
 /* DELETION, by what is known of the Node and its claim. */
 void nc_own_node_report_deletion(struct nc_daemon *d);
 /* Has a request been in flight for longer than twice its time limit? */

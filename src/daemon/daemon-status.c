@@ -80,7 +80,7 @@ static struct nc_value *daemon_tree(const struct nc_daemon *d) {
     nc_value_set_text(map, "requestRefused", d->node.request_refused);
     nc_value_set_string(map, "inhibitor", nc_login_holds(d->shutdown.login) ? "held" : "none");
     nc_value_set_text(map, "inhibitDelay", d->shutdown.short_delay);
-    nc_value_set_text(map, "conflict", d->conflict);
+    nc_value_set_text(map, "conflict", d->node.stranger ? d->node.stranger : d->conflict);
     nc_value_set_text(map, "stateError", d->state.error);
     nc_value_set_int(map, "skewUsec", d->counters.skew_usec);
     return map;

@@ -20,6 +20,7 @@
 
 #define TIMEOUT_USEC 5000000u
 #define FROZEN_USEC 1500000u /* the first of several tries: another connection may be answered */
+#define UNANSWERED_MAX 3u    /* then the server is slow, and is given twelve seconds */
 #define PROMPT_USEC 500000u  /* an answer that shows a server in good health */
 #define REFRESH_EVERY_USEC 1000000u
 #define FRESH_USEC 2000000u /* of a Node that was read: nothing forces a pod by an older one */
@@ -42,15 +43,14 @@ static void schedule_refresh(struct nc_daemon *d, uint64_t wait_usec);
 /* Before the first eviction little time is left and nothing is lost with a connection whose other
  * end is silent; after it an eviction that is cut off may have used a budget up. */
 static uint64_t timeout_of(const struct nc_daemon *d) {
-    const uint64_t patient_usec = TIMEOUT_USEC,
-                   soon_usec = (uint64_t)FROZEN_USEC << d->node.unanswered;
+    const uint64_t usec = (uint64_t)FROZEN_USEC << d->node.unanswered;
 
-    return d->pods.requests || soon_usec > patient_usec ? patient_usec : soon_usec;
+    return d->pods.requests && usec < TIMEOUT_USEC ? TIMEOUT_USEC : usec;
 }
 
 static void note_answer(struct nc_daemon *d, bool is_answered, uint64_t duration_usec) {
     if (!is_answered)
-        d->node.unanswered += d->node.unanswered < 2;
+        d->node.unanswered += d->node.unanswered < UNANSWERED_MAX;
     else if (duration_usec < PROMPT_USEC)
         d->node.unanswered = 0;
 }
@@ -182,11 +182,17 @@ static void forget_node(struct nc_daemon *d) {
     nc_fit_gate_forget_node(d);
     d->node.view = (struct nc_node_view){0};
     d->node.is_known = d->node.is_foreign = d->node.is_doubted = false;
+    set_text(&d->node.stranger, NULL);
     set_text(&d->node.version, NULL);
     set_text(&d->node.watch_version, NULL);
     set_text(&d->node.request_refused, NULL);
     set_text(&d->node.pool, NULL);
     set_text(&d->node.request, NULL); /* what another Node says is read anew */
+}
+
+void nc_own_node_doubt(struct nc_daemon *d) {
+    d->node.is_unread = true;
+    d->node.is_known = false;
 }
 
 /* A cloud controller may set the providerID later. Until then whose kubelet reports it counts,
@@ -206,37 +212,40 @@ static bool is_anothers(const struct nc_daemon *d, const struct nc_value *node) 
     return theirs && *theirs && d->provider_id && !nc_streq(theirs, d->provider_id);
 }
 
+static void note_stranger(struct nc_daemon *d, enum nc_log_level level, char *message) {
+    if (!nc_streq(d->node.stranger, message))
+        nc_log_node(level, d->node_name, "%s", message);
+    free(d->node.stranger);
+    d->node.stranger = message;
+    d->is_status_due = true;
+    post_gone(d, true);
+}
+
 static void refuse_node(struct nc_daemon *d, const struct nc_value *node) {
     const char *theirs = nc_value_path_string(node, "spec.providerID");
     nc_auto_free char *quoted = nc_quote_string(theirs);
 
-    if (!d->node.is_foreign)
-        nc_log_node(
-            NC_LOG_ERROR, d->node_name,
-            "the Node %s has providerID %s, not %s: it belongs to another instance, nothing is "
-            "written to it; delete the stale Node",
-            d->node_name, quoted, d->provider_id);
     d->node.is_foreign = d->node.is_known = true;
-    d->is_status_due = true;
-    post_gone(d, true);
+    note_stranger(d, NC_LOG_ERROR,
+                  nc_asprintf("the Node %s has providerID %s, not %s: it belongs to another "
+                              "instance, nothing is written to it; delete the stale Node, or mend "
+                              "a kubeconfig of another cluster",
+                              d->node_name, quoted, d->provider_id));
 }
 
 static void doubt_node(struct nc_daemon *d) {
-    if (!d->node.is_doubted)
-        nc_log_node(
-            NC_LOG_WARNING, d->node_name,
-            "the Node %s has no providerID and another boot's id than ours: it may belong to "
-            "another machine; nothing is written to it until it has a providerID",
-            d->node_name);
     d->node.is_known = false;
     d->node.is_doubted = d->node.is_refresh_wanted = true;
-    d->is_status_due = true;
-    post_gone(d, true);
+    note_stranger(
+        d, NC_LOG_WARNING,
+        nc_asprintf("the Node %s has no providerID and another boot's id than ours: it may belong "
+                    "to another machine; nothing is written to it until it has a providerID",
+                    d->node_name));
     schedule_refresh(d, REFRESH_REFUSED_USEC);
 }
 
 static void note_read(struct nc_daemon *d) {
-    d->node.is_stale = false;
+    d->node.is_stale = d->node.is_unread = false;
     d->node.read_usec = nc_mono_usec();
 }
 
@@ -246,6 +255,7 @@ static void apply_ours(struct nc_daemon *d, const struct nc_value *node,
         forget_node(d);
     nc_node_view_apply(&d->node.view, node, &d->pods.staying_volumes);
     set_text(&d->node.version, nc_value_get_string(metadata, "resourceVersion"));
+    d->node.is_unread = false;
     if (is_anothers(d, node)) {
         refuse_node(d, node);
         return;
@@ -254,9 +264,9 @@ static void apply_ours(struct nc_daemon *d, const struct nc_value *node,
         doubt_node(d);
         return;
     }
-    d->node.is_doubted = false;
+    d->node.is_doubted = d->node.is_foreign = false;
     d->node.is_known = true;
-    d->node.is_foreign = false;
+    set_text(&d->node.stranger, NULL);
     nc_imds_condition_note_node(d, node);
     nc_fit_gate_note_node(d, node);
     nc_pod_evictor_clean_up(d);
@@ -288,6 +298,7 @@ static void apply_metadata(struct nc_daemon *d, const struct nc_value *object) {
 
     if (!nc_value_says(metadata, "uid", d->node.view.uid)) {
         forget_node(d);
+        nc_own_node_doubt(d);
         /* Our Node was deleted, its pods are drained all the same, and now there is another of its
          * name: until it is known whose it is, the pods that are bound to it may be another's. */
         if (nc_lifecycle_is_orphaned(d->life))
@@ -312,6 +323,7 @@ static void apply_absence(struct nc_daemon *d) {
     static const enum nc_source announced[] = {NC_SOURCE_REQUEST, NC_SOURCE_DELETION};
 
     forget_node(d);
+    d->node.is_unread = false;
     post_gone(d, false);
     for (size_t i = 0; i < NC_ARRAY_SIZE(announced); i++)
         if (!nc_lifecycle_notice(d->life, announced[i]))
@@ -430,10 +442,10 @@ void nc_own_node_check(struct nc_daemon *d) {
         nc_own_node_refresh(d);
 }
 
-bool nc_own_node_is_current(struct nc_daemon *d, bool fresh) {
-    const bool is_old = fresh && nc_mono_usec() > d->node.read_usec + FRESH_USEC;
+bool nc_own_node_is_current(struct nc_daemon *d) {
+    const bool is_old = d->node.is_stale || nc_mono_usec() > d->node.read_usec + FRESH_USEC;
 
-    if ((!d->node.is_stale && !is_old) || !nc_lifecycle_notice(d->life, NC_SOURCE_REQUEST))
+    if (!d->node.is_unread && (!is_old || !nc_lifecycle_notice(d->life, NC_SOURCE_REQUEST)))
         return true;
     if (!d->node.refresh)
         start_refresh(d);
@@ -477,7 +489,8 @@ void nc_own_node_write(struct nc_daemon *d, const struct nc_node_write *w) {
 
     d->node.write_kind = w->kind;
     d->counters.node_writes[w->kind]++;
-    if (!nc_api_session_is_up(&d->api) || d->node.is_foreign || d->node.write) {
+    if (!nc_api_session_is_up(&d->api) || d->node.is_foreign || d->node.is_unread
+        || d->node.write) {
         post_written(d, NC_WRITE_UNAVAILABLE, 0);
         return;
     }
@@ -505,8 +518,10 @@ void nc_own_node_patch_status(struct nc_daemon *d, struct nc_kube_call call,
 }
 
 bool nc_own_node_is_stuck(const struct nc_daemon *d, uint64_t mono_usec) {
-    return (d->node.write && mono_usec > d->node.write_usec + 2 * TIMEOUT_USEC)
-           || (d->node.refresh && mono_usec > d->node.refresh_usec + 2 * TIMEOUT_USEC);
+    const uint64_t longest_usec = (uint64_t)FROZEN_USEC << (UNANSWERED_MAX + 1);
+
+    return (d->node.write && mono_usec > d->node.write_usec + longest_usec)
+           || (d->node.refresh && mono_usec > d->node.refresh_usec + longest_usec);
 }
 
 int nc_own_node_open(struct nc_daemon *d, struct nc_err *err) {

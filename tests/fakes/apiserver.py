@@ -160,6 +160,11 @@ class ApiServer:
         for watch in list(self.watches):
             watch.fail(410, "Expired", "too old resource version")
 
+    def hang(self, plural: str) -> None:
+        """The open watches of these stay open, and nothing comes any more."""
+        for watch in [w for w in self.watches if w.resource.plural == plural]:
+            watch.stop()
+
     def _later(self, delay_sec: float, call: Callable[[], None]) -> None:
         self.server.loop.call_soon_threadsafe(self.server.loop.call_later, delay_sec, call)
 

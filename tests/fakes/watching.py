@@ -59,7 +59,7 @@ class Watch:
         for change in self._backlog:
             self._deliver(change)
         self.store.watchers.append(self._deliver)
-        return self._stop
+        return self.stop
 
     def _send(self, kind: str, obj: Object) -> None:
         self._chunk(self.dump({"type": kind, "object": obj}) + b"\n")
@@ -90,10 +90,10 @@ class Watch:
         self._end()
 
     def _end(self) -> None:
-        self._stop()
+        self.stop()
         self._chunk(None)
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
         for timer in self._timers:
             timer.cancel()
         if self in self.open_ones:

@@ -6,10 +6,12 @@ import time
 import unittest
 from typing import Any
 
-from running import KUBECONFIG, PATIENCE, POD_RESOURCE, SLACK, DaemonTest, DaemonWorld, epoch
+from harness import SHARED
+from running import KUBECONFIG, PATIENCE, POD_RESOURCE, QUIET, REQUEST_KEY, SLACK, DaemonTest, DaemonWorld, epoch
 
 import authz  # found by running
 import instances
+from apiserver import ApiServer
 from ec2 import Ec2
 from wire import Fault
 
@@ -316,6 +318,39 @@ class Identity(DaemonTest):
         corrected = time.monotonic()
         world.must(world.is_cordoned, "the cordon", 40)
         self.assertLess(time.monotonic() - corrected, 5.0 * PATIENCE)
+
+    def test_kubeconfig_of_another_cluster(self) -> None:
+        """In the middle of a drain, with a Node of our name there: its pods are another machine's."""
+        world = self.node_world()
+        world.pod("a")
+        world.budget("held", "a")
+        world.start()
+        world.imds.spot(120)
+        world.must(lambda: world.evictions("a"), "an eviction")
+        with ApiServer(SHARED, "test-cluster", world.inst.region, behave=QUIET) as other:
+            other.put("nodes", {"metadata": {"name": world.node_name}, "spec": {"providerID": "aws:///us-west-2a/i-0aaaaaaaaaaaaaaaa"}})
+            other.put("pods", {"metadata": {"name": "theirs"}, "spec": {"nodeName": world.node_name, "containers": []}}, "default")
+            other.server.fault("delay", path="/nodes/", delay_sec=1.0)
+            path = world.root / KUBECONFIG
+            new = path.with_suffix(".new")
+            new.write_text(path.read_text().replace(world.api.url, other.url))
+            new.chmod(0o600)
+            new.replace(path)
+            world.must(lambda: "another instance" in world.run("status").out, "the complaint")
+            self.assertEqual([r["path"] for r in other.server.log.snapshot() if r.get("method") != "GET"], [])
+
+    def test_watch_that_hangs(self) -> None:
+        """A request that is withdrawn meanwhile is seen before the next eviction."""
+        world = self.node_world()
+        world.pod("a")
+        world.budget("held", "a")
+        world.start()
+        world.change_node(lambda n: n["metadata"].setdefault("annotations", {}).update({REQUEST_KEY: '{"id": "1", "mode": "graceful"}'}))
+        world.must(lambda: world.evictions("a"), "an eviction")
+        world.api.on_loop(lambda: world.api.hang("nodes"))
+        world.change_node(lambda n: n["metadata"]["annotations"].pop(REQUEST_KEY))
+        world.must(lambda: not world.is_cordoned(), "the release")
+        self.assertEqual(world.pods(), ["a"])
 
     def test_plugin_that_does_not_say_how_long_its_token_is_good(self) -> None:
         """It is not run again and again: nor where it says that its token has ended already."""

@@ -20,6 +20,7 @@ static struct {
     enum nc_credentials_found found;
     bool has_plugin, is_asked; /* tokens are made; who we are is being asked */
     bool is_busy;
+    const char *kubeconfig; /* a file that is there */
     struct nc_connection *connection;
     struct nc_identity_call *identity;
 } script;
@@ -91,12 +92,17 @@ struct world {
 
 const char *nc_daemon_kubeconfig(const struct nc_daemon *d) {
     (void)d;
-    return "/none/kubeconfig";
+    return script.kubeconfig ? script.kubeconfig : "/none/kubeconfig";
 }
 
 bool nc_daemon_is_busy(const struct nc_daemon *d) {
     (void)d;
     return script.is_busy;
+}
+
+void nc_own_node_doubt(struct nc_daemon *d) {
+    (void)d;
+    say("doubt");
 }
 
 void nc_daemon_gather_start(struct nc_daemon *d) {
@@ -315,6 +321,23 @@ static void test_refused_again_and_again(void **state) {
     expect("DOWN connect UP");
 }
 
+/* It may be another cluster's. */
+static void test_another_kubeconfig(void **state) {
+    struct world *w = *state;
+
+    w->d.node_name = nc_strdup("node-1");
+    script.kubeconfig = "/proc/self/exe";
+    turn(w);
+    expect("connect UP");
+    nc_api_session_check_now(&w->d);
+    turn(w);
+    expect("");
+    script.kubeconfig = "/";
+    nc_api_session_check_now(&w->d);
+    turn(w);
+    expect("DOWN doubt connect UP");
+}
+
 static void test_closed_on_the_way(void **state) {
     struct world *w = *state;
 
@@ -331,7 +354,8 @@ TEST_GROUP() {
         TEST(test_with_a_certificate),          TEST(test_token_and_identity),
         TEST(test_kubeconfig_that_comes_later), TEST(test_each_step_may_fail),
         TEST(test_a_drain_does_not_wait_long),  TEST(test_renewal),
-        TEST(test_refused_again_and_again),     TEST(test_closed_on_the_way),
+        TEST(test_refused_again_and_again),     TEST(test_another_kubeconfig),
+        TEST(test_closed_on_the_way),
     };
 
     return run_group(tests, NULL, NULL);

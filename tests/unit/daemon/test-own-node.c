@@ -29,7 +29,7 @@ static struct {
     bool is_active[_NC_SOURCE_MAX];
     struct nc_notice notices[_NC_SOURCE_MAX];
     bool is_busy, wants_node, was_stale; /* as the Node was told */
-    uint64_t now_usec;
+    uint64_t now_usec, timeout_usec;
 } script;
 
 struct nc_watch {
@@ -73,6 +73,7 @@ int nc_kube_start(struct nc_kube *k, const struct nc_kube_call *c, struct nc_kub
     (void)err;
     assert_string_equal(c->path, "/api/v1/nodes/node-1");
     script.looks++;
+    script.timeout_usec = c->timeout_usec;
     script.looked = c->done;
     *ret = &refresh_request;
     return 0;
@@ -388,7 +389,7 @@ static void test_a_refresh_that_is_late_is_repeated(void **state) {
 }
 
 /* Before a pod is asked: of a drain that EC2 wants nothing is withdrawn there. */
-static void test_read_again_after_an_outage(void **state) {
+static void test_read_again_where_a_drain_is_requested(void **state) {
     static const int refused[] = {404, 403};
     const struct nc_kube_status away = {0};
     const struct nc_err none = {.class = NC_ERR_TRANSIENT};
@@ -396,34 +397,65 @@ static void test_read_again_after_an_outage(void **state) {
 
     meet(w);
     w->d.node.is_stale = true;
-    assert_true(nc_own_node_is_current(&w->d, false));
+    assert_true(nc_own_node_is_current(&w->d));
     script.is_active[NC_SOURCE_REQUEST] = true;
-    assert_false(nc_own_node_is_current(&w->d, false));
-    assert_false(nc_own_node_is_current(&w->d, false));
+    assert_false(nc_own_node_is_current(&w->d));
+    assert_false(nc_own_node_is_current(&w->d));
     assert_int_equal(script.looks, 2);
     script.looked(&w->d, NULL, &away, &none);
-    assert_false(nc_own_node_is_current(&w->d, false));
+    assert_false(nc_own_node_is_current(&w->d));
     assert_int_equal(script.looks, 3);
     look(w, "u1", 11, "", OURS);
     assert_true(script.was_stale); /* until the request was told, too */
-    assert_true(nc_own_node_is_current(&w->d, true));
+    assert_true(nc_own_node_is_current(&w->d));
     script.is_active[NC_SOURCE_REQUEST] = true; /* the watch has it still */
-    w->d.node.read_usec -= 2500000;
-    assert_true(nc_own_node_is_current(&w->d, false));
+    w->d.node.read_usec -= 1500000;
+    assert_true(nc_own_node_is_current(&w->d));
     assert_int_equal(script.looks, 3);
-    assert_false(nc_own_node_is_current(&w->d, true));
+    w->d.node.read_usec -= 1000000;
+    assert_false(nc_own_node_is_current(&w->d));
     assert_int_equal(script.looks, 4);
     look(w, "u1", 12, "", OURS);
-    assert_true(nc_own_node_is_current(&w->d, true));
+    assert_true(nc_own_node_is_current(&w->d));
     for (size_t i = 0; i < NC_ARRAY_SIZE(refused); i++) { /* it is gone, or nobody shows it */
         const struct nc_kube_status status = {.http = refused[i]};
         script.is_active[NC_SOURCE_REQUEST] = true;
         w->d.node.read_usec -= 2500000;
-        assert_false(nc_own_node_is_current(&w->d, true));
+        assert_false(nc_own_node_is_current(&w->d));
         script.looked(&w->d, NULL, &status, &none);
-        assert_true(nc_own_node_is_current(&w->d, true));
+        assert_true(nc_own_node_is_current(&w->d));
     }
     nc_buf_clear(&trace);
+}
+
+/* Whatever drains it: the pods that are bound to it may be another machine's. */
+static void test_a_node_of_another_cluster(void **state) {
+    struct nc_node_write write = {.kind = NC_WRITE_SIGNAL};
+    struct world *w = *state;
+
+    meet(w);
+    nc_own_node_doubt(&w->d);
+    assert_false(nc_own_node_is_current(&w->d));
+    nc_own_node_write(&w->d, &write);
+    expect("AWAY");
+    watch(w, NC_WATCH_ADDED, "u2", 5, "");
+    assert_false(nc_own_node_is_current(&w->d));
+    nc_own_node_write(&w->d, &write);
+    expect("AWAY");
+    assert_null(w->d.node.stranger);
+    look(w, "u2", 5, "", "aws:///us-west-2a/i-2");
+    expect("GONE");
+    assert_non_null(strstr(w->d.node.stranger, "another instance"));
+    nc_own_node_write(&w->d, &write);
+    expect("AWAY");
+    assert_int_equal(script.writes, 0);
+    nc_own_node_doubt(&w->d);
+    look(w, "u1", 20, "", OURS);
+    expect("NODE(whole) -request -deletion");
+    assert_null(w->d.node.stranger);
+    assert_true(nc_own_node_is_current(&w->d));
+    nc_own_node_write(&w->d, &write);
+    assert_int_equal(script.writes, 1);
 }
 
 /* In an outage the watch of a Node that was never seen is paused longer than a drain has time. */
@@ -437,17 +469,19 @@ static void test_a_drain_does_not_wait_for_the_watch(void **state) {
     script.is_busy = true;
     nc_own_node_close(&w->d);
     assert_int_equal(nc_own_node_open(&w->d, &(struct nc_err)NC_ERR_INIT), 0);
-    for (unsigned k = 1; k <= 3; k++) {
+    for (unsigned k = 1; k <= 4; k++) { /* a server that is slow answers at last */
         wait_for_refresh(w, k);
+        assert_int_equal(script.timeout_usec, 750000u << k);
         script.looked(&w->d, NULL, &away, &none);
     }
-    wait_for_refresh(w, 4);
+    wait_for_refresh(w, 5);
+    assert_int_equal(script.timeout_usec, 12000000);
     script.looked(&w->d, NULL, &absent, &none);
     assert_int_equal(clock_run(w->app.event, 5000000), 0);
     nc_own_node_check(&w->d);
-    wait_for_refresh(w, 5);
+    wait_for_refresh(w, 6);
     look(w, "u1", 10, "", OURS);
-    expect("failed failed failed NODE(whole) -request -deletion");
+    expect("failed failed failed failed NODE(whole) -request -deletion");
     nc_own_node_check(&w->d);
     assert_int_equal(clock_run(w->app.event, 5000000), 0);
 }
@@ -618,7 +652,8 @@ TEST_GROUP() {
         TEST(test_whose_it_is_without_a_provider_id),
         TEST(test_the_answer_overtakes_the_watch),
         TEST(test_a_refresh_that_is_late_is_repeated),
-        TEST(test_read_again_after_an_outage),
+        TEST(test_read_again_where_a_drain_is_requested),
+        TEST(test_a_node_of_another_cluster),
         TEST(test_a_drain_does_not_wait_for_the_watch),
         TEST(test_a_request_in_force_stays_so),
         TEST(test_requests_that_are_refused_in_turn),

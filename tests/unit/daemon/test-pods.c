@@ -141,8 +141,8 @@ void nc_own_node_refresh(struct nc_daemon *d) {
     say("look");
 }
 
-bool nc_own_node_is_current(struct nc_daemon *d, bool fresh) {
-    return !d->node.is_stale && (!fresh || d->node.read_usec == 0);
+bool nc_own_node_is_current(struct nc_daemon *d) {
+    return !d->node.is_stale;
 }
 
 void nc_daemon_post(struct nc_daemon *d, struct nc_lifecycle_event *e) {
@@ -224,7 +224,7 @@ static void got(size_t i, int http, const char *text) {
 
 /* --- the tests */
 
-/* After an outage the Node is read first: what it requested may be withdrawn. */
+/* The Node is read first: what it requested may be withdrawn. */
 static void test_node_is_read_first(void **state) {
     struct world *w = *state;
 
@@ -233,9 +233,6 @@ static void test_node_is_read_first(void **state) {
     ask(w, NC_DRAIN_DELETE, "b");
     expect("busy:uid-a busy:uid-b");
     w->d.node.is_stale = false;
-    w->d.node.read_usec = 1;
-    ask(w, NC_DRAIN_DELETE, "b");
-    expect("busy:uid-b");
     ask(w, NC_DRAIN_EVICT, "a");
     expect("EVICT:a");
     answer(0, NC_ANSWER_ACCEPTED);
