@@ -103,14 +103,14 @@ class Plugin(unittest.TestCase):
     def test_status(self) -> None:
         self.node("n1", condition("Ready", "True", "KubeletReady"), condition("BootstrapComplete", "True", "Initialized"), claim="c1")
         self.node("n2", condition("Ready", "False", "KubeletNotReady"), condition("BootstrapComplete", "False", "NodeNotReady"),
-                  condition("InterruptionPending", "True", "SpotInterruption"), condition("Drained", "False", "Draining", "2 pods\x1b[2J left"), claim="c2")
+                  condition("InterruptionPending", "True", "SpotInterruption"), condition("Drained", "True", "NodeDrained", "all\x1b[2J gone"), claim="c2")
         self.node("plain")
         self.claim("c1", "n1")
         self.claim("c-late", "")
         self.claim("c-launching", "", instance="")
         rows = [line.split() for line in self.says("status").splitlines()]
         self.assertEqual(rows[:4], [["NODE", "NODEPOOL", "READY", "BOOTSTRAP", "INTERRUPTION", "DRAIN"], ["n1", "default", "True", "complete", "-", "-"],
-                                    ["n2", "default", "False", "NodeNotReady", "SpotInterruption", "Draining:", "2", r"pods\x1b[2J", "left"],
+                                    ["n2", "default", "False", "NodeNotReady", "SpotInterruption", "NodeDrained:", r"all\x1b[2J", "gone,", "NOT", "cordoned"],
                                     ["plain", "-", "-", "-", "-", "-"]])
         self.assertEqual([[row[0], *row[3:]] for row in rows[6:]], [["c-late", provider_id("i-1"), "-"], ["c-launching", "-", "-"]])
         self.assertEqual(len(self.says("status", "n2").splitlines()), 2)
@@ -132,6 +132,25 @@ class Plugin(unittest.TestCase):
                          [f"Evicting: 3 of 12 pods remain, blocked: shop/db-0,shop/db-1, until {ahead}", "Cordoned", "NodeDrained: No pods remaining", "-",
                           f"Evicting: 3 of 12 pods remain, deadline passed: {past}; does nodeclaimd run there?", "Failed: 3 of 12 pods remain",
                           f"Evicting: 3 of 12 pods remain, blocked: shop/db-0,shop/db-1, waits for nodeclaimd-pre-drain.target, until {ahead}"])
+
+    def test_drain_without_a_cordon(self) -> None:
+        """Whoever lifted it, and whether the drain is over or not; a condition that is False hides no drain."""
+        status = '{"id":"a","source":"operator",%s"phase":"%s","deadline":null,"total":2,"remaining":1,"blocked":[]}'
+        left, drained = condition("Drained", "False", "PodsLeft", "no longer"), condition("Drained", "True", "NodeDrained", "No pods remaining")
+        self.node("n1", left, **{STATUS_KEY: status % ("", "Failed")})
+        self.node("n2", left, **{STATUS_KEY: status % ("", "VolumeWait")})
+        self.node("n3", drained, **{STATUS_KEY: status % ("", "Drained")})
+        self.node("n4", **{STATUS_KEY: status % ('"policy":"cordon",', "Cordoned")})
+        self.node("n5", **{STATUS_KEY: status % ('"policy":"report",', "Detected")})
+        self.node("n6", drained)
+        self.node("n7", condition("Drained", "False", "NodeReleased"), **{REQUEST_KEY: '{"id":"b"}'})
+        for name in ("n1", "n2", "n3", "n4", "n5"):
+            self.change(name, lambda n: n["spec"].pop("unschedulable"))
+        said = [line.split(maxsplit=5)[5] for line in self.says("status").splitlines()[1:]]
+        self.assertEqual(said[:6], ["Failed: 1 of 2 pods remain, NOT cordoned", "VolumeWait: 1 of 2 pods remain, NOT cordoned",
+                                    "NodeDrained: No pods remaining, NOT cordoned", "Cordoned, cordon only: 1 of 2 pods remain, NOT cordoned",
+                                    "Detected, report only by drain.mode: 1 of 2 pods remain", "NodeDrained: No pods remaining, NOT cordoned"])  # fmt: skip
+        self.assertRegex(said[6], "^requested, ")
 
     def test_configuration_allows_less(self) -> None:
         """A drain that drain.mode forbids is not one that is about to begin."""
@@ -239,7 +258,7 @@ class Plugin(unittest.TestCase):
         """What a node writes stays in its own row and line."""
         forged = 'x\nn1\tdefault\tTrue\tcomplete\t\tDrained: "all"\r\x1b[2J'
         self.node("n1", condition("Ready", "False", "KubeletNotReady"))
-        self.node("n2", condition("Drained", "False", "Draining", forged), condition("x\nEvents of Node n1", "True", "a\tb"), **{STATUS_KEY: '{"phase":"x\ty\nn1"'})
+        self.node("n2", condition("Drained", "True", "NodeDrained", forged), condition("x\nEvents of Node n1", "True", "a\tb"), **{STATUS_KEY: '{"phase":"x\ty\nn1"'})
         self.claim("c-late", "")
         self.event("Node", "n2", "x\ny", "z\nEvents of Node n1")
         rows = [line.split()[0] for line in self.says("status").splitlines() if line]
