@@ -84,6 +84,10 @@ class Plugin(unittest.TestCase):
 
         self.api.on_loop(go)
 
+    def drained(self, name: str) -> None:
+        self.change(name, lambda n: n["spec"].update(unschedulable=True))
+        self.change(name, lambda n: n["status"].update(conditions=[condition("Drained", "True", "NodeDrained")]))
+
     def request(self, name: str) -> str:
         return self.api.on_loop(lambda: self.api.store.get(self.api.resource("nodes"), name))["metadata"]["annotations"].get(REQUEST_KEY, "")
 
@@ -151,6 +155,7 @@ class Plugin(unittest.TestCase):
                                     "NodeDrained: No pods remaining, NOT cordoned", "Cordoned, cordon only: 1 of 2 pods remain, NOT cordoned",
                                     "Detected, report only by drain.mode: 1 of 2 pods remain", "NodeDrained: No pods remaining, NOT cordoned"])  # fmt: skip
         self.assertRegex(said[6], "^requested, ")
+        self.refuses(1, "node n6 is not drained after 0s", "drain", "n6", "--wait", "--timeout=0s")  # back in service without its daemon
 
     def test_configuration_allows_less(self) -> None:
         """A drain that drain.mode forbids is not one that is about to begin."""
@@ -307,7 +312,7 @@ class Plugin(unittest.TestCase):
         said = f"a drain of node n1 is requested already, with deadline {deadline}, reason disk: the request stays as it is; --deadline, "
         self.assertIn(said, self.says("drain", "n1"))
         self.assertEqual(self.request("n1"), first)
-        self.change("n1", lambda n: n["status"].update(conditions=[condition("Drained", "True", "NodeDrained")]))
+        self.drained("n1")
         said_with_wait = self.says("drain", "n1", "--wait", "--timeout=30s")
         self.assertIn("requested already", said_with_wait)
         self.assertIn("condition met", said_with_wait)
@@ -325,7 +330,7 @@ class Plugin(unittest.TestCase):
 
     def test_waits(self) -> None:
         self.node("n1", condition("Drained", "False", "Draining"))
-        timer = threading.Timer(1, lambda: self.change("n1", lambda n: n["status"].update(conditions=[condition("Drained", "True", "Drained")])))
+        timer = threading.Timer(1, lambda: self.drained("n1"))
         timer.start()
         self.assertIn("condition met", self.says("drain", "n1", "--mode", "cordon", "--wait", "--timeout", "30s"))
         timer.join()
