@@ -179,7 +179,7 @@ class Plugin(unittest.TestCase):
         """Somebody lifted the cordon; another request came, and is not in force; a request is taken back, and another source's drain goes on."""
         status = '{"id":"a","source":"%s","phase":"Evicting","deadline":null,"total":2,"remaining":1,"blocked":[]}'
         self.node("n1", **{STATUS_KEY: status % "request", REQUEST_KEY: '{"id":"b","mode":"graceful"}'})
-        self.assertRegex(self.says("status", "n1"), r" Evicting: 1 of 2 pods remain; another is requested, not answered yet\n$")
+        self.assertRegex(self.says("status", "n1"), r" Evicting: 1 of 2 pods remain; another is requested, no answer seen; ")
         self.event("Node", "n1", "DrainRequestRefused", "annotation nodeclaimd.io/drain-request: drain request b: no; the one before it goes on")
         self.assertRegex(self.says("status", "n1"), r" remain; another is requested, refused: see why\n$")
         self.node("n2", **{STATUS_KEY: status % "operator"})
@@ -198,10 +198,10 @@ class Plugin(unittest.TestCase):
     def test_what_a_node_lacks(self) -> None:
         self.node("n1", condition("Ready", "True", "KubeletReady"), condition("InterruptionNoticesUnavailable", "True", "NoAnswer"), **{REQUEST_KEY: "{}"})
         self.change("n1", lambda n: n["spec"].update(taints=[{"key": "nodeclaimd.io/unfit", "effect": "NoSchedule"}]))
-        self.assertRegex(self.says("status", "n1"), r"n1 +- +True, unfit +- +notices unavailable +requested, not answered yet\n$")
+        self.assertRegex(self.says("status", "n1"), r"n1 +- +True, unfit +- +notices unavailable +requested, no answer seen; on the node, nodeclaimd status says why\n$")
         refusal = "annotation nodeclaimd.io/drain-request: drain request%s: no; the request is ignored"
         self.event("Node", "n1", "DrainRequestRefused", refusal % " of-before")
-        self.assertRegex(self.says("status", "n1"), r" requested, not answered yet\n$")
+        self.assertRegex(self.says("status", "n1"), r" requested, no answer seen; ")
         self.event("Node", "n1", "DrainRequestRefused", refusal % "")
         self.assertRegex(self.says("status", "n1"), r" requested, refused: see why\n$")
         self.node("n2", condition("InterruptionPending", "True", "SpotInterruption"), condition("InterruptionNoticesUnavailable", "True", "NoAnswer"))
