@@ -195,6 +195,17 @@ class Plugin(unittest.TestCase):
         self.says("drain", "n3")
         self.assertIn("graceful", self.request("n3"))
 
+    def test_the_way_out(self) -> None:
+        """Of a request of somebody else, that was refused or is to be withdrawn: what is named is done here."""
+        for name, args, says in (("n1", (), "drain request claim-u: late; the request is ignored; "), ("n2", ("--cancel",), "another one's: {")):
+            self.node(name, **{REQUEST_KEY: '{"id":"claim-u","mode":"graceful"}'})
+            self.event("Node", name, "DrainRequestRefused", "annotation nodeclaimd.io/drain-request: drain request claim-u: late; the request is ignored")
+            self.refuses(1, says, "drain", name, *args)
+            _, _, command = self.run_plugin("drain", name, "--context=k", *args)[2].rpartition("kubectl annotate")
+            command, _, _ = command.partition(" removes it")
+            done = self.run_plugin("annotate", *command.split(), name="kubectl")
+            self.assertEqual((done[0], "--context=k" in command, self.request(name)), (0, True, ""), done)
+
     def test_what_a_node_lacks(self) -> None:
         self.node("n1", condition("Ready", "True", "KubeletReady"), condition("InterruptionNoticesUnavailable", "True", "NoAnswer"), **{REQUEST_KEY: "{}"})
         self.change("n1", lambda n: n["spec"].update(taints=[{"key": "nodeclaimd.io/unfit", "effect": "NoSchedule"}]))
@@ -366,7 +377,7 @@ class Plugin(unittest.TestCase):
         self.refuses(1, "node n2 is not drained after 0s: it has no drain-status; ", "drain", "n2", "--wait", "--timeout=0s")
         self.node("n3", **{REQUEST_KEY: '{"id":"claim-u","mode":"graceful"}'})
         self.event("Node", "n3", "DrainRequestRefused", "annotation nodeclaimd.io/drain-request: drain request claim-u: late; the request is ignored")
-        self.refuses(1, "node n3 is not drained: annotation nodeclaimd.io/drain-request: drain request claim-u: late; ", "drain", "n3", "--wait")
+        self.refuses(1, "drain request claim-u: late; ", "drain", "n3", "--wait")
         self.change("n3", lambda n: n["metadata"]["annotations"].update({REQUEST_KEY: '{"id":"claim-v","mode":"graceful"}'}))
         self.refuses(1, "the request stays, which is another one's: {", "drain", "n3", "--wait", "--timeout=0s")
         self.node("n4")
