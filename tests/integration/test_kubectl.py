@@ -19,6 +19,7 @@ from monitoring import program
 
 from apiserver import ADMIN_TOKEN, ApiServer
 from pods import stamp
+from wire import Fault
 
 PLUGIN = SOURCE / "kubectl/kubectl-nodeclaim"
 NOT_FOUND = {"type": "Registered", "status": "Unknown", "reason": "NodeNotFound", "message": "Node not registered with cluster"}
@@ -240,6 +241,15 @@ class Plugin(unittest.TestCase):
             code, out, err = self.run_plugin(*args)
             self.assertEqual((code, out, "there is" in err), (1, "", False), args)
             self.assertIn("refused", err)
+
+    def test_a_part_has_no_answer(self) -> None:
+        """Neither are Nodes absent where Events cannot be read, nor NodeClaims where the API server is overloaded."""
+        self.node("n1", **{REQUEST_KEY: "{}"})
+        self.claim("c1")
+        for path, args in (("/events", ("status",)), ("/apis(/karpenter.sh)?$", ("why", "c1")), ("/apis(/karpenter.sh)?$", ("status",))):
+            self.api.server.faults[:] = [Fault("status", path=path, status=500)]
+            code, out, err = self.run_plugin(*args)
+            self.assertEqual((code, "neither" in err), (1, False), f"{args}: {out}{err}")
 
     def test_why_there_is_no_node(self) -> None:
         self.claim("c1", "", condition("Launched", "True", "Launched"), NOT_FOUND)
