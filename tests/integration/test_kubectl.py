@@ -279,6 +279,8 @@ class Plugin(unittest.TestCase):
             for part in ("Conditions of NodeClaim c1", "Drained=False Draining: 1 pod is blocked", STATUS_KEY + ': {"phase":"Evicting"}', "EvictionBlocked: shop/db-0: budget db"):
                 self.assertIn(part, text)
             self.assertNotIn("other: x", text)
+        self.node("n2", condition("Ready", "False", "KubeletNotReady"), claim="gone")  # a finalizer holds the Node
+        self.assertIn("Ready=False", self.says("why", "n2"))
 
     def test_lines_of_another(self) -> None:
         """What a node writes stays in its own row and line."""
