@@ -271,12 +271,12 @@ class Plugin(unittest.TestCase):
         self.refuses(1, "neither a NodeClaim nor a Node c9", "why", "c9")
 
     def test_why_a_node_stays(self) -> None:
-        self.node("n1", condition("Drained", "False", "Draining", "1 pod is blocked"), claim="c1", **{STATUS_KEY: '{"phase":"Evicting"}', "other": "x"})
+        self.node("n1", condition("Drained", "False", "Draining", "1 pod is blocked"), claim="c1", **{STATUS_KEY: r'{"phase":"a \"b"}', "other": "x"})
         self.claim("c1", "n1", condition("Registered", "True", "Registered"))
         self.event("Node", "n1", "EvictionBlocked", "shop/db-0: budget db")
         for name in ("n1", "c1"):
             text = self.says("why", name)
-            for part in ("Conditions of NodeClaim c1", "Drained=False Draining: 1 pod is blocked", STATUS_KEY + ': {"phase":"Evicting"}', "EvictionBlocked: shop/db-0: budget db"):
+            for part in ("Conditions of NodeClaim c1", "Drained=False Draining: 1 pod is blocked", STATUS_KEY + r': {"phase":"a \"b"}', "EvictionBlocked: shop/db-0: budget db"):
                 self.assertIn(part, text)
             self.assertNotIn("other: x", text)
         self.node("n2", condition("Ready", "False", "KubeletNotReady"), claim="gone")  # a finalizer holds the Node
