@@ -1,5 +1,5 @@
-"""The documentation, tried: its example documents are accepted, its links within and between pages lead to headings that exist, and a
-block of commands is run by ./dev docs or says why not."""
+"""The documentation, tried: its example documents are accepted, its links within and between pages lead to headings that exist, what it
+shows as output is in the programs, and a block of commands is run by ./dev docs or says why not."""
 
 from __future__ import annotations
 
@@ -17,6 +17,12 @@ PAGES = sorted([*TOP.glob("*.md"), *TOP.glob("docs/**/*.md"), *TOP.glob("*/READM
 OURS = re.compile(r"^apiVersion: (node\.eks\.aws|nodeclaimd\.io)/", re.M)
 # What a reader replaces: a CA that is one.
 AUTHORITY = re.findall(r"certificateAuthority: (\S+)", (TOP / "userdata/not-eks.mime").read_text())[0]
+# The pages that show output. A command is none, nor is what others write in it.
+SHOWING = [TOP / name for name in ("README.md", *(f"docs/{stem}.md" for stem in ("commands", "faq", "install", "runbooks", "troubleshooting")))]
+COMMAND = re.compile(
+    r"(\./|aws|helm|kubectl|mkdir|ssh|sudo|systemctl|nodeclaim\S+ (check|drain|explain|preflight|render|run|status|timeline|undrain)|-)|.* -|\w+: \{"
+)
+OTHERS = re.compile(r"'[^']*'|\bdatabase\b|KubeletReady|Unauthorized|SSL certificate problem: self-signed certificate")
 
 
 def blocks(page: Path) -> "list[str]":
@@ -30,6 +36,44 @@ def headings(page: Path) -> "set[str]":
     return {
         re.sub(r"[^\w\- ]", "", h.lower()).strip().replace(" ", "-") for h in re.findall(r"^#+ +(.+)$", text, re.M)
     }
+
+
+def printed() -> str:
+    """The words of every text in the sources, with a mark where something is put in."""
+    files = [*TOP.glob("src/**/*.[ch]"), *TOP.glob("include/**/*.h")]
+    sources = "\n".join(re.sub(r'"\s*\n\s*"', "", f.read_text(encoding="utf-8")) for f in files)
+    texts = re.findall(r'"((?:[^"\\\n]|\\.)*)"', sources)
+    scripts = [(TOP / name).read_text(encoding="utf-8") for name in ("kubectl/kubectl-nodeclaim", "image/provision")]
+    texts += [re.sub(r"['\"]|\$\w+", " % ", script) for script in scripts]
+    marked = re.sub(r"%[-.*0-9hjlz]*[a-zA-Z]|\\[0nt]", " % ", " % ".join(texts))
+    return " ".join(["", *re.findall(r"[^_\W]+|%", marked), ""])
+
+
+def samples(page: Path) -> "list[str]":
+    """What it shows as output, or says that an output has."""
+    text = page.read_text(encoding="utf-8")
+    fenced = [b for b in re.findall(r"^ *```text\n(.*?)^ *```$", text, re.M | re.S) if not OURS.search(b)]
+    text = re.sub(r"^ *```.*?^ *```$", "", text, flags=re.M | re.S)
+    tables = re.findall(r"^\| [^|]*says \|.*\n\|---.*\n((?:\|.*\n)+)", text, re.M)
+    first_cells = "".join(re.findall(r"(?m)^\|[^|]*\|", "".join(tables)))
+    rows = re.sub("`[^`]*`", "", "".join(re.findall(r"(?m)^\|.*\n", text)))
+    quoted = [s for s in re.findall("`([^`]+)`", text) if re.search(r"\s", s)] + re.findall("`([^`]+)`", first_cells)
+    names = re.findall(r"(?:^\| |\bEvents? )((?:[A-Z][a-z]+){2,})\b", text, re.M)
+    words = [re.sub(r"\s+", " ", s) for s in quoted + re.findall('"([^"]+)"', rows)]
+    return fenced + names + [s for s in words if not COMMAND.match(s)]
+
+
+def phrases(sample: str) -> "list[list[str]]":
+    """Its words, without what is different each time: what has a digit or a slash, or is cut, and what a reader replaces."""
+    parts = re.split(r"\n|  +|[][{}(),:;=|\"]|\bor\b|\S*[\d…/]\S*|\b(?:FIELD|FILE|N|NAME|NODE|UTC|X|Y)\b", OTHERS.sub("\n", sample))
+    return [words for words in (re.findall(r"[^_\W]+", part) for part in parts) if words]
+
+
+def is_printed(words: "list[str]", texts: str, begin: str = " ") -> bool:
+    """Whether a text has them, or several that meet where something is put in or a text ends."""
+    return f"{begin}{' '.join(words)} " in texts or any(
+        f"{begin}{' '.join(words[:n])} % " in texts and is_printed(words[n:], texts, " % ") for n in range(1, len(words))
+    )
 
 
 class Docs(unittest.TestCase):
@@ -72,6 +116,15 @@ class Docs(unittest.TestCase):
                 to = (page.parent / path) if path else page
                 with self.subTest(page=page.name, link=f"{path}#{anchor}"):
                     self.assertIn(anchor, headings(to))
+
+    def test_what_is_shown_is_printed(self) -> None:
+        texts = printed()
+        self.assertGreater(len(samples(TOP / "docs/troubleshooting.md")), 150)
+        for page in SHOWING:
+            for sample in samples(page):
+                for words in phrases(sample):
+                    with self.subTest(page=page.name, words=" ".join(words), sample=sample):
+                        self.assertTrue(is_printed(words, texts))
 
     def test_command_blocks_are_run_or_say_why_not(self) -> None:
         rows = [
