@@ -43,8 +43,9 @@ FLOOR = 100  # pods below which the fixed part is too large a share to tell grow
 UNITS = {"ms": "processor time, ms", "MiB": "memory, MiB"}
 
 
-def today() -> str:
-    return time.strftime("measured on %Y-%m-%d", time.gmtime())
+def about(sizes: str) -> tuple[str, str]:
+    day = time.strftime("%Y-%m-%d", time.gmtime())
+    return f"measured on {day}, logarithmic axes; with exponent 1 twice the {sizes} cost twice as much, and at most {MOST} is good", sizes
 
 
 def exponent(points: list[tuple[float, float]], fixed: float) -> float:
@@ -174,19 +175,19 @@ def draw_drain(report: Report, rows: dict[int, dict[str, float]], out: Path) -> 
         large = [p for p in points if p[0] >= FLOOR]
         slope = judge(report, title, large, rows[0][name]) if len(large) > 2 else float("nan")
         lines.append(Series(title, UNITS[unit], points, f"exponent {slope:.2f}"))
-    draw(out / "growth-drain.svg", "Draining a node", (f"cost with the number of its pods, {today()}", "pods"), lines)
+    draw(out / "growth-drain.svg", "Draining a node: cost with the number of its pods", about("pods"), lines)
 
 
 def draw_controller(report: Report, rows: dict[int, dict[str, float]], out: Path) -> None:
     lines = []
-    for name, title, unit in (("cpu", "both lists, CPU", "ms"), ("private", "private memory", "MiB")):
+    for name, title, unit in (("cpu", "reading all at start, CPU", "ms"), ("private", "private memory", "MiB")):
         points = series(rows, name)
         slope = judge(report, "controller " + title, points, begin(points))
         lines.append(Series(title, UNITS[unit], points, f"exponent {slope:.2f}"))
     storm = series(rows, "storm")
     slope = judge(report, "controller a thousand notices", storm, 0.0)
     lines.append(Series("a thousand notices, CPU", UNITS["ms"], storm, f"exponent {slope:.2f}"))
-    draw(out / "growth-controller.svg", "The controller", (f"cost with the number of nodes, {today()}", "nodes"), lines)
+    draw(out / "growth-controller.svg", "The controller: cost with the number of nodes", about("nodes"), lines)
 
 
 def main() -> int:
