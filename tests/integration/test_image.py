@@ -86,15 +86,14 @@ class Provision(unittest.TestCase):
         self.assertEqual(
             {p.removeprefix(str(self.root)) for p in after.keys() - before.keys() if "/usr/" not in p},
             {
-                "/etc/sysctl.d/90-nodeclaimd.conf",
+                "/etc/sysctl.d/zz-nodeclaimd.conf",
                 "/etc/systemd/system/multi-user.target.wants/nodeclaimd-bootstrap.service",
                 "/etc/systemd/system/multi-user.target.wants/nodeclaimd.service",
             },
         )
         self.assertEqual(self.enabled(), {"nodeadm-boot-hook.service", "nodeclaimd-bootstrap.service", "nodeclaimd.service"})
-        sysctls = self.text("etc/sysctl.d/90-nodeclaimd.conf")
-        self.assertNotIn("overcommit", sysctls, "the image says it itself")
-        self.assertIn("vm.panic_on_oom = 0\n", sysctls, "the image does not say it")
+        self.assertEqual(self.text("etc/sysctl.d/zz-nodeclaimd.conf"), "".join(f"{k} = {v}\n" for k, v in (
+            ("vm.panic_on_oom", 0), ("kernel.keys.root_maxkeys", 1000000), ("kernel.keys.root_maxbytes", 25000000))), "the image says the others itself")
         self.assertIn("disabled nodeadm-run.service", said)
 
     def test_amazon_linux_gets_the_repository_of_cjson(self) -> None:
@@ -148,9 +147,66 @@ class Provision(unittest.TestCase):
         self.assertIn("Slice=runtime.slice", self.text("etc/systemd/system/containerd.service.d/10-nodeclaimd-slice.conf"))
         self.assertTrue((self.root / "etc/systemd/system/runtime.slice").exists())
         self.assertEqual(self.text("etc/modules-load.d/nodeclaimd.conf"), "overlay\nbr_netfilter\n")
-        self.assertIn("kernel.panic = 10\n", self.text("etc/sysctl.d/90-nodeclaimd.conf"), "another file says 0, and is read earlier")
+        self.assertEqual(self.sysctls()["kernel.panic"], "10", "another file says 0")
         self.assertIn("ManageForeignRoutes=no", self.text("etc/systemd/networkd.conf.d/80-nodeclaimd.conf"))
         self.assertIn("NODECLAIMD_OWNER=cni", self.text("etc/systemd/network/05-nodeclaimd-cni.network"))
+
+    def sysctls(self) -> "dict[str, str]":
+        """What a boot sets: the files in systemd's own order."""
+        command = ["systemd-analyze", "cat-config", "--root", str(self.root), "sysctl.d"]
+        text = subprocess.run(command, text=True, capture_output=True, check=True).stdout
+        return {key: re.sub(r"\s+", "", value) for key, value in re.findall(r"(?m)^-?\s*([\w./-]+)\s*=(.*)$", text)}
+
+    def test_sysctls_that_the_image_sets(self) -> None:
+        """What kubelet insists on is forced. A limit is raised and never lowered; ports that the image reserves stay reserved."""
+        ports = "2703,9808,9809,10249,10250,10256,61678,61679"
+        reserved, limit = "net.ipv4.ip_local_reserved_ports", "vm.max_map_count"
+        for rows in (
+            (
+                ("etc", "60-mine", limit, "1048576", "1048576"),
+                ("etc", "60-mine", "fs.inotify.max_user_watches", "1048576", "1048576"),
+                ("usr/lib", "60-less", "net.ipv4.ip_forward", "0", "1"),
+                ("etc", "60-mine", reserved, "30000-32767", f"30000-32767,{ports}"),
+                ("etc", "60-mine", "vm.panic_on_oom", "1", "0"),
+                ("etc", "99-sysctl", "kernel/keys/root_maxkeys", "2000000", "1000000"),
+            ),
+            (
+                ("usr/lib", "99-sysctl", limit, "65530", "524288"),
+                ("run", "65-run", "kernel.pid_max", "many", "4194304"),
+                ("etc", "60-mine", reserved, "9000-10249, 61678", "9000-10249,61678,2703,10250,10256,61679"),
+            ),
+            (("etc", "99-sysctl", reserved, f"{ports},9999", f"{ports},9999"),),
+            (("run", "60-mine", reserved, "1-65535", "1-65535"),),
+            (("etc", "60-mine", reserved, "", ports),),
+        ):
+            shutil.rmtree(self.root)
+            imagetree.debian(self.root)
+            files: "dict[str, str]" = {}
+            for folder, file, key, image, _ in rows:
+                path = f"{folder}/sysctl.d/{file}.conf"
+                files[path] = files.get(path, "") + f"{key}={image}\n"
+            for path, text in files.items():
+                imagetree.write(self.root, path, text)
+            said, booted = self.twice(), self.sysctls()
+            for _, _, key, image, wanted in rows:
+                with self.subTest(key=key, image=image):
+                    key = key.replace("/", ".")
+                    self.assertEqual(booted[key], wanted)
+                    line = f"provision: {key} = {wanted}: the image says {image}\n"
+                    self.assertEqual(line in said, image not in (wanted, ""), said)
+
+    def test_sysctls_in_the_order_in_which_they_are_read(self) -> None:
+        """Of equal names the file in /etc counts, of one key the file with the last name; our own files say nothing of the image."""
+        imagetree.debian(self.root)
+        for path, value in (("usr/lib/sysctl.d/70-a", 9999999), ("run/sysctl.d/70-a", 9999998), ("etc/sysctl.d/70-a", 1), ("usr/lib/sysctl.d/60-b", 9999997),
+                            ("etc/sysctl.d/90-nodeclaimd", 9999996), ("etc/sysctl.d/zz-nodeclaimd", 9999995)):
+            imagetree.write(self.root, f"{path}.conf", f"kernel.pid_max = {value}\n")
+        self.assertIn("provision: removed /etc/sysctl.d/90-nodeclaimd.conf\n", self.twice())
+        self.assertEqual(self.sysctls()["kernel.pid_max"], "4194304")
+        wanted = self.text("etc/sysctl.d/zz-nodeclaimd.conf")
+        imagetree.write(self.root, "etc/sysctl.d/99-all.conf", wanted)
+        self.assertIn("provision: removed /etc/sysctl.d/zz-nodeclaimd.conf\n", self.twice())
+        self.assertEqual(self.text("etc/sysctl.d/99-all.conf"), wanted)
 
     def test_ubuntu_s_eks_image_runs_one_kubelet(self) -> None:
         imagetree.ubuntu_eks(self.root)
