@@ -1,5 +1,5 @@
-"""Root file systems of node images, as far as files go: the EKS AL2023 AMI, Ubuntu's EKS image and a bare Debian 12, written from what is
-known of them.
+"""Root file systems of node images, as far as files go: the EKS AL2023 AMI, Ubuntu's EKS image, a bare Debian 12 and a bare Amazon Linux 2023,
+written from what is known of them.
 
 Programs in them are scripts that know their version. A stand-in for chroot runs them, and the host's tools on the files of the tree,
 without privileges.
@@ -66,6 +66,14 @@ def debian(root: Path) -> None:
     write(root, "/usr/lib/systemd/system/containerd.service", "[Service]\nExecStart=/usr/bin/containerd\n[Install]\nWantedBy=multi-user.target\n")
     write(root, "/usr/lib/sysctl.d/50-default.conf", "-net.ipv4.conf.all.rp_filter = 2\nkernel.panic = 0\n")
     enable(root, "containerd.service")
+
+
+def amazon(root: Path) -> None:
+    """A bare Amazon Linux 2023."""
+    debian(root)
+    write(root, "/etc/os-release", 'NAME="Amazon Linux"\nID="amzn"\nID_LIKE="fedora"\n')
+    write(root, "/usr/lib/udev/rules.d/99-vpc-policy-routes.rules", 'SUBSYSTEM=="net", ACTION=="add"\n')
+    write(root, "/etc/cloud/cloud.cfg", "repo_upgrade: security\n")
 
 
 def ubuntu_eks(root: Path) -> None:

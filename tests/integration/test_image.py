@@ -208,6 +208,38 @@ class Provision(unittest.TestCase):
         self.assertIn("provision: removed /etc/sysctl.d/zz-nodeclaimd.conf\n", self.twice())
         self.assertEqual(self.text("etc/sysctl.d/99-all.conf"), wanted)
 
+    def test_the_readme_names_each_file_that_it_writes(self) -> None:
+        imagetree.write(self.dir, "program", "#!/bin/sh\necho Kubernetes v1.35.0\n", 0o755)
+        program = str(self.dir / "program")
+        written = set()
+        for tree in (imagetree.al2023, imagetree.debian, imagetree.amazon):
+            shutil.rmtree(self.root)
+            tree(self.root)
+            before = state(self.root)
+            self.provision("--install", str(self.install), "--kubelet", program, "--ecr-credential-provider", program)
+            after = state(self.root)
+            changed = {p for p in after if before.get(p) != after[p] and not Path(p).is_symlink()}
+            written |= {"/" + str(Path(p).relative_to(self.root)) for p in changed}
+        written -= {"/" + str(p.relative_to(self.install)) for p in self.install.rglob("*")}
+        script = PROVISION.read_text()
+        put = set(re.findall(r"(?:\bput |\nsysctl_file=|\bours=)(/[^\s$]+)\s", script))
+        self.assertLessEqual(put, written, "each is tried here")
+        readme = (TOP / "image/README.md").read_text()
+        named = set(re.findall(r"`(/[^`]+)`", "".join(re.findall(r"(?m)^\|.*", readme))))
+        self.assertEqual(named, written | {"/etc/eks/pause.tar"})
+        for package in re.findall(r"install_packages ([a-z-]+)$", script, re.M):
+            self.assertIn(f"`{package}`", readme)
+
+    def test_upgrades_at_the_first_boot(self) -> None:
+        """Off where Amazon Linux has them, unless the image has decided itself."""
+        ours = self.root / "etc/cloud/cloud.cfg.d/80-nodeclaimd.cfg"
+        imagetree.amazon(self.root)
+        self.twice()
+        self.assertEqual(ours.read_text(), "repo_upgrade: none\n")
+        imagetree.write(self.root, "/etc/cloud/cloud.cfg.d/50-mine.cfg", "repo_upgrade: bugfix\n")
+        self.twice()
+        self.assertFalse(ours.exists())
+
     def test_ubuntu_s_eks_image_runs_one_kubelet(self) -> None:
         imagetree.ubuntu_eks(self.root)
         said = self.provision("--install", str(self.install))
