@@ -126,6 +126,26 @@ class Docs(unittest.TestCase):
                     with self.subTest(page=page.name, words=" ".join(words), sample=sample):
                         self.assertTrue(is_printed(words, texts))
 
+    def test_what_is_to_be_removed_is_found(self) -> None:
+        """By its label, of each manifest and of each object of the chart; the page asks for each kind, and each row has a check."""
+        text = (TOP / "docs/install.md").read_text(encoding="utf-8").split("\n## Remove it\n")[1]
+        (asked,) = re.findall(r"kubectl get (\S+) -A -l 'app\.kubernetes\.io/name in \((.*?)\)'", text)
+        kinds, names = (set(part.replace(" ", "").split(",")) for part in asked)
+        for path in [*TOP.glob("deploy/*.yaml"), *TOP.glob("deploy/optional/*.yaml")]:
+            for document in re.split(r"(?m)^---\n", path.read_text()):
+                for kind in set(re.findall(r"(?m)^kind: (\w+)", document)) - {"Kustomization"}:
+                    with self.subTest(path=path.name, kind=kind):
+                        self.assertIn(kind.lower(), kinds)
+                        (name,) = re.findall(r"(?m)^  labels:\n    app\.kubernetes\.io/name: (\S+)$", document)
+                        self.assertIn(name, names)
+        for path in TOP.glob("deploy/chart/templates/*.yaml"):
+            labels = re.findall(r'(?m)^  labels:\n    {{- include "nodeclaim-controller\.(?:labels|nodeLabels)" [.$] ', path.read_text())
+            self.assertEqual(len(labels), len(re.findall(r"(?m)^kind: ", path.read_text())), path.name)
+        rows = re.findall(r"(?m)^\| .* \| .* \| (.*) \|$", text)[1:]
+        self.assertGreater(len(rows), 10)
+        for row in rows:
+            self.assertRegex(row, "^`(kubectl|aws) |^the command below")
+
     def test_command_blocks_are_run_or_say_why_not(self) -> None:
         rows = [
             ("```sh\ntrue\nfalse\n```\n", "page:1: true\npage:1: false\n"),
