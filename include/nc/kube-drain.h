@@ -78,12 +78,11 @@ struct nc_event_receiver {
     nc_kube_done_fn done;
     void *userdata;
 };
-/* Creates it or, where that is_there (in namespace default), patches its count, message and
+/* Creates it or, where it is there (in namespace default), patches its count, message and
  * lastTimestamp, within 5 s. For whoever sends it again where that fails: `done` is called once,
  * unless the request is cancelled. 404 of a patch: its time was over. */
-int nc_event_start(struct nc_kube *k, const struct nc_event *e, bool is_there,
-                   const struct nc_event_receiver *to, struct nc_kube_req **ret,
-                   struct nc_err *err);
+int nc_event_start(struct nc_kube *k, const struct nc_event *e, const struct nc_event_receiver *to,
+                   struct nc_kube_req **ret, struct nc_err *err);
 /* Its answer was that it is there already. */
 bool nc_event_exists(const struct nc_kube_status *status);
 

@@ -196,6 +196,7 @@ struct nc_event {
     const char *kind, *api_version, *name, *uid;
     const char *namespace; /* of the object, and of the Event; NULL = none, and default */
     bool is_once;          /* one of this reason for this uid: its name follows from no time */
+    bool is_there;         /* with an earlier count: nc_event_start changes that one */
     bool warning;
     const char *reason;    /* CamelCase, a small fixed set */
     const char *message;   /* cut at 1024 bytes */

@@ -26,7 +26,6 @@ struct nc_queued_event {
     struct nc_kube_req *req; /* NULL = it waits */
     struct nc_event event;   /* its texts are the next ones, or constant */
     char *namespace, *name, *uid, *api_version, *message;
-    bool is_there;       /* it was created already, with a lower count */
     uint64_t until_usec; /* on EC2's clock */
 };
 
@@ -89,8 +88,8 @@ static void on_sent(void *userdata, const struct nc_value *object,
         d->events.failures = 0;
         d->counters.pod_events_sent += e->event.is_once;
         remove_event(e);
-    } else if (e->is_there && status->http == 404) { /* no longer */
-        e->is_there = false;
+    } else if (e->event.is_there && status->http == 404) { /* no longer */
+        e->event.is_there = false;
     } else if (is_refused(status)) {
         drop_event(e, err->msg);
     } else {
@@ -108,7 +107,7 @@ static int start(struct nc_queued_event *e, struct nc_err *err) {
     if (!e->name) /* the Node's may not have been known */
         e->event.name = e->event.uid =
             d->node_name; /* as kubelet does, so that describe shows it */
-    return nc_event_start(d->api.connection.kube, &e->event, e->is_there,
+    return nc_event_start(d->api.connection.kube, &e->event,
                           &(struct nc_event_receiver){.done = on_sent, .userdata = e}, &e->req,
                           err);
 }
@@ -181,7 +180,8 @@ static struct nc_queued_event *add_last(struct nc_daemon *d, const struct nc_eve
         return NULL;
     }
     e = nc_calloc(1, sizeof(*e));
-    *e = (struct nc_queued_event){.d = d, .event = *of, .is_there = of->count > 1};
+    *e = (struct nc_queued_event){.d = d, .event = *of};
+    e->event.is_there = of->count > 1;
     e->event.namespace = e->namespace = nc_strdup(of->namespace);
     e->event.name = e->name = nc_strdup(of->name);
     e->event.uid = e->uid = nc_strdup(of->uid);

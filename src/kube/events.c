@@ -150,9 +150,8 @@ int nc_event_create(struct nc_kube *k, const struct nc_event *e, uint64_t timeou
     return 0;
 }
 
-int nc_event_start(struct nc_kube *k, const struct nc_event *e, bool is_there,
-                   const struct nc_event_receiver *to, struct nc_kube_req **ret,
-                   struct nc_err *err) {
+int nc_event_start(struct nc_kube *k, const struct nc_event *e, const struct nc_event_receiver *to,
+                   struct nc_kube_req **ret, struct nc_err *err) {
     nc_auto_free char *name = nc_event_name(e);
     nc_auto_free char *namespace = nc_kube_escape(e->namespace ? e->namespace : "default");
     nc_auto_free char *path = nc_asprintf("/api/v1/namespaces/%s/events", namespace);
@@ -160,7 +159,7 @@ int nc_event_start(struct nc_kube *k, const struct nc_event *e, bool is_there,
     nc_auto_value struct nc_value *body = NULL;
     struct nc_kube_call call;
 
-    if (is_there) {
+    if (e->is_there) {
         call = update_call(e, name, SEND_USEC, &own_path, &body);
     } else {
         body = nc_event_body(e, name);

@@ -139,7 +139,7 @@ static void test_writes(void **state) {
         assert_true(sd_event_run(world.loop, TIMEOUT) > 0);
     assert_true(v.has_cordon_record && v.is_balancers_label_ours && v.is_pending_true);
     for (unsigned i = 1; i <= 2; i++) { /* the second one is there already */
-        assert_int_equal(nc_event_start(world.kube, &e, false, &to, &req, NULL), 0);
+        assert_int_equal(nc_event_start(world.kube, &e, &to, &req, NULL), 0);
         world_wait_for("the Event", &sent, i);
     }
 }

@@ -297,22 +297,23 @@ static void test_event(void **state) {
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(event_answers); i++) {
         k = script_begin(&event_answers[i].step, 1, NULL, NULL);
-        assert_int_equal(nc_event_start(k, &event, false, &to, &req, NULL), 0);
+        assert_int_equal(nc_event_start(k, &event, &to, &req, NULL), 0);
         script_run();
         assert_int_equal(s.n, i + 1);
         assert_int_equal(s.is_well, event_answers[i].is_well);
         script_end(k);
     }
+    twice.is_there = true;
     twice.count = 2;
     k = SCRIPT(NULL, NULL, {.method = "PATCH"});
-    assert_int_equal(nc_event_start(k, &twice, true, &to, &req, NULL), 0);
+    assert_int_equal(nc_event_start(k, &twice, &to, &req, NULL), 0);
     script_run();
     assert_true(s.is_well);
     assert_non_null(strstr(script_last_body, "\"count\":2"));
     assert_null(strstr(script_last_body, "involvedObject"));
     script_end(k);
     k = SCRIPT(NULL, NULL, {.stays_open = true});
-    assert_int_equal(nc_event_start(k, &event, false, &to, &req, NULL), 0);
+    assert_int_equal(nc_event_start(k, &event, &to, &req, NULL), 0);
     (void)nc_kube_cancel(req);
     script_end(k);
     assert_int_equal(script_cancelled, 1);
