@@ -153,7 +153,10 @@ uint64_t nc_api_session_away_usec(const struct nc_api_session *s) {
     const struct nc_err *err;
     const enum nc_api_state state = nc_api_session_state(s, &err);
 
-    return state == NC_API_UNREACHABLE || state == NC_API_REFUSED ? s->failing_usec : 0;
+    /* a 403 is of one request: what becomes of the others is told of them */
+    return state == NC_API_UNREACHABLE || (state == NC_API_REFUSED && err->code == 401)
+               ? s->failing_usec
+               : 0;
 }
 
 /* --- the files that it was opened with */

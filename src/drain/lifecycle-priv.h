@@ -41,9 +41,10 @@ struct nc_lifecycle_in_force {
 
 /* What a SIGNAL says. */
 struct nc_lifecycle_signal {
-    bool is_set, is_refused;
+    bool is_set;
     int source;
     uint64_t deadline_usec;
+    uint64_t refused_usec; /* when it was, for good; 0 = it was written */
     char id[sizeof(((struct nc_notice *)NULL)->id)];
 };
 
@@ -101,13 +102,14 @@ struct nc_lifecycle {
     bool is_uncordoning;    /* the release that was sent last: a cordon stood */
     bool is_in_flight_void; /* it was for a Node that is no more */
     char *status;           /* what the annotation says (without `updated`); NULL = nothing */
+    bool is_status_there;   /* it was written, and not refused */
     uint64_t status_usec;   /* when it was sent; 0 = never */
     struct nc_lifecycle_try tries[_NC_WRITE_MAX];
 
     struct nc_lifecycle_signal signalled; /* written, or refused for good */
     bool is_cordon_done;                  /* it was written */
     bool is_cordoned_to_drain;            /* with all that a drain wants */
-    bool is_label_refused;                /* with the cordon: it is made without the label */
+    uint64_t label_refused_usec;          /* with what else was written; 0 = it was not */
     bool is_foreign;                      /* somebody else had cordoned */
     bool was_lifted;        /* somebody else lifted our cordon: one that stands now is not ours */
     bool is_release_lost;   /* the last got no answer: a cordon that is seen may be of before */

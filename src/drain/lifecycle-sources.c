@@ -279,7 +279,8 @@ static void forget_drain(struct nc_lifecycle *l) {
 }
 
 static void forget_cordon(struct nc_lifecycle *l) {
-    l->is_cordon_done = l->is_label_refused = l->is_foreign = false;
+    l->is_cordon_done = l->is_foreign = false;
+    l->label_refused_usec = 0;
     l->cordoned_usec = 0;
     l->has_announced[NC_LIFECYCLE_MILESTONE_CORDONED] =
         l->has_announced[NC_LIFECYCLE_MILESTONE_RECORDONED] =

@@ -48,7 +48,7 @@ static struct nc_value *save_node(const struct nc_lifecycle *l) {
     struct nc_value *announced = nc_value_new_list();
 
     nc_value_set_string(v, "uid", l->node.uid);
-    if (l->signalled.is_set && !l->signalled.is_refused) { /* a restart is worth another try */
+    if (l->signalled.is_set && !l->signalled.refused_usec) { /* a restart is worth another try */
         struct nc_value *signal = nc_value_new_map();
         nc_value_set_string(signal, "source", nc_source_name((enum nc_source)l->signalled.source));
         nc_value_set_string(signal, "id", l->signalled.id);

@@ -10,6 +10,8 @@
 #define PROGRESS_USEC NC_SEC_USEC
 #define RETRY_AFTER_MAX_USEC (10 * NC_SEC_USEC)
 #define REFUSED_PAUSE_USEC (60 * NC_SEC_USEC)
+#define REFUSED_PAUSE_MIN_USEC (5 * NC_SEC_USEC)
+#define PRUNED_PAUSE_USEC (10 * NC_SEC_USEC)
 #define LOOK_USEC NC_SEC_USEC
 #define REFRESH_SELDOM_USEC (30 * NC_SEC_USEC)
 
@@ -64,6 +66,26 @@ static bool wants_signal(const struct nc_lifecycle *l) {
     return !is_ignored(l) && !nc_lifecycle_is_signalled(l);
 }
 
+/* N5: what was refused for good is tried again all the same, for a policy may be mended. */
+static bool is_worth_another_try(const struct nc_lifecycle *l, uint64_t refused_usec,
+                                 uint64_t *next_usec) {
+    const uint64_t t_usec = l->in_force.t_usec;
+    uint64_t pause_usec = t_usec ? nc_less_usec(t_usec, l->now_usec) / 12 : REFUSED_PAUSE_USEC;
+
+    if (pause_usec > REFUSED_PAUSE_USEC)
+        pause_usec = REFUSED_PAUSE_USEC;
+    if (pause_usec < REFUSED_PAUSE_MIN_USEC)
+        pause_usec = REFUSED_PAUSE_MIN_USEC;
+    return !is_ignored(l) && refused_usec
+           && nc_has_come(l->now_usec, nc_sum_usec(refused_usec, pause_usec), next_usec);
+}
+
+static bool wants_label(const struct nc_lifecycle *l, uint64_t *next_usec) {
+    return l->in_force.policy == NC_POLICY_DRAIN && l->is_cordon_done && l->node.is_unschedulable
+           && !l->node.has_balancers_label
+           && is_worth_another_try(l, l->label_refused_usec, next_usec);
+}
+
 /* A foreign cordon that was lifted under us: now we need our own. */
 static bool is_foreign_lifted(const struct nc_lifecycle *l) {
     return l->is_cordon_done && l->is_foreign && l->node.is_complete && !l->node.is_unschedulable
@@ -91,7 +113,7 @@ static bool needs_release(const struct nc_lifecycle *l) {
 static bool wants(const struct nc_lifecycle *l, enum nc_node_write_kind kind, uint64_t *next_usec) {
     switch (kind) {
     case NC_WRITE_SIGNAL:
-        return wants_signal(l);
+        return wants_signal(l) || is_worth_another_try(l, l->signalled.refused_usec, next_usec);
     case NC_WRITE_CORDON:
         return needs_cordon(l, next_usec) && is_seen_since(l, l->raised_usec);
     case NC_WRITE_UNDRAINED:
@@ -196,7 +218,7 @@ static void fill_cordon(const struct nc_lifecycle *l, struct nc_node_write *w) {
         w->cordon = nc_lifecycle_cordon_text(l);
     }
     if (l->in_force.policy == NC_POLICY_DRAIN && !l->node.has_balancers_label
-        && !l->is_label_refused)
+        && !l->label_refused_usec)
         w->balancers_label = 1;
 }
 
@@ -270,7 +292,8 @@ static void fill_known_conditions(const struct nc_lifecycle *l, enum nc_node_wri
     const struct nc_node_view *n = &l->node;
     const bool is_cleared = kind == NC_WRITE_CLEAR_CONDITIONS;
 
-    w->known_set = (wanted & ~n->known_true) | (n->known_ours & ~wanted);
+    w->known_set =
+        (wanted & ~n->known_true) | (n->known_ours & (kind == NC_WRITE_SIGNAL ? ~0u : ~wanted));
     w->known_true = wanted & w->known_set;
     for (size_t i = 0; i < _NC_KNOWN_CONDITION_MAX; i++)
         w->known_reason[i] = is_cleared                           ? "InterruptionWithdrawn"
@@ -288,6 +311,8 @@ static void fill(struct nc_lifecycle *l, enum nc_node_write_kind kind, struct nc
                        nc_lifecycle_sentence(l, (enum nc_source)l->in_force.leading));
     if (kind == NC_WRITE_CORDON)
         fill_cordon(l, w);
+    if (kind == NC_WRITE_PROGRESS && wants_label(l, &(uint64_t){UINT64_MAX}))
+        w->balancers_label = 1;
     if (kind == NC_WRITE_DRAINED && !l->node.is_drained_by_another)
         fill_condition(&w->drained, true, NC_REASON_DRAINED, nc_lifecycle_drained_text(l));
     if (kind == NC_WRITE_UNDRAINED)
@@ -336,7 +361,11 @@ static bool update_progress(struct nc_lifecycle *l, uint64_t *next_usec) {
     if (!may_progress(l, next_usec))
         return false;
     nc_auto_free char *text = nc_lifecycle_status_text(l, NC_WRITE_PROGRESS, false);
-    const bool is_news = !l->status || strcmp(l->status, text) != 0;
+    const bool is_pruned =
+        l->is_status_there && !l->node.has_status
+        && nc_has_come(l->now_usec, nc_sum_usec(l->status_usec, PRUNED_PAUSE_USEC), next_usec);
+    const bool is_news =
+        !l->status || strcmp(l->status, text) != 0 || is_pruned || wants_label(l, next_usec);
     note_wanted(l, NC_WRITE_PROGRESS, is_news);
     return is_news && nc_has_come(l->now_usec, l->tries[NC_WRITE_PROGRESS].next_usec, next_usec);
 }
@@ -393,15 +422,9 @@ static void finish_cordon(struct nc_lifecycle *l) {
     l->was_lifted = false;
 }
 
-/* What freezes labels refuses the cordon with them: then the cordon alone, again until it stands. A
- * node that takes pods is not drained. */
+/* Again until it stands: a node that takes pods is not drained. */
 static void retry_cordon(struct nc_lifecycle *l, struct nc_lifecycle_try *t,
                          struct nc_lifecycle_actions *out) {
-    if (l->in_flight_parts.balancers_label == 1) {
-        l->is_label_refused = true;
-        t->attempts = 0;
-        return;
-    }
     t->next_usec =
         nc_sum_usec(l->now_usec, nc_backoff_pause(&refusals, t->attempts, l->rules.seed));
     nc_lifecycle_emit_once(l, NC_LIFECYCLE_MILESTONE_UNCORDONED,
@@ -426,9 +449,9 @@ static void announce_written(struct nc_lifecycle *l, const struct nc_node_write 
                         w->sets_cordon
                             ? "Node cordoned"
                             : "Node was already cordoned by another client and stays cordoned",
-                        l->is_label_refused ? "; the API server refuses the label that takes it "
-                                              "off external load balancers"
-                                            : ""),
+                        l->label_refused_usec ? "; the API server refuses the label that takes it "
+                                                "off external load balancers"
+                                              : ""),
             out);
     if (w->kind == NC_WRITE_RELEASE && w->sets_cordon)
         nc_lifecycle_emit(NC_LIFECYCLE_MILESTONE_RELEASED, "NodeReleased",
@@ -446,7 +469,7 @@ static void finish_write(struct nc_lifecycle *l, bool is_done, struct nc_lifecyc
 
     if (w->kind == NC_WRITE_SIGNAL) {
         l->signalled = l->in_flight_signal;
-        l->signalled.is_refused = !is_done;
+        l->signalled.refused_usec = is_done ? 0 : l->now_usec;
     }
     if (w->kind == NC_WRITE_CORDON || w->kind == NC_WRITE_RELEASE)
         l->is_release_lost = false;
@@ -459,6 +482,7 @@ static void finish_write(struct nc_lifecycle *l, bool is_done, struct nc_lifecyc
     if (w->sets_status) {
         free(l->status);
         l->status = nc_steal(&l->in_flight_status);
+        l->is_status_there = is_done && l->status;
     }
     if (is_done)
         announce_written(l, w, is_again, out);
@@ -488,6 +512,12 @@ void nc_lifecycle_written(struct nc_lifecycle *l, const struct nc_lifecycle_even
     if (e->outcome == NC_WRITE_UNAVAILABLE) {
         l->is_release_lost |= kind == NC_WRITE_RELEASE;
         t->next_usec = nc_sum_usec(e->now_usec, pause_of(l, e, t));
+        return;
+    }
+    /* What freezes labels refuses what else is written with them: then that alone. */
+    if (e->outcome == NC_WRITE_REFUSED && l->in_flight_parts.balancers_label == 1) {
+        l->label_refused_usec = e->now_usec;
+        t->attempts = 0;
         return;
     }
     if (e->outcome == NC_WRITE_REFUSED && kind == NC_WRITE_CORDON) {

@@ -47,9 +47,8 @@ static void void_node(struct nc_lifecycle *l, struct nc_lifecycle_actions *out) 
     memset(l->tries, 0, sizeof(l->tries));
     free(nc_steal(&l->status));
     l->signalled.is_set = false;
-    l->is_cordon_done = l->is_label_refused = l->is_foreign = l->was_lifted = l->is_drained_done =
-        false;
-    l->cordoned_usec = l->drained_usec = 0;
+    l->is_cordon_done = l->is_foreign = l->was_lifted = l->is_drained_done = false;
+    l->label_refused_usec = l->cordoned_usec = l->drained_usec = 0;
     l->held_phase = NC_LIFECYCLE_IDLE;
     l->is_resuming = l->is_unverified = false;
     memset(l->has_announced, 0, sizeof(l->has_announced));

@@ -98,6 +98,9 @@ static void test_refused_for_good(void **state) {
         {6030, "tick", "SAY NodeDrained; WRITE drained[Drained drained] @drained"},
         {6040, "refused", "@drained"},
         {8000, "tick", "@drained"},
+        {10800, "tick", "WRITE signal[Drained pending] @drained"}, /* it may have been mended */
+        {10810, "ok", "@drained"},
+        {40000, "tick", "@drained"},
     };
 
     (void)state;
@@ -115,6 +118,32 @@ static void test_label_refused(void **state) {
         {1040, "synced", NULL},
         {1050, "node", NULL},
         {6030, "tick", "SAY NodeDrained; WRITE drained[Drained drained] @drained"},
+        {6040, "ok", "@drained"},
+        {61010, "tick", "@drained"},
+        {61020, "tick", "WRITE progress[Drained label] @drained"},
+        {61030, "refused", "@drained"},
+        {121030, "tick", "WRITE progress[Drained label] @drained"},
+        {121040, "ok", "@drained"},
+        {200000, "tick", "@drained"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* By who prunes what he has not written. */
+static void test_status_is_taken_away(void **state) {
+    static const struct life_row story[] = {
+        LIFE_EVICTING("request drain", "Requested"),
+        {1030, "pods a:30", "@evicting"},
+        {1040, "synced", "evict a @evicting"},
+        {2020, "tick", "WRITE progress[Evicting] @evicting"},
+        {2030, "ok", "@evicting"},
+        {2040, "meta -status", "@evicting"},
+        {12019, "tick", "@evicting"},
+        {12020, "tick", "WRITE progress[Evicting] @evicting"},
+        {12030, "ok", "@evicting"},
+        {30000, "tick", "@evicting"},
     };
 
     (void)state;
@@ -356,6 +385,10 @@ static void test_known_conditions_of_a_drain(void **state) {
     (void)life_do(&w, 1010, "ok");
     expect_known(&w, 0, 0); /* the cordon is no write of conditions */
     (void)life_do(&w, 1020, "ok");
+    (void)life_do(&w, 1022, "notice spot +120"); /* its reason and time are another one's now */
+    expect_known(&w, BIT(DRAIN_IN_PROGRESS), BIT(DRAIN_IN_PROGRESS));
+    assert_string_equal(w.write.w.known_reason[NC_KNOWN_DRAIN_IN_PROGRESS], "SpotInterruption");
+    (void)life_do(&w, 1024, "ok");
     (void)life_do(&w, 1030, "synced");
     (void)life_do(&w, 7000, "tick");
     (void)life_do(&w, 7010, "node");
@@ -416,6 +449,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_writes_take_turns),
         cmocka_unit_test(test_refused_for_good),
         cmocka_unit_test(test_label_refused),
+        cmocka_unit_test(test_status_is_taken_away),
         cmocka_unit_test(test_cordon_refused),
         cmocka_unit_test(test_cordon_refused_under_a_deadline),
         cmocka_unit_test(test_label_only_to_drain),
