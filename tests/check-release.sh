@@ -42,8 +42,13 @@ hosts='(deb|security|snapshot|archive|ports|ftp[.a-z]*|httpredir|cloudfront)\.(d
 is "no file names a package mirror" "$(git -C "$top" grep -nIE "$hosts")" ""
 is "one that did would be seen" "$(printf '%s\n' {deb,security,snapshot}.debian{.,-}org {us.archive,ports}.ubuntu.com | grep -cE "$hosts")" 5
 
+# pip takes what has the hash of a line, and nothing for which there is none.
+is "pip installs by hashes alone" "$(grep -E 'pip.* install' "$top/release/run" | grep -v -- ' --require-hashes ')" ""
+is "which each package has" "$(grep -cE '^[a-z0-9.-]+==[0-9.]+( --hash=sha256:[0-9a-f]{64})+$' "$top/release/spdx-tools.lock")" \
+    "$(grep -c '^[^#]' "$top/release/spdx-tools.lock")"
+
 mkdir -p "$work/tree/release" "$work/tree/debian" && cd "$work/tree" && git init -q . || exit 1
-cp "$top/release/run" release/
+cp "$top/release/run" "$top/release/spdx-tools.lock" release/
 echo untrusted >release/nodeclaimd.pub
 echo 0.1.0 >VERSION
 printf '## [Unreleased]\n\n## [0.1.0] - 2026-11-23\n\n### Added\n\n- All.\n' >CHANGELOG.md
@@ -85,8 +90,9 @@ took() {
     XDG_CACHE_HOME=$work/cache PATH=$PWD/bin:$PATH release/run 0.1.0 --dry-run >"$work/said" 2>&1
     cat build/release/*.deb build/release/*.rpm | uniq
 }
-mkdir -p "$work/cache/nodeclaimd/spdx-tools-0.8.3" build/package/{deb,rpm}
-touch "$work/cache/nodeclaimd/spdx-tools-0.8.3/complete"
+tools=$work/cache/nodeclaimd/spdx-tools-$(sha256sum <release/spdx-tools.lock | cut -c 1-16)
+mkdir -p "$tools" build/package/{deb,rpm}
+touch "$tools/complete"
 echo old | tee build/package/deb/a.deb >build/package/rpm/a.rpm
 is "packages that nobody has tested are made anew" "$(took)" new
 echo old | tee build/package/deb/a.deb >build/package/rpm/a.rpm
