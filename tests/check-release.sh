@@ -81,13 +81,13 @@ mkdir -p tests/package bin
 printf 'build\n' >.gitignore
 printf '#!/bin/sh\ncd "$(dirname "$0")" && mkdir -p build/dist && cp VERSION build/dist/nodeclaimd-0.1.0.tar.xz\n' >dev
 printf '#!/bin/sh\nmkdir -p "$2/deb" "$2/rpm" && echo new >"$2/deb/a.deb" && echo new >"$2/rpm/a.rpm"\n' >tests/package/run
-printf '#!/bin/sh\nexit 1\n' >bin/minisign
+printf '#!/bin/sh\nfor file; do :; done\n[ "$1" != -S ] || echo >"$file.minisig"\n' >bin/minisign
 chmod +x dev tests/package/run bin/minisign
 git add . && git commit -q -m programs
-# took: which packages a release of these has
+# took [OPTION]: which packages a release of these has
 took() {
     rm -rf build/release
-    XDG_CACHE_HOME=$work/cache PATH=$PWD/bin:$PATH release/run 0.1.0 --dry-run >"$work/said" 2>&1
+    XDG_CACHE_HOME=$work/cache PATH=$PWD/bin:$PATH release/run 0.1.0 --dry-run "$@" >"$work/said" 2>&1
     cat build/release/*.deb build/release/*.rpm | uniq
 }
 tools=$work/cache/nodeclaimd/spdx-tools-$(sha256sum <release/spdx-tools.lock | cut -c 1-16)
@@ -100,6 +100,10 @@ cp VERSION build/package/nodeclaimd-0.1.0.tar.xz
 is "tested packages of the same tarball are taken" "$(took)" old
 echo other >build/package/nodeclaimd-0.1.0.tar.xz
 is "those of another tarball are not" "$(took)" new
+is "there is a signature" "$(cd build/release && echo SHA*)" "SHA256SUMS SHA256SUMS.minisig"
+took --unsigned >/dev/null
+is "where another machine signs there is none, and no key is missing" \
+    "$(cd build/release && echo SHA*) $(grep 'there is no key' "$work/said")" "SHA256SUMS "
 
 # Subjects of commits count from the one on that brings the rule.
 cp "$top/tests/check-commits" tests/
