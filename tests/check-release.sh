@@ -100,6 +100,7 @@ cp VERSION build/package/nodeclaimd-0.1.0.tar.xz
 is "tested packages of the same tarball are taken" "$(took)" old
 echo other >build/package/nodeclaimd-0.1.0.tar.xz
 is "those of another tarball are not" "$(took)" new
+is "what is of one architecture has its name" "$(cd build/release && echo PROV*)" "PROVENANCE-$(dpkg --print-architecture).txt"
 is "there is a signature" "$(cd build/release && echo SHA*)" "SHA256SUMS SHA256SUMS.minisig"
 took --unsigned >/dev/null
 is "where another machine signs there is none, and no key is missing" \

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
+import shutil
+import subprocess
 import unittest
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from textwrap import dedent
 from typing import Any
 
 import yaml
@@ -43,12 +50,76 @@ class Workflows(unittest.TestCase):
         self.assertGreater(minutes, int(re.findall(r"Ends within (\d+) minutes", (SOURCE / ".ci/run").read_text())[0]))
 
     def test_release(self) -> None:
-        """On both architectures, since nothing is cross-built; the key is in one step alone."""
+        """On both architectures, since nothing is cross-built; the job that has the key runs nothing of the tree."""
         jobs = workflow("release")["jobs"]
         self.assertEqual([one["arch"] for one in jobs["build"]["strategy"]["matrix"]["include"]], ["amd64", "arm64"])
-        with_key = [step["name"] for job in jobs.values() for step in job["steps"] if "secrets." in str(step)]
-        self.assertEqual(with_key, ["./dev release"])
+        self.assertEqual([(name, step["name"]) for name, job in jobs.items() for step in job["steps"] if "secrets." in str(step)], [("sign", "Sign")])
+        self.assertEqual([name for name, job in jobs.items() if "environment" in job], ["sign"])
+        self.assertEqual((jobs["sign"]["environment"], jobs["sign"]["permissions"]), ("release", {}))
+        self.assertNotRegex(str(jobs["sign"]), r"checkout|docker|\./|release/run|git ")
+        self.assertIn("./dev release --unsigned", str(jobs["build"]))
         self.assertEqual(workflow("release")[True], {"push": {"tags": ["v[0-9]+.[0-9]+.[0-9]+"]}})
+
+
+class Draft(unittest.TestCase):
+    """A draft of made-up files, put together by the workflow's own commands, and SECURITY.md's commands on it."""
+
+    def setUp(self) -> None:
+        self.top = Path(self.enterContext(TemporaryDirectory()))
+        self.jobs = workflow("release")["jobs"]
+        (self.top / "bin").mkdir()
+        (self.top / "bin/gh").write_text('#!/bin/sh\nmkdir draft && for file; do [ ! -f "$file" ] || cp "$file" draft; done\n')
+        (self.top / "bin/gh").chmod(0o755)
+        subprocess.run(["minisign", "-G", "-W", "-s", "key", "-p", "nodeclaimd.pub"], cwd=self.top, capture_output=True, check=True)
+        downloads = self.step("sign", "download-artifact")["with"]["path"]
+        for arch in ("amd64", "arm64"):
+            self.folder = self.top / downloads / f"release-{arch}"
+            self.folder.mkdir(parents=True)
+            files = {"nodeclaimd-1.2.3.tar.xz": "both", f"nodeclaimd_1.2.3_{arch}.deb": arch, f"PROVENANCE-{arch}.txt": arch}
+            for name, content in files.items():
+                (self.folder / name).write_text(content)
+            self.sum_up()
+
+    def sum_up(self) -> None:
+        rows = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in sorted(self.folder.glob("[!S]*"))]
+        (self.folder / "SHA256SUMS").write_text("".join(rows))
+
+    def step(self, job: str, name: str) -> dict[str, Any]:
+        return next(step for step in self.jobs[job]["steps"] if name in (step.get("name"), step.get("uses", "/").split("/")[1].split("@")[0]))
+
+    def run_in(self, folder: str, commands: str) -> subprocess.CompletedProcess[str]:
+        env = dict(os.environ, PATH=f"{self.top / 'bin'}:{os.environ['PATH']}", RELEASE_KEY=(self.top / "key").read_text().strip(),
+                   GITHUB_REF_NAME="v1.2.3", GITHUB_REPOSITORY="o/r")
+        return subprocess.run(["bash", "-e", "-c", commands], cwd=self.top / folder, env=env, text=True, capture_output=True, check=False)
+
+    def verify(self) -> tuple[int, str]:
+        section = (SOURCE / "SECURITY.md").read_text().split("## How to verify a download")[1]
+        done = self.run_in("draft", dedent("\n".join(re.findall(r"(?m)^    .*$", section))))
+        return done.returncode, done.stdout + done.stderr
+
+    def test_verified_as_security_says(self) -> None:
+        for job, step in (("sign", "Merge"), ("sign", "Sign"), ("draft", "Draft")):
+            done = self.run_in("", self.step(job, step)["run"])
+            self.assertEqual(done.returncode, 0, done.stderr)
+        draft = self.top / "draft"
+        names = {path.name for path in draft.iterdir()}
+        self.assertEqual(len(names), 7, names)
+        shutil.copy(self.top / "nodeclaimd.pub", draft)
+        code, said = self.verify()
+        self.assertEqual(code, 0, said)
+        self.assertIn("Signature and comment signature verified\nTrusted comment: nodeclaimd 1.2.3\n", said)
+        self.assertEqual(set(re.findall(r"(?m)^(.*): OK$", said)), names - {"SHA256SUMS", "SHA256SUMS.minisig"})
+        for name in names:
+            kept = (draft / name).read_bytes()
+            (draft / name).write_bytes(bytes([kept[0] ^ 1]) + kept[1:] if name != "SHA256SUMS.minisig" else kept.replace(b"1.2.3", b"1.2.4"))
+            self.assertNotEqual(self.verify()[0], 0, name)
+            (draft / name).write_bytes(kept)
+
+    def test_two_tarballs(self) -> None:
+        """Machines that make different tarballs of one commit make no release."""
+        (self.folder / "nodeclaimd-1.2.3.tar.xz").write_text("another")
+        self.sum_up()
+        self.assertIn("nodeclaimd-1.2.3.tar.xz: FAILED", self.run_in("", self.step("sign", "Merge")["run"]).stdout)
 
 
 if __name__ == "__main__":
