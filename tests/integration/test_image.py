@@ -5,6 +5,7 @@ It is the offline part, without privileges and without network; packages are ins
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -392,7 +393,7 @@ class Recipes(unittest.TestCase):
             for value in parameter.values():
                 self.assertLessEqual(set(value), {"type", "default", "description", "allowedValues"})
                 self.assertEqual(value["type"], "string")
-        self.assertEqual(set(re.findall(r"{{ *([A-Za-z.]+) *}}", text)), set(names))
+        self.assertEqual(set(re.findall(r"{{ *([A-Za-z0-9.]+) *}}", text)), set(names))
         self.assertEqual([p["name"] for p in document["phases"]], ["build", "validate"])
         steps = [s for p in document["phases"] for s in p["steps"]]
         self.assertEqual(len({s["name"] for s in steps}), len(steps))
@@ -407,6 +408,21 @@ class Recipes(unittest.TestCase):
                 self.assertTrue(all(isinstance(c, str) for c in step["inputs"]["commands"]), "a command with a colon is a map")
         self.provision_of(steps[1]["inputs"]["commands"])
         self.assertIn("preflight --image /", steps[2]["inputs"]["commands"][0])
+
+    def test_component_unpacks_the_archive_that_is_named(self) -> None:
+        """Whoever may write to the bucket does not make the nodes' image."""
+        folder = Path(self.enterContext(TemporaryDirectory()))
+        imagetree.write(folder, "/bundle/provision", f"#!/bin/sh\ntouch {folder}/provisioned\n", 0o755)
+        document = yamlread.load((TOP / "image/image-builder/nodeclaimd.yaml").read_text())
+        commands = "\n".join(document["phases"][0]["steps"][1]["inputs"]["commands"]).replace("/var/tmp/nodeclaimd-image", f"{folder}/work")
+        for other in (True, False):
+            (folder / "work").mkdir()
+            archive = folder / "work/bundle.tar.gz"
+            subprocess.run(["tar", "-czf", archive, "-C", folder / "bundle", "."], check=True)
+            sha256 = hashlib.sha256(archive.read_bytes() + b"x" * other).hexdigest()
+            done = subprocess.run(["bash", "-c", commands.replace("{{ BundleSha256 }}", sha256).replace("{{ Options }}", "")], check=False, capture_output=True)
+            self.assertEqual((done.returncode == 0, (folder / "provisioned").exists()), (not other, not other), done.stderr)
+            shutil.rmtree(folder / "work", ignore_errors=True)
 
     def test_variables_of_other_images(self) -> None:
         """Files for `packer build -var-file`: variables that the template has, an instance of the architecture that the name says."""
