@@ -7,7 +7,7 @@ packer {
   required_plugins {
     amazon = {
       source  = "github.com/hashicorp/amazon"
-      version = ">= 1.3.0"
+      version = "1.8.0"
     }
   }
 }
@@ -41,6 +41,12 @@ variable "ssh_username" {
 variable "name" {
   type    = string
   default = "nodeclaimd"
+}
+
+variable "nodeclaimd_version" {
+  type        = string
+  default     = "unknown"
+  description = "Version or commit of the package in the bundle: a tag of the image."
 }
 
 variable "options" {
@@ -109,6 +115,7 @@ source "amazon-ebs" "node" {
   tags = {
     Name                  = var.name
     source_ami            = var.source_ami
+    nodeclaimd_version    = var.nodeclaimd_version
     "nodeclaimd.io/image" = "node" # of every image, whatever its name: what an EC2NodeClass selects
   }
 }

@@ -464,6 +464,15 @@ class Recipes(unittest.TestCase):
         self.assertEqual(len(set(of_source)), len(of_source), "HCL takes no attribute twice")
         self.assertIn("ssh_clear_authorized_keys", of_source)
 
+    def test_what_an_image_was_made_of(self) -> None:
+        """The plugin that makes it is one version of it; the AMI says what of ours is in it, where a page makes one."""
+        text = (TOP / "image/packer/node.pkr.hcl").read_text()
+        self.assertRegex(text, r'(?m)^      version = "\d+\.\d+\.\d+"$')
+        self.assertRegex(text.split("\n  tags = {")[1], r"(?m)^    nodeclaimd_version += var\.nodeclaimd_version$")
+        for page in ("README.md", "docs/install.md"):
+            (command,) = re.findall(r"(?m)^ *packer build (?:.*\\\n)*.*$", (TOP / page).read_text())
+            self.assertIn('-var "nodeclaimd_version=$(git rev-parse HEAD)"', command, page)
+
 
 if __name__ == "__main__":
     unittest.main()
