@@ -409,6 +409,11 @@ class Recipes(unittest.TestCase):
         self.provision_of(steps[1]["inputs"]["commands"])
         self.assertIn("preflight --image /", steps[2]["inputs"]["commands"][0])
 
+    def test_one_package_is_copied(self) -> None:
+        """Where `./dev package --arch all` has made two."""
+        for page in ("README.md", "docs/install.md", "image/README.md"):
+            self.assertNotRegex((TOP / page).read_text(), r"nodeclaimd_\*\.deb", page)
+
     def test_component_unpacks_the_archive_that_is_named(self) -> None:
         """Whoever may write to the bucket does not make the nodes' image."""
         folder = Path(self.enterContext(TemporaryDirectory()))
