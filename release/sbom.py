@@ -2,7 +2,8 @@
 """sbom.py ARTIFACT: an SPDX 2.3 document (JSON) of a release's tarball, Debian package, RPM or image, on standard output.
 
 What it says is read from the artifact: each file with its hashes; the libraries that its programs are linked to, with the versions
-that were present at the build; the packages of an image. The same artifact gives the same document (SOURCE_DATE_EPOCH is its time).
+that were present at the build; the packages of an image. The same artifact gives the same document: its time is SOURCE_DATE_EPOCH, in
+seconds, which must be set.
 """
 import datetime
 import hashlib
@@ -132,4 +133,6 @@ def describe(path):
 
 if len(sys.argv) != 2:
     sys.exit(__doc__)
+if not os.environ.get("SOURCE_DATE_EPOCH", "").isdecimal():
+    sys.exit("sbom.py: SOURCE_DATE_EPOCH, the time of the document in seconds, is not set")
 print(json.dumps(describe(sys.argv[1]), indent=1))

@@ -47,6 +47,13 @@ is "pip installs by hashes alone" "$(grep -E 'pip.* install' "$top/release/run" 
 is "which each package has" "$(grep -cE '^[a-z0-9.-]+==[0-9.]+( --hash=sha256:[0-9a-f]{64})+$' "$top/release/spdx-tools.lock")" \
     "$(grep -c '^[^#]' "$top/release/spdx-tools.lock")"
 
+# sbom EPOCH: what an SBOM of an empty tarball says first.
+sbom() {
+    tar -cf "$work/a-1.tar.xz" -T /dev/null && SOURCE_DATE_EPOCH=$1 /usr/bin/python3 "$top/release/sbom.py" "$work/a-1.tar.xz" 2>&1 | head -n 2 | paste -sd ' '
+}
+is "an SBOM needs a time" "$(sbom '')" "sbom.py: SOURCE_DATE_EPOCH, the time of the document in seconds, is not set"
+is "and is made with one" "$(sbom 0)" '{  "spdxVersion": "SPDX-2.3",'
+
 mkdir -p "$work/tree/release" "$work/tree/debian" && cd "$work/tree" && git init -q . || exit 1
 cp "$top/release/run" "$top/release/spdx-tools.lock" release/
 echo untrusted >release/nodeclaimd.pub
