@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -15,6 +16,14 @@ DEPLOY = Path(__file__).resolve().parent.parent.parent / "deploy"
 PROGRAM = shutil.which("terraform") or shutil.which("tofu")
 ISSUER = "oidc.eks.us-west-2.amazonaws.com/id/ABC"
 SHOWS = 'output "policy" {\n  value = local.policy\n}\n\noutput "trust" {\n  value = local.trust\n}\n'
+
+
+class PolicyTest(unittest.TestCase):
+    def test_statements_to_delete(self) -> None:
+        """Whoever takes the file itself is told of each that only an option needs."""
+        (row,) = re.findall(r"(?m)^\| `iam-policy\.json`.*", (DEPLOY / "README.md").read_text(encoding="utf-8"))
+        sids = {s["Sid"] for s in json.loads((DEPLOY / "iam-policy.json").read_text(encoding="utf-8"))["Statement"]}
+        self.assertEqual({name for name in re.findall(r"`(\w+)`", row)}, sids - {"NameInstances"})
 
 
 @unittest.skipUnless(PROGRAM, "terraform is missing, and so is tofu")
