@@ -20,7 +20,7 @@ AUTHORITY = re.findall(r"certificateAuthority: (\S+)", (TOP / "userdata/not-eks.
 # The pages that show output. A command is none, nor is what others write in it.
 SHOWING = [TOP / name for name in ("README.md", *(f"docs/{stem}.md" for stem in ("commands", "faq", "install", "runbooks", "troubleshooting")))]
 COMMAND = re.compile(
-    r"(\./|aws|helm|kubectl|mkdir|ssh|sudo|systemctl|terraform|nodeclaim\S+ (check|drain|explain|preflight|render|run|status|timeline|undrain)|-)|.* -|\w+: \{"
+    r"(\./|aws|git|helm|kubectl|mkdir|ssh|sudo|systemctl|terraform|nodeclaim\S+ (check|drain|explain|preflight|render|run|status|timeline|undrain)|-)|.* -|\w+: \{"
 )
 OTHERS = re.compile(r"'[^']*'|\bdatabase\b|KubeletReady|Unauthorized|SSL certificate problem: self-signed certificate")
 
