@@ -262,7 +262,7 @@ static int read_alias(struct reader *r, const yaml_event_t *e) {
     nc_auto_value struct nc_value *v = NULL;
 
     if (!anchor)
-        return fail_named(r, mark, "anchor", name, "is not defined before this alias");
+        return fail(r, mark, "no anchor before this alias");
     if (anchor->open)
         return fail_named(r, mark, "anchor", name, "names a value that would hold itself");
     if (wants_merged(r) && anchor->value->type != NC_VALUE_MAP)
