@@ -128,8 +128,11 @@ static const char *tried(const struct nc_http_req *r, char to[static NAME_SIZE])
     return to;
 }
 
-/* What libcurl says, as printable text in one line. */
+/* What libcurl says, as printable text in one line. A proxy's URL, which it quotes with the
+ * password, is not passed on. */
 static const char *detail(struct nc_http_req *r) {
+    if (nc_starts_with(r->error, "Unsupported proxy"))
+        return "unusable URL of a proxy";
     for (char *p = r->error; *p; p++)
         if (*p < 0x20 || *p > 0x7e)
             *p = ' ';

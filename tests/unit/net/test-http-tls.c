@@ -527,6 +527,8 @@ static bool refuse_tunnel(void *userdata, struct loopback_conn *c,
 
 /* https_proxy counts for https, unless the request says that there must be no proxy. */
 static void test_proxy(void **state) {
+    static const char *const unusable[] = {"htp://svc:s3cret@:99999", "htp://svc:s3cret@proxy",
+                                           "svc:s3cret@proxy:99999", "http://svc:a/s3cret@proxy"};
     struct world *w = *state;
     const struct loopback_tls server = plain_tls(w);
     const struct nc_http_tls good = {.ca_pem = w->ca.cert_pem};
@@ -549,9 +551,18 @@ static void test_proxy(void **state) {
     o.no_proxy = true;
     assert_int_equal(nc_http_perform(w->http, &o, &a, NULL), 0);
     assert_int_equal(a.result.outcome, NC_HTTP_ANSWERED);
-    unsetenv("https_proxy");
     nc_http_answer_done(&a);
     assert_int_equal(loopback_requests(proxy), 1);
+    /* libcurl quotes a URL that it cannot use, with the password in it */
+    o.no_proxy = false;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(unusable); i++) {
+        setenv("https_proxy", unusable[i], 1);
+        assert_int_equal(nc_http_perform(w->http, &o, &a, NULL), 0);
+        assert_int_not_equal(a.result.outcome, NC_HTTP_ANSWERED);
+        assert_non_null(strstr(a.result.message, ": unusable URL of a proxy"));
+        nc_http_answer_done(&a);
+    }
+    unsetenv("https_proxy");
     stop(w);
     loopback_stop(proxy);
 }
