@@ -41,9 +41,8 @@ void nc_quote_numbers(struct nc_value *map);
 /* The same in each map of text of a KubeletConfiguration. */
 void nc_kubelet_quote_numbers(struct nc_value *kubelet);
 
-/* A bootstrap token is the only secret that a document may carry: of a document or of what was
- * merged.
- */
+/* The bootstrap token, of a document or of what was merged. The other secrets that a document may
+ * carry (NC_FIELD_SECRET) stand in files of the node and stay in memory; messages show none. */
 void nc_config_wipe_token(struct nc_value *tree);
 
 /* --- host-settings.c: the part that is about the host */

@@ -209,10 +209,7 @@ static const struct known_kind *identify(struct nc_documents *d, const struct nc
     const char *api_version = nc_value_get_string(tree, "apiVersion");
 
     if (tree->type != NC_VALUE_MAP) {
-        nc_auto_free char *is = nc_value_describe(tree);
-
-        nc_diag(d, true, tree->mark, "",
-                "a document must be a map with apiVersion, kind and spec, not %s", is);
+        nc_diag(d, true, tree->mark, "", "a document must be a map with apiVersion, kind and spec");
         return NULL;
     }
     if (!name || !api_version) {

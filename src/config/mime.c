@@ -137,13 +137,12 @@ static int read_mime_header(const char *header, size_t name_n, unsigned line,
     return 0;
 }
 
-static int bad_line(const char *text, size_t n, unsigned line, struct nc_err *err) {
-    nc_auto_free char *quoted = nc_quote(text, n);
-
+/* Not quoted: it may be the first line of a script. */
+static int bad_line(unsigned line, struct nc_err *err) {
     return nc_err_set(
         err, NC_ERR_CONFIG, EBADMSG,
-        "line %u: %s is not a MIME header line (an empty line must stand between header and body)",
-        line, quoted);
+        "line %u is not a MIME header line (an empty line must stand between header and body)",
+        line);
 }
 
 struct nc_text nc_mime_body(struct nc_text text, const struct nc_mime_header *h) {
@@ -173,7 +172,7 @@ int nc_mime_header_parse(struct nc_text text, bool strict, struct nc_mime_header
         }
         if (name == 0 || memchr(data + at, '\0', length)) {
             if (strict || h.is_mime)
-                return bad_line(data + at, length, line, err);
+                return bad_line(line, err);
             break;
         }
         (void)nc_buf_add(&header, data + at, length);

@@ -201,7 +201,7 @@ static bool is_endpoint(const char *s) {
     F("endpoint", STRING, CHECKED(is_endpoint, "a gRPC name such as localhost:4317"))              \
     F("samplingRatePerMillion", INT, BETWEEN(0, 1000000))
 static const struct nc_schema tracing = NC_SCHEMA("tracing", TRACING_FIELDS);
-static const struct nc_field headers = {.type = NC_FIELD_STRINGS};
+static const struct nc_field headers = {.type = NC_FIELD_STRINGS, .flags = NC_FIELD_SECRET};
 
 /* Absolute and as filepath.Clean leaves it, in ASCII: it stands in the labels of metrics. */
 static bool is_clean_path(const char *s) {
@@ -258,7 +258,8 @@ static const char container_runtimes[] = "containerd\0";
     F("fileCheckFrequency", DURATION, MAY_BE_EMPTY(NAMED))                                         \
     F("httpCheckFrequency", DURATION, MAY_BE_EMPTY(NAMED))                                         \
     F("staticPodURL\0manifest-url", STRING, .flags = OTHER)                                        \
-    F("staticPodURLHeader\0manifest-url-header", MAP, .value = &headers, .flags = OTHER)           \
+    F("staticPodURLHeader\0manifest-url-header", MAP, .value = &headers,                           \
+      .flags = OTHER | NC_FIELD_SECRET)                                                            \
     F("address", STRING, .flags = NAMED)                                                           \
     F("port", INT, BETWEEN(1, 65535), .flags = NAMED)                                              \
     F("readOnlyPort", INT, BETWEEN(0, 65535), .flags = NAMED)                                      \

@@ -90,9 +90,11 @@ static const struct nc_field feature = {.allowed = features};
 static const struct nc_schema node_cluster =
     NC_SCHEMA("NodeConfig's spec.cluster", NODE_CLUSTER_FIELDS);
 
+/* --manifest-url-header has a secret. */
+#define FLAG CHECKED(is_flag, "one line, a flag such as --v=2"), .flags = NC_FIELD_SECRET
 #define NODE_KUBELET_FIELDS(F)                                                                     \
     F("config", OBJECT, OF(nc_schema_kubelet))                                                     \
-    F("flags", STRINGS, CHECKED(is_flag, "one line, a flag such as --v=2"))                        \
+    F("flags", STRINGS, FLAG)                                                                      \
     F("maxPodsExpression", STRING)
 static const struct nc_schema node_kubelet =
     NC_SCHEMA("NodeConfig's spec.kubelet", NODE_KUBELET_FIELDS);
@@ -124,11 +126,13 @@ static const struct nc_field variable = {
 };
 static const struct nc_field variable_value = {
     .type = NC_FIELD_STRING,
+    .flags = NC_FIELD_SECRET, /* a proxy's URL may carry a password */
     .check = nc_shape_environment_value,
     .wanted = "one line of UTF-8 text without control characters, of less than 128 KiB",
 };
 static const struct nc_field variables = {
     .type = NC_FIELD_STRING_MAP,
+    .flags = NC_FIELD_SECRET,
     .value = &variable_value,
     .key = &variable,
 };
@@ -138,7 +142,7 @@ static const struct nc_field service = {
 };
 #define INSTANCE_FIELDS(F)                                                                         \
     F("localStorage", OBJECT, OF(storage))                                                         \
-    F("environment", MAP, .key = &service, .value = &variables)                                    \
+    F("environment", MAP, .key = &service, .value = &variables, .flags = NC_FIELD_SECRET)          \
     F("network", OBJECT, OF(network))
 static const struct nc_schema instance = NC_SCHEMA("NodeConfig's spec.instance", INSTANCE_FIELDS);
 
@@ -257,7 +261,7 @@ static bool is_image_pattern(const char *s) {
 
 #define PROVIDER_ENV_FIELDS(F)                                                                     \
     F("name", STRING, REQUIRED)                                                                    \
-    F("value", STRING, .flags = NC_FIELD_MAY_BE_EMPTY)
+    F("value", STRING, .flags = NC_FIELD_MAY_BE_EMPTY | NC_FIELD_SECRET)
 static const struct nc_schema provider_env = NC_SCHEMA("a variable", PROVIDER_ENV_FIELDS);
 #define PROVIDER_TOKEN_FIELDS(F)                                                                   \
     F("serviceAccountTokenAudience", STRING, REQUIRED)                                             \
@@ -276,8 +280,8 @@ static const struct nc_schema provider_token = NC_SCHEMA("tokenAttributes", PROV
       REQUIRED)                                                                                    \
     F("defaultCacheDuration", DURATION, REQUIRED)                                                  \
     F("apiVersion", STRING, ONE_OF(provider_versions), REQUIRED)                                   \
-    F("args", STRINGS)                                                                             \
-    F("env", OBJECTS, OF(provider_env))                                                            \
+    F("args", STRINGS, .flags = NC_FIELD_SECRET)                                                   \
+    F("env", OBJECTS, OF(provider_env), .flags = NC_FIELD_SECRET)                                  \
     F("tokenAttributes", OBJECT, OF(provider_token))
 static const struct nc_schema provider = NC_SCHEMA("a credential provider", PROVIDER_FIELDS);
 
@@ -286,8 +290,8 @@ static const struct nc_schema provider = NC_SCHEMA("a credential provider", PROV
     F("unit", STRING, CHECKED(is_systemd_unit, "the name of a service such as kubelet.service"))   \
     F("path", STRING, CHECKED(nc_shape_absolute_path, PATH_EXPECTED))                              \
     F("config", OBJECT, OF(nc_schema_kubelet))                                                     \
-    F("flags", STRINGS, CHECKED(is_flag, "one line, a flag such as --v=2"))                        \
-    F("imageCredentialProviders", OBJECTS, OF(provider))
+    F("flags", STRINGS, FLAG)                                                                      \
+    F("imageCredentialProviders", OBJECTS, OF(provider), .flags = NC_FIELD_SECRET)
 static const struct nc_schema agent_kubelet =
     NC_SCHEMA("AgentConfig's spec.kubelet", AGENT_KUBELET_FIELDS);
 

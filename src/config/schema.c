@@ -45,18 +45,18 @@ static const char *path_of(const struct walk *w) {
     return w->path.data ? w->path.data : "";
 }
 
+/* A text in a map's place is not quoted: whatever belongs below may be in it. */
 static void wrong(struct walk *w, const struct nc_field *f, const struct nc_value *v,
                   const char *wanted) {
     nc_auto_free char *is = nc_value_describe(v);
     const char *text = nc_streq(wanted, "a map") ? nc_value_string(v) : NULL;
+    const bool is_hidden = text || (f->flags & NC_FIELD_SECRET && (v->text || v->integer));
 
-    if (f->flags & NC_FIELD_SECRET)
-        nc_diag(w->d, true, v->mark, path_of(w), "must be %s", wanted);
-    else
-        nc_diag(w->d, true, v->mark, path_of(w), "must be %s, not %s%s", wanted, is,
-                !text || !strchr(text, ':')                ? ""
-                : strchr(text, '\n') || strstr(text, ": ") ? ": remove the quotes or the |"
-                                                           : ": a space must follow its colon");
+    nc_diag(w->d, true, v->mark, path_of(w), "must be %s%s%s", wanted, is_hidden ? "" : ", not ",
+            !is_hidden                                 ? is
+            : !text || !strchr(text, ':')              ? ""
+            : strchr(text, '\n') || strstr(text, ": ") ? ": remove the quotes or the |"
+                                                       : ": a space must follow its colon");
 }
 
 /* "a, b or c" */
@@ -257,7 +257,9 @@ static void check_map(struct walk *w, const struct nc_field *f, const struct nc_
         return;
     }
     for (size_t i = 0; i < v->n; i++) {
-        size_t before = enter(w, v->members[i].key);
+        const char *key = v->members[i].key;
+        const bool is_hidden = f->flags & NC_FIELD_SECRET && !is_plain_key(key);
+        size_t before = enter(w, is_hidden ? "…" : key); /* "NAME=VALUE", say */
 
         check_map_key(w, f, &v->members[i]);
         check_map_value(w, f, v->members[i].value);

@@ -25,8 +25,7 @@ static void check(const char *head, const struct row *rows, size_t n) {
 #define SERVICE                                                                                    \
     "the key must be default, or the name of a service without .service such as containerd\n"
 #define VARIABLE "the key must be the name of a variable: letters, digits and _, no digit first\n"
-#define VALUE                                                                                      \
-    "must be one line of UTF-8 text without control characters, of less than 128 KiB, not "
+#define VALUE "must be one line of UTF-8 text without control characters, of less than 128 KiB"
 #define DOMAIN                                                                                     \
     "must be a domain such as example.com, or ~example.com to route its queries only, not the "    \
     "string "
@@ -47,11 +46,11 @@ static const struct row node_config_rows[] = {
     {"metadata", "metadata: {name: x, labels: {a: b}, creationTimestamp: null}\nspec: {}", ""},
     {"spec of a wrong type", "spec: []", "d:3:7: error: spec: must be a map, not a list\n"},
     {"colon without a space", "spec: x:y",
-     "d:3:7: error: spec: must be a map, not the string 'x:y': a space must follow its colon\n"},
+     "d:3:7: error: spec: must be a map: a space must follow its colon\n"},
     {"a map in a text", "spec: |\n  x: y\n",
-     "d:3:7: error: spec: must be a map, not the string 'x: y\\n': remove the quotes or the |\n"},
+     "d:3:7: error: spec: must be a map: remove the quotes or the |\n"},
     {"a map in quotes", "spec: 'x: y'",
-     "d:3:7: error: spec: must be a map, not the string 'x: y': remove the quotes or the |\n"},
+     "d:3:7: error: spec: must be a map: remove the quotes or the |\n"},
     {"unknown at the top", "spec: {}\nspek: {}",
      "d:4:1: warning: unknown field \"spek\", did you mean \"spec\"?\n"},
     {"unknown and like nothing", "spec: {}\nzzzzzzzzz: 1",
@@ -113,32 +112,30 @@ static const struct row node_config_rows[] = {
      "'yes'\n"},
     {"flags", "spec: {kubelet: {flags: [{}, \"a\\nb\", '', null]}}",
      "d:3:26: error: spec.kubelet.flags[0]: must be a string, not a map\n"
-     "d:3:30: error: spec.kubelet.flags[1]: must be one line, a flag such as --v=2, not the string "
-     "'a\\nb'\n"
+     "d:3:30: error: spec.kubelet.flags[1]: must be one line, a flag such as --v=2\n"
      "d:3:42: error: spec.kubelet.flags[3]: must be a string, not null\n"},
     {"environment", "spec: {instance: {environment: 1}}",
-     "d:3:32: error: spec.instance.environment: must be a map, not the number 1\n"},
+     "d:3:32: error: spec.instance.environment: must be a map\n"},
     {"any text of one line is a value",
      "spec: {instance: {environment: {my@x.y: {_A1: \"\\t100% \\\"q\\\" \\\\ é\", B: '', C: "
      "null}}}}",
      ""},
     {"environment of a service that is no map", "spec: {instance: {environment: {a: b}}}",
-     "d:3:36: error: spec.instance.environment.a: must be a map, not the string 'b'\n"},
+     "d:3:36: error: spec.instance.environment.a: must be a map\n"},
     {"services", "spec: {instance: {environment: {../a: {}, a.service: {}, '': {}, .a: {}}}}",
      "d:3:33: error: spec.instance.environment['../a']: " SERVICE
      "d:3:43: error: spec.instance.environment['a.service']: " SERVICE
-     "d:3:58: error: spec.instance.environment['']: " SERVICE
+     "d:3:58: error: spec.instance.environment['…']: " SERVICE
      "d:3:66: error: spec.instance.environment['.a']: " SERVICE},
     {"names of variables", "spec: {instance: {environment: {a: {A=B: c, 1A: c, 'A\tB': c}}}}",
-     "d:3:37: error: spec.instance.environment.a['A=B']: " VARIABLE
+     "d:3:37: error: spec.instance.environment.a['…']: " VARIABLE
      "d:3:45: error: spec.instance.environment.a.1A: " VARIABLE
-     "d:3:52: error: spec.instance.environment.a['A\\tB']: " VARIABLE},
+     "d:3:52: error: spec.instance.environment.a['…']: " VARIABLE},
     {"values of variables",
      "spec: {instance: {environment: {a: {A: \"b\\nc\", B: \"\\e\", C: 1, D: yes}}}}",
-     "d:3:40: error: spec.instance.environment.a.A: " VALUE "the string 'b\\nc'\n"
-     "d:3:51: error: spec.instance.environment.a.B: " VALUE "the string '\\x1b'\n"
-     "d:3:60: error: spec.instance.environment.a.C: must be a string (put it in quotes), not the "
-     "number 1\n"
+     "d:3:40: error: spec.instance.environment.a.A: " VALUE "\n"
+     "d:3:51: error: spec.instance.environment.a.B: " VALUE "\n"
+     "d:3:60: error: spec.instance.environment.a.C: must be a string (put it in quotes)\n"
      "d:3:66: error: spec.instance.environment.a.D: must be a string (put it in quotes), not "
      "true\n"},
     {"nameservers",
@@ -222,6 +219,11 @@ static const struct row kubelet_rows[] = {
      "preloadedImagesVerificationAllowlist: [r.example.com/a, 'r.example.com:5000/a/b-c_d.e', "
      "localhost/a--b__c, 'r.example.com/*', docker.io/library/a, 'docker.io/*', 'R:1/a']",
      ""},
+    {"headers are not quoted", "staticPodURLHeader: {A: b, B: [c, 1, null]}",
+     "d:3:51: error: spec.kubelet.config.staticPodURLHeader.A: must be a list of strings\n"
+     "d:3:61: error: spec.kubelet.config.staticPodURLHeader.B[1]: must be a string (put it in "
+     "quotes)\n"
+     "d:3:64: error: spec.kubelet.config.staticPodURLHeader.B[2]: must be a string, not null\n"},
     {"string for a list", "clusterDNS: 10.0.0.10",
      "d:3:39: error: spec.kubelet.config.clusterDNS: must be a list of strings, not the string "
      "'10.0.0.10'\n"},

@@ -121,7 +121,7 @@ static const struct {
      NULL, "part 1: line 5: no empty line ends its header"},
     {"body at once after the header",
      HEAD "--//\nContent-Type: application/node.eks.aws\nspec:\n- x\n--//--", NULL,
-     "part 1: line 7: '- x' is not a MIME header line"},
+     "part 1: line 7 is not a MIME header line"},
     {"no boundary", "Content-Type: multipart/mixed\n\n--x\n", NULL,
      "multipart/mixed without a usable boundary"},
     {"encoding of nobody", HEAD PART("Content-Transfer-Encoding: uu\n", "x") "--//--", NULL,
