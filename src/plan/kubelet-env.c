@@ -55,7 +55,8 @@ static int check_token(const char *token, struct nc_err *err) {
 
     if (nc_is_text(token, n) && !strpbrk(token, "\t\n\r"))
         return 0;
-    nc_auto_free char *quoted = nc_quote(token, n);
+    nc_auto_free char *quoted =
+        nc_quote(token, strcspn(token, "=")); /* the value may be a secret */
     return nc_err_config(
         err,
         "kubelet flag %s has a control character or is not UTF-8: a flag is a string of one line",

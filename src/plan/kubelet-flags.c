@@ -94,6 +94,14 @@ static bool join_value(struct nc_flags *flags, const char *token) {
     return true;
 }
 
+/* Neither word nor item is quoted: a header's value may be a secret, and have a space. */
+static int refuse_word(const struct nc_flags *flags, const char *why, struct nc_err *err) {
+    const struct nc_flag *last = flags->n > 0 ? &flags->v[flags->n - 1] : NULL;
+
+    return nc_err_config(err, "kubelet.flags%s%s: %s", last ? ": after --" : "",
+                         last ? last->name : "", why);
+}
+
 static int apply_flag(struct nc_flags *flags, const char *item, struct nc_mark mark,
                       struct nc_err *err) {
     const char *rest = item;
@@ -105,25 +113,17 @@ static int apply_flag(struct nc_flags *flags, const char *item, struct nc_mark m
         struct nc_flag *f;
         if (join_value(flags, token))
             continue;
-        if (!is_flag(token)) {
-            nc_auto_free char *quoted = nc_quote_string(token);
-            nc_auto_free char *whole = nc_quote_string(item);
-            return nc_err_config(
-                err,
-                "kubelet.flags: %s: %s is no flag; a name needs two dashes, and a value with a "
-                "space needs quotes",
-                whole, quoted);
-        }
+        if (!is_flag(token))
+            return refuse_word(flags,
+                               "no flag; a name needs two dashes, and a value with a space needs "
+                               "quotes",
+                               err);
         f = nc_append(&flags->v, &flags->n);
         f->argument = nc_steal(&owned);
         f->mark = mark;
         split_argument(f);
     }
-    if (r < 0) {
-        nc_auto_free char *quoted = nc_quote_string(item);
-        return nc_err_config(err, "kubelet.flags: %s: a quote is not closed", quoted);
-    }
-    return 0;
+    return r < 0 ? refuse_word(flags, "this quote is not closed", err) : 0;
 }
 
 int nc_flags_parse(const struct nc_strv *items, const struct nc_mark *marks, struct nc_flags *ret,
@@ -374,7 +374,9 @@ int nc_flags_tree(struct nc_flags *f, struct nc_value **ret, struct nc_err *err)
             continue;
         leaf = leaf_of(&way[n - 1], f->v[i].value);
         if (!leaf) {
-            nc_auto_free char *quoted = nc_quote_string(f->v[i].argument);
+            const bool is_secret = way[n - 1].field->flags & NC_FIELD_SECRET;
+            nc_auto_free char *quoted =
+                nc_quote_string(is_secret ? f->v[i].name : f->v[i].argument);
             f->refused = f->v[i].mark;
             return nc_err_config(err, "kubelet.flags: %s: kubelet cannot read this value", quoted);
         }

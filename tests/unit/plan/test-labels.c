@@ -381,7 +381,6 @@ static void test_bad_values(void **state) {
                                         "--container-runtime-endpoint=",
                                         "--log-flush-frequency=",
                                         "--log-flush-frequency=0s",
-                                        "--manifest-url-header=a",
                                         "--reserved-memory=x:memory=1Gi",
                                         "--reserved-memory=0:memory"};
 
@@ -398,13 +397,42 @@ static void test_bad_values(void **state) {
     }
 }
 
+/* What may be a secret is not quoted: the flag before it is named. */
+static void test_secret_values(void **state) {
+    static const struct {
+        const char *items[2], *message;
+    } rows[] = {
+        {{"--manifest-url-header=s3cret"},
+         "kubelet.flags: 'manifest-url-header': kubelet cannot read this value"},
+        {{"--manifest-url-header=a:Bearer s3cret"}, "kubelet.flags: after --manifest-url-header: "},
+        {{"--manifest_url_header=a:b", "s3cret"}, "kubelet.flags: after --manifest-url-header: no"},
+        {{"--manifest-url-header 'a:s3cret"}, "kubelet.flags: after --manifest-url-header: this "},
+        {{"s3cret"}, "kubelet.flags: no flag; a name needs two dashes"},
+        {{"\"s3cret"}, "kubelet.flags: this quote is not closed"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        nc_cleanup(nc_flags_done) struct nc_flags f = NC_FLAGS_INIT;
+        nc_auto_value struct nc_value *tree = NULL;
+        struct nc_err err = NC_ERR_INIT;
+        int r = parse_flags(rows[i].items, rows[i].items[1] ? 2 : 1, &f, &err);
+        if (r == 0)
+            r = nc_flags_tree(&f, &tree, &err);
+        assert_int_equal(r, -EINVAL);
+        if (!nc_starts_with(err.msg, rows[i].message) || strstr(err.msg, "s3cret"))
+            fail_msg("%s", err.msg);
+    }
+}
+
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refusal),     cmocka_unit_test(test_validity),
-        cmocka_unit_test(test_label_lists), cmocka_unit_test(test_taint_lists),
-        cmocka_unit_test(test_enum_names),  cmocka_unit_test(test_find),
-        cmocka_unit_test(test_tree),        cmocka_unit_test(test_every_flag),
-        cmocka_unit_test(test_objects),     cmocka_unit_test(test_bad_values),
+        cmocka_unit_test(test_refusal),       cmocka_unit_test(test_validity),
+        cmocka_unit_test(test_label_lists),   cmocka_unit_test(test_taint_lists),
+        cmocka_unit_test(test_enum_names),    cmocka_unit_test(test_find),
+        cmocka_unit_test(test_tree),          cmocka_unit_test(test_every_flag),
+        cmocka_unit_test(test_objects),       cmocka_unit_test(test_bad_values),
+        cmocka_unit_test(test_secret_values),
     };
 
     return run_group(tests, NULL, NULL);

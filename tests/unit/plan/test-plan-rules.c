@@ -437,7 +437,7 @@ static void test_flag_rules(void **state) {
     } rows[] = {
         {"--eviction-soft=memory.available<1Gi", "has no grace period"},
         {"--image-gc-low-threshold=90", "must be below"},
-        {"--node-labels=a=b c", ":10:13: kubelet.flags: '--node-labels=a=b c': 'c' is no flag"},
+        {"--node-labels=a=b c", ":10:13: kubelet.flags: after --node-labels: no flag; a name"},
         {"--node-labels=a=-", "--node-labels"},
         {"--register-with-taints=a", "--register-with-taints"},
         {"--hostname-override=A_B", "invalid node name"},

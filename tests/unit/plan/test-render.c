@@ -352,9 +352,10 @@ static void test_flag_of_two_lines(void **state) {
     (void)state;
     fixture_document(x, node);
     fixture_plan(x);
-    nc_strv_add(&x->plan.user_flags, "--a=b\nLD_PRELOAD=/x");
+    nc_strv_add(&x->plan.user_flags, "--a=s3cret\nLD_PRELOAD=/x");
     assert_true(render(x, &plain, &files, &err) < 0);
     assert_int_equal(err.class, NC_ERR_CONFIG);
+    assert_non_null(strstr(err.msg, "kubelet flag '--a' has a control character"));
     assert_int_equal(files.n, 0);
     fixture_free(x);
 }
