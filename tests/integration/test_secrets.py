@@ -21,13 +21,15 @@ import unittest
 from pathlib import Path
 from typing import Any, Iterator, Optional
 
-from harness import Result, World, lacks, needs
+from harness import Result, World, lacks, mime, needs
 from running import DaemonTest, DaemonWorld
 from test_joining import OTHER, agent_config, write_kubeconfig
 
 from authz import Identity  # found by harness
 
 TOKEN = "q7w2zk.8h3n5p1v6t9y4r0x"
+PASSWORD = "V3n1v1d1v1c1XLII"
+PROXY = f"http://svc:{PASSWORD}@proxy.corp:3128"
 IS_ASAN = "ASAN_OPTIONS" in os.environ or "asan" in os.environ.get("NODECLAIMD", "")
 
 
@@ -40,6 +42,7 @@ def planted(world: World) -> dict[str, str]:
         "access key": inst.access_key,
         "bootstrap token": TOKEN,
         "bootstrap token's half": TOKEN.partition(".")[2],
+        "password": PASSWORD,
     }
     found |= {f"IMDS token {i}": t for i, t in enumerate(world.imds.tokens)}
     found |= {f"bearer token {i}": t for i, t in enumerate(world.api.auth.seen) if len(t) > 40}
@@ -60,7 +63,7 @@ def left_behind(world: World, done: Optional[Result]) -> Iterator[tuple[str, str
     yield "the console", world.console()
     for path in sorted(world.root.rglob("*")):
         name = str(path.relative_to(world.root))
-        own = ("etc/kubernetes/pki/node.key", "var/lib/kubelet/kubeconfig", "var/lib/kubelet/pki", OTHER)
+        own = ("etc/kubernetes/pki/node.key", "var/lib/kubelet/kubeconfig", "var/lib/kubelet/pki", "etc/systemd", OTHER)
         if path.is_file() and not name.startswith(own) and "bootstrap-kubeconfig" not in name:
             yield name, path.read_text(errors="replace")
     for kind in ("events", "nodes", "nodeclaims"):
@@ -278,6 +281,76 @@ class Bootstrap(SecretsTest):
                 self.assertNotEqual(done.code, 0)
                 if name != "as the mode":  # which is no place for a secret: a word that is not known is quoted
                     self.nothing_secret(world, done)
+
+    def test_values_that_may_be_secrets(self) -> None:
+        """A NodeConfig's: of a proxy, of a header, of a program. The error names the place, and what is wanted there."""
+        def environment(value: str) -> str:
+            return f"  instance: {{environment: {value}}}\n"
+
+        def kubelet(value: str) -> str:
+            return f"  kubelet: {value}\n"
+
+        runtime = "  containerd:\n    baseRuntimeSpec: |\n      {process: {env: [A=%s]}}\n" % PASSWORD
+        of_map, of_flag = "must be a map", "kubelet.flags: after --manifest-url-header: "
+        rows = {
+            "a block scalar": (f"  instance:\n    environment:\n      default:\n        HTTPS_PROXY: |\n          {PROXY}\n", "one line"),
+            "a number": (environment("{default: {PIN: 1234567890123456}}"), "must be a string"),
+            "variables as a text": (environment(f"{{default: 'HTTPS_PROXY: {PROXY}'}}"), of_map + ": remove the quotes"),
+            "services as a text": (environment(f"'{PROXY}'"), of_map),
+            "a variable as a key": (environment(f'{{default: {{"HTTPS_PROXY={PROXY}": ""}}}}'), "the key must be"),
+            "a service as a key": (environment(f'{{"HTTPS_PROXY={PROXY}": {{}}}}'), "the key must be"),
+            "an alias": (environment(f"{{default: {{A: *{PASSWORD} }}}}"), "no anchor before this alias"),
+            "all of it as a text": (f"  instance: 'environment: {{default: {{A: {PASSWORD}}}}}'\n", of_map),
+            "a runtime spec as a text": (runtime, of_map),
+            "a header that is no list": (kubelet(f"{{config: {{staticPodURLHeader: {{Authorization: Bearer {PASSWORD}}}}}}}"), "a list of strings"),
+            "headers as a text": (kubelet(f"{{config: {{staticPodURLHeader: '{PASSWORD}'}}}}"), of_map),
+            "a flag with a space": (kubelet(f"{{flags: ['--manifest-url-header=A:{PASSWORD} x']}}"), of_flag + "no flag"),
+            "a flag cut in two": (kubelet(f"{{flags: ['--manifest-url-header=A:Bearer {PASSWORD}']}}"), of_flag + "no flag"),
+            "a flag with an open quote": (kubelet(f"{{flags: [--manifest-url-header=A:B, '\"{PASSWORD}']}}"), of_flag + "this quote"),
+            "a flag of no header": (kubelet(f"{{flags: ['--manifest-url-header={PASSWORD}']}}"), "'manifest-url-header': kubelet cannot read"),
+            "a flag of two lines": (kubelet(f'{{flags: ["--manifest-url-header={PASSWORD}\\nx"]}}'), "one line"),
+            "a flag with a tab": (kubelet(f"{{flags: [\"--manifest-url-header='A:{PASSWORD}\\t'\"]}}"), "'--manifest-url-header' has a control"),
+            "flags as a text": (kubelet(f"{{flags: '--manifest-url-header=A:{PASSWORD}'}}"), "a list of strings"),
+            "a proxy of no known scheme": (environment(f"{{default: {{HTTPS_PROXY: 'htp://svc:{PASSWORD}@:99999'}}}}"), "proxy"),
+            "a proxy without a scheme": (environment(f"{{default: {{HTTPS_PROXY: 'svc:{PASSWORD}@proxy:99999'}}}}"), "proxy"),
+            "a password with a slash": (environment(f"{{default: {{HTTPS_PROXY: 'http://svc:a/{PASSWORD}@proxy'}}}}"), "proxy"),
+        }
+        for name, (spec, said) in rows.items():
+            with self.subTest(name):
+                self.refused(spec, said)
+        agent = "apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec: {kubelet: {imageCredentialProviders: [{%s}]}}\n"
+        for value, said in ((f"args: '--key={PASSWORD}'", "a list of strings"), (f"env: ['KEY={PASSWORD}']", of_map)):
+            with self.subTest(value):
+                self.refused("", said, agent % value)
+        for document in (f"HTTPS_PROXY={PROXY}\n", f"'{PASSWORD}'"):
+            with self.subTest(document):
+                self.refused("", "a document must be a map", document)
+        with self.subTest("a body without its empty line"):
+            self.refused("", "is not a MIME header line", data=f"Content-Type: text/x-shellscript\nexport HTTPS_PROXY={PROXY}\n".encode())
+
+    def refused(self, spec: str, said: str, document: str = "", data: bytes = b"") -> None:
+        world = self.world(claim=False)
+        if spec:
+            name = spec.partition(":")[0] + ":"
+            text = re.sub(rf"(?m)^{name}.*\n(   .*\n)*", "", world.node_config())
+            document = text + spec
+        world.set_user_data(data or mime(("application/node.eks.aws", document)))
+        done = world.bootstrap("--timeout", "2s", "--log-level", "debug")
+        self.assertNotEqual(done.code, 0)
+        self.assertIn(said, done.err)
+        self.nothing_secret(world, done, least=1)
+        self.assertNotIn("1234567890123456", done.err)
+
+    def test_a_proxy_in_a_warning(self) -> None:
+        """Of a boot that succeeds: EC2 alone is asked through the proxy."""
+        world = self.world(profile="unknown-type", config='  aws: {ec2: auto, ec2Endpoint: "https://ec2.invalid"}\n')
+        proxy = f"  instance: {{environment: {{default: {{HTTPS_PROXY: 'htp://svc:{PASSWORD}@:99999', NO_PROXY: 127.0.0.1}}}}}}\n"
+        text = world.node_config().replace("  instance:\n    localStorage: {}\n", proxy).replace("      maxPods: 29\n", "")
+        world.set_user_data(mime(("application/node.eks.aws", text)))
+        done = world.bootstrap("--timeout", "30s", "--log-level", "debug")
+        self.assertEqual(done.code, 0, done.err)
+        self.assertIn("EC2 did not describe instance type", done.err)
+        self.nothing_secret(world, done)
 
     def test_kubeconfig(self) -> None:
         """A static token, and an inline key, that cannot be used."""
