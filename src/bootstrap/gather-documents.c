@@ -15,7 +15,7 @@
 
 #define DOCUMENT_MAX_BYTES ((size_t)1 << 20)
 #define MAX_FILES_PER_FOLDER 256
-#define MAX_IGNORED 16 /* are named */
+#define MAX_NOTES 16 /* of what is ignored, or is not root's alone */
 #define STRAY_FILE "/etc/nodeclaimd/nodeclaimd.yaml"
 
 /* nodeadm's, for those who build images, and for scripts. It reads hidden files too. */
@@ -72,11 +72,25 @@ int nc_gather_add_text(struct nc_gather *g, const char *name, const struct nc_bu
         (struct nc_text){.data = text->data ? text->data : "", .n = text->len, .line = 1}, err);
 }
 
+/* Of this host's own: a node that does not join for a file's mode would be worse than a warning. */
+static void note_writable(struct nc_gather *g, const char *path, const char *name) {
+    struct stat st;
+
+    if (!nc_starts_with(name, "/etc/") || g->ignored.n >= MAX_NOTES || stat(path, &st) < 0)
+        return;
+    if ((st.st_uid && st.st_uid != geteuid()) || st.st_mode & S_IWOTH
+        || (st.st_mode & S_IWGRP && st.st_gid != st.st_uid))
+        nc_strv_addf(&g->ignored,
+                     "%s: not only root may write it: uid %u, mode %04o; chown root and chmod go-w",
+                     name, (unsigned)st.st_uid, (unsigned)st.st_mode & 07777);
+}
+
 static int add_document_file(struct nc_gather *g, const char *path, const char *name,
                              struct nc_err *err) {
     nc_cleanup(nc_buf_done_secret) struct nc_buf data = NC_BUF_INIT;
     const int r = nc_file_read(path, DOCUMENT_MAX_BYTES, &data, err);
 
+    note_writable(g, path, name);
     if (r < 0) {
         if (err && (r == -ENOENT || r == -EFBIG || r == -EISDIR || r == -EINVAL))
             err->class = NC_ERR_CONFIG;
@@ -116,7 +130,7 @@ static int add_entry(struct nc_gather *g, const char *path, const char *name, co
 
     if (is_document(entry))
         return add_document_file(g, file, file_name, err);
-    if (g->ignored.n < MAX_IGNORED)
+    if (g->ignored.n < MAX_NOTES)
         nc_strv_addf(&g->ignored, "%s is ignored: only *.yaml, *.yml and *.json are read",
                      file_name);
     return 0;
@@ -131,6 +145,7 @@ static int add_folder(struct nc_gather *g, const char *path, const char *name, s
 
     if (n < 0)
         return nc_err_host(err, errno, "configuration source %s", path);
+    note_writable(g, path, name);
     for (int i = 0; i < n; i++)
         documents += is_document(entries[i]->d_name);
     if (documents > MAX_FILES_PER_FOLDER)

@@ -427,6 +427,35 @@ class Explain(WorldTest):
         self.assertEqual(world.bootstrap("--skip", "start").code, 0)
         self.assertIn("20-more.conf is ignored", world.run("status").out)
 
+    def test_documents_that_somebody_else_may_write(self) -> None:
+        """Used, for a node that does not join would be worse; and named by whoever reads them."""
+        world = self.world()
+        conf, nodeadm = world.root / "etc/nodeclaimd/conf.d", world.root / "etc/eks/nodeadm.d"
+        text = AGENT_CONFIG + "  drain: {mode: observe}\n"
+        nodeadm.mkdir()
+        files = {mode: conf / f"20-{mode:o}.yaml" for mode in (0o644, 0o664, 0o666)}
+        for mode, file in files.items():
+            file.write_text(text)
+            file.chmod(mode)
+        wanted = [(files[0o666], os.geteuid(), "0666")]
+        if os.geteuid() == 0:
+            for owner, group, mode in ((65534, 0, 0o644), (0, 65534, 0o664)):
+                files[owner] = nodeadm / f"{owner}.yaml"
+                files[owner].write_text(text)
+                os.chown(files[owner], owner, group)
+                files[owner].chmod(mode)
+                wanted.append((files[owner], owner, f"{mode:04o}"))
+        nodeadm.chmod(0o777)
+        wanted.append((nodeadm, os.geteuid(), "0777"))
+        explained = world.run("explain", "drain")
+        self.assertIn("drain.mode = observe\n    from /etc/nodeclaimd/conf.d/20-666.yaml", explained.out)
+        self.assertEqual(world.bootstrap("--skip", "start").code, 0)
+        for said in (explained.err, "\n".join(world.status()["warnings"])):
+            for file, owner, mode in wanted:
+                shown = str(file).removeprefix(str(world.root))
+                self.assertRegex(said, rf"(?m)(?<!root){shown}/?: not only root may write it: uid {owner}, mode {mode}; chown root and chmod go-w$")
+            self.assertEqual(said.count("not only root"), len(wanted), said)
+
     def test_error_is_printed_once(self) -> None:
         world = self.world()
         bad = world.folder / "bad.yaml"
