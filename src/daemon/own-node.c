@@ -228,8 +228,8 @@ static void refuse_node(struct nc_daemon *d, const struct nc_value *node) {
     d->node.is_foreign = d->node.is_known = true;
     note_stranger(d, NC_LOG_ERROR,
                   nc_asprintf("the Node %s has providerID %s, not %s: it belongs to another "
-                              "instance, nothing is written to it; delete the stale Node, or mend "
-                              "a kubeconfig of another cluster",
+                              "instance, nothing is written to it; delete a stale Node, or mend "
+                              "the kubeconfig",
                               d->node_name, quoted, d->provider_id));
 }
 
