@@ -26,7 +26,7 @@ char *nc_lifecycle_sentence(const struct nc_lifecycle *l, enum nc_source s) {
         (void)nc_buf_printf(&b, " (%s)", n->action);
     if (n->deadline_usec) {
         nc_time_format(n->deadline_usec, time);
-        (void)nc_buf_printf(&b, " at %s", time);
+        (void)nc_buf_printf(&b, "%s %s", nc_sources[s].has_own_policy ? ", until" : " at", time);
     }
     if (n->reason[0])
         (void)nc_buf_printf(&b, ": %s", n->reason);

@@ -109,13 +109,12 @@ int nc_kube_refused(const struct nc_kube_status *s, const char *what, struct nc_
 }
 
 void nc_kube_advise(const struct nc_kube *k, const struct nc_kube_status *s, struct nc_err *err) {
-    const char *remedy =
-        nc_is_denied_by_admission(s->message)
-            ? "a webhook or policy of the cluster denies it: exempt this client there"
-        : s->http == 401                            ? k->role->remedies[0]
-        : s->http == 403                            ? k->role->remedies[1]
-        : s->http == 0 && err->class == NC_ERR_AUTH ? k->role->remedies[2]
-                                                    : NULL;
+    const char *remedy = nc_is_denied_by_admission(s->message)
+                             ? "a webhook or policy denies it: exempt this client there"
+                         : s->http == 401                            ? k->role->remedies[0]
+                         : s->http == 403                            ? k->role->remedies[1]
+                         : s->http == 0 && err->class == NC_ERR_AUTH ? k->role->remedies[2]
+                                                                     : NULL;
 
     if (remedy)
         nc_err_remedy(err, "%s", remedy);
