@@ -145,7 +145,7 @@ void nc_event_queue_send(struct nc_daemon *d) {
     drop_expired(d);
     if (d->events.n == 0)
         return;
-    if (mono < d->events.not_before_usec || !nc_api_session_is_up(&d->api)) {
+    if (mono < d->events.not_before_usec || !nc_api_session_is_up(&d->api) || d->node.is_unread) {
         arm(d,
             d->events.not_before_usec > mono ? d->events.not_before_usec : mono + RETRY_FIRST_USEC);
         return;

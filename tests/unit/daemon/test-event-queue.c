@@ -225,6 +225,10 @@ static void test_unwanted(void **state) {
     nc_event_queue_send(&w->d);
     assert_int_equal(script.n, 0);
     w->d.node.is_foreign = false;
+    w->d.node.is_unread = true;
+    nc_event_queue_send(&w->d);
+    assert_int_equal(script.n, 0);
+    w->d.node.is_unread = false;
     nc_event_queue_send(&w->d);
     assert_int_equal(script.n, 1);
     got(0, 403);
