@@ -102,11 +102,11 @@ void nc_api_session_well(struct nc_daemon *d) {
     if (d->api.has_answered && d->api.error.class == NC_ERR_NONE)
         return;
     d->api.has_answered = true;
-    if (d->api.error.class != NC_ERR_NONE) {
+    if (nc_api_session_away_usec(&d->api)) {
         nc_log_node(NC_LOG_INFO, d->node_name, "the API server answers again, after %.1f s",
                     (double)nc_less_usec(nc_daemon_now(d), d->api.failing_usec) / 1e6);
         report_outage(d, true);
-    } else {
+    } else if (d->api.error.class == NC_ERR_NONE) {
         nc_log_node(NC_LOG_INFO, d->node_name, "node %s is watched at %s", d->node_name,
                     d->api.connection.kubeconfig.server);
     }
@@ -127,17 +127,17 @@ void nc_api_session_on_failed(void *daemon, const struct nc_kube_status *status,
     nc_api_session_failed(d, err);
 }
 
-void nc_api_session_note_pods(struct nc_daemon *d, const struct nc_err *err) {
-    const bool was_bad = d->api.pods_error.class != NC_ERR_NONE;
+void nc_api_session_note_obstacle(struct nc_daemon *d, const struct nc_err *err) {
+    const bool was_bad = d->api.obstacle.class != NC_ERR_NONE;
 
-    d->api.pods_error = err ? *err : (struct nc_err)NC_ERR_INIT;
-    if (was_bad != (d->api.pods_error.class != NC_ERR_NONE))
+    d->api.obstacle = err ? *err : (struct nc_err)NC_ERR_INIT;
+    if (was_bad != (d->api.obstacle.class != NC_ERR_NONE))
         d->is_status_due = true;
 }
 
 enum nc_api_state nc_api_session_state(const struct nc_api_session *s,
                                        const struct nc_err **ret_err) {
-    const struct nc_err *err = s->error.class ? &s->error : &s->pods_error;
+    const struct nc_err *err = s->error.class ? &s->error : &s->obstacle;
 
     *ret_err = err->class ? err : NULL;
     if (s->waits != NC_API_CONNECTING)

@@ -45,15 +45,16 @@ struct nc_api_session {
     sd_event_source *timer;
     bool is_closed;
 
-    bool has_answered;        /* the API server, whatever it said, the last time */
-    struct nc_err error;      /* the last failure; class NONE while it is well */
-    uint64_t failing_usec;    /* since when it is not, on EC2's clock */
-    bool is_lasting;          /* that it lasts, while a drain waits for it, was said */
-    struct nc_err pods_error; /* of the list and watch of pods: others' success is none */
-    enum nc_api_state waits;  /* for what a connection needs; NC_API_CONNECTING = for nothing */
-    bool has_waited;          /* for a kubeconfig: see NC_SESSION_HELD */
-    bool wants_reconnect;     /* who we are is no longer accepted */
-    unsigned refusals;        /* 401s in a row */
+    bool has_answered;      /* the API server, whatever it said, the last time */
+    struct nc_err error;    /* the last failure; class NONE while it is well */
+    uint64_t failing_usec;  /* since when it is not, on EC2's clock */
+    bool is_lasting;        /* that it lasts, while a drain waits for it, was said */
+    struct nc_err obstacle; /* others' success is none: pods are not listed, or the Node of our name
+                               is another machine's */
+    enum nc_api_state waits; /* for what a connection needs; NC_API_CONNECTING = for nothing */
+    bool has_waited;         /* for a kubeconfig: see NC_SESSION_HELD */
+    bool wants_reconnect;    /* who we are is no longer accepted */
+    unsigned refusals;       /* 401s in a row */
 
     uint64_t connect_after_usec, renew_after_usec, files_after_usec; /* CLOCK_MONOTONIC */
     struct nc_file_mark files[2]; /* kubeconfig, client certificate: as they were connected with */
@@ -80,8 +81,8 @@ void nc_api_session_well(struct nc_daemon *d);
 void nc_api_session_on_well(void *daemon); /* the same, of a watch */
 void nc_api_session_on_failed(void *daemon, const struct nc_kube_status *status,
                               const struct nc_err *err); /* that of a watch, which is counted */
-/* How the list and watch of pods are doing; NULL: well. */
-void nc_api_session_note_pods(struct nc_daemon *d, const struct nc_err *err);
+/* That pods cannot be listed, or whose the Node of our name is; NULL: well. */
+void nc_api_session_note_obstacle(struct nc_daemon *d, const struct nc_err *err);
 /* How it stands; *ret_err is the reason, NULL where there is none. */
 enum nc_api_state nc_api_session_state(const struct nc_api_session *s,
                                        const struct nc_err **ret_err);
@@ -132,7 +133,6 @@ struct nc_own_node {
     bool is_foreign; /* the Node of our name belongs to another instance */
     bool is_doubted; /* it does not state whose it is, and another machine may have made it */
     bool is_unread;  /* of a cluster that may be another one: nothing is written or evicted */
-    char *stranger;  /* what foreign or doubted means, in words; NULL = neither */
     bool is_refresh_wanted; /* by the lifecycle: not only because something changed */
     bool is_stale; /* there was an outage since it was read: what it requests may be withdrawn */
     uint64_t read_usec;    /* monotonic: a complete object came, or that there is none */

@@ -80,7 +80,7 @@ static struct nc_value *daemon_tree(const struct nc_daemon *d) {
     nc_value_set_text(map, "requestRefused", d->node.request_refused);
     nc_value_set_string(map, "inhibitor", nc_login_holds(d->shutdown.login) ? "held" : "none");
     nc_value_set_text(map, "inhibitDelay", d->shutdown.short_delay);
-    nc_value_set_text(map, "conflict", d->node.stranger ? d->node.stranger : d->conflict);
+    nc_value_set_text(map, "conflict", d->conflict);
     nc_value_set_text(map, "stateError", d->state.error);
     nc_value_set_int(map, "skewUsec", d->counters.skew_usec);
     return map;
@@ -113,17 +113,24 @@ static void add_time_left(const struct nc_lifecycle_view *view, uint64_t now_use
         (void)nc_buf_puts(out, ", the force-delete time of all pods has passed");
 }
 
-static void add_idle_metrics(const struct nc_daemon *d, struct nc_buf *out) {
-    struct nc_poll_view poll;
-
+/* False where it is well. */
+static bool add_api(const struct nc_daemon *d, struct nc_buf *out) {
     const struct nc_err *err;
     const enum nc_api_state state = nc_api_session_state(&d->api, &err);
 
     if (state == NC_API_CONNECTED && d->node_name)
-        (void)nc_buf_printf(out, "no notice; watching node %s", d->node_name);
-    else
-        (void)nc_buf_printf(out, "no notice; API server: %s%s%s", nc_api_state_name(state),
-                            err ? ": " : "", err ? err->msg : "");
+        return false;
+    (void)nc_buf_printf(out, "; API server: %s%s%s", nc_api_state_name(state), err ? ": " : "",
+                        err ? err->msg : "");
+    return true;
+}
+
+static void add_idle_metrics(const struct nc_daemon *d, struct nc_buf *out) {
+    struct nc_poll_view poll;
+
+    (void)nc_buf_puts(out, "no notice");
+    if (!add_api(d, out))
+        (void)nc_buf_printf(out, "; watching node %s", d->node_name);
     for (enum nc_source s = 0; s < _NC_SOURCE_MAX; s++)
         if (nc_notice_poller_get_view(d->poller, s, &poll) && *poll.error) {
             (void)nc_buf_printf(out, "; IMDS fails: %s", poll.error);
@@ -148,6 +155,7 @@ static void status_line(const struct nc_daemon *d, const struct nc_value *drain,
         (void)nc_buf_puts(out, ", the Node was deleted");
     nc_drain_pods_text(drain, 1, out);
     add_time_left(&view, now, out);
+    (void)add_api(d, out);
 }
 
 /* --- when */

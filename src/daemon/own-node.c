@@ -11,6 +11,7 @@
  */
 #include "daemon.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -178,11 +179,17 @@ static void post_gone(struct nc_daemon *d, bool is_anothers) {
     nc_daemon_post(d, &e);
 }
 
+static void note_ours(struct nc_daemon *d) {
+    if (d->node.is_foreign || d->node.is_doubted)
+        nc_api_session_note_obstacle(d, NULL);
+    d->node.is_foreign = d->node.is_doubted = false;
+}
+
 static void forget_node(struct nc_daemon *d) {
     nc_fit_gate_forget_node(d);
+    note_ours(d);
     d->node.view = (struct nc_node_view){0};
-    d->node.is_known = d->node.is_foreign = d->node.is_doubted = false;
-    set_text(&d->node.stranger, NULL);
+    d->node.is_known = false;
     set_text(&d->node.version, NULL);
     set_text(&d->node.watch_version, NULL);
     set_text(&d->node.request_refused, NULL);
@@ -212,35 +219,41 @@ static bool is_anothers(const struct nc_daemon *d, const struct nc_value *node) 
     return theirs && *theirs && d->provider_id && !nc_streq(theirs, d->provider_id);
 }
 
-static void note_stranger(struct nc_daemon *d, enum nc_log_level level, char *message) {
-    if (!nc_streq(d->node.stranger, message))
-        nc_log_node(level, d->node_name, "%s", message);
-    free(d->node.stranger);
-    d->node.stranger = message;
-    d->is_status_due = true;
+/* Once it is gone no pod is watched any more, which would be an obstacle less. */
+static void note_stranger(struct nc_daemon *d, bool is_new, const struct nc_err *err) {
+    if (is_new)
+        nc_log_node(NC_LOG_ERROR, d->node_name, "%s; %s", err->msg, err->remedy);
     post_gone(d, true);
+    nc_api_session_note_obstacle(d, err);
 }
 
 static void refuse_node(struct nc_daemon *d, const struct nc_value *node) {
+    const bool is_new = !d->node.is_foreign;
     const char *theirs = nc_value_path_string(node, "spec.providerID");
     nc_auto_free char *quoted = nc_quote_string(theirs);
+    struct nc_err err = NC_ERR_INIT;
 
+    (void)nc_err_set(&err, NC_ERR_PROTOCOL, EEXIST,
+                     "the Node %s has providerID %s, not %s: it belongs to another instance, "
+                     "nothing is written to it",
+                     d->node_name, quoted, d->provider_id);
+    nc_err_remedy(&err, "delete a stale Node, or mend the kubeconfig");
     d->node.is_foreign = d->node.is_known = true;
-    note_stranger(d, NC_LOG_ERROR,
-                  nc_asprintf("the Node %s has providerID %s, not %s: it belongs to another "
-                              "instance, nothing is written to it; delete a stale Node, or mend "
-                              "the kubeconfig",
-                              d->node_name, quoted, d->provider_id));
+    note_stranger(d, is_new, &err);
 }
 
 static void doubt_node(struct nc_daemon *d) {
+    const bool is_new = !d->node.is_doubted;
+    struct nc_err err = NC_ERR_INIT;
+
+    (void)nc_err_set(&err, NC_ERR_PROTOCOL, EEXIST,
+                     "the Node %s has no providerID and another boot's id than ours: it may belong "
+                     "to another machine, nothing is written to it",
+                     d->node_name);
+    nc_err_remedy(&err, "wait for its providerID, or delete it");
     d->node.is_known = false;
     d->node.is_doubted = d->node.is_refresh_wanted = true;
-    note_stranger(
-        d, NC_LOG_WARNING,
-        nc_asprintf("the Node %s has no providerID and another boot's id than ours: it may belong "
-                    "to another machine; nothing is written to it until it has a providerID",
-                    d->node_name));
+    note_stranger(d, is_new, &err);
     schedule_refresh(d, REFRESH_REFUSED_USEC);
 }
 
@@ -264,9 +277,8 @@ static void apply_ours(struct nc_daemon *d, const struct nc_value *node,
         doubt_node(d);
         return;
     }
-    d->node.is_doubted = d->node.is_foreign = false;
+    note_ours(d);
     d->node.is_known = true;
-    set_text(&d->node.stranger, NULL);
     nc_imds_condition_note_node(d, node);
     nc_fit_gate_note_node(d, node);
     nc_pod_evictor_clean_up(d);

@@ -78,7 +78,7 @@ static void show_daemon(struct nc_buf *out, const struct nc_value *daemon) {
         return;
     }
     if (truth_of(daemon, "connected") == 1 && error) {
-        nc_show_marked(out, NC_MARK_BAD, "connected, but requests fail");
+        nc_show_marked(out, NC_MARK_BAD, "connected, with an error");
     } else if (truth_of(daemon, "connected") == 1) {
         nc_show_marked(out, NC_MARK_GOOD, "connected");
     } else {

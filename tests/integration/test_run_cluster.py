@@ -337,6 +337,8 @@ class Identity(DaemonTest):
             new.chmod(0o600)
             new.replace(path)
             world.must(lambda: "another instance" in world.run("status").out, "the complaint")
+            world.must(lambda: any("API server: failing: the Node " in line for line in world.heard()), "the line of systemctl status")
+            self.assertIn('nodeclaimd_api_state{state="failing"} 1', world.metrics_text())
             self.assertEqual([r["path"] for r in other.server.log.snapshot() if r.get("method") != "GET"], [])
 
     def test_watch_that_hangs(self) -> None:

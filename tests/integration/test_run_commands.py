@@ -122,7 +122,7 @@ class Commands(DaemonTest):
         said = world.must(lambda: len(lines()) == 2 and lines()[1], "the line on the console", within=60)
         self.assertRegex(said["message"], r"^Nothing is evicted: the API server has been unavailable since 2\S+Z: .*the proxy has no server")
         self.assertEqual((said["drain"], said["reason"]), ("signalling", "DrainBlocked"))
-        self.assertRegex(world.run("status").out, "daemon +connected, but requests fail, ")
+        self.assertRegex(world.run("status").out, "daemon +connected, with an error, ")
         world.api.server.faults.remove(away)
         world.must(lambda: not world.pods(), "the end", within=40)
         self.assertEqual(world.log().count("Nothing is evicted"), 1)
