@@ -80,6 +80,12 @@ static bool is_worth_another_try(const struct nc_lifecycle *l, uint64_t refused_
            && nc_has_come(l->now_usec, nc_sum_usec(refused_usec, pause_usec), next_usec);
 }
 
+/* What says whose the cordon is was taken away: nobody would lift it. */
+static bool is_record_lost(const struct nc_lifecycle *l) {
+    return l->is_cordon_done && !l->is_foreign && !l->was_lifted && l->node.is_unschedulable
+           && !l->node.has_cordon_record;
+}
+
 static bool wants_label(const struct nc_lifecycle *l, uint64_t *next_usec) {
     return l->in_force.policy == NC_POLICY_DRAIN && l->is_cordon_done && l->node.is_unschedulable
            && !l->node.has_balancers_label
@@ -313,6 +319,10 @@ static void fill(struct nc_lifecycle *l, enum nc_node_write_kind kind, struct nc
         fill_cordon(l, w);
     if (kind == NC_WRITE_PROGRESS && wants_label(l, &(uint64_t){UINT64_MAX}))
         w->balancers_label = 1;
+    if (kind == NC_WRITE_PROGRESS && is_record_lost(l)) {
+        w->sets_cordon = true;
+        w->cordon = nc_lifecycle_cordon_text(l);
+    }
     if (kind == NC_WRITE_DRAINED && !l->node.is_drained_by_another)
         fill_condition(&w->drained, true, NC_REASON_DRAINED, nc_lifecycle_drained_text(l));
     if (kind == NC_WRITE_UNDRAINED)
@@ -362,7 +372,7 @@ static bool update_progress(struct nc_lifecycle *l, uint64_t *next_usec) {
         return false;
     nc_auto_free char *text = nc_lifecycle_status_text(l, NC_WRITE_PROGRESS, false);
     const bool is_pruned =
-        l->is_status_there && !l->node.has_status
+        ((l->is_status_there && !l->node.has_status) || is_record_lost(l))
         && nc_has_come(l->now_usec, nc_sum_usec(l->status_usec, PRUNED_PAUSE_USEC), next_usec);
     const bool is_news =
         !l->status || strcmp(l->status, text) != 0 || is_pruned || wants_label(l, next_usec);
@@ -401,7 +411,7 @@ static void apply(struct nc_lifecycle *l, const struct nc_node_write *w) {
     if (w->balancers_label >= 0)
         n->has_balancers_label = n->is_balancers_label_ours = w->balancers_label;
     if (w->sets_cordon)
-        n->has_cordon_record = w->unschedulable == 1;
+        n->has_cordon_record = w->kind != NC_WRITE_RELEASE;
     if (w->sets_status)
         n->has_status = l->in_flight_status != NULL;
     if (w->pending.is_set)
@@ -428,8 +438,8 @@ static void retry_cordon(struct nc_lifecycle *l, struct nc_lifecycle_try *t,
     t->next_usec =
         nc_sum_usec(l->now_usec, nc_backoff_pause(&refusals, t->attempts, l->rules.seed));
     nc_lifecycle_emit_once(l, NC_LIFECYCLE_MILESTONE_UNCORDONED,
-                           nc_strdup("The API server refuses the cordon: the node takes new pods, "
-                                     "and is not drained before it is cordoned; trying again"),
+                           nc_strdup("The API server refuses the cordon: the node takes new pods; "
+                                     "it is tried again, and waited for without a deadline"),
                            out);
 }
 

@@ -184,8 +184,9 @@ static void test_messages(void **state) {
          "The force-delete time has come: ending pods with the time that is left: ns/b (its "
          "force-delete time has come)"},
         {{"begin", "notice request drain", "ok", "refused", "refused"},
-         "The API server refuses the cordon: the node takes new pods, and is not drained before it "
-         "is cordoned; trying again"},
+         "The API server refuses the cordon: the node takes new pods; it is tried again, and "
+         "waited "
+         "for without a deadline"},
         {{"begin", "notice deletion", "ok", "refused", "ok"},
          "Node cordoned; the API server refuses the label that takes it off external load "
          "balancers"},

@@ -144,6 +144,11 @@ static void test_status_is_taken_away(void **state) {
         {12020, "tick", "WRITE progress[Evicting] @evicting"},
         {12030, "ok", "@evicting"},
         {30000, "tick", "@evicting"},
+        {30010, "meta -record",
+         "WRITE progress[Evicting record] @evicting"}, /* nor is the cordon's */
+        {30020, "ok", "@evicting"},
+        {30030, "clear request", "SAY InterruptionWithdrawn; LOOK; CLOSE @releasing"},
+        {30040, "node", "WRITE release[- uncordon unrecord unlabel] @releasing"},
     };
 
     (void)state;
