@@ -87,8 +87,9 @@ struct nc_leader_options {
     /* Leadership began or ended. When it ended, nothing that is written from then on is covered by
      * it. Must not free the handle. */
     void (*changed)(void *userdata, bool leads);
-    /* May be NULL: a request of the Lease failed (not: somebody else has it). */
-    void (*failed)(void *userdata, const struct nc_err *err);
+    /* May be NULL: a request of the Lease failed, or (class NONE) did not. Neither where somebody
+     * else has written it meanwhile. */
+    void (*answered)(void *userdata, bool is_write, const struct nc_err *err);
     void *userdata;
 };
 struct nc_leader;
@@ -131,6 +132,7 @@ struct nc_karpenter_options {
      */
     void (*changed)(void *userdata, const struct nc_karpenter_found *f);
     void (*failed)(void *userdata, const struct nc_err *err); /* may be NULL */
+    void (*well)(void *userdata); /* may be NULL: a scan ended, and nothing of it has failed */
     void *userdata;
 };
 struct nc_karpenter;

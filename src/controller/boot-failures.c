@@ -35,7 +35,7 @@ static void give_up(struct nc_controller *c) {
         "list events: more than %u are BootstrapFailed: the rest is not read, and a cause may "
         "be missing",
         EVENTS_MAX);
-    nc_controller_failed(c, NC_TROUBLE_BOOT_FAILURES, &err);
+    nc_controller_failed(c, NC_TROUBLE_BOOT_FAILURES, 0, &err);
     c->boot_failures_usec = nc_mono_usec() + CROWD_USEC;
     end_list(c);
 }
@@ -50,9 +50,10 @@ static void on_event(void *userdata, enum nc_watch_event what, const struct nc_v
                                  .provider_id = nc_value_get_string(object, "reportingInstance"),
                                  .message = nc_value_get_string(object, "message")};
 
-    if (what == NC_WATCH_SYNCED)
+    if (what == NC_WATCH_SYNCED) {
+        nc_controller_succeeded(c, NC_TROUBLE_BOOT_FAILURES, 0);
         end_list(c);
-    else if (++c->n_boot_failures > EVENTS_MAX)
+    } else if (++c->n_boot_failures > EVENTS_MAX)
         give_up(c);
     else if (when && nc_time_parse(when, &e.at_usec) >= 0)
         nc_controller_post(c, &e);
@@ -60,7 +61,7 @@ static void on_event(void *userdata, enum nc_watch_event what, const struct nc_v
 
 static void on_failed(void *userdata, const struct nc_kube_status *status,
                       const struct nc_err *err) {
-    nc_controller_failed(userdata, NC_TROUBLE_BOOT_FAILURES, err);
+    nc_controller_failed(userdata, NC_TROUBLE_BOOT_FAILURES, 0, err);
     end_list(userdata);
 }
 
@@ -80,5 +81,5 @@ void nc_controller_check_boots(struct nc_controller *c) {
     c->n_boot_failures = 0;
     if (nc_control_awaits_causes(c->control, nc_controller_now(c))
         && nc_watch_new(c->api_config.kube, c->event, &o, &c->boot_failures, &err) < 0)
-        nc_controller_failed(c, NC_TROUBLE_BOOT_FAILURES, &err);
+        nc_controller_failed(c, NC_TROUBLE_BOOT_FAILURES, 0, &err);
 }

@@ -23,6 +23,7 @@
 static void on_synced(struct nc_controller *c, enum nc_control_kind kind) {
     struct nc_control_event e = {.kind = NC_CONTROL_SYNCED, .what = kind};
 
+    nc_controller_succeeded(c, NC_TROUBLE_WATCH, kind);
     if (!c->is_synced[kind])
         nc_log(NC_LOG_INFO, NULL, "the list of kind %s is complete", nc_control_kind_name(kind));
     else
@@ -32,14 +33,15 @@ static void on_synced(struct nc_controller *c, enum nc_control_kind kind) {
     (void)malloc_trim(0); /* a list passes by, and is not needed again for long */
 }
 
-static void on_event(struct nc_controller *c, enum nc_control_kind kind, enum nc_watch_event what,
-                     const struct nc_value *object) {
+static void on_event(void *userdata, enum nc_watch_event what, const struct nc_value *object) {
+    const struct nc_watched *w = userdata;
+    struct nc_controller *c = w->controller;
     const struct nc_value *metadata = nc_value_get(object, "metadata");
-    struct nc_control_event e = {.what = kind};
+    struct nc_control_event e = {.what = w->kind};
 
     switch (what) {
     case NC_WATCH_SYNCED:
-        on_synced(c, kind);
+        on_synced(c, w->kind);
         return;
     case NC_WATCH_ADDED:
     case NC_WATCH_MODIFIED:
@@ -59,29 +61,18 @@ static void on_event(struct nc_controller *c, enum nc_control_kind kind, enum nc
     nc_controller_post(c, &e);
 }
 
-/* One for each kind: the watches have one callback each, and nothing has to be kept for them. */
-static void on_node(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
-    on_event(userdata, NC_CONTROL_NODE, event, object);
-}
-static void on_claim(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
-    on_event(userdata, NC_CONTROL_CLAIM, event, object);
-}
-static void on_pool(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
-    on_event(userdata, NC_CONTROL_POOL, event, object);
-}
-static void on_class(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
-    on_event(userdata, NC_CONTROL_CLASS, event, object);
-}
-
 static void on_watch_failed(void *userdata, const struct nc_kube_status *status,
                             const struct nc_err *err) {
-    nc_controller_failed(userdata, NC_TROUBLE_WATCH, err);
+    const struct nc_watched *w = userdata;
+
+    nc_controller_failed(w->controller, NC_TROUBLE_WATCH, w->kind, err);
 }
 
-static const nc_watch_fn callbacks[_NC_CONTROL_KIND_MAX] = {[NC_CONTROL_NODE] = on_node,
-                                                            [NC_CONTROL_CLAIM] = on_claim,
-                                                            [NC_CONTROL_POOL] = on_pool,
-                                                            [NC_CONTROL_CLASS] = on_class};
+static void on_watch_well(void *userdata) {
+    const struct nc_watched *w = userdata;
+
+    nc_controller_succeeded(w->controller, NC_TROUBLE_WATCH, w->kind);
+}
 
 static void open_watch(struct nc_controller *c, enum nc_control_kind kind) {
     const struct nc_watch_options o = {
@@ -92,14 +83,16 @@ static void open_watch(struct nc_controller *c, enum nc_control_kind kind) {
                          && !c->settings->rules.completes_actions
                          && !c->settings->rules.out_of_service,
         .reports_once = true,
-        .event = callbacks[kind],
+        .event = on_event,
         .failed = on_watch_failed,
-        .userdata = c,
+        .well = on_watch_well,
+        .userdata = &c->watched[kind],
     };
     struct nc_err err = NC_ERR_INIT;
 
+    c->watched[kind] = (struct nc_watched){c, kind};
     if (nc_watch_new(c->api_config.kube, c->event, &o, &c->watches[kind], &err) < 0)
-        nc_controller_failed(c, NC_TROUBLE_WATCH, &err);
+        nc_controller_failed(c, NC_TROUBLE_WATCH, kind, &err);
 }
 
 static void close_watches(struct nc_controller *c) {
@@ -224,11 +217,18 @@ void nc_controller_check_mode(struct nc_controller *c) {
 }
 
 static void on_scan_failed(void *userdata, const struct nc_err *err) {
-    nc_controller_failed(userdata, NC_TROUBLE_SCAN, err);
+    nc_controller_failed(userdata, NC_TROUBLE_SCAN, 0, err);
 }
 
-static void on_lease_failed(void *userdata, const struct nc_err *err) {
-    nc_controller_failed(userdata, NC_TROUBLE_LEASE, err);
+static void on_scanned(void *userdata) {
+    nc_controller_succeeded(userdata, NC_TROUBLE_SCAN, 0);
+}
+
+static void on_lease_answer(void *userdata, bool is_write, const struct nc_err *err) {
+    if (err->class == NC_ERR_NONE)
+        nc_controller_succeeded(userdata, NC_TROUBLE_LEASE, is_write);
+    else
+        nc_controller_failed(userdata, NC_TROUBLE_LEASE, is_write, err);
 }
 
 /* --- leadership */
@@ -250,7 +250,7 @@ static int open_leader(struct nc_controller *c, struct nc_err *err) {
                   .renew_usec = s->renew_usec,
                   .retry_usec = s->retry_usec},
         .changed = on_leader,
-        .failed = on_lease_failed,
+        .answered = on_lease_answer,
         .userdata = c,
     };
 
@@ -267,6 +267,7 @@ int nc_controller_open(struct nc_controller *c, struct nc_err *err) {
     const struct nc_karpenter_options o = {.namespaces = c->settings->karpenter_namespaces,
                                            .changed = on_found,
                                            .failed = on_scan_failed,
+                                           .well = on_scanned,
                                            .userdata = c};
     int r;
 

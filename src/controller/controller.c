@@ -71,15 +71,16 @@ static void reconnect(struct nc_controller *c) {
         return;
     nc_log(NC_LOG_INFO, NULL, "API credentials changed, reconnecting");
     if (nc_api_config_open(c->event, c->settings, &api_config, &err) < 0) {
-        nc_controller_failed(c, NC_TROUBLE_SCAN, &err);
+        nc_controller_failed(c, NC_TROUBLE_CREDENTIALS, 0, &err);
         nc_api_config_close(&api_config);
         return;
     }
+    nc_controller_succeeded(c, NC_TROUBLE_CREDENTIALS, 0);
     nc_controller_close(c);
     nc_api_config_close(&c->api_config);
     c->api_config = api_config;
     if (nc_controller_open(c, &err) < 0)
-        nc_controller_failed(c, NC_TROUBLE_SCAN, &err);
+        nc_controller_failed(c, NC_TROUBLE_CREDENTIALS, 0, &err);
 }
 
 static uint64_t check_interval(void) {

@@ -70,7 +70,8 @@ int nc_instances_call(struct nc_instances *i, const struct nc_control_action *a,
 /* Whose requests fail: each may fail while the others are well. What keeps most from being done
  * comes first in `status`. */
 enum nc_trouble {
-    NC_TROUBLE_WATCH = 0,
+    NC_TROUBLE_CREDENTIALS = 0,
+    NC_TROUBLE_WATCH,
     NC_TROUBLE_LEASE,
     NC_TROUBLE_WRITE,
     NC_TROUBLE_SCAN,
@@ -79,8 +80,17 @@ enum nc_trouble {
     _NC_TROUBLE_MAX
 };
 struct nc_failure {
-    struct nc_err err;  /* the last one; class NONE: none for a while */
-    uint64_t mono_usec; /* when */
+    enum nc_trouble where;
+    uint64_t what;     /* which request of these; 0 where there is one */
+    bool is_over;      /* it has succeeded since */
+    struct nc_err err; /* class NONE: a free place */
+    uint64_t mono_usec;
+};
+
+/* cluster.c: for the callbacks of one watch */
+struct nc_watched {
+    struct nc_controller *controller;
+    enum nc_control_kind kind;
 };
 
 struct nc_pending_write;    /* writer.c: a request in flight */
@@ -111,6 +121,7 @@ struct nc_controller {
     bool was_scanned;
     char *paths[_NC_CONTROL_KIND_MAX]; /* of the collections; NULL = not installed, not wanted */
     struct nc_watch *watches[_NC_CONTROL_KIND_MAX];
+    struct nc_watched watched[_NC_CONTROL_KIND_MAX];
     bool is_synced[_NC_CONTROL_KIND_MAX];
     struct nc_leader *leader;
     bool leads;
@@ -141,7 +152,7 @@ struct nc_controller {
     struct nc_listener *listener;
     struct nc_buf metrics; /* as last given */
     uint64_t metrics_until_usec;
-    struct nc_failure failed[_NC_TROUBLE_MAX];
+    struct nc_failure failed[32];
     uint64_t failures, events_sent, events_held, led, relists;
     char *status_line;
     const char *doubts; /* as last said; NULL = none */
@@ -165,11 +176,15 @@ uint64_t nc_controller_now(const struct nc_controller *c);
 uint64_t nc_controller_boot_usec(const struct nc_controller *c); /* … when CLOCK_BOOTTIME was 0 */
 /* What to do about it; "" where nothing is known. Static, or the error's own. */
 const char *nc_controller_remedy(const struct nc_controller *c, const struct nc_err *err);
-/* In `status`, until it is long ago. */
-void nc_controller_note_failure(struct nc_controller *c, enum nc_trouble where,
+/* In `status`, until the same request succeeds, or it is long ago. */
+void nc_controller_note_failure(struct nc_controller *c, enum nc_trouble where, uint64_t what,
                                 const struct nc_err *err);
 /* The same, counted, and logged where it is another one than before. */
-void nc_controller_failed(struct nc_controller *c, enum nc_trouble where, const struct nc_err *err);
+void nc_controller_failed(struct nc_controller *c, enum nc_trouble where, uint64_t what,
+                          const struct nc_err *err);
+void nc_controller_succeeded(struct nc_controller *c, enum nc_trouble where, uint64_t what);
+/* The last of these that has not succeeded since; NULL = none. */
+const struct nc_err *nc_controller_trouble(const struct nc_controller *c, enum nc_trouble where);
 void nc_controller_forget_failures(struct nc_controller *c); /* those that were long ago */
 
 /* writer.c. e->now_usec is filled in here. */

@@ -1,6 +1,7 @@
 /*
  * What is known of the controller itself: its time, whether its lists are complete, and whose
- * requests fail, which is reported when it is new and when there has been none for a while.
+ * requests fail, which is logged when it is new and when there has been none for a while. `status`
+ * has it until the same request succeeds: what another one does says nothing about it.
  */
 #include "controller.h"
 #include "log.h"
@@ -56,39 +57,86 @@ const char *nc_controller_remedy(const struct nc_controller *c, const struct nc_
                       : "apply deploy/rbac.yaml of this version";
 }
 
-void nc_controller_note_failure(struct nc_controller *c, enum nc_trouble where,
-                                const struct nc_err *err) {
-    c->failed[where] = (struct nc_failure){.err = *err, .mono_usec = nc_mono_usec()};
+static bool is_known(const struct nc_failure *f) {
+    return f->err.class != NC_ERR_NONE;
 }
 
-void nc_controller_failed(struct nc_controller *c, enum nc_trouble where,
+static struct nc_failure *find(struct nc_controller *c, enum nc_trouble where, uint64_t what) {
+    for (struct nc_failure *f = c->failed; f < c->failed + NC_ARRAY_SIZE(c->failed); f++)
+        if (is_known(f) && f->where == where && f->what == what)
+            return f;
+    return NULL;
+}
+
+/* A free place has never been used, or was so long ago. */
+static struct nc_failure *find_oldest(struct nc_controller *c) {
+    struct nc_failure *oldest = c->failed;
+
+    for (struct nc_failure *f = c->failed; f < c->failed + NC_ARRAY_SIZE(c->failed); f++)
+        if (f->mono_usec < oldest->mono_usec)
+            oldest = f;
+    return oldest;
+}
+
+static const struct nc_failure *find_last(const struct nc_controller *c, enum nc_trouble where,
+                                          bool with_over) {
+    const struct nc_failure *last = NULL;
+
+    for (const struct nc_failure *f = c->failed; f < c->failed + NC_ARRAY_SIZE(c->failed); f++)
+        if (is_known(f) && f->where == where && (with_over || !f->is_over)
+            && (!last || f->mono_usec > last->mono_usec))
+            last = f;
+    return last;
+}
+
+const struct nc_err *nc_controller_trouble(const struct nc_controller *c, enum nc_trouble where) {
+    const struct nc_failure *f = find_last(c, where, false);
+
+    return f ? &f->err : NULL;
+}
+
+void nc_controller_note_failure(struct nc_controller *c, enum nc_trouble where, uint64_t what,
+                                const struct nc_err *err) {
+    struct nc_failure *f = find(c, where, what);
+
+    if (!f)
+        f = find_oldest(c);
+    *f =
+        (struct nc_failure){.where = where, .what = what, .err = *err, .mono_usec = nc_mono_usec()};
+}
+
+void nc_controller_failed(struct nc_controller *c, enum nc_trouble where, uint64_t what,
                           const struct nc_err *err) {
-    const struct nc_failure *f = &c->failed[where];
+    const struct nc_failure *last = find_last(c, where, true);
     const char *remedy = nc_controller_remedy(c, err);
 
     if (err->class == NC_ERR_NONE)
         return;
     c->failures++;
-    if (f->err.class != err->class || f->err.code != err->code)
+    if (!last || last->err.class != err->class || last->err.code != err->code)
         nc_log(NC_LOG_WARNING,
                &(struct nc_log_fields){.error_class = nc_err_class_name(err->class)},
                "%s; trying again%s%s", err->msg, *remedy ? ": " : "", remedy);
-    nc_controller_note_failure(c, where, err);
+    nc_controller_note_failure(c, where, what, err);
 }
 
-static bool is_troubled(const struct nc_controller *c) {
-    for (int i = 0; i < _NC_TROUBLE_MAX; i++)
-        if (c->failed[i].err.class != NC_ERR_NONE)
-            return true;
-    return false;
+/* Still known, so that one that comes and goes is not logged each time. */
+void nc_controller_succeeded(struct nc_controller *c, enum nc_trouble where, uint64_t what) {
+    struct nc_failure *f = find(c, where, what);
+
+    if (f)
+        f->is_over = true;
 }
 
 void nc_controller_forget_failures(struct nc_controller *c) {
-    const bool was_trouble = is_troubled(c);
+    bool was_trouble = false, is_trouble = false;
 
-    for (int i = 0; i < _NC_TROUBLE_MAX; i++)
-        if (c->failed[i].mono_usec + FORGET_USEC < nc_mono_usec())
-            c->failed[i].err = (struct nc_err)NC_ERR_INIT;
-    if (was_trouble && !is_troubled(c))
+    for (struct nc_failure *f = c->failed; f < c->failed + NC_ARRAY_SIZE(c->failed); f++) {
+        was_trouble = was_trouble || is_known(f);
+        if (f->mono_usec + FORGET_USEC < nc_mono_usec())
+            f->err = (struct nc_err)NC_ERR_INIT;
+        is_trouble = is_trouble || is_known(f);
+    }
+    if (was_trouble && !is_trouble)
         nc_log(NC_LOG_INFO, NULL, "API errors cleared");
 }

@@ -26,11 +26,12 @@ static struct nc_value *about_trouble(const struct nc_controller *c) {
     struct nc_value *list = nc_value_new_list();
 
     for (int i = 0; i < _NC_TROUBLE_MAX; i++) {
-        const struct nc_err *err = &c->failed[i].err;
+        const struct nc_err *err = nc_controller_trouble(c, (enum nc_trouble)i);
+        if (!err)
+            continue;
         const char *remedy = nc_controller_remedy(c, err);
         nc_auto_free char *text = nc_asprintf("%s%s%s", err->msg, *remedy ? "; " : "", remedy);
-        if (err->class != NC_ERR_NONE)
-            nc_value_push_string(list, text);
+        nc_value_push_string(list, text);
     }
     return list;
 }

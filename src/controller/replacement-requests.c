@@ -27,6 +27,7 @@ struct nc_replacement_walk {
     struct nc_replacement_walk *next;
     bool is_running;
     struct nc_kube_req *req; /* in flight */
+    uint64_t what;           /* it or the list, as health.c tells requests apart */
     struct nc_watch *list;   /* of pods, while it comes in */
     char *node;
     uint64_t since_usec;
@@ -155,6 +156,12 @@ static void on_set(void *userdata, const struct nc_value *object,
                    const struct nc_kube_status *status, const struct nc_err *err);
 static void begin_more(struct nc_controller *c);
 
+static uint64_t what_of(const struct nc_replacement_walk *w, int verb, const char *name) {
+    nc_auto_free char *text = nc_asprintf("%d %s/%s", verb, space_of(w), name);
+
+    return nc_backoff_seed(text);
+}
+
 /* Where it cannot even be sent, the walk ends. */
 static void request(struct nc_replacement_walk *w, enum nc_replacement_verb verb, const char *name,
                     const struct nc_value *body, nc_kube_done_fn done) {
@@ -167,9 +174,10 @@ static void request(struct nc_replacement_walk *w, enum nc_replacement_verb verb
                                              .userdata = w};
     struct nc_err err = NC_ERR_INIT;
 
+    w->what = what_of(w, verb, name);
     if (nc_replacement_send(w->controller->api_config.kube, &call, &w->req, &err) >= 0)
         return;
-    nc_controller_failed(w->controller, NC_TROUBLE_REPLACEMENT, &err);
+    nc_controller_failed(w->controller, NC_TROUBLE_REPLACEMENT, w->what, &err);
     end_walk(w);
 }
 
@@ -184,9 +192,10 @@ static void walk_space(struct nc_replacement_walk *w) {
     struct nc_err err = NC_ERR_INIT;
 
     forget_pods(w);
+    w->what = l.namespace ? what_of(w, 0, w->node) : 0;
     if (l.namespace && nc_replacement_list(c->api_config.kube, c->event, &l, &w->list, &err) >= 0)
         return;
-    nc_controller_failed(c, NC_TROUBLE_REPLACEMENT, &err);
+    nc_controller_failed(c, NC_TROUBLE_REPLACEMENT, w->what, &err);
     end_walk(w);
 }
 
@@ -210,11 +219,11 @@ static void next_pod(struct nc_replacement_walk *w) {
 static bool has_answer(struct nc_replacement_walk *w, const struct nc_value *object,
                        const struct nc_kube_status *status, const struct nc_err *err) {
     w->req = NULL;
-    if (err->class == NC_ERR_NONE && object)
-        return true;
-    if (status->http != 404 && status->http != 409)
-        nc_controller_failed(w->controller, NC_TROUBLE_REPLACEMENT, err);
-    return false;
+    if ((err->class == NC_ERR_NONE && object) || status->http == 404)
+        nc_controller_succeeded(w->controller, NC_TROUBLE_REPLACEMENT, w->what);
+    else if (status->http != 409)
+        nc_controller_failed(w->controller, NC_TROUBLE_REPLACEMENT, w->what, err);
+    return err->class == NC_ERR_NONE && object;
 }
 
 static void on_restarted(void *userdata, const struct nc_value *object,
@@ -282,6 +291,7 @@ static void on_pod(void *userdata, enum nc_watch_event event, const struct nc_va
 
     if (event == NC_WATCH_SYNCED) {
         w->list = nc_watch_free(w->list);
+        nc_controller_succeeded(c, NC_TROUBLE_REPLACEMENT, w->what);
         walk_pod(w);
         begin_more(c);
         return;

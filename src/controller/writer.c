@@ -10,6 +10,7 @@
 
 #include "controller.h"
 #include "log.h"
+#include "nc/backoff.h"
 #include "nc/clock.h"
 #include "nc/mem.h"
 
@@ -27,6 +28,7 @@ struct nc_pending_write {
     struct nc_controller *controller;
     struct nc_pending_write *next, **at;
     struct nc_kube_req *req;
+    uint64_t what; /* as health.c tells requests apart */
     bool is_event;
 };
 
@@ -38,19 +40,28 @@ static void forget(struct nc_pending_write *a) {
     free(a);
 }
 
-static void note_failure(struct nc_controller *c, enum nc_control_verb verb,
-                         enum nc_control_answer answer, const struct nc_err *err) {
+static uint64_t what_of(const struct nc_control_action *a) {
+    nc_auto_free char *text = nc_asprintf("%d %d %s", (int)a->verb, (int)a->what, a->name);
+
+    return nc_backoff_seed(text);
+}
+
+/* What is refused by a version that has changed was not judged. */
+static void note_answer(struct nc_controller *c, uint64_t what, enum nc_control_verb verb,
+                        enum nc_control_answer answer, const struct nc_err *err) {
     struct nc_err own = *err;
 
     if (answer == NC_CONTROL_UNAVAILABLE)
-        nc_controller_failed(c, NC_TROUBLE_WRITE, err);
+        nc_controller_failed(c, NC_TROUBLE_WRITE, what, err);
+    if (answer == NC_CONTROL_DONE || answer == NC_CONTROL_MISSING)
+        nc_controller_succeeded(c, NC_TROUBLE_WRITE, what);
     if (answer == NC_CONTROL_UNAVAILABLE || answer == NC_CONTROL_DONE)
         return;
     nc_err_wrap(&own, "%s", nc_control_verb_name(verb));
     nc_log(answer == NC_CONTROL_REFUSED ? NC_LOG_WARNING : NC_LOG_DEBUG,
            &(struct nc_log_fields){.error_class = nc_err_class_name(own.class)}, "%s", own.msg);
     if (answer == NC_CONTROL_REFUSED)
-        nc_controller_note_failure(c, NC_TROUBLE_WRITE, &own);
+        nc_controller_note_failure(c, NC_TROUBLE_WRITE, what, &own);
 }
 
 static void on_sent(void *userdata, const struct nc_control_sent *s);
@@ -69,6 +80,7 @@ static void send_call(struct nc_controller *c, const struct nc_control_action *a
     *pending = (struct nc_pending_write){.controller = c,
                                          .next = c->pending_writes,
                                          .at = &c->pending_writes,
+                                         .what = what_of(a),
                                          .is_event = a->verb == NC_CONTROL_EMIT_EVENT};
     c->n_events_in_flight += pending->is_event;
     if (c->pending_writes)
@@ -123,9 +135,10 @@ static void send_waiting_events(struct nc_controller *c) {
 static void on_sent(void *userdata, const struct nc_control_sent *s) {
     struct nc_pending_write *a = userdata;
     struct nc_controller *c = a->controller;
+    const uint64_t what = a->what;
 
     forget(a);
-    note_failure(c, s->verb, s->answer, &s->err);
+    note_answer(c, what, s->verb, s->answer, &s->err);
     if (s->id)
         nc_controller_post(c, &(struct nc_control_event){.kind = NC_CONTROL_ANSWER,
                                                          .id = s->id,

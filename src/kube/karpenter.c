@@ -46,6 +46,7 @@ struct nc_karpenter {
     uint64_t scan_usec;
     void (*changed)(void *userdata, const struct nc_karpenter_found *f);
     void (*failed)(void *userdata, const struct nc_err *err);
+    void (*well)(void *userdata);
     void *userdata;
     sd_event_source *timer;
     struct nc_kube_req *req;
@@ -103,6 +104,8 @@ static void end_scan(struct nc_karpenter *p) {
     (void)sd_event_source_set_time_relative(p->timer,
                                             is_complete ? p->scan_usec : p->scan_usec / SOON);
     (void)sd_event_source_set_enabled(p->timer, SD_EVENT_ONESHOT);
+    if (!p->has_failed && p->well)
+        p->well(p->userdata);
     p->knows_claims = p->knows_claims || !p->is_unsure[CLAIMS];
     if (p->was_answered && p->knows_claims)
         report_found(p);
@@ -217,6 +220,7 @@ int nc_karpenter_scan(struct nc_kube *k, sd_event *event, const struct nc_karpen
     p->scan_usec = o->scan_usec ? o->scan_usec : NC_KARPENTER_SCAN_USEC;
     p->changed = o->changed;
     p->failed = o->failed;
+    p->well = o->well;
     p->userdata = o->userdata;
     r = sd_event_add_time_relative(event, &p->timer, CLOCK_MONOTONIC, 0, TIMER_ACCURACY_USEC,
                                    on_timer, p);

@@ -25,7 +25,7 @@ struct nc_leader {
     char *collection, *path;
     struct nc_lease lease;
     void (*changed)(void *userdata, bool leads);
-    void (*failed)(void *userdata, const struct nc_err *err);
+    void (*answered)(void *userdata, bool is_write, const struct nc_err *err);
     void *userdata;
 
     sd_event_source *timer;
@@ -69,18 +69,18 @@ static void on_answer(void *userdata, const struct nc_value *object,
                       const struct nc_kube_status *status, const struct nc_err *err) {
     struct nc_leader *l = userdata;
     const enum nc_lease_verb requested = l->lease.requested;
-    const bool is_usual = (err->class == NC_ERR_NONE && object) || status->http == 409
-                          || (status->http == 404 && requested != NC_LEASE_CREATE);
-    struct nc_err bare = NC_ERR_INIT;
+    const bool is_good = (err->class == NC_ERR_NONE && object)
+                         || (status->http == 404 && requested != NC_LEASE_CREATE);
+    struct nc_err own = NC_ERR_INIT;
 
     l->req = NULL;
-    if (err->class == NC_ERR_NONE && !object) {
-        nc_kube_bare("lease", status, &bare);
-        err = &bare;
-    }
+    if (err->class == NC_ERR_NONE && !object)
+        nc_kube_bare("lease", status, &own);
+    else if (!is_good)
+        own = *err;
     nc_lease_answer(&l->lease, requested, object, status->http, nc_mono_usec());
-    if (!is_usual && l->failed)
-        l->failed(l->userdata, err);
+    if (status->http != 409 && l->answered)
+        l->answered(l->userdata, requested != NC_LEASE_GET, &own);
     turn(l);
 }
 
@@ -196,8 +196,8 @@ static void start_lease_request(struct nc_leader *l, enum nc_lease_verb verb) {
     if (start(l, verb, false, on_answer, &err) == 0)
         return;
     nc_lease_answer(&l->lease, verb, NULL, 0, nc_mono_usec());
-    if (l->failed)
-        l->failed(l->userdata, &err);
+    if (l->answered)
+        l->answered(l->userdata, verb != NC_LEASE_GET, &err);
 }
 
 /* Comes again when there is something to ask, or when what we have has run out. */
@@ -257,7 +257,7 @@ int nc_leader_new(struct nc_kube *k, sd_event *event, const struct nc_leader_opt
     l->collection = nc_asprintf(LEASES, namespace);
     l->path = nc_asprintf("%s/%s", l->collection, name);
     l->changed = o->changed;
-    l->failed = o->failed;
+    l->answered = o->answered;
     l->userdata = o->userdata;
     set_rules(l, &o->rules);
     r = sd_event_add_time(event, &l->timer, CLOCK_MONOTONIC, 0, TIMER_ACCURACY_USEC, on_timer, l);

@@ -17,7 +17,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Callable, Optional
 
@@ -28,7 +28,7 @@ from unittest import TestCase
 
 from apiserver import CONTROLLER_TOKEN, ApiServer
 from pods import epoch, stamp
-from rbac import CONTROLLER, CONTROLLER_NAMESPACE, CONTROLLER_USER, RELAY
+from rbac import CONTROLLER, CONTROLLER_NAMESPACE, CONTROLLER_USER, RELAY, Rule
 from store import Change
 from wire import Request
 
@@ -409,6 +409,22 @@ class ControlWorld:
         said = json.loads(out)
         rows = said["nodes"] if isinstance(said, dict) else said
         return {row["node"]: row for row in rows}
+
+    def forbid(self, *resources: str, verb: str = "") -> Callable[[], None]:
+        """All rules about these, or their verb; gives what allows them again."""
+        rules = self.api.rules
+        allowed = dict(rules)
+
+        def rest(rule: Rule) -> Rule:
+            is_it = set(resources) & set(rule.resources)
+            return replace(rule, verbs=tuple(v for v in rule.verbs if verb and v != verb)) if is_it else rule
+
+        rules.update({user: tuple(rest(r) for r in rows) for user, rows in allowed.items()})
+        return lambda: rules.update(allowed)
+
+    def trouble(self) -> str:
+        """What `status` says is wrong."""
+        return "\n".join(json.loads(self.ask("/status")[1])["controller"]["trouble"])
 
     def must(self, check: Any, what: str = "", within: float = 15) -> Any:
         found = until(check, within)

@@ -77,6 +77,31 @@ class Leader(ControlTest):
         self.leads(world, "a")
         self.assertRelayed(world, "c-n1", deadline)
 
+    def test_a_lease_that_may_be_written_again(self) -> None:
+        """Who leads again says nothing more of what kept it from that."""
+        world = self.control_world(elects=True)
+        world.refused_is_wanted = True
+        world.start("--identity", "a")
+        self.leads(world, "a")
+        allow = world.forbid("leases")
+        world.must(lambda: world.metric("leads") == 0, "the end of its time")
+        self.assertRegex(world.trouble(), "lease.*forbidden")
+        allow()
+        world.must(lambda: world.metric("leads") == 1, "that it leads")
+        world.must(lambda: world.trouble() == "", "that nothing is wrong", 10)  # what looked for Karpenter's Lease, too
+
+    def test_a_lease_that_may_be_read_only(self) -> None:
+        """Each attempt reads it, which is no success of what fails."""
+        world = self.control_world(elects=True)
+        world.refused_is_wanted = True
+        allow = world.forbid("leases", verb="create")
+        world.start("--identity", "a")
+        world.must(lambda: "create lease" in world.trouble(), "the trouble")
+        self.assertFalse(until(lambda: world.trouble() == "", 3), world.story())
+        allow()
+        self.leads(world, "a")
+        world.must(lambda: world.trouble() == "", "that nothing is wrong", 3)
+
     def test_its_clock_is_not_believed(self) -> None:
         """The holder's clock is an hour behind: its Lease is no less alive."""
         world = self.control_world(elects=True)

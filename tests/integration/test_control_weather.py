@@ -7,7 +7,7 @@ import time
 import unittest
 from typing import Any
 
-from controlling import SLACK, TIME_KEY, ControlTest, ControlWorld
+from controlling import SLACK, TIME_KEY, ControlTest, ControlWorld, until
 
 from wire import Request
 
@@ -253,15 +253,43 @@ class Refusing(ControlTest):
         world.refused_is_wanted = True
         world.pair("n1")
         deadline = world.say("n1")
-        rules = world.api.rules
-        allowed = dict(rules)
-        rules.update({user: tuple(r for r in rows if "nodeclaims" not in r.resources) for user, rows in allowed.items()})
+        allow = world.forbid("nodeclaims")
         world.start(ready=False)
         world.must(lambda: 'cannot list resource "nodeclaims"' in world.log(), "the server's words")
         world.must(lambda: world.ask("/readyz")[0] == 503, "not ready")
         self.assertLessEqual(len(world.steps()), 40)
-        rules.update(allowed)
+        allow()
         self.assertRelayed(world, "c-n1", deadline)
+        world.must(lambda: world.trouble() == "", "that nothing is wrong", 3)
+
+    def test_two_lists_that_are_forbidden(self) -> None:
+        """One that was granted says nothing about the other one."""
+        world = self.control_world()
+        world.refused_is_wanted = True
+        world.pair("n1")
+        allow_claims, allow_nodes = world.forbid("nodeclaims"), world.forbid("nodes")
+        world.start(ready=False)
+        world.must(lambda: world.ask("/readyz")[0] == 503, "not ready")
+        for name in ("nodes", "nodeclaims"):
+            world.must(lambda: f'cannot list resource "{name}"' in world.trouble(), name)
+        allow_nodes()
+        world.must(lambda: "the list of kind Node is complete" in world.log(), "Nodes", 40)
+        self.assertFalse(until(lambda: 'list resource "nodeclaims"' not in world.trouble(), 5), world.story())
+        allow_claims()
+        world.must(lambda: world.ask("/readyz")[0] == 200, "ready", 40)
+        world.must(lambda: world.trouble() == "", "that nothing is wrong", 3)
+
+    def test_a_watch_that_is_forbidden(self) -> None:
+        """Its list may be read: whoever can do no more says so as long as that is so."""
+        world = self.control_world()
+        world.refused_is_wanted = True
+        world.pair("n1")
+        allow = world.forbid("nodes", verb="watch")
+        world.start()
+        world.must(lambda: "cannot watch" in world.trouble(), "the server's words")
+        self.assertFalse(until(lambda: world.trouble() == "", 5), world.story())
+        allow()
+        world.must(lambda: world.trouble() == "", "that nothing is wrong", 30)
 
     def test_a_write_that_is_forbidden(self) -> None:
         """Asked again, but not soon: 403 is not weather."""
@@ -281,8 +309,13 @@ class Refusing(ControlTest):
         first, second = [s.at for s in world.steps("delete") if s.what == "c-n1"][:2]
         self.assertGreater(second - first, 0.1, world.story())
         world.must(lambda: "is forbidden" in world.log(), "a line of the log")
+        for name in ("n3", "n4", "n5"):  # what succeeds meanwhile says nothing about this one
+            world.pair(name)
+            self.assertRelayed(world, f"c-{name}", world.say(name))
+            self.assertIn('"c-n1" is forbidden', world.trouble())
         world.api.server.heal()
         world.relayed("c-n1", within=40)
+        world.must(lambda: world.trouble() == "", "that nothing is wrong", 3)
         self.assertIn(TIME_KEY, world.get("nodeclaims", "c-n1")["metadata"]["annotations"])
 
     def test_401_then_a_new_token(self) -> None:

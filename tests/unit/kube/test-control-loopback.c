@@ -200,9 +200,8 @@ static void on_released(void *userdata) {
     r->released++;
 }
 
-static void on_lease_failed(void *userdata, const struct nc_err *err) {
-    (void)userdata;
-    fail_msg("%s", err->msg);
+static void on_lease_answer(void *userdata, bool is_write, const struct nc_err *err) {
+    assert_int_equal(err->class, NC_ERR_NONE);
 }
 
 static void begin(struct replica *r, const char *identity) {
@@ -210,7 +209,7 @@ static void begin(struct replica *r, const char *identity) {
                                         .name = "nodeclaim-controller",
                                         .rules = {.identity = identity, .retry_usec = 50000},
                                         .changed = on_changed,
-                                        .failed = on_lease_failed,
+                                        .answered = on_lease_answer,
                                         .userdata = r};
 
     assert_int_equal(nc_leader_new(kube, world.loop, &o, &r->leader, NULL), 0);
@@ -253,10 +252,14 @@ static void on_found(void *userdata, const struct nc_karpenter_found *f) {
     snprintf(l->claims, sizeof(l->claims), "%s", f->claims_path ? f->claims_path : "");
 }
 
+static void on_scan_failed(void *userdata, const struct nc_err *err) {
+    fail_msg("%s", err->msg);
+}
+
 static void test_karpenter(void **state) {
     struct looked l = {0};
     const struct nc_karpenter_options o = {
-        .changed = on_found, .failed = on_lease_failed, .userdata = &l};
+        .changed = on_found, .failed = on_scan_failed, .userdata = &l};
     struct nc_karpenter *p = NULL;
 
     (void)state;

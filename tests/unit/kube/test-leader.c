@@ -24,7 +24,7 @@
 #define SEC 1000000u
 
 struct observed {
-    unsigned begun, ended, failed, released;
+    unsigned begun, ended, failed, read, written, released;
     uint64_t ended_usec;
     struct nc_leader *leader;
     bool wants_release;
@@ -48,11 +48,15 @@ static void on_changed(void *userdata, bool leads) {
         nc_leader_release(h->leader, 5 * SEC, on_released, h);
 }
 
-static void on_failed(void *userdata, const struct nc_err *err) {
+static void on_answered(void *userdata, bool is_write, const struct nc_err *err) {
     struct observed *h = userdata;
 
-    assert_true(err->class != NC_ERR_NONE);
-    h->failed++;
+    if (err->class != NC_ERR_NONE)
+        h->failed++;
+    else if (is_write)
+        h->written++;
+    else
+        h->read++;
 }
 
 static void begin(struct nc_kube *k, struct observed *h, uint64_t renew_usec, uint64_t retry_usec) {
@@ -63,7 +67,7 @@ static void begin(struct nc_kube *k, struct observed *h, uint64_t renew_usec, ui
                                                   .renew_usec = renew_usec,
                                                   .retry_usec = retry_usec},
                                         .changed = on_changed,
-                                        .failed = on_failed,
+                                        .answered = on_answered,
                                         .userdata = h};
     struct nc_err err = NC_ERR_INIT;
 
@@ -143,6 +147,8 @@ static void test_taken_over(void **state) {
     assert_true(nc_mono_usec() - started >= 2 * SEC);
     assert_said("'leaseTransitions':4");
     assert_int_equal(h.failed, 0);
+    assert_int_equal(h.read, 3);
+    assert_int_equal(h.written, 1);
     nc_leader_free(h.leader);
     script_end(k);
 }
@@ -156,7 +162,8 @@ static void test_somebody_was_faster(void **state) {
     begin(k, &h, 10 * SEC, 10000);
     wait_for_requests(3);
     assert_int_equal(h.begun, 0);
-    assert_int_equal(h.failed, 0); /* that is no failure */
+    assert_int_equal(h.failed, 0);  /* that is no failure */
+    assert_int_equal(h.written, 0); /* nor a success */
     nc_leader_free(h.leader);
     script_end(k);
 }
@@ -193,6 +200,8 @@ static void test_refused(void **state) {
     begin(k, &h, 10 * SEC, 10000);
     wait_for_requests(5);
     assert_int_equal(h.failed, 3);
+    assert_int_equal(h.read, 1);
+    assert_int_equal(h.written, 0);
     assert_int_equal(h.begun, 0);
     nc_leader_free(h.leader);
     script_end(k);
