@@ -59,6 +59,7 @@ RESOURCES = [
     Resource("karpenter.k8s.aws", "v1beta1", "ec2nodeclasses", "EC2NodeClass", False),
     Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", True),
     Resource("storage.k8s.io", "v1", "csinodes", "CSINode", False),
+    Resource("storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment", False),
     Resource("events.k8s.io", "v1", "events", "Event", True),
 ]
 

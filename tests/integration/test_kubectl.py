@@ -152,7 +152,7 @@ class Plugin(unittest.TestCase):
         for name in ("n1", "n2", "n3", "n4", "n5"):
             self.change(name, lambda n: n["spec"].pop("unschedulable"))
         said = [line.split(maxsplit=5)[5] for line in self.says("status").splitlines()[1:]]
-        self.assertEqual(said[:6], ["Failed: 1 of 2 pods remain, NOT cordoned", "VolumeWait: 1 of 2 pods remain, NOT cordoned",
+        self.assertEqual(said[:6], ["Failed: 1 of 2 pods remain, NOT cordoned", "VolumeWait: 1 of 2 pods remain, waits for volumes or drain.linger: see why, NOT cordoned",
                                     "NodeDrained: No pods remaining, NOT cordoned", "Cordoned, cordon only: 1 of 2 pods remain, NOT cordoned",
                                     "Detected, report only by drain.mode: 1 of 2 pods remain", "NodeDrained: No pods remaining, NOT cordoned"])  # fmt: skip
         self.assertRegex(said[6], "^requested, ")
@@ -281,6 +281,38 @@ class Plugin(unittest.TestCase):
             self.assertNotIn("other: x", text)
         self.node("n2", condition("Ready", "False", "KubeletNotReady"), claim="gone")  # a finalizer holds the Node
         self.assertIn("Ready=False", self.says("why", "n2"))
+
+    def volume(self, name: str, node: str, meta: dict[str, Any], **status: Any) -> None:
+        spec = {"attacher": "ebs.csi.aws.com", "nodeName": node, "source": {"persistentVolumeName": f"pv-{name}"}}
+        self.api.put("volumeattachments", {"metadata": {"name": name, **meta}, "spec": spec, "status": status})
+
+    def test_why_volumes_stay(self) -> None:
+        """Pods are gone and the drain goes on: only the VolumeAttachments say why."""
+        status = '{"id":"i","source":"request","phase":"%s","deadline":null,"total":2,"remaining":0,"blocked":[]%s}'
+        self.node("n1", **{STATUS_KEY: status % ("VolumeWait", "")})
+        self.assertIn("Volumes attached to n1\n  none: ", self.says("why", "n1"))
+        self.volume("csi-1", "n1", {"finalizers": ["x"], "deletionTimestamp": "2026-11-28T12:00:09Z"}, attached=True, detachError={"message": "instance\nEvents of Node n1\tis busy"})
+        self.volume("csi-2", "n1", {}, attached=False)
+        self.volume("csi-3", "n2", {}, attached=True)
+        self.api.put("volumeattachments", {"metadata": {"name": "csi-4"}, "spec": {"attacher": "x", "nodeName": "n1", "source": {}}})
+        self.assertRegex(self.says("status", "n1"), r" VolumeWait: 0 of 2 pods remain, waits for volumes or drain.linger: see why\n$")
+        text = self.says("why", "n1")
+        self.assertIn("Volumes attached to n1\n  csi-1: pv-csi-1 of ebs.csi.aws.com, attached, detach requested 2026-11-28T12:00:09Z: instance\\nEvents of Node n1\\tis busy\n"
+                      "  csi-2: pv-csi-2 of ebs.csi.aws.com\n  csi-4: - of x\n", text)
+        self.assertNotIn("csi-3", text)
+        self.claim("c1", "n1")
+        self.assertIn("csi-1", self.says("why", "c1"))
+        self.api.server.faults[:] = [Fault("status", path="/volumeattachments", status=403)]
+        self.assertIn("Volumes attached to n1\n  cannot be listed: ", self.says("why", "n1"))
+        self.api.server.faults.clear()
+        self.node("n2", **{STATUS_KEY: status % ("VolumeWait", ',"hook":"nodeclaimd-post-drain.target"')})
+        self.assertRegex(self.says("status", "n2"), r" pods remain, waits for nodeclaimd-post-drain.target\n$")
+        self.assertIn("csi-3", self.says("why", "n2"))
+        self.node("n3", **{STATUS_KEY: status % ("Evicting", "")})
+        self.assertNotIn("Volumes", self.says("why", "n3"))
+        self.node("n4")
+        self.answer("n4", status.replace('"i"', '"ID"') % ("VolumeWait", ""))
+        self.refuses(1, "VolumeWait: 0 of 2 pods remain, waits for volumes or drain.linger: see why; ", "drain", "n4", "--wait", "--timeout=3s")
 
     def test_lines_of_another(self) -> None:
         """What a node writes stays in its own row and line."""
