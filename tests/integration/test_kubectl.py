@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import tempfile
 import threading
@@ -121,6 +122,21 @@ class Plugin(unittest.TestCase):
         self.assertEqual(len(self.says("status", "n2").splitlines()), 2)
         self.refuses(1, "no such Node: n9", "status", "n9")
 
+    def drains(self) -> list[str]:
+        return [re.split("  +", line)[5] for line in self.says("status").splitlines()[1:]]
+
+    def test_cordoned(self) -> None:
+        """A cordon that nobody lifts is seen, whoever made it."""
+        self.node("n1", condition("Ready", "True", "KubeletReady"))
+        self.node("n2", condition("Ready", "False", "KubeletNotReady"))
+        self.node("n3")
+        self.change("n2", lambda n: n["spec"].update(taints=[{"key": "nodeclaimd.io/unfit", "effect": "NoSchedule"}]))
+        for name in ("n1", "n2", "n3"):
+            self.change(name, lambda n: n["spec"].update(unschedulable=True))
+        rows = [re.split("  +", line) for line in self.says("status").splitlines()[1:]]
+        self.assertEqual([row[2] for row in rows], ["True, cordoned", "False, cordoned, unfit", "-, cordoned"])
+        self.assertEqual([row[5] for row in rows], ["-", "-", "-"])
+
     def test_running_drain(self) -> None:
         """It has a drain status and no condition yet; what has the condition is over."""
         status = '{"id":"i","source":"requested","phase":"%s","deadline":%s,"total":%s,"remaining":%s,"blocked":[%s],"updated":"2026-11-28T12:00:09Z"}'
@@ -133,7 +149,7 @@ class Plugin(unittest.TestCase):
         self.node("n5", **{STATUS_KEY: status % ("Evicting", f'"{past}"', 12, 3, "")})  # by a daemon that has ended
         self.node("n6", **{STATUS_KEY: status % ("Failed", f'"{past}"', 12, 3, "")})
         self.node("n7", **{STATUS_KEY: running.replace('"updated"', '"hook":"nodeclaimd-pre-drain.target","updated"')})
-        self.assertEqual([line.split(maxsplit=5)[5] for line in self.says("status").splitlines()[1:]],
+        self.assertEqual(self.drains(),
                          [f"Evicting: 3 of 12 pods remain, blocked: shop/db-0,shop/db-1, until {ahead}", "Cordoned", "NodeDrained: No pods remaining", "-",
                           f"Evicting: 3 of 12 pods remain, deadline passed: {past}; does nodeclaimd run there?", "Failed: 3 of 12 pods remain",
                           f"Evicting: 3 of 12 pods remain, blocked: shop/db-0,shop/db-1, waits for nodeclaimd-pre-drain.target, until {ahead}"])
@@ -151,7 +167,7 @@ class Plugin(unittest.TestCase):
         self.node("n7", condition("Drained", "False", "NodeReleased"), **{REQUEST_KEY: '{"id":"b"}'})
         for name in ("n1", "n2", "n3", "n4", "n5"):
             self.change(name, lambda n: n["spec"].pop("unschedulable"))
-        said = [line.split(maxsplit=5)[5] for line in self.says("status").splitlines()[1:]]
+        said = self.drains()
         self.assertEqual(said[:6], ["Failed: 1 of 2 pods remain, NOT cordoned", "VolumeWait: 1 of 2 pods remain, waits for volumes or drain.linger: see why, NOT cordoned",
                                     "NodeDrained: No pods remaining, NOT cordoned", "Cordoned, cordon only: 1 of 2 pods remain, NOT cordoned",
                                     "Detected, report only by drain.mode: 1 of 2 pods remain", "NodeDrained: No pods remaining, NOT cordoned"])  # fmt: skip
@@ -172,7 +188,7 @@ class Plugin(unittest.TestCase):
             if mode:
                 annotations[REQUEST_KEY] = '{"id":"kubectl-1","mode":"%s"}' % mode
             self.node(name, condition("InterruptionPending", "True", "Requested"), **annotations)
-        self.assertEqual([line.split(maxsplit=5)[5] for line in self.says("status").splitlines()[1:]],
+        self.assertEqual(self.drains(),
                          ["Detected, report only by drain.mode", "Cordoned, cordon only by drain.mode", "Cordoned", "Detected, report only by drain.mode",
                           "Detected, report only", "Cordoned, cordon only", "Detected"])  # fmt: skip
 
