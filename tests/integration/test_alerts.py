@@ -92,6 +92,11 @@ class OfClusters(unittest.TestCase):
                 for more, name in (({"cluster": "a"}, " (node n-a)"), ({}, ""))]
         check_alert(folder, given, "NodeclaimdConfigurationRefused", 30, said)
 
+    def test_volumes(self) -> None:
+        """Nine minutes, after which they are detached or a deadline has ended the wait, are no alert."""
+        series = 'nodeclaimd_phase{cluster="%s",job="n",instance="1",phase="volume-wait"}'
+        self.fires({series % "a": "0x20 1x36 0x60", series % "b": "0x20 1x100"}, "NodeclaimdVolumeWait b")
+
     def test_the_first_day(self) -> None:
         """The NetworkPolicy keeps Prometheus out: nodes are there, and the controller was never scraped."""
         self.fires({'nodeclaimd_start_time_seconds{cluster="a",job="n",instance="1"}': "0x120"})
@@ -297,6 +302,14 @@ class OfNodes(DaemonTest):
         self.request(world)
         self.shows(world, "drain_pods_blocked")
         self.fires(world, "NodeclaimdDrainBlocked")
+
+    def test_a_volume_that_does_not_detach(self) -> None:
+        world = self.scene()
+        world.change_node(lambda n: n["status"].update(volumesAttached=[{"name": "kubernetes.io/csi/ebs.csi.aws.com^vol-1", "devicePath": "x"}]))
+        world.start()
+        self.request(world)
+        self.shows(world, "phase", '{phase="volume-wait"}')
+        self.fires(world, "NodeclaimdVolumeWait")
 
     def test_a_list_that_is_incomplete(self) -> None:
         world = self.scene()
