@@ -244,6 +244,20 @@ class Plugin(unittest.TestCase):
         why = [" ".join(row[4:]) for row in rows[2:]]
         self.assertEqual(why, ["Registered=Unknown NodeNotFound", "Launched=Unknown LaunchFailed", "-"])
 
+    def test_claims_whose_boot_failed(self) -> None:
+        """Also by the Event of a node that may not read its NodeClaim, which has the Node's name; the last one counts."""
+        self.claim("c1", "", NOT_FOUND)
+        self.claim("c2", "", NOT_FOUND, instance="i-2")
+        self.claim("c3", "", NOT_FOUND, instance="i-3")
+        self.claim("c4", "", NOT_FOUND, instance="")
+        self.event("NodeClaim", "c1", "BootstrapFailed", "imds: " + "x" * 200)
+        self.event("Node", "ip-10-0-0-9", "BootstrapFailed", "start: kubelet\nc3\texits", instance=provider_id("i-2"))
+        self.event("Node", "c3", "BootstrapFailed", "of another instance")
+        self.event("NodeClaim", "c3", "SpotInterruption", "of another kind")
+        why = [re.split("  +", line)[4] for line in self.says("status").splitlines()[3:]]
+        self.assertEqual(why, ["BootstrapFailed: imds: " + "x" * 94, r"BootstrapFailed: start: kubelet\nc3\texits",
+                               "Registered=Unknown NodeNotFound", "Registered=Unknown NodeNotFound"])  # fmt: skip
+
     def test_without_karpenter(self) -> None:
         self.api.karpenter_version = ""
         self.node("n1")
