@@ -525,6 +525,7 @@ class Order(DaemonTest):
                 world.phase_is("volume-wait")
                 asked = 3 if status == 500 else 1
                 world.must(lambda: sum("/persistentvolumes/" in s.what for s in world.steps("look")) >= asked, "the requests", within=30)
+                world.must(lambda: "warning: volume of default/data cannot be read" in world.log(), "the answer")
                 found = [line for line in world.log().splitlines() if line.startswith("warning: volume of default/data cannot be read")]
                 self.assertEqual(len(found), 1, world.log())
                 self.assertIn("no volumes today", found[0])
