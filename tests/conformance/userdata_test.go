@@ -48,7 +48,7 @@ func TestExampleUserData(t *testing.T) {
 		{"karpenter-al2023.mime", nil},
 		{"karpenter-al2023-custom.mime", nil},
 		{"karpenter-custom.mime", func(n *node) { n.readDropIns() }},
-		{"self-managed.mime", func(n *node) { n.name = n.instance.ID; iam.Map(n.instance, n.name) }},
+		{"self-managed.mime", nil},
 		{"not-eks.mime", func(n *node) { n.name = strings.ToLower(hostname); n.readDropIns(); n.writeCertificate() }},
 		{"not-eks-bootstrap-token.mime", func(n *node) {
 			n.name = strings.ToLower(hostname)
