@@ -41,8 +41,12 @@ MACHINE = {  # what the host says of itself where it is one, prepared as an EKS 
     "proc/sys/kernel/keys/root_maxkeys": "1000000\n",
     "proc/sys/kernel/keys/root_maxbytes": "25000000\n",
 }
+CONTAINERD = {"etc/eks/containerd-version.txt": "containerd github.com/containerd/containerd/v2 v2.1.4 0123abc\n"}
+WANTS_CONTAINERD = re.compile(r"^ *containerd:(?! *\{\})", re.M)  # none runs, which a node says: one only for user data that configure it
+OF_CLOUD_INIT = re.compile(r"\A#(!|cloud-config)|^Content-Type: *text/(cloud-|x-shellscript)", re.M | re.I)
 
 
+JOINS_SEC = 20
 FAILS_SEC = 12  # a quarter of an hour in real life
 
 
@@ -112,12 +116,17 @@ def describe(node: dict) -> str:  # type: ignore[type-arg]
     )
 
 
-def next_steps(agent: Path, folder: Path, own: Optional[Path]) -> str:
-    """Two commands that work as they stand: the tables of kubelet's flags and gates are where `make install` would put them."""
-    tables = folder / "tables"
-    (tables / "usr/local/share/nodeclaimd").mkdir(parents=True, exist_ok=True)
+def install_tables(root: Path) -> None:
+    """kubelet's flags and gates and containerd's keys, where `make install` would put them."""
+    (root / "usr/local/share/nodeclaimd").mkdir(parents=True, exist_ok=True)
     for table in (Path(__file__).resolve().parents[2] / "data").glob("*.tsv"):
-        shutil.copy(table, tables / "usr/local/share/nodeclaimd")
+        shutil.copy(table, root / "usr/local/share/nodeclaimd")
+
+
+def next_steps(agent: Path, folder: Path, own: Optional[Path]) -> str:
+    """Two commands that work as they stand."""
+    tables = folder / "tables"
+    install_tables(tables)
     file = shlex.quote(str(own)) if own else "userdata/karpenter-al2023.mime"
     return (
         f"\nNext{'' if own else ', with user data of your own in place of the example'}:\n"
@@ -230,7 +239,8 @@ def main() -> int:
     if opts.dir:
         shutil.rmtree(opts.dir, ignore_errors=True)
     with world:
-        for name, content in MACHINE.items():
+        install_tables(world.root)
+        for name, content in {**MACHINE, **(CONTAINERD if WANTS_CONTAINERD.search(text) else {})}.items():
             path = world.root / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content)
@@ -243,18 +253,23 @@ def main() -> int:
             f"A bare {world.inst.type} in {world.inst.az}, with {source.relative_to(SOURCE) if source.is_relative_to(SOURCE) else source} "
             "as its user data:"
         )
+        if OF_CLOUD_INIT.search(text):
+            print(
+                "\nNo cloud-init runs here: a script or a cloud-config in it does nothing. To try a document that it would write,\n"
+                "put that into a file of its own."
+            )
         if opts.fail:
             print(f"\nWrong on purpose: {FAILURES[opts.fail].wrong}\nWhat may pass is tried for {FAILS_SEC} s here, and for 15 minutes in real life.", flush=True)
             return show_failure(world, world.bootstrap("--timeout", f"{FAILS_SEC}s"), opts.fail)
-        done = world.bootstrap("--timeout", "60s")
+        done = world.bootstrap("--timeout", f"{JOINS_SEC}s")
         if done.code != 0:
             show("timeline (nodeclaimd timeline)", world.run("timeline").out)
-            show("it failed", done.err + world.console() + world.kubelet_log())
+            show("it failed", done.err + world.kubelet_log())
         else:
             show("the Node, as the API server has it", describe(world.node()))
         show(
             "files",
-            "\n".join(sorted(p for p in world.tree() if "conf.d/10-test" not in p and "eks/kubelet-version" not in p)),
+            "\n".join(sorted(p for p in world.tree() if "conf.d/10-test" not in p and not re.search("eks/(kubelet|containerd)-version", p))),
         )
         show("the console", world.console())
         asked = [e for e in world.requests() if e["method"] == "GET"]

@@ -255,7 +255,7 @@ exec /usr/bin/python3 {FAKES}/kubelet.py --standin-root={self.root} --standin-ag
         except subprocess.TimeoutExpired:
             proc.kill()
             out, err = proc.communicate()
-            err += b"\n[the test gave up waiting]"
+            err += b"\n[the test gave up waiting]\n"
             return Result(-1000, out.decode(errors="replace"), err.decode(errors="replace"), time.monotonic() - start)
         return Result(
             proc.returncode, out.decode(errors="replace"), err.decode(errors="replace"), time.monotonic() - start

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import unittest
 import xml.etree.ElementTree as ElementTree
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 
@@ -54,6 +55,8 @@ class Demo(unittest.TestCase):
         memory = re.search(r"allocatable .*memory (\d+)Ki", text)
         assert memory
         self.assertLess(int(memory[1]), 4 << 20, "a c5a.large has 4 GiB")
+        self.assertNotIn("cloud-init runs", text)
+        self.assertNotIn("  warning  ", text)
         self.assertNotIn("sysctl", text, "warnings of a kubelet that would not start, beside one that runs")
         status = text[text.index("(nodeclaimd status)") : text.index("(nodeclaimd timeline)")]
         self.assertRegex(status, r"blocked +default/database-0, budget database")
@@ -78,6 +81,34 @@ class Demo(unittest.TestCase):
             done = subprocess.run(command, capture_output=True, text=True, timeout=120 * PATIENCE, check=False)
             self.assertIn("\nNot ready: exit code 3.", done.stdout)
             self.assertEqual(done.stdout[done.stdout.index("\nNext:\n") :].count(f"'{own}'"), 2)
+
+    def test_user_data_of_other_nodes(self) -> None:
+        """Valid ones join; a name that the cluster does not give the role, and what only cloud-init carries out, have their exit code and a word before."""
+        own = (HERE.parents[1] / "userdata/self-managed.mime").read_text()
+        texts = {
+            "self-managed": own,
+            "containerd": own.replace("10.100.0.0/16\n", "10.100.0.0/16\n  containerd:\n    config: version = 3\n"),
+            "instance-id": own.replace("  node:\n", "  node:\n    name: instance-id\n"),
+            "cloud-config": (HERE.parents[1] / "userdata/cloud-config.yaml").read_text(),
+            "script": (HERE.parents[1] / "userdata/self-managed.sh").read_text(),
+        }
+        ends = {"instance-id": "Not ready: exit code 4", "cloud-config": "Not ready: exit code 3", "script": "Not ready: exit code 3"}
+
+        def demo(name: str) -> "subprocess.CompletedProcess[str]":
+            (Path(folder) / name).write_text(texts[name])
+            command = [sys.executable, str(HERE / "demo.py"), "--agent", str(agent_path()), "--dir", f"{folder}/of-{name}"]
+            command += ["--user-data", f"{folder}/{name}"]
+            return subprocess.run(command, capture_output=True, text=True, timeout=120 * PATIENCE, check=False)
+
+        with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:
+            for name, done in zip(texts, pool.map(demo, texts)):
+                with self.subTest(name):
+                    end = ends.get(name, "Ready")
+                    self.assertIn(f"\n{end}", done.stdout, done.stderr)
+                    self.assertEqual(done.returncode, int(end[-1]) if name in ends else 0)
+                    self.assertLess(done.stdout.index("\nNo cloud-init runs here: "), done.stdout.index(end), "each has a part for it")
+                    self.assertEqual("  etc/containerd/config.toml\n" in done.stdout, name == "containerd")
+                    self.assertNotIn("not checked", done.stdout)
 
     def test_what_a_failure_shows(self) -> None:
         """Cause, remedy and exit code, each where a person looks."""
