@@ -138,6 +138,24 @@ class Provision(unittest.TestCase):
                 said = self.provision("--install", str(self.install), "--package", str(self.dir / "nodeclaimd.rpm"))
                 self.assertEqual(f"provision: missing packages: {self.dir / 'nodeclaimd.rpm'}\n" in said, bool(code), said)
 
+    def test_a_command_behind_a_link_of_the_image(self) -> None:
+        """As alternatives make it: what an absolute link names is in the image, whatever this machine has there."""
+        here = self.dir / "here"
+        here.write_bytes(b"")
+        here.chmod(0o755)
+        imagetree.debian(self.root)
+        iptables = self.root / "usr/sbin/iptables"
+        iptables.rename(iptables.with_name("xtables-nft-multi"))
+        iptables.symlink_to("/etc/alternatives/iptables")
+        alternative = self.root / "etc/alternatives/iptables"
+        alternative.parent.mkdir()
+        for target, code in (("/usr/sbin/xtables-nft-multi", 0), ("../../usr/sbin/xtables-nft-multi", 0), (here, 3), ("iptables", 6)):
+            with self.subTest(target):
+                alternative.unlink(missing_ok=True)
+                alternative.symlink_to(target)
+                said = self.provision("--install", str(self.install), code=code)
+                self.assertEqual("missing packages: iptables" in said, code != 0, said)
+
     def test_a_bare_debian_gets_what_it_has_not(self) -> None:
         imagetree.debian(self.root)
         self.twice()
