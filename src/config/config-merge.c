@@ -4,8 +4,8 @@
  * The result is one map with one key, "spec", in which NodeConfig's and AgentConfig's fields stand
  * side by side: their names agree where they mean the same. Rules, as nodeadm has them: maps are
  * merged deeply, lists replaced, kubelet.flags appended; an empty string, an empty list or a null
- * of a typed field reports nothing, whereas inside the free maps kubelet.config,
- * instance.environment and containerd.baseRuntimeSpec an empty string or a null is a value. The
+ * of a typed field reports nothing, whereas inside kubelet.config, instance.environment,
+ * containerd.baseRuntimeSpec and node.labels an empty string or a null is a value. The
  * texts of containerd.config are collected: who reads TOML merges them. Taints of AgentConfig are
  * united by key and effect.
  *
@@ -48,7 +48,8 @@ static void prune(struct nc_value *v) {
     for (size_t i = 0; i < v->n;) {
         /* Below these, what is empty or null is a value. */
         if (!nc_streq(v->members[i].key, "environment")
-            && !nc_streq(v->members[i].key, "baseRuntimeSpec"))
+            && !nc_streq(v->members[i].key, "baseRuntimeSpec")
+            && !nc_streq(v->members[i].key, "labels"))
             prune(v->members[i].value);
         if (is_nothing(v->members[i].value)) {
             nc_auto_free char *key = nc_strdup(v->members[i].key);

@@ -322,6 +322,18 @@ static void provenance(void **state) {
     assert_int_equal(v->mark.source, 3);
 }
 
+/* As in Kubernetes. */
+static void labels_may_be_empty(void **state) {
+    BUILT(c, GOOD, AGENT("node: {labels: {a: b, c: d}}"),
+          AGENT("node: {labels: {a: '', e: ''}, labelsFrom: {f: ''}}"));
+
+    (void)state;
+    expect_json(nc_value_path(c.tree, "spec.node"),
+                "{\"labels\":{\"a\":\"\",\"c\":\"d\",\"e\":\"\"}}");
+    assert_int_equal(c.n_labels, 3);
+    assert_string_equal(c.labels[2].value, "");
+}
+
 static void taints_are_united(void **state) {
     BUILT(c, GOOD,
           AGENT("node: {labels: {a: b, c: d}, taints: [{key: a, effect: NoExecute}, {key: b, "
@@ -575,6 +587,7 @@ TEST_GROUP() {
                                        cmocka_unit_test(everything),
                                        cmocka_unit_test(merge),
                                        cmocka_unit_test(provenance),
+                                       cmocka_unit_test(labels_may_be_empty),
                                        cmocka_unit_test(taints_are_united),
                                        cmocka_unit_test(precedence),
                                        cmocka_unit_test(naming),
