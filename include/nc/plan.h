@@ -52,8 +52,6 @@ struct nc_plan {
 
     struct nc_label *labels; /* final, sorted by key */
     size_t n_labels;
-    struct nc_label *held_back; /* labels that kubelet would refuse */
-    size_t n_held_back;
     struct nc_taint *taints; /* final, in the order claim, startup, documents, unregistered; united
                                 by key and effect */
     size_t n_taints;
@@ -84,9 +82,10 @@ struct nc_plan {
     size_t n_origins;
     struct nc_strv unsupported; /* those of the warnings that name a field which is not honoured */
     struct nc_strv warnings;
-    struct nc_diagnostic *unknown; /* those of the warnings that name a key of containerd's
-                                      configuration which no version of it reads; without a path */
-    size_t n_unknown;
+    struct nc_diagnostic *certain; /* those of the warnings that hold on every instance: a label of
+                                      a document that is held back, a key that no version of
+                                      containerd reads; their texts are those of the warnings */
+    size_t n_certain;
     struct nc_strv less; /* one sentence for each resource of which the node offers less than
                             Karpenter counts on: warnings of this instance */
 };

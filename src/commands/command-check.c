@@ -30,8 +30,8 @@ static bool is_told_otherwise(const struct nc_plan *p, const char *warning) {
     for (size_t i = 0; i < p->unsupported.n; i++)
         if (nc_streq(p->unsupported.v[i], warning))
             return true;
-    for (size_t i = 0; i < p->n_unknown; i++)
-        if (nc_ends_with(warning, p->unknown[i].message))
+    for (size_t i = 0; i < p->n_certain; i++)
+        if (nc_ends_with(warning, p->certain[i].message))
             return true;
     return false;
 }
@@ -345,9 +345,9 @@ static int try_each_rule(struct nc_gather *g, bool is_drop_in, struct nc_err *er
     do
         r = try_bootstrap(g, is_drop_in, err);
     while (r < 0 && nc_documents_set_aside(&g->documents, err));
-    for (size_t i = 0; i < g->plan.n_unknown; i++)
-        nc_documents_warn(&g->documents, g->plan.unknown[i].mark, "spec.containerd.config",
-                          g->plan.unknown[i].message);
+    for (size_t i = 0; i < g->plan.n_certain; i++)
+        nc_documents_warn(&g->documents, g->plan.certain[i].mark, g->plan.certain[i].path,
+                          g->plan.certain[i].message);
     nc_documents_sort(&g->documents);
     return r;
 }

@@ -44,7 +44,7 @@ void nc_containerd_warn(struct nc_planner *s, unsigned source, bool is_unknown, 
     struct nc_plan *p = &s->plan;
     nc_auto_free char *place =
         s->docs ? nc_mark_location(s->docs, mark) : nc_origin_mark(s->docs, mark);
-    char *message;
+    nc_auto_free char *message = NULL;
     va_list ap;
 
     va_start(ap, format);
@@ -52,10 +52,8 @@ void nc_containerd_warn(struct nc_planner *s, unsigned source, bool is_unknown, 
     va_end(ap);
     nc_strv_addf(&p->warnings, "%s: " NC_CONTAINERD_FIELD ": %s", place, message);
     if (is_unknown)
-        *nc_append(&p->unknown, &p->n_unknown) =
-            (struct nc_diagnostic){.mark = mark, .message = message};
-    else
-        free(message);
+        nc_origin_certain(p, mark, NC_CONTAINERD_FIELD,
+                          strlen(place) + strlen(": " NC_CONTAINERD_FIELD ": "));
 }
 
 static void set_source(struct nc_value *v, unsigned source) {

@@ -83,6 +83,14 @@ int nc_origin_error(struct nc_err *err, const struct nc_documents *docs, const s
     return r;
 }
 
+void nc_origin_certain(struct nc_plan *p, struct nc_mark mark, const char *path, size_t at) {
+    struct nc_diagnostic *one = nc_append(&p->certain, &p->n_certain);
+
+    one->mark = mark;
+    one->path = (char *)path;
+    one->message = p->warnings.v[p->warnings.n - 1] + at;
+}
+
 int nc_origin_unsupported(const struct nc_plan_input *in, const char *path, const char *why,
                           struct nc_plan *p, struct nc_err *err) {
     static const struct nc_documents none = NC_DOCUMENTS_INIT;

@@ -27,6 +27,9 @@ int nc_origin_error(struct nc_err *err, const struct nc_documents *docs, const s
  * document. */
 void nc_origin_blame(struct nc_err *err, const struct nc_documents *docs, struct nc_mark mark);
 
+/* The last warning holds on every instance. Its text is that from `at` on. */
+void nc_origin_certain(struct nc_plan *p, struct nc_mark mark, const char *path, size_t at);
+
 /* A field that is set and not honoured: refused with its place; or, where the documents allow that,
  * put into unsupported and warnings of p, and 0. */
 int nc_origin_unsupported(const struct nc_plan_input *in, const char *path, const char *why,

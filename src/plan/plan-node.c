@@ -107,9 +107,9 @@ static int set_label(struct nc_planner *s, const struct nc_label *l, const char 
     if (!nc_label_is_valid(l->key, value, why, sizeof(why)))
         return nc_err_config(s->err, "%s: %s", from, why);
     if (refusal) {
-        free(nc_labels_set(&s->plan.held_back, &s->plan.n_held_back, l->key, value, l->mark));
         nc_strv_addf(&s->plan.warnings, "label %s=%s from %s is held back: %s", l->key, value, from,
                      refusal);
+        nc_origin_certain(&s->plan, l->mark, "", 0);
         return 0;
     }
     free(nc_labels_set(&s->plan.labels, &s->plan.n_labels, l->key, value, l->mark));
@@ -214,6 +214,7 @@ int nc_plan_labels(struct nc_planner *s) {
     }
     if (r == 0 && s->claim)
         r = set_labels(s, s->claim->labels, s->claim->n_labels, "NodeClaim");
+    p->n_certain = 0; /* Karpenter itself gives the node those of its claim */
     if (r == 0)
         r = set_labels(s, c->labels, c->n_labels, "node.labels of the configuration");
     if (r == 0)
@@ -232,7 +233,6 @@ int nc_plan_labels(struct nc_planner *s) {
         r = set_label(s, &sync, "the node registers the NodeClaim's taints itself");
     }
     nc_labels_sort(p->labels, p->n_labels);
-    nc_labels_sort(p->held_back, p->n_held_back);
     return r;
 }
 

@@ -25,7 +25,6 @@ void nc_plan_done(struct nc_plan *p) {
     free(p->kubelet_version);
     nc_strv_done(&p->cluster_dns);
     nc_labels_free(p->labels, p->n_labels);
-    nc_labels_free(p->held_back, p->n_held_back);
     nc_taints_free(p->taints, p->n_taints);
     nc_value_free(p->kubelet_base);
     nc_value_free(p->kubelet_dropin);
@@ -42,9 +41,7 @@ void nc_plan_done(struct nc_plan *p) {
     free(p->origins);
     nc_strv_done(&p->unsupported);
     nc_strv_done(&p->warnings);
-    for (size_t i = 0; i < p->n_unknown; i++)
-        free(p->unknown[i].message);
-    free(p->unknown);
+    free(p->certain);
     nc_strv_done(&p->less);
     *p = (struct nc_plan)NC_PLAN_INIT;
 }

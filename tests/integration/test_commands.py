@@ -128,6 +128,27 @@ class Check(WorldTest):
         self.assertRegex(self.lines(done.out)[0], r": error: ")
         self.assertNotIn("would accept", done.out)
 
+    def test_label_that_is_held_back(self) -> None:
+        """The node will not have it, wherever it boots. What may fit on another instance fails no --strict."""
+        for extra, place in (
+            ("  node: {labels: {kubernetes.io/foo: x}}\n", r":4:\d+"),
+            ("  kubelet: {flags: ['--node-labels=kubernetes.io/foo=x']}\n", r":4:\d+"),
+        ):
+            self.typo.write_text(AGENT_CONFIG + extra)
+            for strict, severity, code in ((), "warning", 0), (("--strict",), "error", 3):
+                done = self.w.run("check", *strict, str(self.good), str(self.typo))
+                self.assertEqual((done.code, done.out.count("held back")), (code, 1), done.out)
+                (line,) = self.lines(done.out)
+                self.assertRegex(line, rf"^{re.escape(str(self.typo))}{place}: {severity}: label kubernetes\.io/foo=x from .* is held back: ")
+                done = self.w.run("check", *strict, "-o", "json", str(self.good), str(self.typo))
+                (entry,) = json.loads(done.out)
+                self.assertEqual((done.code, entry["severity"], entry["line"]), (code, severity, 4))
+        claim = "apiVersion: karpenter.sh/v1\nkind: NodeClaim\nmetadata: {name: c, labels: {karpenter.sh/registered: 'true'}}\nspec: {requirements: [], nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: d}}\n"
+        self.typo.write_text(claim)
+        done = self.w.run("check", "--strict", str(self.good), str(self.typo))
+        self.assertEqual((done.code, self.lines(done.out)), (0, []), done.out)
+        self.assertRegex(done.out, r"(?m)^note: label karpenter\.sh/registered=true from ")
+
     def test_a_drop_in_by_itself(self) -> None:
         """Both examples of nodeclaimd.yaml(5): the cluster is said by another document."""
         page = (SOURCE / "man/nodeclaimd.yaml.5").read_text().split(".Sh EXAMPLES")[1]

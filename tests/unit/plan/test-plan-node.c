@@ -28,7 +28,7 @@ static void test_labels_from(void **state) {
     assert_int_equal(x->plan.n_labels, 1);
     assert_string_equal(x->plan.labels[0].value, "3");
     assert_string_equal(fixture_value(&x->plan, "labels[example.com/partition]"), "3");
-    assert_int_equal(x->plan.n_held_back, 1);
+    assert_int_equal(x->plan.n_certain, 1);
     assert_true(nc_strv_contains(&x->plan.warnings,
                                  "label example.com/team from document 2 line 3: this instance has "
                                  "no tags/instance/team, or its metadata options do not let IMDS "
