@@ -83,6 +83,15 @@ class Layout(unittest.TestCase):
                 self.assertIn('cluster=~"$cluster"', selector, f"{title}: {query}")
         self.assertEqual({name for _, query in everything for name in re.findall(r"\$([a-z]\w+)", query)} - set(variables), set())
 
+    def test_panels_of_a_whole_cluster_say_so(self) -> None:
+        """What does not follow the choice of NodePool and node: what the controller counts, and what a node has of which no daemon has run."""
+        row = ""
+        for panel in json.loads(DASHBOARD.read_text())["panels"]:
+            row = panel["title"] if panel["type"] == "row" else row
+            if panel["type"] != "row" and row != "Controller":
+                follows = all('nodepool=~"$nodepool"' in target["expr"] for target in panel["targets"])
+                self.assertNotEqual(panel["title"].endswith(" (cluster)"), follows, panel["title"])
+
     def test_clusters_are_not_mixed(self) -> None:
         """What each replica counts for itself is the most of one cluster, and added up over clusters."""
         for title, query in queries():
