@@ -365,7 +365,7 @@ static int print_end(struct nc_gather *g, int r, struct nc_err *err) {
     else
         print_text(g);
     if (r < 0 && !g->app->opts.json && err->class == NC_ERR_CONFIG && g->documents.n_docs > 0)
-        (void)printf("note: rules that need what is wrong are checked when it is corrected\n");
+        (void)printf("note: rules that need what is wrong are checked once it is right\n");
     if (r < 0 && !is_told)
         return nc_app_fail(g->app, err);
     if (nc_documents_errors(&g->documents) > 0

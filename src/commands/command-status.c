@@ -56,15 +56,19 @@ static void mark_killed(const struct nc_app *app, struct nc_value *status) {
         return;
     nc_value_set_string(status, "outcome", "failed");
     for (size_t i = 0; phases && phases->type == NC_VALUE_LIST && i < phases->n; i++) {
-        struct nc_value *error;
-        if (!nc_value_says(phases->items[i], "outcome", "running"))
+        struct nc_value *phase = phases->items[i], *error;
+        nc_auto_free char *message = NULL;
+        const char *last;
+        if (!nc_value_says(phase, "outcome", "running"))
             continue;
+        last = nc_value_path_string(phase, "error.message");
+        message = nc_asprintf("the bootstrap was killed; last error: %s", last ? last : "none");
         error = nc_value_new_map();
         nc_value_set_string(error, "class", nc_err_class_name(NC_ERR_TRANSIENT));
-        nc_value_set_string(error, "message", "the process of the bootstrap was killed");
+        nc_value_set_string(error, "message", message);
         nc_value_set_string(error, "remedy", "journalctl -u nodeclaimd-bootstrap");
-        nc_value_set_string(phases->items[i], "outcome", "failed");
-        nc_value_set(phases->items[i], "error", error);
+        nc_value_set_string(phase, "outcome", "failed");
+        nc_value_set(phase, "error", error);
     }
 }
 

@@ -44,14 +44,17 @@ class BadCluster(WorldTest):
         world = self.world()
         world.api.server.refuse()
         proc = world.spawn("bootstrap", "--timeout", "3s")
-        self.assertTrue(until(lambda: world.status().get("outcome") == "running", 3))
+        self.assertTrue(until(lambda: any(p.get("error") for p in world.status().get("phases", [])), 3))
+        (cause,) = [p["error"]["message"] for p in world.status()["phases"] if p.get("error")]
         self.assertRegex(world.run("status").out, r"(?m)^outcome +running$")
         proc.kill()
         proc.wait()
         shown = world.run("status")
         self.assertEqual(shown.code, 1, shown.out)
         self.assertRegex(shown.out, r"(?m)^outcome +failed$")
-        self.assertIn("the process of the bootstrap was killed", shown.out)
+        self.assertIn("the bootstrap was killed; last error: ", shown.out)
+        (phase,) = [p for p in json.loads(world.run("status", "-o", "json").out)["phases"] if p.get("error")]
+        self.assertEqual((phase["error"]["class"], phase["error"]["message"]), ("transient", f"the bootstrap was killed; last error: {cause}"))
         self.assertIn("nodeclaimd-bootstrap.service starts again by itself", shown.out)
         self.assertRegex(world.run("timeline").out, "failed")
 
