@@ -36,6 +36,7 @@ class Watch:
         self.bookmark_sec = BOOKMARK_SEC
         self.open_ones: list[Watch] = []  # this one is in it while it runs
         self._backlog: list[Change] = []
+        self._version = 0  # what comes after it is told, also where the answer was held back
         self._timers: list[asyncio.TimerHandle] = []
         self._chunk: Chunk = lambda data: None
 
@@ -43,11 +44,13 @@ class Watch:
         """From this version on; without one, what is there now comes first. Raises the 410 of a version long gone."""
         if version in ("", "0"):
             have = self.store.list(self.resource, self.namespace, self.fields, self.labels)
-            self._backlog = [Change(self.store.version, "ADDED", self.resource, obj) for obj in have]
+            self._version = self.store.version
+            self._backlog = [Change(self._version, "ADDED", self.resource, obj) for obj in have]
         elif not version.isdigit():
             raise Problem(400, "BadRequest", f"invalid resource version {version!r}")
         else:
-            self._backlog = list(self.store.since(int(version)))
+            self.store.since(int(version))
+            self._version = int(version)
 
     def run(self, chunk: Chunk) -> Callable[[], None]:
         """Begins; gives what to call when the connection is gone."""
@@ -56,7 +59,7 @@ class Watch:
         if self.bookmarks:
             self._timers.append(self.loop.call_later(self.bookmark_sec, self._bookmark))
         self.open_ones.append(self)
-        for change in self._backlog:
+        for change in [*self._backlog, *self.store.since(self._version)]:
             self._deliver(change)
         self.store.watchers.append(self._deliver)
         return self.stop
