@@ -460,6 +460,10 @@ class Plugin(unittest.TestCase):
         self.node("n5")
         self.answer("n5", '{"id":"ID","source":"request","phase":"Evicting","deadline":null,"total":3,"remaining":1,"blocked":[]}')
         self.refuses(1, "drain deadline exceeded; its drain-status says: Evicting: 1 of 3 pods remain", "drain", "n5", "--deadline=5m", "--wait")
+        self.node("n6", **{STATUS_KEY: '{"source":"request","phase":"Drained","deadline":null,"total":2,"remaining":0,"blocked":["shop/db-0"]}'})
+        self.drained("n6")
+        self.refuses(1, "pods on it have not ended, and containers may run: its drain-status says: Drained: 0 of 2 pods remain, blocked: shop/db-0",
+                     "drain", "n6", "--wait")  # fmt: skip
 
     def test_waits_for_what_is_forbidden(self) -> None:
         """The hour is not waited for where drain.mode allows less; a report of another source is no reason to end."""
