@@ -127,18 +127,20 @@ void nc_api_session_on_failed(void *daemon, const struct nc_kube_status *status,
     nc_api_session_failed(d, err);
 }
 
-void nc_api_session_note_obstacle(struct nc_daemon *d, const struct nc_err *err) {
-    const bool was_bad = d->api.obstacle.class != NC_ERR_NONE;
+void nc_api_session_note_obstacle(struct nc_daemon *d, enum nc_obstacle which,
+                                  const struct nc_err *err) {
+    struct nc_err *of = &d->api.obstacles[which];
 
-    d->api.obstacle = err ? *err : (struct nc_err)NC_ERR_INIT;
-    if (was_bad != (d->api.obstacle.class != NC_ERR_NONE))
-        d->is_status_due = true;
+    d->is_status_due |= (of->class != NC_ERR_NONE) != (err != NULL);
+    *of = err ? *err : (struct nc_err)NC_ERR_INIT;
 }
 
 enum nc_api_state nc_api_session_state(const struct nc_api_session *s,
                                        const struct nc_err **ret_err) {
-    const struct nc_err *err = s->error.class ? &s->error : &s->obstacle;
+    const struct nc_err *err = &s->error;
 
+    for (size_t i = 0; i < _NC_OBSTACLE_MAX && !err->class; i++)
+        err = &s->obstacles[i];
     *ret_err = err->class ? err : NULL;
     if (s->waits != NC_API_CONNECTING)
         return s->waits;

@@ -38,6 +38,12 @@ enum nc_api_session_step {
     NC_SESSION_UP,
 };
 
+enum nc_obstacle {
+    NC_OBSTACLE_PODS, /* they cannot be listed */
+    NC_OBSTACLE_NODE, /* it is another machine's, or a write of it was refused for good */
+    _NC_OBSTACLE_MAX
+};
+
 struct nc_api_session {
     enum nc_api_session_step step;
     struct nc_connection connection;
@@ -45,12 +51,11 @@ struct nc_api_session {
     sd_event_source *timer;
     bool is_closed;
 
-    bool has_answered;      /* the API server, whatever it said, the last time */
-    struct nc_err error;    /* the last failure; class NONE while it is well */
-    uint64_t failing_usec;  /* since when it is not, on EC2's clock */
-    bool is_lasting;        /* that it lasts, while a drain waits for it, was said */
-    struct nc_err obstacle; /* others' success is none: pods are not listed, or the Node of our name
-                               is another machine's */
+    bool has_answered;     /* the API server, whatever it said, the last time */
+    struct nc_err error;   /* the last failure; class NONE while it is well */
+    uint64_t failing_usec; /* since when it is not, on EC2's clock */
+    bool is_lasting;       /* that it lasts, while a drain waits for it, was said */
+    struct nc_err obstacles[_NC_OBSTACLE_MAX]; /* the success of other requests ends none */
     enum nc_api_state waits; /* for what a connection needs; NC_API_CONNECTING = for nothing */
     bool has_waited;         /* for a kubeconfig: see NC_SESSION_HELD */
     bool wants_reconnect;    /* who we are is no longer accepted */
@@ -81,8 +86,8 @@ void nc_api_session_well(struct nc_daemon *d);
 void nc_api_session_on_well(void *daemon); /* the same, of a watch */
 void nc_api_session_on_failed(void *daemon, const struct nc_kube_status *status,
                               const struct nc_err *err); /* that of a watch, which is counted */
-/* That pods cannot be listed, or whose the Node of our name is; NULL: well. */
-void nc_api_session_note_obstacle(struct nc_daemon *d, const struct nc_err *err);
+void nc_api_session_note_obstacle(struct nc_daemon *d, enum nc_obstacle which,
+                                  const struct nc_err *err); /* NULL: it is none any more */
 /* How it stands; *ret_err is the reason, NULL where there is none. */
 enum nc_api_state nc_api_session_state(const struct nc_api_session *s,
                                        const struct nc_err **ret_err);
@@ -125,7 +130,7 @@ struct nc_own_node {
     struct nc_kube_req *write, *refresh;
     uint64_t write_usec, refresh_usec; /* monotonic: begun */
     unsigned unanswered;               /* of those in a row, at most 3: how patient the next is */
-    enum nc_node_write_kind write_kind;
+    enum nc_node_write_kind write_kind, refused_kind;
     sd_event_source *refresh_timer;
     bool is_synced;  /* the watch has shown what there is */
     bool is_listed;  /* and our Node was there */
@@ -156,7 +161,8 @@ void nc_own_node_patch_status(struct nc_daemon *d, struct nc_kube_call call,
                               struct nc_kube_req **ret);
 /* GETs the Node, now or as soon as a second has passed since the last time. */
 void nc_own_node_refresh(struct nc_daemon *d);
-/* GETs it where a drain waits for a Node that is not known yet, until there is an answer. */
+/* After the phase has changed: GETs it where a drain waits for a Node that is not known yet, until
+ * there is an answer. */
 void nc_own_node_check(struct nc_daemon *d);
 /* It may be another one by now: whose it is is to be read first. */
 void nc_own_node_doubt(struct nc_daemon *d);

@@ -181,7 +181,7 @@ static void post_gone(struct nc_daemon *d, bool is_anothers) {
 
 static void note_ours(struct nc_daemon *d) {
     if (d->node.is_foreign || d->node.is_doubted)
-        nc_api_session_note_obstacle(d, NULL);
+        nc_api_session_note_obstacle(d, NC_OBSTACLE_NODE, NULL);
     d->node.is_foreign = d->node.is_doubted = false;
 }
 
@@ -219,12 +219,11 @@ static bool is_anothers(const struct nc_daemon *d, const struct nc_value *node) 
     return theirs && *theirs && d->provider_id && !nc_streq(theirs, d->provider_id);
 }
 
-/* Once it is gone no pod is watched any more, which would be an obstacle less. */
 static void note_stranger(struct nc_daemon *d, bool is_new, const struct nc_err *err) {
     if (is_new)
         nc_log_node(NC_LOG_ERROR, d->node_name, "%s; %s", err->msg, err->remedy);
     post_gone(d, true);
-    nc_api_session_note_obstacle(d, err);
+    nc_api_session_note_obstacle(d, NC_OBSTACLE_NODE, err);
 }
 
 static void refuse_node(struct nc_daemon *d, const struct nc_value *node) {
@@ -450,8 +449,12 @@ void nc_own_node_refresh(struct nc_daemon *d) {
 
 /* In an outage its watch pauses for up to half a minute. */
 void nc_own_node_check(struct nc_daemon *d) {
-    if (!d->node.is_known && nc_daemon_is_busy(d))
+    const bool is_busy = nc_daemon_is_busy(d);
+
+    if (!d->node.is_known && is_busy)
         nc_own_node_refresh(d);
+    if (!is_busy && !d->node.is_foreign && !d->node.is_doubted) /* no write is wanted any more */
+        nc_api_session_note_obstacle(d, NC_OBSTACLE_NODE, NULL);
 }
 
 bool nc_own_node_is_current(struct nc_daemon *d) {
@@ -475,6 +478,16 @@ static void post_written(struct nc_daemon *d, enum nc_write_outcome outcome, uin
     nc_daemon_post(d, &e);
 }
 
+/* Until one of its kind is written. */
+static void note_refusal(struct nc_daemon *d, const struct nc_node_written *w) {
+    const bool is_refused = w->outcome == NC_WRITE_REFUSED;
+
+    if (!is_refused && (w->outcome != NC_WRITTEN || d->node.refused_kind != d->node.write_kind))
+        return;
+    d->node.refused_kind = is_refused ? d->node.write_kind : NC_WRITE_NONE;
+    nc_api_session_note_obstacle(d, NC_OBSTACLE_NODE, is_refused ? &w->err : NULL);
+}
+
 static void on_written(void *userdata, const struct nc_node_written *w) {
     struct nc_daemon *d = userdata;
 
@@ -485,6 +498,7 @@ static void on_written(void *userdata, const struct nc_node_written *w) {
         nc_api_session_well(d);
     else
         nc_api_session_failed(d, &w->err);
+    note_refusal(d, w);
     if (w->node)
         apply_node(d, w->node);
     post_written(d, w->outcome, w->retry_after_usec);

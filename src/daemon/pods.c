@@ -350,7 +350,7 @@ static void handle_pod_absence(struct nc_daemon *d, const struct nc_value *objec
 
 /* A list or an event came: whatever else is refused, the pods are shown. */
 static void pods_are_well(struct nc_daemon *d) {
-    nc_api_session_note_obstacle(d, NULL);
+    nc_api_session_note_obstacle(d, NC_OBSTACLE_PODS, NULL);
 }
 
 static void on_pod(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
@@ -378,7 +378,7 @@ static void on_failed(void *userdata, const struct nc_kube_status *status,
     struct nc_daemon *d = userdata;
 
     d->counters.watch_restarts++;
-    nc_api_session_note_obstacle(d, err);
+    nc_api_session_note_obstacle(d, NC_OBSTACLE_PODS, err);
     nc_api_session_failed(d, err);
 }
 
@@ -433,7 +433,7 @@ static void cancel_questions(struct nc_daemon *d) {
 /* A question that is in flight is answered: given up, an eviction may have used its budget up all
  * the same. */
 void nc_pod_evictor_unwatch(struct nc_daemon *d) {
-    nc_api_session_note_obstacle(d, NULL);
+    nc_api_session_note_obstacle(d, NC_OBSTACLE_PODS, NULL);
     d->pods.watch = nc_watch_free(d->pods.watch);
     d->pods.has_warned_of_volume = d->pods.has_warned_of_claims = false;
     while (d->pods.volume_requests) {

@@ -311,8 +311,7 @@ static void show_hooks(const struct nc_value *drain, struct nc_buf *out) {
 void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
     const struct nc_value *daemon = nc_value_get(status, "daemon");
     const struct nc_value *drain = nc_value_get(status, "drain");
-    const struct nc_value *ours = nc_value_path(drain, "cordon.ours");
-    const struct nc_value *lifted = nc_value_path(drain, "cordon.lifted");
+    const struct nc_value *cordon = nc_value_get(drain, "cordon");
 
     show_daemon(out, daemon);
     show_polls(out, nc_value_get(daemon, "imds"));
@@ -330,10 +329,12 @@ void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
         show_more(out, drain, "since", "since");
     nc_drain_pods_text(drain, 0, out);
     show_more(out, drain, "forceDeleteAt", "every pod must be gone by");
-    if (ours && ours->type == NC_VALUE_BOOL && ours->boolean)
+    if (truth_of(cordon, "ours") == 1)
         (void)nc_buf_puts(out, ", cordoned by us");
-    if (lifted && lifted->type == NC_VALUE_BOOL && lifted->boolean)
+    if (truth_of(cordon, "lifted") == 1)
         (void)nc_buf_puts(out, ", NOT cordoned: lifted by somebody else");
+    if (truth_of(cordon, "refused") == 1)
+        (void)nc_buf_puts(out, ", NOT cordoned: refused");
     (void)nc_buf_putc(out, '\n');
     show_hooks(drain, out);
     show_sources(out, nc_show_list(drain, "sources"));

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import unittest
 from typing import Any
@@ -231,6 +232,9 @@ class Storms(DaemonTest):
                 world.start()
                 world.imds.spot(120)
                 world.must(lambda: not world.pods(), "the end of all pods")
+                told = r"daemon +connected, with an error.*\n +(report notice on|cordon) node: HTTP 422: "
+                world.must(lambda: re.search(told, world.run("status").out), "the refusal")
+                self.assertEqual(", NOT cordoned: refused" in world.run("status").out, path == "")
                 self.assertEqual(world.is_cordoned(), path != "")
 
 

@@ -169,10 +169,11 @@ void nc_api_session_failed(struct nc_daemon *d, const struct nc_err *err) {
     say("failed");
 }
 
-void nc_api_session_note_obstacle(struct nc_daemon *d, const struct nc_err *err) {
+void nc_api_session_note_obstacle(struct nc_daemon *d, enum nc_obstacle which,
+                                  const struct nc_err *err) {
     if (err)
-        d->api.obstacle = *err;
-    script.obstacle = err ? d->api.obstacle.msg : NULL;
+        d->api.obstacles[which] = *err;
+    script.obstacle = err ? d->api.obstacles[which].msg : NULL;
 }
 
 void nc_api_session_well(struct nc_daemon *d) {

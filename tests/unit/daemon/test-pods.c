@@ -131,7 +131,8 @@ void nc_api_session_well(struct nc_daemon *d) {
     (void)d;
 }
 
-void nc_api_session_note_obstacle(struct nc_daemon *d, const struct nc_err *err) {
+void nc_api_session_note_obstacle(struct nc_daemon *d, enum nc_obstacle which,
+                                  const struct nc_err *err) {
     (void)d;
     (void)err;
 }
