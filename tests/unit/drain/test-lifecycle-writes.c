@@ -140,15 +140,19 @@ static void test_status_is_taken_away(void **state) {
         {2020, "tick", "WRITE progress[Evicting] @evicting"},
         {2030, "ok", "@evicting"},
         {2040, "meta -status", "@evicting"},
-        {12019, "tick", "@evicting"},
-        {12020, "tick", "WRITE progress[Evicting] @evicting"},
-        {12030, "ok", "@evicting"},
-        {30000, "tick", "@evicting"},
-        {30010, "meta -record",
-         "WRITE progress[Evicting record] @evicting"}, /* nor is the cordon's */
-        {30020, "ok", "@evicting"},
-        {30030, "clear request", "SAY InterruptionWithdrawn; LOOK; CLOSE @releasing"},
-        {30040, "node", "WRITE release[- uncordon unrecord unlabel] @releasing"},
+        {3020, "tick", "WRITE progress[Evicting] @evicting"},
+        {3030, "ok", "@evicting"},
+        {3040, "meta -record", "@evicting"}, /* nor is the cordon's record */
+        {13019, "tick", "@evicting"},
+        {13020, "tick", "WRITE progress[Evicting record] @evicting"},
+        {13030, "ok", "@evicting"},
+        {13040, "meta -record", "@evicting"},
+        {13050, "clear request", "SAY InterruptionWithdrawn; LOOK; CLOSE @releasing"},
+        {13060, "node", "WRITE release[- uncordon unrecord unlabel] @releasing"},
+        {13070, "ok", "SAY NodeReleased; WRITE calm[ !pending] @releasing"},
+        {13080, "ok", "@idle"},
+        {14000, "node cordoned", "@idle"}, /* another one's */
+        {20000, "tick", "@idle"},
     };
 
     (void)state;
