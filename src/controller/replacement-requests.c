@@ -174,7 +174,7 @@ static void request(struct nc_replacement_walk *w, enum nc_replacement_verb verb
                                              .userdata = w};
     struct nc_err err = NC_ERR_INIT;
 
-    w->what = what_of(w, verb, name);
+    w->what = what_of(w, (int)verb, name);
     if (nc_replacement_send(w->controller->api_config.kube, &call, &w->req, &err) >= 0)
         return;
     nc_controller_failed(w->controller, NC_TROUBLE_REPLACEMENT, w->what, &err);
