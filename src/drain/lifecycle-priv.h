@@ -111,7 +111,6 @@ struct nc_lifecycle {
     bool is_cordoned_to_drain;            /* with all that a drain wants */
     uint64_t label_refused_usec;          /* with what else was written; 0 = it was not */
     bool is_foreign;                      /* somebody else had cordoned */
-    bool is_record_lost;    /* of our cordon, which stands: somebody removed the annotation */
     uint64_t pruned_usec;   /* when what somebody removed was written again; 0 = never */
     bool was_lifted;        /* somebody else lifted our cordon: one that stands now is not ours */
     bool is_release_lost;   /* the last got no answer: a cordon that is seen may be of before */

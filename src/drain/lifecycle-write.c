@@ -29,8 +29,7 @@ static bool keeps_cordon(const struct nc_lifecycle *l) {
 }
 
 static bool has_cordon_to_undo(const struct nc_lifecycle *l) {
-    return l->in_force.policy < NC_POLICY_CORDON && !keeps_cordon(l)
-           && (l->node.has_cordon_record || l->is_record_lost);
+    return l->in_force.policy < NC_POLICY_CORDON && !keeps_cordon(l) && l->node.has_cordon_record;
 }
 
 /* A cordon alone takes nobody off load balancers. */
@@ -79,6 +78,12 @@ static bool is_worth_another_try(const struct nc_lifecycle *l, uint64_t refused_
         pause_usec = REFUSED_PAUSE_MIN_USEC;
     return !is_ignored(l) && refused_usec
            && nc_has_come(l->now_usec, nc_sum_usec(refused_usec, pause_usec), next_usec);
+}
+
+/* What says whose the cordon is was taken away: nobody would lift it. */
+static bool is_record_lost(const struct nc_lifecycle *l) {
+    return l->is_cordon_done && !l->is_foreign && !l->was_lifted && l->node.is_unschedulable
+           && !l->node.has_cordon_record;
 }
 
 static bool wants_label(const struct nc_lifecycle *l, uint64_t *next_usec) {
@@ -156,18 +161,9 @@ static void note_awaited(struct nc_lifecycle *l, enum nc_node_write_kind kind, b
         l->tries[kind].wanted_usec = l->now_usec;
 }
 
-/* While it is in force it is known whose the cordon is; after that nobody is to be told, until it
- * is lifted, that a cordon of his is ours. */
-static void note_record(struct nc_lifecycle *l) {
-    if (l->in_force.policy >= NC_POLICY_CORDON)
-        l->is_record_lost = l->is_cordon_done && !l->is_foreign && !l->was_lifted;
-    l->is_record_lost &= l->node.is_unschedulable && !l->node.has_cordon_record;
-}
-
 /* A Node that carries our cordon needs no second one, nor one that reports it a second Drained; and
  * from when the first two are wanted, patience counts. */
 void nc_lifecycle_adopt(struct nc_lifecycle *l, uint64_t *next_usec) {
-    note_record(l);
     if (l->in_force.policy >= NC_POLICY_CORDON && !l->is_cordon_done && l->node.exists
         && l->node.is_complete && l->node.has_cordon_record && l->node.is_unschedulable
         && (l->in_force.policy < NC_POLICY_DRAIN || l->node.has_balancers_label)
@@ -323,7 +319,7 @@ static void fill(struct nc_lifecycle *l, enum nc_node_write_kind kind, struct nc
         fill_cordon(l, w);
     if (kind == NC_WRITE_PROGRESS && wants_label(l, &(uint64_t){UINT64_MAX}))
         w->balancers_label = 1;
-    if (kind == NC_WRITE_PROGRESS && l->is_record_lost) {
+    if (kind == NC_WRITE_PROGRESS && is_record_lost(l)) {
         w->sets_cordon = true;
         w->cordon = nc_lifecycle_cordon_text(l);
     }
@@ -376,7 +372,7 @@ static bool update_progress(struct nc_lifecycle *l, uint64_t *next_usec) {
         return false;
     nc_auto_free char *text = nc_lifecycle_status_text(l, NC_WRITE_PROGRESS, false);
     const bool is_pruned =
-        ((l->is_status_there && !l->node.has_status) || l->is_record_lost)
+        ((l->is_status_there && !l->node.has_status) || is_record_lost(l))
         && (!l->pruned_usec
             || nc_has_come(l->now_usec, nc_sum_usec(l->pruned_usec, PRUNED_PAUSE_USEC), next_usec));
     const bool is_news =

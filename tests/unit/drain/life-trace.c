@@ -71,7 +71,7 @@ static void say_pod(struct life_world *w, const struct nc_drain_action *a) {
 static void check_write(const struct life_world *w, const struct nc_node_write *n) {
     assert_false(w->write.is_in_flight); /* one at a time */
     if (n->unschedulable == 0)
-        assert_true(w->server.has_cordon_record || w->had_record);
+        assert_true(w->server.has_cordon_record);
     if (n->balancers_label == 0)
         assert_true(w->server.is_balancers_label_ours);
     if (n->balancers_label == 1)

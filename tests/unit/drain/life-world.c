@@ -263,7 +263,6 @@ static void apply_write(struct life_world *w) {
         v->is_unschedulable = n->unschedulable;
     if (n->sets_cordon)
         v->has_cordon_record = n->cordon != NULL;
-    w->had_record |= v->has_cordon_record;
     if (n->sets_status)
         v->has_status = n->drain_status != NULL;
     if (n->balancers_label >= 0)

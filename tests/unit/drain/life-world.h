@@ -52,7 +52,6 @@ struct life_world {
     int64_t clock_offset_usec; /* so far EC2's clock is known to be ahead of it */
     bool more;                 /* the event of this row says that others follow at once */
     struct nc_node_view server;
-    bool had_record; /* a cordon of ours stood */
     struct life_write {
         struct nc_node_write w;
         bool is_in_flight;

@@ -146,13 +146,8 @@ static void test_status_is_taken_away(void **state) {
         {13019, "tick", "@evicting"},
         {13020, "tick", "WRITE progress[Evicting record] @evicting"},
         {13030, "ok", "@evicting"},
-        {13040, "meta -record", "@evicting"},
         {13050, "clear request", "SAY InterruptionWithdrawn; LOOK; CLOSE @releasing"},
         {13060, "node", "WRITE release[- uncordon unrecord unlabel] @releasing"},
-        {13070, "ok", "SAY NodeReleased; WRITE calm[ !pending] @releasing"},
-        {13080, "ok", "@idle"},
-        {14000, "node cordoned", "@idle"}, /* another one's */
-        {20000, "tick", "@idle"},
     };
 
     (void)state;
