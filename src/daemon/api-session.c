@@ -303,7 +303,7 @@ static void connect_now(struct nc_daemon *d) {
     struct nc_err err = NC_ERR_INIT;
 
     if (is_another_file(&d->api.files[0], &mark)) /* it may be of another cluster */
-        nc_own_node_doubt(d);
+        nc_own_node_reread(d);
     d->api.files[0] = mark;
     d->api.files_after_usec = nc_mono_usec() + FILES_USEC;
     if (nc_connect(d->app, nc_daemon_kubeconfig(d), d->imds, c, &err) < 0) {

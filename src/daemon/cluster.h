@@ -165,7 +165,7 @@ void nc_own_node_refresh(struct nc_daemon *d);
  * there is an answer. */
 void nc_own_node_check(struct nc_daemon *d);
 /* It may be another one by now: whose it is is to be read first. */
-void nc_own_node_doubt(struct nc_daemon *d);
+void nc_own_node_reread(struct nc_daemon *d);
 /* False where a drain is requested of it, which may have been withdrawn: it was not read since an
  * outage or in the last two seconds, for a watch may hang. Then it is being read, at once. */
 bool nc_own_node_is_current(struct nc_daemon *d);

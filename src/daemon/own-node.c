@@ -24,7 +24,7 @@
 #define UNANSWERED_MAX 3u    /* then the server is slow, and is given twelve seconds */
 #define PROMPT_USEC 500000u  /* an answer that shows a server in good health */
 #define REFRESH_EVERY_USEC 1000000u
-#define FRESH_USEC 2000000u /* of a Node that was read: nothing forces a pod by an older one */
+#define FRESH_USEC 2000000u /* of a Node that was read: no pod is asked by an older one */
 #define REFRESH_AFTER_WRITE_USEC 200000u /* the answer of a write brings the Node anyway */
 #define REFRESH_REFUSED_USEC 10000000u
 #define REPORT_REFUSED_EVERY_USEC 10000000u
@@ -197,7 +197,7 @@ static void forget_node(struct nc_daemon *d) {
     set_text(&d->node.request, NULL); /* what another Node says is read anew */
 }
 
-void nc_own_node_doubt(struct nc_daemon *d) {
+void nc_own_node_reread(struct nc_daemon *d) {
     d->node.is_unread = true;
     d->node.is_known = false;
 }
@@ -309,7 +309,7 @@ static void apply_metadata(struct nc_daemon *d, const struct nc_value *object) {
 
     if (!nc_value_says(metadata, "uid", d->node.view.uid)) {
         forget_node(d);
-        nc_own_node_doubt(d);
+        nc_own_node_reread(d);
         /* Our Node was deleted, its pods are drained all the same, and now there is another of its
          * name: until it is known whose it is, the pods that are bound to it may be another's. */
         if (nc_lifecycle_is_orphaned(d->life))

@@ -100,9 +100,9 @@ bool nc_daemon_is_busy(const struct nc_daemon *d) {
     return script.is_busy;
 }
 
-void nc_own_node_doubt(struct nc_daemon *d) {
+void nc_own_node_reread(struct nc_daemon *d) {
     (void)d;
-    say("doubt");
+    say("reread");
 }
 
 void nc_daemon_gather_start(struct nc_daemon *d) {
@@ -335,7 +335,7 @@ static void test_another_kubeconfig(void **state) {
     script.kubeconfig = "/";
     nc_api_session_check_now(&w->d);
     turn(w);
-    expect("DOWN doubt connect UP");
+    expect("DOWN reread connect UP");
 }
 
 static void test_closed_on_the_way(void **state) {

@@ -442,7 +442,7 @@ static void test_a_node_of_another_cluster(void **state) {
     struct world *w = *state;
 
     meet(w);
-    nc_own_node_doubt(&w->d);
+    nc_own_node_reread(&w->d);
     assert_false(nc_own_node_is_current(&w->d));
     nc_own_node_write(&w->d, &write);
     expect("AWAY");
@@ -457,7 +457,7 @@ static void test_a_node_of_another_cluster(void **state) {
     nc_own_node_write(&w->d, &write);
     expect("AWAY");
     assert_int_equal(script.writes, 0);
-    nc_own_node_doubt(&w->d);
+    nc_own_node_reread(&w->d);
     look(w, "u1", 20, "", OURS);
     expect("NODE(whole) -request -deletion");
     assert_null(script.obstacle);
