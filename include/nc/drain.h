@@ -179,6 +179,7 @@ enum nc_pod_news_kind {
     NC_POD_NEWS_REFUSED,
     NC_POD_NEWS_FORCED, /* its deletion by force was accepted */
     NC_POD_NEWS_GONE,
+    NC_POD_NEWS_OVERDUE,       /* the watch should have shown more of it by now: it may hang */
     NC_POD_NEWS_HANGS,         /* its grace period is over, and it is still there */
     NC_POD_NEWS_KEPT,          /* by do-not-disrupt: it is not evicted */
     NC_POD_NEWS_ORDER_IGNORED, /* its annotation nodeclaimd.io/drain-order is neither */

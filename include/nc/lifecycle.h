@@ -74,6 +74,7 @@ struct nc_node_view {
     bool is_drained_by_another;      /* it is True, and stays so */
     unsigned known_true, known_ours; /* of enum nc_known_condition: True; and by us */
     size_t n_volumes;                /* volumesAttached, without those of pods that stay */
+    char volume[128];                /* the first of them, as far as it goes; "" = none */
 };
 
 struct nc_lifecycle_rules {
@@ -257,6 +258,8 @@ struct nc_lifecycle_view {
     bool is_refused;        /* the cordon, so far */
     bool is_orphaned;       /* our Node was deleted, and another one was not seen */
     bool is_failed;         /* the force-delete time has passed, and pods remain or may */
+    size_t n_volumes;       /* that are attached once the pods are gone */
+    const char *volume;     /* one of them; of the lifecycle, until its next step */
     bool is_unlisted;       /* a drain whose pods were not listed: their counts are not known */
     uint64_t cordoned_usec, drained_usec;
     struct nc_hook_run hooks[_NC_HOOK_MAX];

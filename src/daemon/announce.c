@@ -92,7 +92,10 @@ void nc_daemon_log_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
                                          .nodeclaim = d->claim.name};
     const bool is_warning = n->kind != NC_POD_NEWS_EVICTED && n->kind != NC_POD_NEWS_GONE;
 
-    nc_log(is_warning ? NC_LOG_WARNING : NC_LOG_INFO, &fields, "%s", n->message);
+    nc_log(n->kind == NC_POD_NEWS_OVERDUE ? NC_LOG_DEBUG
+           : is_warning                   ? NC_LOG_WARNING
+                                          : NC_LOG_INFO,
+           &fields, "%s", n->message);
     keep_pod(d, n);
 }
 
@@ -188,10 +191,13 @@ static void announce_as_event(struct nc_daemon *d, const struct nc_lifecycle_act
 static char *pod_message(const struct nc_daemon *d, const struct nc_pod_news *n,
                          const struct nc_lifecycle_view *view) {
     const char *what = n->kind == NC_POD_NEWS_FORCED ? "Force-deleted" : "Evicted";
-    const char *source =
-        view->leading < 0 ? "unknown" : nc_source_name((enum nc_source)view->leading);
+    const char *source;
     char deadline[32];
 
+    if (view->leading < 0)
+        return nc_asprintf("%s: node %s was draining, which is withdrawn by now", what,
+                           d->node_name);
+    source = nc_source_name((enum nc_source)view->leading);
     if (!view->deadline_usec)
         return nc_asprintf("%s: node %s is draining (source %s, without a deadline)", what,
                            d->node_name, source);

@@ -255,6 +255,7 @@ void nc_daemon_watch_pods(struct nc_daemon *d, const char *more, struct nc_watch
  * _close, and answered UNAVAILABLE. */
 void nc_pod_evictor_open(struct nc_daemon *d);
 void nc_pod_evictor_unwatch(struct nc_daemon *d);
+void nc_pod_evictor_renew(struct nc_daemon *d); /* its watch, which may hang */
 void nc_pod_evictor_close(struct nc_daemon *d);
 void nc_pod_evictor_send(struct nc_daemon *d, const struct nc_drain_action *a);
 /* Has a request been in flight for longer than twice its time limit? */

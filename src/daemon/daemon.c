@@ -120,6 +120,8 @@ static void carry_out(struct nc_daemon *d, const struct nc_lifecycle_action *a) 
     case NC_LIFECYCLE_ACTION_POD_NEWS:
         nc_daemon_log_pod(d, &a->news);
         nc_daemon_tell_pod(d, &a->news);
+        if (a->news.kind == NC_POD_NEWS_OVERDUE)
+            nc_pod_evictor_renew(d);
         break;
     case NC_LIFECYCLE_ACTION_RELEASE_INHIBITOR:
         nc_shutdown_release(d);

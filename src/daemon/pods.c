@@ -416,6 +416,11 @@ void nc_pod_evictor_open(struct nc_daemon *d) {
         nc_daemon_watch_pods(d, NC_POD_UNFINISHED, o, &d->pods.watch);
 }
 
+void nc_pod_evictor_renew(struct nc_daemon *d) {
+    if (d->pods.watch)
+        nc_watch_renew(d->pods.watch);
+}
+
 static void cancel_questions(struct nc_daemon *d) {
     struct nc_pod_request *all = d->pods.requests;
 

@@ -18,12 +18,17 @@
 #define STATE_MAX_BYTES ((size_t)256 << 10)
 #define SCHEMA 1
 
-static void set_aside(const char *path, const char *why) {
+static void set_aside(struct nc_daemon *d, const char *path, const char *why) {
     nc_auto_free char *aside = nc_asprintf("%s.bad", path);
     const bool moved = rename(path, aside) == 0;
+    nc_auto_free char *message =
+        nc_asprintf("%s: %s; %s %s, starting without: what `nodeclaimd drain` requested is lost",
+                    path, why, moved ? "renamed to" : "could not be renamed to", aside);
 
-    nc_log(NC_LOG_WARNING, NULL, "%s: %s; %s %s, starting without", path, why,
-           moved ? "renamed to" : "could not be renamed to", aside);
+    nc_daemon_announce(d, &(struct nc_lifecycle_action){.kind = NC_LIFECYCLE_ACTION_ANNOUNCE,
+                                                        .reason = "StateLost",
+                                                        .is_warning = true,
+                                                        .message = message});
 }
 
 static const char *check(const struct nc_daemon *d, const struct nc_value *state) {
@@ -61,7 +66,7 @@ int nc_daemon_state_load(struct nc_daemon *d, struct nc_err *err) {
     if (r == 0)
         r = nc_json_parse(text.data ? text.data : "", text.len, &state, &own);
     if (r < 0) {
-        set_aside(path, own.msg);
+        set_aside(d, path, own.msg);
         return 0;
     }
     wrong = check(d, state);
@@ -74,7 +79,7 @@ int nc_daemon_state_load(struct nc_daemon *d, struct nc_err *err) {
                < 0)
         wrong = "invalid drain state";
     if (wrong) {
-        set_aside(path, wrong);
+        set_aside(d, path, wrong);
         return 0;
     }
     if (is_same_boot(d, state))

@@ -247,6 +247,8 @@ static void come_back(struct nc_drain *d, struct record *e, uint64_t now_usec) {
                          .was_told = was.was_told,
                          .has_warned = was.has_warned,
                          .has_hung = was.has_hung,
+                         .was_slow = was.was_slow,
+                         .was_overdue = was.was_overdue,
                          .was_kept = was.was_kept,
                          .was_eligible = was.was_eligible};
     d->n_gone--;
@@ -475,7 +477,8 @@ void nc_drain_restart(struct nc_drain *d) {
             e->requested_usec = 0;
         e->evictions = e->marks = e->deletions = e->refusals = 0;
         e->refused = 0;
-        e->was_eligible = e->is_forced = e->has_warned = e->has_hung = e->was_kept = false;
+        e->was_eligible = e->is_forced = e->has_warned = e->has_hung = e->was_slow =
+            e->was_overdue = e->was_kept = false;
         e->pod.put_back = NC_POD_RETURN_NONE;
     }
     d->n_ended = 0;

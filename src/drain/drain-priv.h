@@ -46,13 +46,15 @@ struct record {
     enum nc_pod_answer_kind refused : 8;  /* what the last eviction met; 0 = nothing */
     bool is_evicting : 1, is_marking : 1, is_deleting : 1; /* questions in flight */
     bool was_eligible : 1;                                 /* in this drain */
-    bool is_forced : 1;  /* a deletion was requested while it stayed */
-    bool is_gone : 1;    /* said to be gone, not seen since */
-    bool was_told : 1;   /* that it was evicted or deleted was reported */
-    bool has_warned : 1; /* that its order is ignored */
-    bool has_hung : 1;   /* that it hangs was reported */
-    bool was_kept : 1;   /* that it is kept was reported */
-    bool is_removed : 1; /* gone for good once nothing is in flight */
+    bool is_forced : 1;   /* a deletion was requested while it stayed */
+    bool is_gone : 1;     /* said to be gone, not seen since */
+    bool was_told : 1;    /* that it was evicted or deleted was reported */
+    bool has_warned : 1;  /* that its order is ignored */
+    bool has_hung : 1;    /* that it hangs was reported */
+    bool was_kept : 1;    /* that it is kept was reported */
+    bool was_slow : 1;    /* that it was overdue after its eviction was reported */
+    bool was_overdue : 1; /* likewise after its grace period */
+    bool is_removed : 1;  /* gone for good once nothing is in flight */
 };
 
 struct nc_drain {
@@ -107,6 +109,8 @@ struct nc_verdict nc_drain_verdict(const struct record *e, const struct nc_momen
 
 /* UINT64_MAX without T. */
 uint64_t nc_drain_force_delete_at(const struct nc_pod *p, uint64_t t_usec);
+/* P15: of one that is leaving, when the watch should have shown more of it. */
+uint64_t nc_drain_overdue_from(const struct record *e);
 /* By when it must be gone, were it asked now. */
 static inline uint64_t nc_drain_ends_by(const struct nc_drain_rules *r) {
     return r->late_usec > r->t_usec ? r->late_usec : r->t_usec;

@@ -171,6 +171,8 @@ struct nc_value *nc_drain_report_view(const struct nc_lifecycle_view *view,
                       view->drain.gap == NC_LIST_COMPLETE ? NULL
                                                           : nc_list_gap_name(view->drain.gap));
     set_pods(v, view, d, now_usec);
+    nc_value_set_int(v, "volumes", (int64_t)view->n_volumes);
+    nc_value_set_text(v, "volume", view->n_volumes ? view->volume : NULL);
     nc_value_set(v, "hooks", new_hooks(view));
     nc_value_set_time(v, "drained", view->drained_usec);
     nc_value_set(v, "history", history ? history : nc_value_new_list());

@@ -71,6 +71,19 @@ static struct nc_drain_action request_pod(struct nc_drain *d, struct record *e,
     return a;
 }
 
+/* P15, once after its eviction, and once after its grace period. */
+static void note_overdue(struct nc_drain *d, struct record *e, uint64_t now_usec) {
+    const bool is_ending = e->pod.deletion_usec != 0;
+
+    if ((is_ending ? e->was_overdue : e->was_slow) || now_usec < nc_drain_overdue_from(e))
+        return;
+    e->was_slow = true;
+    e->was_overdue = is_ending;
+    nc_drain_note_news(d, NC_POD_NEWS_OVERDUE, e,
+                       nc_asprintf("Pod %s/%s is overdue: opening the watch of the pods again",
+                                   e->pod.namespace, e->pod.name));
+}
+
 /* Once. */
 static void note_hanging(struct nc_drain *d, struct record *e, enum nc_pod_reason reason) {
     if ((reason != NC_POD_REASON_FINALIZER && reason != NC_POD_REASON_SILENT) || e->has_hung)
@@ -104,6 +117,8 @@ static bool make_verdicts(struct nc_drain *d, const struct nc_moments *m, struct
         ret[i] = nc_drain_verdict(e, m);
         if (nc_pod_reason_kind(ret[i].reason) >= NC_REASON_KIND_LEAVING)
             e->was_eligible = true;
+        if (nc_pod_reason_kind(ret[i].reason) == NC_REASON_KIND_LEAVING)
+            note_overdue(d, e, m->now_usec);
         note_hanging(d, e, ret[i].reason);
         note_kept(d, e, ret[i].reason);
         is_due = is_due || (ret[i].is_by_force && ret[i].at_usec <= m->now_usec);

@@ -42,8 +42,7 @@ bool nc_lifecycle_is_hook_over(const struct nc_lifecycle *l, enum nc_hook h) {
     return s == NC_HOOK_IDLE ? l->rules.drain.hook_timeout_usec == 0 : s != NC_HOOK_RUNNING;
 }
 
-/* The first force-delete time of a pod that is not leaving; UINT64_MAX = there is none. */
-static uint64_t first_force_delete_at(const struct nc_lifecycle *l) {
+uint64_t nc_lifecycle_first_force_delete_at(const struct nc_lifecycle *l) {
     uint64_t first_usec = UINT64_MAX;
     size_t n;
 
@@ -80,7 +79,7 @@ static void check_limit(struct nc_lifecycle *l, enum nc_hook h, uint64_t *next_u
     if (l->in_force.t_usec && l->in_force.t_usec < usec)
         usec = l->in_force.t_usec;
     if (h == NC_HOOK_PRE_DRAIN) {
-        const uint64_t forced_usec = first_force_delete_at(l);
+        const uint64_t forced_usec = nc_lifecycle_first_force_delete_at(l);
         usec = forced_usec < usec ? forced_usec : usec;
     }
     if (!nc_has_come(l->now_usec, usec, next_usec))

@@ -166,6 +166,10 @@ static inline bool nc_lifecycle_has_open_pods(const struct nc_lifecycle *l) {
 static inline bool nc_lifecycle_looks_ahead(const struct nc_lifecycle *l) {
     return l->is_open && l->in_force.is_ahead && l->in_force.policy < NC_POLICY_DRAIN;
 }
+/* Are there volumes though the pods are gone? */
+static inline bool nc_lifecycle_has_volumes(const struct nc_lifecycle *l) {
+    return l->node.n_volumes && l->empty_usec && l->complete_usec >= l->empty_usec;
+}
 /* Are there pods of ours? Without a Node only those of one that was deleted under us. */
 static inline bool nc_lifecycle_has_machine(const struct nc_lifecycle *l) {
     return l->node.exists || l->orphaned_usec;
@@ -179,7 +183,8 @@ bool nc_lifecycle_all_observed(const struct nc_lifecycle *l);
 uint64_t nc_lifecycle_force_delete_at(const struct nc_lifecycle *l, enum nc_source s);
 /* Dates the deadlines that are so long after their notice by EC2's clock as it is known now. */
 void nc_lifecycle_update_deadlines(struct nc_lifecycle *l);
-void nc_lifecycle_apply_policies(struct nc_lifecycle *l, uint64_t *next_usec);
+void nc_lifecycle_apply_policies(struct nc_lifecycle *l, uint64_t *next_usec,
+                                 struct nc_lifecycle_actions *out);
 
 /* lifecycle-phase.c */
 void nc_lifecycle_update_phase(struct nc_lifecycle *l, uint64_t *next_usec);
@@ -187,9 +192,9 @@ struct nc_lifecycle_signal nc_lifecycle_wanted_signal(const struct nc_lifecycle 
 bool nc_lifecycle_is_signalled(const struct nc_lifecycle *l);
 /* SIGNAL was done, or waited for long enough. */
 bool nc_lifecycle_may_cordon(const struct nc_lifecycle *l, uint64_t *next_usec);
-/* No pod is left and none comes. */
 /* By somebody else, as far as the Node was seen. */
 bool nc_lifecycle_is_cordon_lifted(const struct nc_lifecycle *l);
+/* No pod is left and none comes. */
 bool nc_lifecycle_is_emptied(const struct nc_lifecycle *l, uint64_t *next_usec);
 bool nc_lifecycle_is_failed(const struct nc_lifecycle *l, uint64_t *next_usec);
 void nc_lifecycle_release_inhibitor(struct nc_lifecycle *l, uint64_t *next_usec,
@@ -218,6 +223,9 @@ void nc_lifecycle_report_kept(struct nc_lifecycle *l, uint64_t *next_usec,
 
 /* hooks.c */
 bool nc_lifecycle_is_hook_over(const struct nc_lifecycle *l, enum nc_hook h);
+/* A second before the first force-delete time of a pod that is not leaving; UINT64_MAX = there is
+ * none. */
+uint64_t nc_lifecycle_first_force_delete_at(const struct nc_lifecycle *l);
 /* The unit of a hook that has run for ten seconds, or NULL. */
 const char *nc_lifecycle_slow_hook(const struct nc_lifecycle *l);
 void nc_lifecycle_limit_hooks(struct nc_lifecycle *l, uint64_t *next_usec,
@@ -244,6 +252,8 @@ void nc_lifecycle_write(struct nc_lifecycle *l, uint64_t *next_usec,
 void nc_lifecycle_written(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,
                           struct nc_lifecycle_actions *out);
 void nc_lifecycle_adopt(struct nc_lifecycle *l, uint64_t *next_usec);
+void nc_lifecycle_report_cordon_left(const struct nc_lifecycle *l,
+                                     struct nc_lifecycle_actions *out);
 
 /* lifecycle-text.c: owned texts. */
 char *nc_lifecycle_status_text(const struct nc_lifecycle *l, enum nc_node_write_kind kind,

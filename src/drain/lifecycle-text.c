@@ -261,8 +261,13 @@ char *nc_lifecycle_drained_text(const struct nc_lifecycle *l) {
                           (unsigned long long)((end_usec - l->in_force.t_usec) / NC_SEC_USEC))
             : nc_strdup("");
 
-    return nc_asprintf("No pods remaining%s; evicted: %zu, force-deleted: %zu%s", but,
-                       l->summary.evicted, l->summary.deleted, late);
+    nc_auto_free char *volumes =
+        nc_lifecycle_has_volumes(l)
+            ? nc_asprintf("; volumes still attached: %zu", l->node.n_volumes)
+            : nc_strdup("");
+
+    return nc_asprintf("No pods remaining%s; evicted: %zu, force-deleted: %zu%s%s", but,
+                       l->summary.evicted, l->summary.deleted, late, volumes);
 }
 
 static char *failed_text(const struct nc_lifecycle *l) {

@@ -6,6 +6,7 @@
  */
 #include "lifecycle-priv.h"
 #include "nc/backoff.h"
+#include "nc/names.h"
 
 #define PROGRESS_USEC NC_SEC_USEC
 #define RETRY_AFTER_MAX_USEC (10 * NC_SEC_USEC)
@@ -84,6 +85,17 @@ static bool is_worth_another_try(const struct nc_lifecycle *l, uint64_t refused_
 static bool is_record_lost(const struct nc_lifecycle *l) {
     return l->is_cordon_done && !l->is_foreign && !l->was_lifted && l->node.is_unschedulable
            && !l->node.has_cordon_record;
+}
+
+/* N9: what has no record is not lifted, which somebody has to know. */
+void nc_lifecycle_report_cordon_left(const struct nc_lifecycle *l,
+                                     struct nc_lifecycle_actions *out) {
+    if (is_record_lost(l) && !keeps_cordon(l))
+        nc_lifecycle_emit(NC_LIFECYCLE_MILESTONE_UNCORDONED, "CordonLeft",
+                          nc_strdup("The cordon stays: the annotation " NC_ANNOTATION_CORDON
+                                    ", which says that nodeclaimd set it, was removed; kubectl "
+                                    "uncordon lifts it, if nobody else wants it"),
+                          out);
 }
 
 static bool wants_label(const struct nc_lifecycle *l, uint64_t *next_usec) {
@@ -184,10 +196,21 @@ static bool is_taint_expected(const struct nc_lifecycle *l) {
            && l->node.is_deleting && !l->node.has_disrupted_taint;
 }
 
+/* A request may be withdrawn behind a watch that hangs: it is read before its deadline ends a pod,
+ * so that nothing is announced that is not done. */
+static bool is_ending_soon(const struct nc_lifecycle *l, uint64_t *next_usec) {
+    if (l->in_force.leading != NC_SOURCE_REQUEST || !l->in_force.t_usec)
+        return false;
+    const uint64_t first_usec = nc_lifecycle_first_force_delete_at(l);
+    const uint64_t look_usec = nc_less_usec(first_usec, LOOK_USEC);
+    return first_usec != UINT64_MAX && nc_has_come(l->now_usec, look_usec, next_usec)
+           && !is_seen_since(l, look_usec);
+}
+
 /* When should the complete Node be requested again? UINT64_MAX = it is known well enough. */
 static uint64_t refresh_pause(const struct nc_lifecycle *l, uint64_t *next_usec) {
     if (!l->node.is_complete || (needs_cordon(l, next_usec) && !is_seen_since(l, l->raised_usec))
-        || (needs_release(l) && !is_seen_since(l, l->quiet_usec)))
+        || (needs_release(l) && !is_seen_since(l, l->quiet_usec)) || is_ending_soon(l, next_usec))
         return LOOK_USEC;
     if (l->phase == NC_LIFECYCLE_VOLUME_WAIT
         && (l->node.n_volumes > 0 || !is_seen_since(l, l->empty_usec)))

@@ -95,6 +95,7 @@ static void observe_node(struct nc_lifecycle *l, const struct nc_lifecycle_event
         v.is_drained_true = l->node.is_drained_true;
         v.is_drained_by_another = l->node.is_drained_by_another;
         v.n_volumes = l->node.n_volumes;
+        memcpy(v.volume, l->node.volume, sizeof(v.volume));
     }
     if (l->is_unverified)
         verify(l, &v);
@@ -197,7 +198,7 @@ static void observe(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,
 static void reconcile(struct nc_lifecycle *l, struct nc_lifecycle_actions *out) {
     uint64_t next_usec = UINT64_MAX;
 
-    nc_lifecycle_apply_policies(l, &next_usec);
+    nc_lifecycle_apply_policies(l, &next_usec, out);
     nc_lifecycle_adopt(l, &next_usec);
     nc_lifecycle_limit_hooks(l, &next_usec, out);
     nc_lifecycle_update_summary(l);
@@ -301,6 +302,8 @@ void nc_lifecycle_get_view(const struct nc_lifecycle *l, uint64_t now_usec,
         .is_refused = !l->is_cordon_done && l->has_announced[NC_LIFECYCLE_MILESTONE_UNCORDONED],
         .is_orphaned = l->orphaned_usec != 0,
         .is_failed = l->is_failed,
+        .n_volumes = nc_lifecycle_has_volumes(l) ? l->node.n_volumes : 0,
+        .volume = l->node.volume,
         .is_unlisted = l->in_force.policy == NC_POLICY_DRAIN && !nc_lifecycle_has_listed(l),
         .cordoned_usec = nc_lifecycle_ec2_time(l, l->cordoned_usec),
         .drained_usec = nc_lifecycle_ec2_time(l, l->drained_usec),

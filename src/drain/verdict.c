@@ -9,13 +9,14 @@
 
 #include "drain-priv.h"
 
-#define HANGS_AFTER_USEC (5 * NC_SEC_USEC)  /* P15 */
-#define STUCK_AFTER_USEC (60 * NC_SEC_USEC) /* P1 */
-#define MARK_AHEAD_USEC NC_SEC_USEC         /* P8 */
-#define MARK_PATIENCE_USEC NC_SEC_USEC      /* P8 */
-#define EVICT_PATIENCE_USEC NC_SEC_USEC     /* P8 */
-#define LATE_ENOUGH_USEC NC_SEC_USEC        /* P9 */
-#define PAUSE_SHARE 60                      /* P11: of the time that is left */
+#define OVERDUE_AFTER_USEC (2 * NC_SEC_USEC) /* P15 */
+#define HANGS_AFTER_USEC (5 * NC_SEC_USEC)   /* P15 */
+#define STUCK_AFTER_USEC (60 * NC_SEC_USEC)  /* P1 */
+#define MARK_AHEAD_USEC NC_SEC_USEC          /* P8 */
+#define MARK_PATIENCE_USEC NC_SEC_USEC       /* P8 */
+#define EVICT_PATIENCE_USEC NC_SEC_USEC      /* P8 */
+#define LATE_ENOUGH_USEC NC_SEC_USEC         /* P9 */
+#define PAUSE_SHARE 60                       /* P11: of the time that is left */
 /* P6: an eviction that a budget refuses then is requested once more before the mark. */
 #define TURN_AHEAD_USEC (MARK_AHEAD_USEC + NC_DRAIN_FIRST_PAUSE_SEC * NC_SEC_USEC)
 
@@ -80,6 +81,13 @@ enum nc_tier nc_pod_turn(const struct nc_pod *p, const struct nc_drain_rules *r)
 /* When it should have ended for so long that somebody should know. */
 static uint64_t hangs_from(const struct nc_pod *p) {
     return p->deletion_usec ? nc_sum_usec(p->deletion_usec, HANGS_AFTER_USEC) : UINT64_MAX;
+}
+
+uint64_t nc_drain_overdue_from(const struct record *e) {
+    const uint64_t usec = e->pod.deletion_usec ? e->pod.deletion_usec
+                                               : nc_later_usec(e->evicted_usec, e->deleted_usec);
+
+    return nc_sum_usec(usec, OVERDUE_AFTER_USEC);
 }
 
 /* Until when it is not stuck. */
@@ -319,8 +327,11 @@ static uint64_t next_change(const struct record *e, const struct nc_moments *m) 
     if (hangs_from(p) > m->now_usec)
         nearest(&next, hangs_from(p));
 
-    if (nc_drain_is_leaving(e))
+    if (nc_drain_is_leaving(e)) {
+        if (nc_drain_overdue_from(e) > m->now_usec)
+            nearest(&next, nc_drain_overdue_from(e));
         return next;
+    }
     if (last_usec > m->now_usec)
         nearest(&next, last_usec);
     if (!p->never_disrupt && p->keep_until_usec > m->now_usec)

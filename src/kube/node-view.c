@@ -7,6 +7,7 @@
  * whatever has the wrong type reads as absent. And which of its volumes are those of pods that
  * stay. Pure.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "nc/kube-drain.h"
@@ -69,16 +70,19 @@ static void apply_known_conditions(struct nc_node_view *v, const struct nc_value
     }
 }
 
-static size_t count_volumes(const struct nc_value *node, const struct nc_strv *stay) {
+static void apply_volumes(struct nc_node_view *v, const struct nc_value *node,
+                          const struct nc_strv *stay) {
     const struct nc_value *list = nc_value_path(node, "status.volumesAttached");
-    size_t count = 0;
 
+    v->n_volumes = 0;
+    v->volume[0] = '\0';
     for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++) {
         const char *name = nc_value_get_string(list->items[i], "name");
-        if (name && !(stay && nc_strv_contains(stay, name)))
-            count++;
+        if (!name || (stay && nc_strv_contains(stay, name)))
+            continue;
+        if (v->n_volumes++ == 0)
+            (void)snprintf(v->volume, sizeof(v->volume), "%s", name);
     }
-    return count;
 }
 
 static void apply_view_rest(struct nc_node_view *v, const struct nc_value *node,
@@ -96,7 +100,7 @@ static void apply_view_rest(struct nc_node_view *v, const struct nc_value *node,
         && nc_value_says(nc_node_condition(node, "Drained"), "reason", NC_REASON_DRAINED);
     v->is_drained_by_another = is_true(node, "Drained") && !v->is_drained_true;
     apply_known_conditions(v, node);
-    v->n_volumes = count_volumes(node, stay);
+    apply_volumes(v, node, stay);
 }
 
 void nc_node_view_apply(struct nc_node_view *v, const struct nc_value *object,

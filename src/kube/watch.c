@@ -517,6 +517,14 @@ int nc_watch_new(struct nc_kube *k, sd_event *event, const struct nc_watch_optio
     return 0;
 }
 
+void nc_watch_renew(struct nc_watch *w) {
+    if (!w->stream || w->is_listing || nc_mono_usec() - w->started_usec < ALIVE_USEC)
+        return;
+    nc_http_cancel(w->stream);
+    w->stream = NULL;
+    go_on(w);
+}
+
 struct nc_watch *nc_watch_free(struct nc_watch *w) {
     if (!w)
         return NULL;

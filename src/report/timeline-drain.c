@@ -228,6 +228,11 @@ void nc_drain_pods_text(const struct nc_value *drain, size_t names, struct nc_bu
     show_more(out, drain, "incomplete", "the list of pods is incomplete:");
     if (is_null(nc_value_get(drain, "pods"), "total"))
         (void)nc_buf_puts(out, ", its pods are not listed");
+    if (nc_show_number(drain, "volumes", MAX_COUNT)) {
+        (void)nc_buf_printf(out, ", volumes attached: %" PRIu64 ": ",
+                            nc_show_number(drain, "volumes", MAX_COUNT));
+        nc_show_put(out, nc_show_text(drain, "volume", "?"));
+    }
     if (total == 0)
         return;
     (void)nc_buf_printf(out, ", %" PRIu64 " of %" PRIu64 " pods remain",

@@ -358,6 +358,21 @@ class Identity(DaemonTest):
         world.must(lambda: not world.is_cordoned(), "the release")
         self.assertEqual(world.pods(), ["a"])
 
+    def test_watch_of_pods_that_hangs(self) -> None:
+        """A pod whose end it did not bring is not waited for, nor said to hang."""
+        world = self.node_world()
+        world.pod("a", grace=1)
+        budget = world.budget("held", "a")
+        world.start()
+        world.change_node(lambda n: n["metadata"].setdefault("annotations", {}).update({REQUEST_KEY: '{"id": "1", "mode": "graceful"}'}))
+        world.must(lambda: world.evictions("a"), "an eviction")
+        end = time.monotonic() + 5
+        world.must(lambda: time.monotonic() > end, "five seconds, in which the watch stands")
+        world.api.on_loop(lambda: world.api.hang("pods"))
+        world.api.on_loop(lambda: setattr(budget, "allowed", 1))
+        world.must(lambda: world.condition("Drained") == ("True", "NodeDrained"), "the drain", 30)
+        self.assertNotIn("PodsNotEnding", world.events())
+
     def test_plugin_that_does_not_say_how_long_its_token_is_good(self) -> None:
         """It is not run again and again: nor where it says that its token has ended already."""
         for status in ('{"token": "plain"}', '{"token": "plain", "expirationTimestamp": "2020-01-01T00:00:00Z"}'):

@@ -88,6 +88,7 @@ class Restarts(DaemonTest):
                 world.must(lambda: len(world.evictions("blocked")) > tries, "the drain goes on")
                 self.assertTrue((world.root / (STATE + ".bad")).exists())
                 self.assertEqual(world.stop()[0], 0)
+        self.assertIn("StateLost", world.events())
         self.assertEqual(len(world.steps("cordon")), 1)
         self.assertEqual(world.steps("release"), [])
 

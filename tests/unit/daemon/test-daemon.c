@@ -153,6 +153,10 @@ void nc_pod_evictor_unwatch(struct nc_daemon *d) {
     (void)d;
 }
 
+void nc_pod_evictor_renew(struct nc_daemon *d) {
+    (void)d;
+}
+
 void nc_pod_evictor_query_volumes(struct nc_daemon *d, const struct nc_drain *drain,
                                   const struct nc_drain_rules *rules) {
     (void)d;

@@ -55,6 +55,10 @@ struct nc_watch *nc_watch_free(struct nc_watch *w) {
     return NULL;
 }
 
+void nc_watch_renew(struct nc_watch *w) {
+    assert_true(w->is_open);
+}
+
 static struct nc_kube_req *add_req(const char *path, void *userdata) {
     struct nc_kube_req *r = &script.reqs[script.n_reqs++];
 

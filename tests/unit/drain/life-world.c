@@ -110,9 +110,10 @@ static void set_flag(struct nc_node_view *v, const char *word) {
 
     if (nc_starts_with(name, "uid="))
         (void)snprintf(v->uid, sizeof(v->uid), "%s", name + 4);
-    else if (nc_starts_with(name, "volumes="))
+    else if (nc_starts_with(name, "volumes=")) {
         v->n_volumes = strtoul(name + 8, NULL, 10);
-    else {
+        (void)snprintf(v->volume, sizeof(v->volume), "%s", v->n_volumes ? "vol-0" : "");
+    } else {
         for (size_t i = 0; i < NC_ARRAY_SIZE(flags); i++)
             if (nc_streq(flags[i].name, name)) {
                 *flags[i].flag = on;

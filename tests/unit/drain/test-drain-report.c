@@ -57,7 +57,7 @@ static void test_report_of_nothing(void **state) {
                 "\"waiting\":0,"
                 "\"evicted\":0,\"deleted\":0,\"excluded\":{\"terminal\":0,\"mirror\":0,"
                 "\"tolerating\":0,\"daemonset\":0,\"put-back\":0,\"stuck\":0}},\"incomplete\":null,"
-                "\"blocked\":[],\"others\":[],"
+                "\"blocked\":[],\"others\":[],\"volumes\":0,\"volume\":null,"
                 "\"hooks\":{\"preDrain\":{\"state\":\"idle\",\"started\":null,\"ended\":null},"
                 "\"postDrain\":{\"state\":\"idle\",\"started\":null,\"ended\":null}},"
                 "\"drained\":null,\"history\":[]}");
@@ -117,7 +117,7 @@ static void test_report_of_a_drain(void **state) {
            "b\",\"reason\":\"budget\",\"budget\":\"web\",\"message\":\"'full'\","
            "\"since\":\"2026-01-01T00:00:00Z\",\"forceDeleteAt\":\"2026-01-01T00:01:15Z\"}],"
            "\"others\":[{\"pod\":\"web/m\",\"reason\":\"not-begun\",\"next\":\"evict\","
-           "\"at\":\"2026-01-01T00:01:14Z\",\"graceEnds\":null}],"
+           "\"at\":\"2026-01-01T00:01:14Z\",\"graceEnds\":null}],\"volumes\":0,\"volume\":null,"
            "\"hooks\":{\"preDrain\":{\"state\":\"timeout\",\"started\":\"2025-12-31T23:59:56Z\","
            "\"ended\":\"2025-12-31T23:59:59Z\"},"
            "\"postDrain\":{\"state\":\"running\",\"started\":\"2026-01-01T00:00:00Z\","

@@ -242,6 +242,24 @@ static void test_label_of_somebody_else(void **state) {
     LIFE_STORY(story);
 }
 
+/* What says whose it is was taken away again, and then the request: nobody lifts it. */
+static void test_cordon_that_stays_is_said(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {2100, "node -record", "WRITE progress[Evicting record] @evicting"},
+        {2110, "ok", "@evicting"},
+        {4000, "node -record", "@evicting"},
+        {5000, "clear spot", "SAY InterruptionWithdrawn; SAY CordonLeft; LOOK; CLOSE @releasing"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
 /* Ours, and lifted by somebody: it is not made again. */
 static void test_cordon_lifted_by_a_person(void **state) {
     static const struct life_row story[] = {
@@ -424,6 +442,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_cordon_seen_only_when_it_counts),
         cmocka_unit_test(test_cordon_needs_a_refresh),
         cmocka_unit_test(test_label_of_somebody_else),
+        cmocka_unit_test(test_cordon_that_stays_is_said),
         cmocka_unit_test(test_cordon_lifted_by_a_person),
         cmocka_unit_test(test_withdrawn_after_the_cordon_was_lifted),
         cmocka_unit_test(test_held_by_deletion),

@@ -252,6 +252,24 @@ static void test_drained_beside_a_pod_that_does_not_end(void **state) {
     life_world_done(&w);
 }
 
+static void test_drained_beside_volumes(void **state) {
+    static const char *const events[] = {
+        "begin volumes=2", "notice spot +55", "ok", "ok", "synced", "node", NULL};
+    struct life_world w;
+
+    (void)state;
+    begin(&w, events);
+    (void)life_do(&w, 10000, "node");
+    nc_auto_value struct nc_value *waits = nc_drain_report(w.life, w.now_usec, NULL);
+    assert_int_equal(nc_value_path(waits, "volumes")->integer, 2);
+    assert_string_equal(nc_value_path_string(waits, "volume"), "vol-0");
+    (void)life_do(&w, 45000, "tick");
+    assert_string_equal(
+        w.last_message,
+        "No pods remaining; evicted: 0, force-deleted: 0; volumes still attached: 2");
+    life_world_done(&w);
+}
+
 /* A machine that comes back after its deadline, its notice still there, has nothing to be late
  * with.
  */
@@ -438,6 +456,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_blocked_since),
         cmocka_unit_test(test_report_of_a_refused_cordon),
         cmocka_unit_test(test_drained_beside_a_pod_that_does_not_end),
+        cmocka_unit_test(test_drained_beside_volumes),
         cmocka_unit_test(test_late_is_a_drain_of_pods),
         cmocka_unit_test(test_view),
         cmocka_unit_test(test_derived_deadline),

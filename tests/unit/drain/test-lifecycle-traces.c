@@ -76,6 +76,8 @@ static void test_deadline_moves_earlier(void **state) {
         {2030, "ok", "@evicting"},
         {3000, "notice request drain +55", "WRITE signal[Evicting pending] @evicting"},
         {3010, "ok", "@evicting"},
+        {13000, "tick", "LOOK @evicting"}, /* is it withdrawn by now? */
+        {13010, "node", "@evicting"},
         {14000, "tick", "mark a @evicting"},
         {14010, "yes a", "@evicting"},
         {15000, "tick", "SAY DrainForced; WRITE progress[Forcing]; delete a 30 @evicting"},
