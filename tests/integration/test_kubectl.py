@@ -64,13 +64,13 @@ class Plugin(unittest.TestCase):
         meta = {"name": name, "labels": labels, "annotations": annotations, "ownerReferences": owners}
         self.api.put("nodes", {"metadata": meta, "spec": {"unschedulable": STATUS_KEY in annotations}, "status": {"conditions": list(conditions)}})
 
-    def claim(self, name: str, node: str = "", *conditions: dict[str, str], instance: str = "i-1") -> None:
+    def claim(self, name: str, node: str = "", *conditions: dict[str, str], instance: str = "i-1", **more: Any) -> None:
         status: dict[str, Any] = {"conditions": list(conditions)}
         if instance:
             status.update(providerID=provider_id(instance))
         if node:
             status["nodeName"] = node
-        meta = {"name": name, "labels": {"karpenter.sh/nodepool": "default"}, "finalizers": [KARPENTER]}
+        meta = {"name": name, "labels": {"karpenter.sh/nodepool": "default"}, "finalizers": [KARPENTER], **more}
         self.api.put("nodeclaims", {"metadata": meta, "spec": {}, "status": status})
 
     def event(self, kind: str, name: str, reason: str, message: str, count: int = 1, instance: str = "") -> None:
@@ -343,6 +343,19 @@ class Plugin(unittest.TestCase):
         self.node("n4")
         self.answer("n4", status.replace('"i"', '"ID"') % ("VolumeWait", ""))
         self.refuses(1, "VolumeWait: 0 of 2 pods remain, waits for volumes or drain.linger: see why; ", "drain", "n4", "--wait", "--timeout=3s")
+
+    def test_why_karpenter_was_not_told(self) -> None:
+        """Without a leader of the controller nobody else says so."""
+        status = '{"source":"%s","phase":"Evicting","deadline":"2026-11-29T12:00:00Z","blocked":[]%s}'
+        rows = (("spot", "", True), ("maintenance", "", True), ("maintenance", ',"returns":true', False),
+                ("spot", ',"policy":"report"', False), ("request", "", False))  # fmt: skip
+        for i, (source, more, is_said) in enumerate(rows):
+            self.node(f"n{i}", **{STATUS_KEY: status % (source, more)})
+            self.claim(f"c{i}", f"n{i}")
+            (self.assertIn if is_said else self.assertNotIn)(f"NodeClaim c{i} is not deleted yet: Karpenter was not told", self.says("why", f"c{i}"))
+        self.node("n9", **{STATUS_KEY: status % ("spot", "")})
+        self.claim("c9", "n9", deletionTimestamp="2026-11-29T11:58:00Z")
+        self.assertNotIn("not told", self.says("why", "c9"))
 
     def test_lines_of_another(self) -> None:
         """What a node writes stays in its own row and line."""
