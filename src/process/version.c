@@ -10,6 +10,7 @@
 #include "nc/mem.h"
 #include "nc/value.h"
 
+#include "commit.h"
 #include "process.h"
 
 void nc_print_json(const struct nc_value *v) {
@@ -23,12 +24,13 @@ int nc_version_print(const char *program, bool is_json) {
     nc_auto_value struct nc_value *map = NULL;
 
     if (!is_json) {
-        (void)printf("%s " NC_VERSION "\n%s\n%s\ncJSON %s\n", program, curl_version(),
-                     OpenSSL_version(OPENSSL_VERSION), cJSON_Version());
+        (void)printf("%s " NC_VERSION "\ncommit " NC_COMMIT "\n%s\n%s\ncJSON %s\n", program,
+                     curl_version(), OpenSSL_version(OPENSSL_VERSION), cJSON_Version());
         return 0;
     }
     map = nc_value_new_map();
     nc_value_set_string(map, "version", NC_VERSION);
+    nc_value_set_string(map, "commit", NC_COMMIT);
     nc_value_set_string(map, "libcurl", curl_version_info(CURLVERSION_NOW)->version);
     nc_value_set_string(map, "openssl", OpenSSL_version(OPENSSL_VERSION_STRING));
     nc_value_set_string(map, "cjson", cJSON_Version());

@@ -87,6 +87,7 @@ class Usage(unittest.TestCase):
         self.assertTrue(run("version").stdout.startswith(f"nodeclaimd {version}\n"))
         self.assertEqual(run("--version").stdout, run("version").stdout)
         self.assertEqual(json.loads(run("version", "-o", "json").stdout)["version"], version)
+        self.assertRegex(run("version").stdout.splitlines()[1], "^commit ([0-9a-f]{40}|unknown)$")
 
     def test_output_that_cannot_be_written_is_a_failure(self) -> None:
         with open("/dev/full", "w") as full:
