@@ -145,8 +145,8 @@ struct nc_watch_options {
 struct nc_watch;
 int nc_watch_new(struct nc_kube *k, sd_event *event, const struct nc_watch_options *o,
                  struct nc_watch **ret, struct nc_err *err);
-/* What should have come did not: where the stream has stood for 5 s, it is opened again from where
- * it was, so that one which hangs is no longer waited for. May be called from `event`. */
+/* What should have come did not: a stream that has been silent for a second may hang, and is opened
+ * again from where it was. May be called from `event`. */
 void nc_watch_renew(struct nc_watch *w);
 struct nc_watch *nc_watch_free(struct nc_watch *w);
 

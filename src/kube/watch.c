@@ -25,6 +25,7 @@
     5000000u                        /* the first of a list that is waited for; then twice as long */
 #define IDLE_TIMEOUT_USEC 75000000u /* the API server sends a bookmark each minute */
 #define TIMER_ACCURACY_USEC 10000u
+#define SILENT_USEC 1000000u
 #define ALIVE_USEC 5000000u /* a stream that stood for so long is well, even if nothing came */
 #define QUIET_ENDS 2u       /* streams in a row that end at once before that is told */
 
@@ -52,13 +53,13 @@ struct nc_watch {
     struct nc_frames frames;
     struct nc_watch_thin thin;
     struct nc_watch_pace pace;
-    sd_event_source *lines; /* defer: there are bytes to take apart */
-    uint64_t started_usec;
-    bool is_listing;                  /* the stream is a list that is thinned out */
-    bool is_alive, is_overflow;       /* something came; a line that is too long */
-    bool refuse_token, was_refreshed; /* the last one brought a 401; twice is a failure */
-    bool was_failing;                 /* and nobody was told yet that it is well */
-    unsigned ends;                    /* streams in a row that ended at once */
+    sd_event_source *lines;            /* defer: there are bytes to take apart */
+    uint64_t started_usec, heard_usec; /* the stream; 0 = not yet */
+    bool is_listing;                   /* the stream is a list that is thinned out */
+    bool is_alive, is_overflow;        /* something came; a line that is too long */
+    bool refuse_token, was_refreshed;  /* the last one brought a 401; twice is a failure */
+    bool was_failing;                  /* and nobody was told yet that it is well */
+    unsigned ends;                     /* streams in a row that ended at once */
 };
 
 static void go_on(struct nc_watch *w);
@@ -282,6 +283,7 @@ static int on_lines(sd_event_source *source, void *userdata) {
 static void on_head(void *userdata) {
     struct nc_watch *w = userdata;
 
+    w->heard_usec = nc_mono_usec();
     if (w->was_failing)
         again_after(w, ALIVE_USEC);
     w->was_failing = false;
@@ -293,7 +295,8 @@ static int on_data(void *userdata, const char *data, size_t n) {
     int r =
         w->thin.is_on ? nc_watch_thin_add(&w->thin, data, n) : nc_frames_add(&w->frames, data, n);
 
-    if (r >= 0 && !nc_watch_pace_keep(&w->pace, n, is_midway, nc_mono_usec()))
+    w->heard_usec = nc_mono_usec();
+    if (r >= 0 && !nc_watch_pace_keep(&w->pace, n, is_midway, w->heard_usec))
         r = nc_err_set(&w->thin.failure, NC_ERR_TRANSIENT, ETIMEDOUT, "less than %u bytes in %u s",
                        NC_PACE_BYTES, NC_PACE_USEC / 1000000);
     if (r < 0) {
@@ -442,6 +445,7 @@ static int start_stream(struct nc_watch *w, const char *request, struct nc_err *
     w->is_overflow = w->is_alive = false;
     w->pace = (struct nc_watch_pace){0};
     w->started_usec = nc_mono_usec();
+    w->heard_usec = 0;
     r = nc_kube_message_options(&m, refuse, &headers, &o, err);
     if (r == 0) {
         set_limits(w, &o);
@@ -518,7 +522,8 @@ int nc_watch_new(struct nc_kube *k, sd_event *event, const struct nc_watch_optio
 }
 
 void nc_watch_renew(struct nc_watch *w) {
-    if (!w->stream || w->is_listing || nc_mono_usec() - w->started_usec < ALIVE_USEC)
+    if (!w->stream || !w->heard_usec || w->is_listing
+        || nc_mono_usec() - w->heard_usec < SILENT_USEC)
         return;
     nc_http_cancel(w->stream);
     w->stream = NULL;
