@@ -96,7 +96,7 @@ static void judge_progress(struct rules *r, uint64_t now_usec) {
         rules_break(r, "progress-rate", "progress is written twice in a second");
     /* what somebody took away is written again */
     if (r->status_text[0] && !strcmp(r->status_text, r->pending_text) && r->node.has_status
-        && (r->node.has_cordon_record || !r->cordon_sent_usec))
+        && (r->node.has_cordon_record || !r->memory.is_cordoned))
         rules_break(r, "progress-same", "progress is written and nothing has changed");
     r->progress_usec = now_usec;
 }
