@@ -61,6 +61,12 @@ variable "subnet_id" {
   description = "Where the build runs; null: the default VPC."
 }
 
+variable "security_group_id" {
+  type        = string
+  default     = null
+  description = "Of the instance that builds; null: one for this build alone, which admits SSH."
+}
+
 variable "iam_instance_profile" {
   type        = string
   default     = null
@@ -73,16 +79,58 @@ variable "ssh_interface" {
   description = "session_manager or private_ip for a subnet that cannot be reached from outside."
 }
 
+variable "root_volume_size" {
+  type        = number
+  default     = null
+  description = "In GiB; null: that of source_ami."
+}
+
+variable "root_volume_type" {
+  type        = string
+  default     = null
+  description = "gp3 and the like; null: that of source_ami."
+}
+
+variable "root_device_name" {
+  type        = string
+  default     = "/dev/xvda"
+  description = "Of source_ami, for size and type of the root volume. /dev/sda1 on Ubuntu: a name that the image does not have adds a volume."
+}
+
+variable "ami_regions" {
+  type        = list(string)
+  default     = []
+  description = "Other regions, into which the image is copied, with its tags."
+}
+
 variable "kms_key_id" {
   type        = string
   default     = null
   description = "Encrypts the image; null: as the account does by default."
 }
 
+variable "region_kms_key_ids" {
+  type        = map(string)
+  default     = {}
+  description = "The key of each of ami_regions, which encrypts the copy there. Without keys: as the account does by default, or its default key with kms_key_id."
+}
+
 variable "ami_users" {
   type        = list(string)
   default     = []
-  description = "Accounts that may start the image."
+  description = "Accounts that may start the image. An encrypted one needs a key of yours, which they may use, in each region."
+}
+
+variable "snapshot_users" {
+  type        = list(string)
+  default     = []
+  description = "Accounts that may copy the image's snapshot."
+}
+
+variable "snapshot_tags" {
+  type        = map(string)
+  default     = {}
+  description = "Tags of that snapshot."
 }
 
 source "amazon-ebs" "node" {
@@ -92,11 +140,26 @@ source "amazon-ebs" "node" {
   ssh_username  = var.ssh_username
 
   subnet_id            = var.subnet_id
+  security_group_id    = var.security_group_id
   ssh_interface        = var.ssh_interface
   iam_instance_profile = var.iam_instance_profile
-  encrypt_boot         = var.kms_key_id == null ? null : true
+  ami_regions          = var.ami_regions
+  encrypt_boot         = var.kms_key_id == null && length(var.region_kms_key_ids) == 0 ? null : true
   kms_key_id           = var.kms_key_id
+  region_kms_key_ids   = var.region_kms_key_ids
   ami_users            = var.ami_users
+  snapshot_users       = var.snapshot_users
+  snapshot_tags        = var.snapshot_tags
+
+  dynamic "launch_block_device_mappings" {
+    for_each = var.root_volume_size == null && var.root_volume_type == null ? [] : [var.root_device_name]
+    content {
+      device_name           = launch_block_device_mappings.value
+      volume_size           = var.root_volume_size
+      volume_type           = var.root_volume_type
+      delete_on_termination = true
+    }
+  }
 
   # Packer's own key for this build.
   ssh_clear_authorized_keys = true

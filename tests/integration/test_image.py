@@ -454,13 +454,31 @@ class Recipes(unittest.TestCase):
         self.assertEqual({f.name.split(".")[0] for f in files}, {"eks-arm64", "ubuntu-eks", "ubuntu-eks-arm64"})
         for file in files:
             have = dict(re.findall(r'(?m)^(\w+) *= "([^"]+)"$', file.read_text()))
-            self.assertEqual(set(have), {"instance_type", "ssh_username", "name"}, file.name)
+            is_ubuntu = "ubuntu" in file.name
+            self.assertEqual(set(have), {"instance_type", "ssh_username", "name"} | ({"root_device_name"} if is_ubuntu else set()), file.name)
             self.assertLessEqual(set(have), set(declared))
             self.assertEqual(bool(re.match(r"[a-z]+\d+g[a-z]*\.", have["instance_type"])), "arm64" in file.name)
-            self.assertEqual(have["ssh_username"] == "ubuntu", "ubuntu" in file.name)
+            self.assertEqual(have["ssh_username"] == "ubuntu", is_ubuntu)
+            self.assertEqual(have.get("root_device_name"), "/dev/sda1" if is_ubuntu else None)
             parameter = re.findall(r"--name (\S+)", file.read_text())[0]
             self.assertEqual("/arm64/" in parameter, "arm64" in file.name)
-            self.assertEqual("/canonical/ubuntu/eks/" in parameter, "ubuntu" in file.name)
+            self.assertEqual("/canonical/ubuntu/eks/" in parameter, is_ubuntu)
+
+    def test_regions_accounts_and_the_root_volume(self) -> None:
+        """By variables, which change nothing where they are not set: the build's own volume is left alone."""
+        text = (TOP / "image/packer/node.pkr.hcl").read_text()
+        defaults = dict(re.findall(r'(?m)^variable "([a-z_]+)" {\n(?:  .*\n)*?  default +=  *(.*)$', text))
+        source = text[text.index("\nsource ") :]
+        for name, default in (("ami_regions", "[]"), ("region_kms_key_ids", "{}"), ("ami_users", "[]"), ("snapshot_users", "[]"), ("snapshot_tags", "{}"),
+                              ("security_group_id", "null"), ("kms_key_id", "null")):
+            self.assertEqual(defaults[name], default, name)
+            self.assertRegex(source, rf"(?m)^  {name} += var\.{name}$")
+        self.assertRegex(source, r"(?m)^  encrypt_boot += var\.kms_key_id == null && length\(var\.region_kms_key_ids\) == 0 \? null : true$")
+        for name in ("size", "type"):
+            self.assertEqual(defaults[f"root_volume_{name}"], "null")
+            self.assertRegex(source, rf"(?m)^      volume_{name} += var\.root_volume_{name}$")
+        self.assertIn("    for_each = var.root_volume_size == null && var.root_volume_type == null ? [] : [var.root_device_name]\n", source)
+        self.assertIn("      delete_on_termination = true\n", source)
 
     def test_tag_that_is_selected(self) -> None:
         """The template gives every image one tag, whatever its name; the pages select by it and name it for Image Builder."""
