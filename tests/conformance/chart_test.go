@@ -38,14 +38,15 @@ var (
 
 // Values that people set, each of which the API server must accept.
 var chartValues = map[string][]string{
-	"defaults":     nil,
-	"standalone":   inStandalone,
-	"auto":         {"--set", "mode=auto,karpenterNamespaces={karpenter,team-karpenter},options.margin=30s,options.max-in-flight=128"},
-	"groups":       {"--set", "completeLifecycleActions=true,lifecycleHook=t/n-d,options.region=us-west-2"},
-	"replacing":    {"--set", "replacementFirst={default,kube-system}"},
-	"guards":       {"--set", "nodes.readNodeClaims=true,nodes.guards=true,nodes.identityGuard=true"},
-	"operator":     {"--set", "metrics.rules=true,metrics.dashboard=true,metrics.runbooks=https://wiki.example.com/,metrics.scrape=serviceMonitor,metrics.labels.release=prometheus,"+
-		"metrics.relabelings[0].targetLabel=cluster,metrics.relabelings[0].replacement=prod"},
+	"defaults":   nil,
+	"standalone": inStandalone,
+	"auto":       {"--set", "mode=auto,karpenterNamespaces={karpenter,team-karpenter},options.margin=30s,options.max-in-flight=128"},
+	"groups":     {"--set", "completeLifecycleActions=true,lifecycleHook=t/n-d,options.region=us-west-2"},
+	"replacing":  {"--set", "replacementFirst={default,kube-system}"},
+	"guards":     {"--set", "nodes.readNodeClaims=true,nodes.guards=true,nodes.identityGuard=true"},
+	"operator": {"--set", "metrics.rules=true,metrics.dashboard=true,metrics.runbooks=https://wiki.example.com/,metrics.scrape=serviceMonitor,metrics.labels.release=prometheus," +
+		"metrics.namespace=default,metrics.relabelings[0].targetLabel=cluster,metrics.relabelings[0].replacement=prod", "--set-json", `networkPolicy.from=[{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"monitoring"}},` +
+		`"podSelector":{"matchLabels":{"app.kubernetes.io/name":"prometheus"}}},{"ipBlock":{"cidr":"10.0.0.0/16"}}]`},
 	"outOfService": {"--set", "outOfServiceTaint=true,options.region=us-west-2"},
 	"placement": {"--set", "allowManagedNodes=true,nodeSelector.disk=ssd,tolerations=null,replicas=1,priorityClassName=,networkPolicy.enabled=false",
 		"--set-string", "podLabels.team=a,podAnnotations.example\\.com/n=1,serviceAccount.annotations.eks\\.amazonaws\\.com/role-arn=arn:aws:iam::1:role/r"},
@@ -53,11 +54,16 @@ var chartValues = map[string][]string{
 		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef,image.pullSecrets={registry}",
 		"--set-string", "metrics.address=[::]:9090"},
 	"names": {"--set", "nameOverride=ncc,fullnameOverride=team-ncc,additionalLabels.team=a,replacementFirst={default},mode=standalone," +
-		"metrics.scrape=serviceMonitor"},
-	"account": {"--set", "serviceAccount.create=false,serviceAccount.name=default,podDisruptionBudget.enabled=false"},
+		"nodes.readNodeClaims=true,nodes.guards=true,nodes.identityGuard=true,metrics.rules=true,metrics.dashboard=true,metrics.scrape=serviceMonitor," +
+		"additionalAnnotations.example\\.com/owner=a,serviceAccount.annotations.example\\.com/role=r"},
+	"noRights": {"--set", "rbac.create=false,replicas=0,mode=auto,replacementFirst={default}"},
+	"account":  {"--set", "serviceAccount.create=false,serviceAccount.name=default,podDisruptionBudget.enabled=false"},
 	"pod": {"--set", "podDisruptionBudget.minAvailable=50%,dnsPolicy=None,dnsConfig.nameservers={10.0.0.10},podSecurityContext.runAsUser=null," +
-		"podSecurityContext.runAsGroup=null,securityContext.runAsUser=1000,topologySpreadConstraints=null", "--set-json", `env=[{"name":"AWS_REGION",` +
-		`"value":"us-west-2"},{"name":"POD","valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}}]`, "--set-json", `affinity=` + twoTerms},
+		"podSecurityContext.runAsGroup=null,securityContext.runAsUser=1000,topologySpreadConstraints=null,strategy.type=Recreate," +
+		"terminationGracePeriodSeconds=30", "--set-json", `extraVolumes=[{"name":"ca","configMap":{"name":"ca"}}]`, "--set-json",
+		`extraVolumeMounts=[{"name":"ca","mountPath":"/etc/ssl/certs","readOnly":true}]`, "--set-json",
+		`envFrom=[{"prefix":"AWS_","configMapRef":{"name":"aws","optional":true}}]`, "--set-json", `env=[{"name":"AWS_REGION",` +
+			`"value":"us-west-2"},{"name":"POD","valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}}]`, "--set-json", `affinity=` + twoTerms},
 }
 
 // Alternatives of a user, and where the pods should not be.
@@ -132,6 +138,13 @@ func TestChartNames(t *testing.T) {
 		if labels["helm.sh/chart"] == "" || labels["app.kubernetes.io/managed-by"] != "Helm" || labels["app.kubernetes.io/instance"] != release || labels["team"] != "a" {
 			t.Errorf("%s has the labels %v", nameOf(o), labels)
 		}
+		annotations := map[string]string{"example.com/owner": "a"}
+		if o.GetKind() == "ServiceAccount" {
+			annotations["example.com/role"] = "r"
+		}
+		if !reflect.DeepEqual(o.GetAnnotations(), annotations) {
+			t.Errorf("%s has the annotations %v", nameOf(o), o.GetAnnotations())
+		}
 		if name := o.GetName(); !strings.HasPrefix(name, "team-ncc") && !strings.HasPrefix(name, "nodeclaimd") {
 			t.Errorf("%s has another name", nameOf(o))
 		}
@@ -156,6 +169,86 @@ func TestChartNames(t *testing.T) {
 		}
 		if account, found, _ := unstructured.NestedString(o.Object, "spec", "template", "spec", "serviceAccountName"); found && account != "default" {
 			t.Errorf("the pods run as %s", account)
+		}
+	}
+}
+
+// get gives the only object of a kind.
+func get(t *testing.T, objects []*unstructured.Unstructured, kind string) *unstructured.Unstructured {
+	t.Helper()
+	objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() != kind })
+	if len(objects) != 1 {
+		t.Fatalf("%d objects of kind %s", len(objects), kind)
+	}
+	return objects[0]
+}
+
+// What a user sets reaches the pod, and what has a default is replaced by it.
+func TestChartPod(t *testing.T) {
+	ctx := within(t, 30*time.Second)
+	tools := newTools(t)
+	for _, one := range []struct {
+		values []string
+		want   map[string]string
+	}{
+		{nil, map[string]string{"strategy": "map[rollingUpdate:map[maxSurge:1 maxUnavailable:1]]", "terminationGracePeriodSeconds": "10",
+			"volumes": "<nil>", "volumeMounts": "<nil>", "envFrom": "<nil>"}},
+		{chartValues["pod"], map[string]string{"strategy": "map[type:Recreate]", "terminationGracePeriodSeconds": "30",
+			"volumes": "[map[configMap:map[name:ca] name:ca]]", "volumeMounts": "[map[mountPath:/etc/ssl/certs name:ca readOnly:true]]",
+			"envFrom": "[map[configMapRef:map[name:aws optional:true] prefix:AWS_]]"}},
+		{[]string{"--set", "strategy=null,terminationGracePeriodSeconds=null"}, map[string]string{"strategy": "<nil>", "terminationGracePeriodSeconds": "<nil>"}},
+	} {
+		spec := get(t, render(t, ctx, tools, one.values...), "Deployment").Object["spec"].(map[string]any)
+		pod := spec["template"].(map[string]any)["spec"].(map[string]any)
+		container := pod["containers"].([]any)[0].(map[string]any)
+		got := map[string]any{"strategy": spec["strategy"], "terminationGracePeriodSeconds": pod["terminationGracePeriodSeconds"],
+			"volumes": pod["volumes"], "volumeMounts": container["volumeMounts"], "envFrom": container["envFrom"]}
+		for key, want := range one.want {
+			if fmt.Sprint(got[key]) != want {
+				t.Errorf("%v: %s is %v, not %s", one.values, key, got[key], want)
+			}
+		}
+	}
+}
+
+// Without rights of its own the chart has what runs, and what the rights are bound to.
+func TestChartWithoutRights(t *testing.T) {
+	ctx := within(t, 30*time.Second)
+	var kinds []string
+	for _, o := range render(t, ctx, newTools(t), chartValues["noRights"]...) {
+		kinds = append(kinds, o.GetKind())
+	}
+	slices.Sort(kinds)
+	if want := []string{"Deployment", "NetworkPolicy", "PodDisruptionBudget", "ServiceAccount"}; !slices.Equal(kinds, want) {
+		t.Errorf("%v, not %v", kinds, want)
+	}
+}
+
+// Where Prometheus has a namespace of its own: what it reads is there and finds the controller, which admits it and nobody else.
+func TestChartOfAnotherNamespace(t *testing.T) {
+	ctx := within(t, 30*time.Second)
+	tools := newTools(t)
+	objects := render(t, ctx, tools, chartValues["operator"]...)
+	for kind, want := range map[string]string{"ServiceMonitor": "default", "PrometheusRule": "default", "ConfigMap": "default", "Service": "kube-system"} {
+		if o := get(t, slices.Clone(objects), kind); o.GetNamespace() != want {
+			t.Errorf("%s is not in %s", nameOf(o), want)
+		}
+	}
+	names, _, err := unstructured.NestedStringSlice(get(t, slices.Clone(objects), "ServiceMonitor").Object, "spec", "namespaceSelector", "matchNames")
+	must(t, err)
+	if !slices.Equal(names, []string{"kube-system"}) {
+		t.Errorf("the ServiceMonitor looks in %v", names)
+	}
+	for _, one := range []struct {
+		objects []*unstructured.Unstructured
+		want    string
+	}{{render(t, ctx, tools), "[map[namespaceSelector:map[matchLabels:map[nodeclaimd.io/scrapes-metrics:true]]]]"}, {objects,
+		"[map[namespaceSelector:map[matchLabels:map[kubernetes.io/metadata.name:monitoring]] podSelector:map[matchLabels:map[app.kubernetes.io/name:prometheus]]] " +
+			"map[ipBlock:map[cidr:10.0.0.0/16]]]"}} {
+		rules, _, err := unstructured.NestedSlice(get(t, one.objects, "NetworkPolicy").Object, "spec", "ingress")
+		must(t, err)
+		if got := fmt.Sprint(rules[0].(map[string]any)["from"]); len(rules) != 1 || got != one.want {
+			t.Errorf("%v", rules)
 		}
 	}
 }
@@ -344,6 +437,17 @@ func TestChartRefusesValues(t *testing.T) {
 		{"topologySpreadConstraints[0].key=zone", "'key' not allowed"},
 		{"nameOverride=Upper", "'Upper' does not match pattern"},
 		{"additionalLabels.app\\.kubernetes\\.io/name=x", "/additionalLabels/app.kubernetes.io~1name"},
+		{"additionalAnnotations.n=1", "got number, want string"},
+		{"strategy.type=OnDelete", "'RollingUpdate', 'Recreate'"},
+		{"strategy.rollingUpdate.maxSurge=some", "/strategy/rollingUpdate/maxSurge"},
+		{"terminationGracePeriodSeconds=0", "minimum"},
+		{"extraVolumes[0].emptyDir.medium=Memory", "missing property 'name'"},
+		{"extraVolumeMounts[0].name=ca", "missing property 'mountPath'"},
+		{"envFrom[0].name=ca", "'name' not allowed"},
+		{"metrics.namespace=a.b", "'a.b' does not match pattern"},
+		{"networkPolicy.from[0].matchLabels.a=b", "'matchLabels' not allowed"},
+		{"rbac.enabled=false", "'enabled' not allowed"},
+		{"nodes.readNodeClaims=true,rbac.create=false", "needs rbac.create: true"},
 		{"replica=3", "'replica' not allowed"},
 		{"image.repo=x", "'repo' not allowed"},
 		{"replicas=two", "got string, want integer"},
@@ -522,6 +626,8 @@ func TestChartLife(t *testing.T) {
 	l.expect("a rollback", l.step("rollback", release, "1"), slices.Concat(marked("-", parts...), []string{"~" + ourDeployment}))
 	l.expect("a rollback in the Deployment", differs(first.Object["spec"], l.live().Object["spec"], ""), nil)
 
+	l.step(append([]string{"upgrade", release, chartDir}, chartValues["noRights"]...)...)
+	l.notes("nothing is relayed", "grant the ServiceAccount nodeclaim-controller", "deploy/rbac.yaml, deploy/optional/standalone-role.yaml, deploy/optional/replacement-role.yaml.")
 	l.step("uninstall", release)
 	l.expect("all of it", harness.Changes(before, l.was), nil)
 }

@@ -92,6 +92,14 @@ app.kubernetes.io/name: nodeclaimd
 {{ include "nodeclaim-controller.helmLabels" . }}
 {{- end }}
 
+{{/* Of every object. */}}
+{{- define "nodeclaim-controller.annotations" }}
+{{- with .Values.additionalAnnotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+{{- end }}
+{{- end }}
+
 {{/* roleRef and subjects of a binding: to the role of that kind and end of its name. */}}
 {{- define "nodeclaim-controller.binds" -}}
 {{- $root := index . 0 -}}
