@@ -40,6 +40,9 @@ else
     echo "not ok $n - the picture of two boots agrees with its table"
 fi
 n=$((n + 1))
+silent=$(for picture in docs/*.svg; do grep -q '^<svg .*role="img"' "$picture" && grep -q '^<title.*>..*</title>' "$picture" || echo "# $picture"; done)
+if [ -z "$silent" ]; then echo "ok $n - every picture has a title for who does not see it"; else bad=1; printf 'not ok %s - every picture has a title for who does not see it\n%s\n' "$n" "$silent"; fi
+n=$((n + 1))
 if [ -z "$missing" ]; then echo "ok $n - every path exists"; else bad=1; printf 'not ok %s - every path exists\n%s\n' "$n" "$missing"; fi
 echo "1..$n"
 exit $bad

@@ -77,26 +77,30 @@ size_t nc_svg_fit(const char *text, unsigned font_px, unsigned width_px) {
 
 /* --- durations */
 
-/* N thousandths as "N.NNN", or without zeros at the end. */
-static void put_thousandths(struct nc_buf *out, uint64_t n, bool is_short) {
+/* N thousandths as "N.NNN", without zeros at the end. */
+static void put_thousandths(struct nc_buf *out, uint64_t n) {
     unsigned rest = (unsigned)(n % 1000), digits = 3;
 
     (void)nc_buf_printf(out, "%" PRIu64, n / 1000);
-    for (; is_short && digits > 0 && rest % 10 == 0; digits--)
+    for (; digits > 0 && rest % 10 == 0; digits--)
         rest /= 10;
     if (digits > 0)
         (void)nc_buf_printf(out, ".%0*u", (int)digits, rest);
 }
 
-void nc_svg_duration(struct nc_buf *out, uint64_t usec, bool is_short) {
+void nc_svg_duration(struct nc_buf *out, uint64_t usec) {
     static const struct {
         uint64_t usec;
         const char *unit;
     } units[] = {{86400 * SEC, "d"}, {3600 * SEC, "h"}, {60 * SEC, "min"}};
     const char *blank = "";
+    uint64_t step = 1;
 
-    if (usec < SEC && (usec > 0 || !is_short)) {
-        put_thousandths(out, usec, is_short);
+    while (step < SEC && usec / step >= 1000)
+        step *= 10;
+    usec = (usec + step / 2) / step * step;
+    if (usec < SEC && usec > 0) {
+        put_thousandths(out, usec);
         (void)nc_buf_puts(out, " ms");
         return;
     }
@@ -107,10 +111,10 @@ void nc_svg_duration(struct nc_buf *out, uint64_t usec, bool is_short) {
         usec %= units[i].usec;
         blank = " ";
     }
-    if (usec == 0 && is_short && *blank)
+    if (usec == 0 && *blank)
         return;
     (void)nc_buf_puts(out, blank);
-    put_thousandths(out, usec / 1000, is_short);
+    put_thousandths(out, usec / 1000);
     (void)nc_buf_puts(out, " s");
 }
 

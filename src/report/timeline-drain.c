@@ -333,7 +333,7 @@ void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
     if (!nc_show_text(drain, "unansweredSince", NULL)) /* that is the time which matters */
         show_more(out, drain, "since", "since");
     nc_drain_pods_text(drain, 0, out);
-    show_more(out, drain, "forceDeleteAt", "every pod must be gone by");
+    show_more(out, drain, "forceDeleteAt", "force-delete time of all pods");
     if (truth_of(cordon, "ours") == 1)
         (void)nc_buf_puts(out, ", cordoned by us");
     if (truth_of(cordon, "lifted") == 1)
@@ -402,7 +402,7 @@ static void show_moment(struct nc_buf *out, const struct nc_moment *m) {
     if (m->is_of_pod) /* its row has it */
         return;
     show_offset(out, m->after_usec);
-    (void)nc_buf_printf(out, *m->text ? "%-20s  " : "%s", nc_moment_title(m->kind));
+    (void)nc_buf_printf(out, *m->text ? "%-17s  " : "%s", nc_moment_title(m->kind));
     nc_show_put(out, m->text);
     (void)nc_buf_putc(out, '\n');
 }

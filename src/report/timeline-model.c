@@ -39,7 +39,7 @@ const char *nc_moment_name(enum nc_moment_kind kind) {
 }
 
 const char *nc_moment_title(enum nc_moment_kind kind) {
-    return kind == NC_MOMENT_FORCE_DELETE ? "last possible moment" : nc_moment_name(kind);
+    return kind == NC_MOMENT_FORCE_DELETE ? "force-delete time" : nc_moment_name(kind);
 }
 
 static uint64_t after(uint64_t usec, uint64_t begin_usec) {
@@ -184,7 +184,7 @@ static void put_end_of_grace(const struct nc_timeline *t, uint64_t deleted_usec,
         if (m->kind != NC_MOMENT_FORCE_DELETE || m->is_of_pod || m->at_usec <= deleted_usec)
             continue;
         (void)nc_buf_puts(out, " (its grace ends at +");
-        nc_svg_duration(out, m->after_usec / 1000 * 1000, true);
+        nc_svg_duration(out, m->after_usec);
         (void)nc_buf_putc(out, ')');
     }
 }
@@ -204,7 +204,7 @@ void nc_pod_row_text(const struct nc_timeline *t, const struct nc_pod_row *p, st
         if (p->times_usec[k] == 0)
             continue;
         (void)nc_buf_puts(out, out->len ? ", +" : "+");
-        nc_svg_duration(out, nc_timeline_after(t, p->times_usec[k]), true);
+        nc_svg_duration(out, nc_timeline_after(t, p->times_usec[k]));
         (void)nc_buf_printf(out, " %s", texts[k]);
         if (k == NC_POD_TIME_FORCE_DELETED)
             put_end_of_grace(t, p->times_usec[k], out);

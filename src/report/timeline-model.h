@@ -39,7 +39,7 @@ struct nc_moment {
 /* What became of a pod. */
 enum nc_pod_time {
     NC_POD_TIME_REFUSED = 0,
-    NC_POD_TIME_KEPT_UNTIL, /* its last possible moment, while it is blocked */
+    NC_POD_TIME_KEPT_UNTIL, /* its force-delete time, while it is blocked */
     NC_POD_TIME_EVICTED,
     NC_POD_TIME_FORCE_DELETED,
     NC_POD_TIME_GONE,
@@ -66,7 +66,7 @@ struct nc_timeline {
 /* Without a bootstrap the daemon alone knows; NULL: neither does. */
 const char *nc_timeline_node(const struct nc_value *status);
 const char *nc_moment_name(enum nc_moment_kind kind);  /* for programs: "force-delete", … */
-const char *nc_moment_title(enum nc_moment_kind kind); /* "last possible moment", … */
+const char *nc_moment_title(enum nc_moment_kind kind); /* "force-delete time", … */
 /* How long after the begin, in whole milliseconds; 0 for what was before it. */
 uint64_t nc_timeline_after(const struct nc_timeline *t, uint64_t usec);
 
@@ -90,8 +90,8 @@ unsigned nc_svg_width(const char *text, size_t n, unsigned font_px);
 /* How many bytes make the first line of a box: up to a blank if there is one, at least one
  * character. */
 size_t nc_svg_fit(const char *text, unsigned font_px, unsigned width_px);
-/* "41.000 s", "3.042 ms", "1 h 2 min 3.000 s". For an axis `is_short`: "41 s", "3 ms", "1 h". */
-void nc_svg_duration(struct nc_buf *out, uint64_t usec, bool is_short);
+/* To three digits, but no whole second is rounded: "3.04 ms", "41 s", "1 h 2 min 3 s", "1 h". */
+void nc_svg_duration(struct nc_buf *out, uint64_t usec);
 /* The distance of grid lines at which at most `most` fit into the span. */
 uint64_t nc_svg_step(uint64_t span_usec, unsigned most);
 /* The style sheet of a timeline, for light and dark. */

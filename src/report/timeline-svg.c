@@ -82,7 +82,7 @@ static void begin_chart(struct drawing *d, uint64_t span_usec) {
     d->top = d->y + ROW;
     for (uint64_t at = 0; at <= d->axis_usec; at += d->step_usec) {
         nc_cleanup(nc_buf_done) struct nc_buf label = NC_BUF_INIT;
-        nc_svg_duration(&label, at, true);
+        nc_svg_duration(&label, at);
         (void)nc_buf_printf(
             d->front, "<text x=\"%u\" y=\"%u\" class=\"tick\" text-anchor=\"middle\">%s</text>\n",
             place(d, at), d->y + 15, label.data);
@@ -125,9 +125,9 @@ static bool has_bar(const struct nc_span *s) {
 static void describe_span(const struct nc_span *s, struct nc_buf *out) {
     if (!s->outcome && s->duration_usec == 0) { /* of the drain: it was over as it began */
         (void)nc_buf_puts(out, "at +");
-        nc_svg_duration(out, s->start_usec, true);
+        nc_svg_duration(out, s->start_usec);
     } else if (has_bar(s)) {
-        nc_svg_duration(out, s->duration_usec, false);
+        nc_svg_duration(out, s->duration_usec);
     }
     if (s->outcome && !nc_streq(s->outcome, "succeeded")) {
         (void)nc_buf_puts(out, has_bar(s) ? ", " : "");
@@ -245,7 +245,7 @@ static void draw_pod(struct drawing *d, const struct nc_timeline *t, const struc
 
 static void describe_moment(const struct nc_moment *m, struct nc_buf *out) {
     (void)nc_buf_puts(out, "+");
-    nc_svg_duration(out, m->after_usec / 1000 * 1000, true);
+    nc_svg_duration(out, m->after_usec);
     if (*m->text)
         (void)nc_buf_printf(out, ", %s", m->text);
 }
@@ -410,7 +410,7 @@ static void describe_end(const struct nc_timeline *t, const char *outcome, struc
     }
     (void)nc_buf_puts(out, outcome);
     (void)nc_buf_puts(out, nc_is_one_of(outcome, final) ? " after " : ", for ");
-    nc_svg_duration(out, t->total_usec, false);
+    nc_svg_duration(out, t->total_usec);
 }
 
 static void draw_boot(struct drawing *d, const struct nc_value *status) {
@@ -472,7 +472,8 @@ void nc_timeline_svg(const struct nc_value *status, uint64_t now_usec, struct nc
     height += GAP;
     (void)nc_buf_printf(out,
                         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" "
-                        "viewBox=\"0 0 %u %u\">\n",
+                        "viewBox=\"0 0 %u %u\" role=\"img\">\n"
+                        "<title>Boot and drain of a node</title>\n",
                         WIDTH, height, WIDTH, height);
     nc_svg_style(out);
     (void)nc_buf_printf(out, "<rect width=\"%u\" height=\"%u\" class=\"paper\"/>\n", WIDTH, height);

@@ -158,5 +158,5 @@ def draw(path: Path, title: str, about: tuple[str, str], lines: list[Series]) ->
         out += [*rows, text(x.end + 34, end + 17, about[1], "small")]
         end += GAP
     size = f'width="{WIDTH}" height="{end - 20:.0f}"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {WIDTH} {end - 20:.0f}">\n{style()}\n<rect {size} class="paper"/>'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {WIDTH} {end - 20:.0f}" role="img">\n<title>{escape(title)}</title>\n{style()}\n<rect {size} class="paper"/>'
     path.write_text("\n".join([head, *out, "</svg>"]) + "\n")

@@ -182,7 +182,10 @@ def end(world: Any, picture: Optional[Path]) -> int:
     world.pod("node-agent", owner="DaemonSet")
     world.budget("database", "database-0", allowed=0, desired=1, healthy=1)
     world.start()
-    print(f"\nThe margin is {MARGIN_SEC} s of two minutes here, and 1 s of the {NOTICE_AHEAD_SEC} s that the notice gives; in real life it is 15 s of two minutes.")
+    print(
+        "\nPods have to be gone some time before EC2 ends the machine: the margin. By default it is 15 s of a two-minute notice.\n"
+        f"The demo sets {MARGIN_SEC} s, as the dry run shows next; the notice of {NOTICE_AHEAD_SEC} s shortens that to 1 s."
+    )
     show("what a drain would do now (nodeclaimd drain --dry-run --deadline 2m)", world.run("drain", "--dry-run", "--deadline", "2m").out)
     world.imds.spot(NOTICE_AHEAD_SEC)
     print(f"\nEC2 takes this spot instance back in {NOTICE_AHEAD_SEC} s. A disruption budget allows no eviction of pod database-0.")

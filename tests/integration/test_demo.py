@@ -41,7 +41,7 @@ class Demo(unittest.TestCase):
             self.assertRegex(drawn, r">\+[^<]* refused by PodDisruptionBudget database, \+[^<]* force-deleted \(its grace ends")
             self.assertRegex(drawn, r">[^<]*\), \+[^<]* gone<")
             self.assertRegex(drawn, r">\+[^<]* evicted, \+[^<]* gone<")
-            self.assertIn(">last possible moment<", drawn)
+            self.assertIn(">force-delete time<", drawn)
             self.assertTrue((kept / "root/var/lib/kubelet/kubeconfig").exists())
             steps = text[text.index("\nNext, ") :].split("\n  ")[1:]
             self.assertEqual(len(steps), 4, "two commands of two lines each")
@@ -61,8 +61,8 @@ class Demo(unittest.TestCase):
         status = text[text.index("(nodeclaimd status)") : text.index("(nodeclaimd timeline)")]
         self.assertRegex(status, r"blocked +default/database-0, budget database")
         self.assertIn("needs 1 healthy pods and has 1 currently", status, "a budget of one pod")
-        margin = re.search(r"The margin is 3 s of two minutes here, and (\d+) s of the 14 s that the notice gives;", text)
-        times = [re.search(rf"{word}\s+(\d\S+\s+\d\S+)\s+UTC", status) for word in ("gone by", "deadline")]
+        margin = re.search(r"The demo sets 3 s, .*; the notice of 14 s shortens that to (\d+) s\.", text)
+        times = [re.search(rf"{word}\s+(\d\S+\s+\d\S+)\s+UTC", status) for word in ("of all\\s+pods", "deadline")]
         assert margin and times[0] and times[1], text
         gone, end = (datetime.fromisoformat(" ".join(found[1].split())) for found in times if found)
         self.assertEqual((end - gone).total_seconds(), int(margin[1]))

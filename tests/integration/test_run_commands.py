@@ -418,7 +418,7 @@ class Commands(DaemonTest):
         self.assertRegex(shown, r"drain +drained, .*0 of 1 pods remain, .*cordoned by us")
         self.assertRegex(shown, r"notice +spot, to terminate, .*deadline ")
         timeline = world.run("timeline").out
-        for word in ("drain, begun ", "evicting", "drained", "default/web ", "notice  ", "last possible moment  all pods"):
+        for word in ("drain, begun ", "evicting", "drained", "default/web ", "notice  ", "force-delete time  all pods"):
             self.assertIn(word, timeline)
         drawing = world.folder / "drain.svg"
         done = world.run("timeline", "--svg", str(drawing))

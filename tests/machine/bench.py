@@ -179,8 +179,8 @@ def picture(boots: list[Boot], path: Path) -> None:
             start = parts[0][1]
             seconds = [b.own_sec for b in mine]
             bars.append(Bar(who, [(part, begin - start, end - start) for part, begin, end in parts], min(seconds), middle, max(seconds)))
-    before = statistics.mean(b.kubelet_sec - b.own_sec for b in boots if b.speed == speed)
-    path.write_text(drawing(bars, len(mine), f"cold disk of {speed // 1_000_000} MB/s", before))
+    whole = ", ".join(f"{median(boots, bar.who, speed, 'kubelet_sec'):.0f} s with {bar.who}" for bar in reversed(bars))
+    path.write_text(drawing(bars, len(mine), f"cold disk of {speed // 1_000_000} MB/s", whole))
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ def style() -> str:
     )
 
 
-def drawing(bars: list[Bar], boots: int, how: str, before: float) -> str:
+def drawing(bars: list[Bar], boots: int, how: str, whole: str) -> str:
     """Seconds from the program's start to the right, for light and dark pages. A bar is a boot with its parts; the mark below it is the median of
     all, from the least to the most."""
     tick, most = 5, max(bar.most for bar in bars)
@@ -238,11 +238,12 @@ def drawing(bars: list[Bar], boots: int, how: str, before: float) -> str:
         lines.append(f'<rect x="{left + n * 185}" y="{bottom + 10}" width="12" height="12" class="p{n}"/>')
         lines.append(f'<text x="{left + n * 185 + 17}" y="{bottom + 20}">{part}</text>')
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="880" height="{bottom + 40}" viewBox="0 0 880 {bottom + 40}">\n{style()}\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="880" height="{bottom + 40}" viewBox="0 0 880 {bottom + 40}" role="img">\n'
+        f'<title>{title}</title>\n{style()}\n'
         f'<rect width="880" height="{bottom + 40}" class="paper"/>\n'
         f'<text x="20" y="28" class="title">{title}</text>\n'
-        f'<text x="20" y="48" class="dim">From the start of the program to that of kubelet; about {before:.0f} s come before. A virtual machine with a {how}.</text>\n'
-        '<text x="20" y="66" class="dim">A bar is one boot. The mark below it goes from the shortest boot to the longest; the number is the median.</text>\n'
+        f'<text x="20" y="48" class="dim">Only what differs: from the start of the program to that of kubelet. From the start of the kernel it is {whole}.</text>\n'
+        f'<text x="20" y="66" class="dim">A virtual machine, {how}. A bar is one boot, the mark below it the range of all, the number their median.</text>\n'
         + "\n".join(lines)
         + "\n</svg>\n"
     )

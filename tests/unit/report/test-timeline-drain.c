@@ -97,7 +97,7 @@ static void test_status(void **state) {
         "imds         spot ok, maintenance failing (HTTP 503, last answer 2024-01-01T00:09:00Z)\n"
         "             remedy: wait\n"
         "drain        evicting, since 2024-01-01T00:10:01Z, 7 of 12 pods remain, 5 leaving, "
-        "1 kept by do-not-disrupt, 1 blocked, every pod must be gone by "
+        "1 kept by do-not-disrupt, 1 blocked, force-delete time of all pods "
         "2024-01-01T00:11:45Z, cordoned by us\n"
         "notice       spot, to terminate, policy drain, deadline 2024-01-01T00:12:00Z, "
         "since 2024-01-01T00:10:00Z\n"
@@ -257,12 +257,12 @@ static void test_timeline(void **state) {
                 "+    0.000 s  signalling       1.000 s  #.......................................\n"
                 "+    1.000 s  evicting        40.000 s  ########################################\n"
                 "+   41.000 s  drained          0.000 s  ........................................\n"
-                "a/b                          no, +1 min 15 s last possible moment\n"
+                "a/b                          no, +1 min 15 s force-delete time\n"
                 "and 11 more pods\n"
-                "+    0.000 s  notice                spot\n"
+                "+    0.000 s  notice             spot\n"
                 "+    1.000 s  cordon\n"
-                "+  105.000 s  last possible moment  all pods\n"
-                "+  120.000 s  deadline              the machine ends\n");
+                "+  105.000 s  force-delete time  all pods\n"
+                "+  120.000 s  deadline           the machine ends\n");
     /* Where the moment is known more exactly it is told so; one that is absurd is not trusted. */
     assert_text(
         "{'drain': {'history': [{'phase': 'signalling', 'at': '2024-01-01T00:00:00Z',"
@@ -345,18 +345,19 @@ static void test_svg(void **state) {
     (void)state;
     assert_true(nc_starts_with(text, "<svg xmlns=\"http://www.w3.org/2000/svg\" "));
     assert_true(nc_ends_with(text, "</svg>\n"));
+    assert_has(text, " role=\"img\">\n<title>");
     assert_has(text, ">Drain of n1 (spot)<");
-    assert_has(text, ">2024-01-01 00:10:00 UTC: drained after 41.000 s, 7 of 12 pods remain");
+    assert_has(text, ">2024-01-01 00:10:00 UTC: drained after 41 s, 7 of 12 pods remain");
     /* Two minutes to the deadline are 675 pixels. */
     assert_has(text, ">evicting</text>\n<rect x=\"180\" y=\"114\" width=\"225\" ");
-    assert_has(text, ">40.000 s</text>");
+    assert_has(text, ">40 s</text>");
     assert_has(text, ">at +41 s</text>");
     assert_has(text, ">1 min 30 s</text>"); /* the grid */
     assert_has(text, "class=\"grid\"/>\n<path d=\"M850.5 ");
     assert_has(text, ">a/b</text>");
-    assert_has(text, ">no, +1 min 15 s last possible moment</text>");
+    assert_has(text, ">no, +1 min 15 s force-delete time</text>");
     assert_has(text, ">and 11 more pods</text>");
-    assert_has(text, ">last possible moment</text>");
+    assert_has(text, ">force-delete time</text>");
     assert_has(text, ">+1 min 45 s, all pods</text>");
     assert_null(strstr(text, ">force-delete<"));
     assert_null(strstr(text, "2023"));
@@ -393,9 +394,9 @@ static void test_pod_rows(void **state) {
     assert_has(text, ">+1 s refused by PodDisruptionBudget pdb, +1 min 15 s force-deleted "
                      "(its grace ends");
     assert_has(text, "min 20 s gone</text>");
-    assert_has(text, ">+2 s kept by do-not-disrupt, +1 min 45 s last possible moment</text>");
+    assert_has(text, ">+2 s kept by do-not-disrupt, +1 min 45 s force-delete time</text>");
     assert_has(text, "class=\"kept\"");
-    assert_has(text, ">kept by do-not-disrupt, +1 min 46 s last possible moment</text>");
+    assert_has(text, ">kept by do-not-disrupt, +1 min 46 s force-delete time</text>");
     assert_has(text, ">and 1 more pod</text>");
     assert_has(of_programs, tree);
     assert_has(of_people,
@@ -403,9 +404,9 @@ static void test_pod_rows(void **state) {
                "a/db                         +1 s refused by PodDisruptionBudget pdb, "
                "+1 min 15 s force-deleted (its grace ends at +1 min 45 s), +1 min 20 s gone\n"
                "a/held                       +2 s kept by do-not-disrupt, "
-               "+1 min 45 s last possible moment\n"
-               "a/kept                       kept by do-not-disrupt, +1 min 46 s last possible "
-               "moment\nand 1 more pod\n");
+               "+1 min 45 s force-delete time\n"
+               "a/kept                       kept by do-not-disrupt, +1 min 46 s force-delete "
+               "time\nand 1 more pod\n");
 }
 
 /* A deadline that is far away is named, and leaves the bars their room. */
@@ -493,8 +494,8 @@ static void test_gate(void **state) {
 
 /* Every '<' opens or closes one of the elements that are drawn, and all are closed. */
 static void assert_well_formed(const char *text) {
-    static const char *const known[] = {"<svg ",  "</svg>",  "<style>", "</style>",
-                                        "<text ", "</text>", "<rect ",  "<path "};
+    static const char *const known[] = {"<svg ",   "</svg>",  "<style>",  "</style>", "<text ",
+                                        "</text>", "<title>", "</title>", "<rect ",   "<path "};
     int open = 0;
 
     for (const char *p = strchr(text, '<'); p; p = strchr(p + 1, '<')) {
