@@ -134,7 +134,8 @@ static int add_for_cloud_init(struct nc_gather *g, const char *path, struct nc_t
         for (const char *p = text.data; p < at; p++)
             mark.line += *p == '\n';
         nc_documents_warn(&g->documents, mark, "",
-                          "what it gives to bootstrap.sh has to be in a NodeConfig");
+                          "what it gives to bootstrap.sh has to be in a NodeConfig: "
+                          "docs/migrate-from-bootstrap-sh.md");
     } else if (!text.line)
         (void)fprintf(stderr,
                       "%s is a script: cloud-init runs it, nodeclaimd does not read it; check the "
@@ -365,7 +366,7 @@ static int print_end(struct nc_gather *g, int r, struct nc_err *err) {
     else
         print_text(g);
     if (r < 0 && !g->app->opts.json && err->class == NC_ERR_CONFIG && g->documents.n_docs > 0)
-        (void)printf("note: rules that need what is wrong are checked once it is right\n");
+        (void)printf("note: correct this and check again: some rules can be checked only then\n");
     if (r < 0 && !is_told)
         return nc_app_fail(g->app, err);
     if (nc_documents_errors(&g->documents) > 0
@@ -402,5 +403,10 @@ int nc_command_check(struct nc_app *app) {
             n_docs == 1 ? "it" : "them",
             is_drop_in && !app->opts.fragment ? " beside a document that names the cluster" : "",
             app->opts.fragment ? "; kubelet's flags, feature gates and rules are not checked" : "");
+    for (size_t i = 0; r == 0 && !app->opts.json && i < g.documents.found.n; i++) {
+        const char *name = g.documents.found.v[i], *at = strstr(name, " is a NodePool");
+        if (at)
+            (void)printf("note: %.*s is a NodePool: it is not checked\n", (int)(at - name), name);
+    }
     return r;
 }

@@ -169,7 +169,7 @@ static void advise(enum nc_http_outcome outcome, struct nc_err *err) {
     case NC_HTTP_REFUSED:
     case NC_HTTP_TIMEOUT:
         nc_err_remedy(err, "check the API server's endpoint, its health, the route to it, "
-                           "security groups and NetworkPolicies");
+                           "security groups and network ACLs");
         break;
     case NC_HTTP_TLS:
         nc_err_remedy(err, "check that the certificate authority in the configuration is this "

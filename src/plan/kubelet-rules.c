@@ -88,11 +88,12 @@ static int check_image_gc(const struct nc_value *kubelet, const struct nc_docume
 
     if (low < high)
         return 0;
-    return nc_origin_error(
-        err, docs, low_value && (low >= 85 || !high_value) ? low_value : high_value,
-        "kubelet.imageGCLowThresholdPercent: %lld must be below imageGCHighThresholdPercent, %lld "
-        "(where one is not set: 80, 85)",
-        (long long)low, (long long)high);
+    return nc_origin_error(err, docs,
+                           low_value && (low >= 85 || !high_value) ? low_value : high_value,
+                           "kubelet.imageGCLowThresholdPercent: %lld must be below "
+                           "imageGCHighThresholdPercent, which is "
+                           "%lld (the defaults are 80 and 85)",
+                           (long long)low, (long long)high);
 }
 
 /* 0, or a second and more; false: said. A missing field is 0. */

@@ -72,10 +72,12 @@ static int plan_version(struct nc_planner *s) {
         nc_err_remedy(s->err, "a version is MAJOR.MINOR.PATCH, such as v1.34.4");
         return r;
     }
-    if (p->kubelet_minor < NC_KUBELET_FIRST_MINOR)
-        return nc_err_set(s->err, NC_ERR_HOST, ENOTSUP,
-                          "kubelet %s is older than 1.%d: not supported", p->kubelet_version,
-                          NC_KUBELET_FIRST_MINOR);
+    if (p->kubelet_minor < NC_KUBELET_FIRST_MINOR) {
+        r = nc_err_set(s->err, NC_ERR_HOST, ENOTSUP, "kubelet %s is older than 1.%d: not supported",
+                       p->kubelet_version, NC_KUBELET_FIRST_MINOR);
+        nc_err_remedy(s->err, "use an image with a newer kubelet");
+        return r;
+    }
     if (p->kubelet_minor > NC_KUBELET_LAST_MINOR)
         nc_strv_addf(&p->warnings, "kubelet %s is newer than 1.%d: treated as that one",
                      p->kubelet_version, NC_KUBELET_LAST_MINOR);

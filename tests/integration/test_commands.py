@@ -180,7 +180,7 @@ class Check(WorldTest):
         script = b"#!/bin/bash\nset -e\n/etc/eks/bootstrap.sh demo\n"
         done = check(script)
         self.assertEqual((done.returncode, done.stderr), (0, b""), done.stdout)
-        self.assertRegex(done.stdout, rb"^standard input:3:1: warning: .* has to be in a NodeConfig\n$")
+        self.assertRegex(done.stdout, rb"^standard input:3:1: warning: .* has to be in a NodeConfig: docs/migrate-from-bootstrap-sh\.md\n$")
         done = check(script, "--strict", "-o", "json")
         (entry,) = json.loads(done.stdout)
         self.assertEqual((done.returncode, entry["severity"], entry["source"], entry["line"]), (3, "error", "standard input", 3))
@@ -225,7 +225,7 @@ class Check(WorldTest):
             verdict = [line for line in lines if not line.startswith("note: ")]
             self.assertEqual(len(verdict), 1)
             # One keeps back more than Karpenter reads in its own part of the user data.
-            less = [line for line in lines if "Karpenter counts on" in line]
+            less = [line for line in lines if "Karpenter expects" in line]
             self.assertEqual(len(less), path.name == "karpenter-al2023-custom.mime", less)
             self.assertLessEqual(len(lines), 2 + len(less))
             self.assertIn(said, verdict[0])
@@ -277,7 +277,7 @@ class Check(WorldTest):
         at = {path: line for line, text in enumerate(self.good.read_text().splitlines(), 1) for path in ("config: {run", "flags:") if path in text}
         wanted = {
             ("kubelet.runOnce", at["config: {run"], "must be false"),
-            ("kubelet.imageGCLowThresholdPercent", at["config: {run"], "80 must be below imageGCHighThresholdPercent, 70 (where one is not set: 80, 85)"),
+            ("kubelet.imageGCLowThresholdPercent", at["config: {run"], "80 must be below imageGCHighThresholdPercent, which is 70 (the defaults are 80 and 85)"),
             ("kubelet.enforceNodeAllocatable", at["config: {run"], "pods is there twice"),
             ("kubelet.cgroupsPerQOS", at["config: {run"], "false needs enforceNodeAllocatable: [none]"),
             ("spec.kubelet.config.maxPods", at["config: {run"], "must be an integer, not the string 'many'"),
@@ -290,6 +290,18 @@ class Check(WorldTest):
         self.assertEqual(found, wanted)
         done = self.w.run("check", str(self.good))
         self.assertEqual((done.code, len([x for x in self.lines(done.out) if ": error: " in x]), done.err), (3, len(wanted), ""), done.out)
+
+    def test_a_node_pool(self) -> None:
+        """No node reads it: alone it is refused, with what to name in its place; beside an EC2NodeClass it is named."""
+        pool, of = self.w.folder / "pool.yaml", self.w.folder / "class.yaml"
+        pool.write_text("apiVersion: karpenter.sh/v1\nkind: NodePool\nspec: {template: {spec: {taints: [{key: a, effect: NoShedule}]}}}\n")
+        of.write_text("apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nspec: {amiFamily: AL2023}\n")
+        done = self.w.run("check", str(pool))
+        self.assertEqual(done.code, 3)
+        self.assertIn(f"{pool} is a NodePool, which no node reads: name its EC2NodeClass, or user data\n", done.err)
+        done = self.w.run("check", str(of), str(pool))
+        self.assertEqual(done.code, 0, done.err)
+        self.assertTrue(done.out.endswith(f"note: {pool} is a NodePool: it is not checked\n"), done.out)
 
     def test_one_fault_is_told_once(self) -> None:
         """What was set aside is not missing, and its default does not contradict what goes with it."""

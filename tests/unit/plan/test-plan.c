@@ -170,10 +170,14 @@ static void test_version_refused(void **state) {
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
         struct fixture *x = fixture_new();
+        struct nc_err err = NC_ERR_INIT;
         nc_auto_free char *text = node_config("");
         fixture_set(&x->facts.kubelet_version, rows[i].version);
         fixture_document(x, text);
-        fixture_refused(x, rows[i].class, rows[i].message);
+        assert_true(fixture_try(x, &err) < 0);
+        assert_int_equal(err.class, rows[i].class);
+        assert_non_null(strstr(err.msg, rows[i].message));
+        assert_true(*err.remedy);
         fixture_free(x);
     }
     {
