@@ -262,7 +262,7 @@ class Plugin(unittest.TestCase):
         self.api.karpenter_version = ""
         self.node("n1")
         self.assertEqual(len(self.says("status").splitlines()), 2)
-        self.assertEqual(self.says("why", "n1"), "")
+        self.assertIn("no annotation", self.says("why", "n1"))
 
     def test_no_answer(self) -> None:
         """What could not be read is not taken for absent."""
@@ -309,8 +309,11 @@ class Plugin(unittest.TestCase):
             for part in ("Conditions of NodeClaim c1", "Drained=False Draining: 1 pod is blocked", STATUS_KEY + r': {"phase":"a \"b"}', "EvictionBlocked: shop/db-0: budget db"):
                 self.assertIn(part, text)
             self.assertNotIn("other: x", text)
+            self.assertNotIn("no annotation", text)
         self.node("n2", condition("Ready", "False", "KubeletNotReady"), claim="gone")  # a finalizer holds the Node
         self.assertIn("Ready=False", self.says("why", "n2"))
+        self.node("n3")
+        self.assertEqual(self.says("why", "n3"), "nodeclaimd has written no annotation on Node n3: does its image have it? On the node: systemctl status nodeclaimd\n")
 
     def volume(self, name: str, node: str, meta: dict[str, Any], **status: Any) -> None:
         spec = {"attacher": "ebs.csi.aws.com", "nodeName": node, "source": {"persistentVolumeName": f"pv-{name}"}}
@@ -382,7 +385,7 @@ class Plugin(unittest.TestCase):
 
     def test_drain(self) -> None:
         self.node("n1")
-        self.says("drain", "n1", "--reason", "bad disk")
+        self.assertTrue(self.says("drain", "n1", "--reason", "bad disk").endswith("annotated\nhow far it is: kubectl nodeclaim status n1\n"))
         asked = json.loads(self.request("n1"))
         self.assertRegex(asked.pop("id"), r"^kubectl-\d+$")
         self.assertEqual(asked, {"mode": "graceful", "reason": "bad disk"})
