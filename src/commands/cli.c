@@ -34,7 +34,7 @@ enum {
 
 static const struct nc_command commands[] = {
     {"bootstrap", ACCEPTS_SOURCES | ACCEPTS_BOOTSTRAP | ACCEPTS_VERSION, 0, NULL,
-     "facts, plan, files, kubelet running, node registered: once", nc_command_bootstrap},
+     "makes this machine a node, once, and says why when it cannot", nc_command_bootstrap},
     {"render", ACCEPTS_SOURCES | ACCEPTS_FACTS | ACCEPTS_OUT | ACCEPTS_VERSION, 0, NULL,
      "writes the tree that bootstrap would write, anywhere", nc_command_render},
     {"check", ACCEPTS_CHECK | ACCEPTS_OUTPUT | ACCEPTS_VERSION, INT_MAX, " FILE-or-URL...",
