@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What a release says is missing from a tree, and which packages it takes: a small repository, in which one thing after the other is made
-# wrong. No file of the project names the host of a package mirror. And tests/check-commits, of such a repository. TAP.
+# wrong; where no image can be made. No file of the project names the host of a package mirror. And tests/check-commits, of such a repository. TAP.
 set -u
 top=$(cd "${NC_SRCDIR:-$(dirname "$0")/..}" && pwd)
 work=$(mktemp -d)
@@ -112,6 +112,17 @@ is "there is a signature" "$(cd build/release && echo SHA*)" "SHA256SUMS SHA256S
 took --unsigned >/dev/null
 is "where another machine signs there is none, and no key is missing" \
     "$(cd build/release && echo SHA*) $(grep 'there is no key' "$work/said")" "SHA256SUMS "
+
+# The image is refused at once where buildah cannot work, as in a container without more capabilities than Docker's own.
+printf '#!/bin/sh\necho "Error during unshare(CLONE_NEWUSER): Operation not permitted" >&2\nexit 1\n' >bin/buildah
+chmod +x bin/buildah
+mkdir -p deb/DEBIAN
+printf 'Package: a\nVersion: 1\nArchitecture: %s\nMaintainer: a\nDescription: a\n' "$(dpkg --print-architecture)" >deb/DEBIAN/control
+dpkg-deb -b deb a.deb >/dev/null
+is "an image is refused before anything is fetched or compiled" \
+    "$(XDG_CACHE_HOME=$work/cache PATH=$PWD/bin:$PATH "$top/release/controller-image" --mirror "file://$work/none" a.deb a.tar 2>&1 | grep -o -e '^Error.*' -e '[^ ]* --privileged' -e 'cannot fetch')" \
+    "Error during unshare(CLONE_NEWUSER): Operation not permitted
+run --privileged"
 
 # Subjects of commits count from the one on that brings the rule.
 cp "$top/tests/check-commits" tests/
