@@ -82,11 +82,15 @@ def package(kind, name, version, licence="NOASSERTION", **more):
             "licenseConcluded": "NOASSERTION", "licenseDeclared": licence, "copyrightText": "NOASSERTION", **more}
 
 
-def library(soname):
-    """A library that a package's programs load from the system they are installed on."""
-    owner = output("dpkg-query", "-S", "*/" + soname).decode().split(":")[0]
-    version = output("dpkg-query", "-W", "-f=${Version}\n", owner).decode().splitlines()[0]
-    return package("Library", soname, version, comment=f"Present at the build: {owner} {version} of Debian. The system provides its own.")
+def library(soname, is_rpm):
+    """A library that a package's programs load from the system they are installed on; here it is as where the package was built."""
+    if is_rpm:
+        listed = output("rpm", "-q", "--whatprovides", "--qf", "%{NAME} %{VERSION}-%{RELEASE}\n", soname + "()(64bit)")
+        owner, version = listed.decode().splitlines()[0].split()
+    else:
+        owner = output("dpkg-query", "-S", "*/" + soname).decode().split(":")[0]
+        version = output("dpkg-query", "-W", "-f=${Version}\n", owner).decode().splitlines()[0]
+    return package("Library", soname, version, comment=f"Present at the build: {owner} {version}. The system provides its own.")
 
 
 def contained(entry):
@@ -117,7 +121,7 @@ def describe(path):
         relation, parts = "CONTAINS", [contained(content) for path, content in sorted(files.items()) if path.startswith(ENTRIES)]
     else:
         sonames = {soname for content in files.values() for soname in needed(content)} if arch else set()
-        relation, parts = "DYNAMIC_LINK", [library(soname) for soname in sorted(sonames)]
+        relation, parts = "DYNAMIC_LINK", [library(soname, name.endswith(".rpm")) for soname in sorted(sonames)]
     relations = [("SPDXRef-DOCUMENT", "DESCRIBES", whole)] + [(whole["SPDXID"], "CONTAINS", entry) for entry in listed]
     relations += [(whole["SPDXID"], relation, part) for part in parts]
     created = datetime.datetime.fromtimestamp(int(os.environ["SOURCE_DATE_EPOCH"]), datetime.timezone.utc)

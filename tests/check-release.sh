@@ -54,6 +54,19 @@ sbom() {
 is "an SBOM needs a time" "$(sbom '')" "sbom.py: SOURCE_DATE_EPOCH, the time of the document in seconds, is not set"
 is "and is made with one" "$(sbom 0)" '{  "spdxVersion": "SPDX-2.3",'
 
+# An RPM, and a database that has who provides its library.
+printf '%s\n' 'Name: a' 'Version: 1' 'Release: 2' 'Summary: a' 'License: a' 'Provides: libc.so.6()(64bit)' %description a \
+    %install 'install -D /bin/true %{buildroot}/a' %files /a >"$work/a.spec"
+mkdir "$work/home" && echo "%_dbpath $work/db" >"$work/home/.rpmmacros"
+HOME=$work/home rpmbuild -bb --quiet --define "_topdir $work/rpm" --define '__os_install_post %{nil}' "$work/a.spec" >"$work/said" 2>&1
+HOME=$work/home rpm -i --justdb --nodeps "$work"/rpm/RPMS/*/a-1-2.*.rpm >"$work/said" 2>&1
+is "an RPM's names a library as rpm does" \
+    "$(HOME=$work/home SOURCE_DATE_EPOCH=0 /usr/bin/python3 "$top/release/sbom.py" "$work"/rpm/RPMS/*/a-1-2.*.rpm | grep -o -e '"./a"' -e 'build: [^.]*')" \
+    'build: a 1-2
+"./a"'
+is "everybody builds the RPM for Amazon Linux 2023 in the same way" \
+    "$(grep -hoE 'dnf (install -y spal|builddep).*(xz|spec)|rpmbuild -tb .*"' "$top"/{README.md,docs/install.md,.github/workflows/release.yml} | sort | uniq -c | awk '{print $1}' | paste -sd ' ')" "3 3 3"
+
 mkdir -p "$work/tree/release" "$work/tree/debian" && cd "$work/tree" && git init -q . || exit 1
 cp "$top/release/run" "$top/release/spdx-tools.lock" release/
 echo untrusted >release/nodeclaimd.pub
@@ -95,14 +108,14 @@ git add . && git commit -q -m programs
 took() {
     rm -rf build/release
     XDG_CACHE_HOME=$work/cache PATH=$PWD/bin:$PATH release/run 0.1.0 --dry-run "$@" >"$work/said" 2>&1
-    cat build/release/*.deb build/release/*.rpm | uniq
+    cat build/release/*.deb && ls build/release/*.rpm 2>/dev/null
 }
 tools=$work/cache/nodeclaimd/spdx-tools-$(sha256sum <release/spdx-tools.lock | cut -c 1-16)
-mkdir -p "$tools" build/package/{deb,rpm}
+mkdir -p "$tools" build/package/deb
 touch "$tools/complete"
-echo old | tee build/package/deb/a.deb >build/package/rpm/a.rpm
-is "packages that nobody has tested are made anew" "$(took)" new
-echo old | tee build/package/deb/a.deb >build/package/rpm/a.rpm
+echo old >build/package/deb/a.deb
+is "packages that nobody has tested are made anew, and no RPM of Debian is a release's" "$(took)" new
+echo old >build/package/deb/a.deb
 cp VERSION build/package/nodeclaimd-0.1.0.tar.xz
 is "tested packages of the same tarball are taken" "$(took)" old
 echo other >build/package/nodeclaimd-0.1.0.tar.xz
