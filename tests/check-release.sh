@@ -67,6 +67,14 @@ is "an RPM's names a library as rpm does" \
 is "everybody builds the RPM for Amazon Linux 2023 in the same way" \
     "$(grep -hoE 'dnf (install -y spal|builddep).*(xz|spec)|rpmbuild -tb .*"' "$top"/{README.md,docs/install.md,.github/workflows/release.yml} | sort | uniq -c | awk '{print $1}' | paste -sd ' ')" "3 3 3"
 
+# versions: the lower bounds in these lines
+versions() {
+    grep -oE '>= [0-9][0-9.]*' | sort -u | paste -sd ' '
+}
+demanded=$(grep PKG_CHECK_MODULES "$top/configure.ac" | versions)
+is "Debian's packages demand the versions that configure does" "$(sed -n '/^Build-Depends/,/^$/p' "$top/debian/control" | versions)" "$demanded"
+is "and so do the RPMs" "$(grep ^BuildRequires "$top/nodeclaimd.spec" | versions)" "$demanded"
+
 mkdir -p "$work/tree/release" "$work/tree/debian" && cd "$work/tree" && git init -q . || exit 1
 cp "$top/release/run" "$top/release/spdx-tools.lock" release/
 echo untrusted >release/nodeclaimd.pub
