@@ -263,8 +263,11 @@ enum nc_credentials_found nc_connect_check(const struct nc_app *app, const char 
                            "--kubeconfig and spec.cluster.auth name another one");
         return NC_CREDENTIALS_NO_FILE;
     }
-    if (r < 0)
+    if (r < 0) {
+        nc_err_remedy(err, "correct it, or have it written anew: systemctl restart "
+                           "nodeclaimd-bootstrap");
         return NC_CREDENTIALS_BAD_FILE;
+    }
     cert = k.cert_file ? nc_app_path(app, k.cert_file) : NULL;
     if (!cert || access(cert, R_OK) == 0)
         return NC_CREDENTIALS_THERE;

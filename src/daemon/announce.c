@@ -238,11 +238,13 @@ static char *outage_text(const struct nc_daemon *d, const struct nc_lifecycle_ac
     const struct nc_err *err;
     char since[32];
 
-    if (!since_usec
+    (void)nc_api_session_state(&d->api, &err);
+    if (!err
         || (a->milestone != NC_LIFECYCLE_MILESTONE_FORCING
             && a->milestone != NC_LIFECYCLE_MILESTONE_FAILED))
         return nc_strdup("");
-    (void)nc_api_session_state(&d->api, &err);
+    if (!since_usec)
+        return nc_asprintf("; API server: %s", err->msg);
     nc_time_format(since_usec, since);
     return nc_asprintf("; the API server has been unavailable since %s: %s", since, err->msg);
 }

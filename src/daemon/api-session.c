@@ -156,7 +156,8 @@ uint64_t nc_api_session_away_usec(const struct nc_api_session *s) {
     const enum nc_api_state state = nc_api_session_state(s, &err);
 
     /* a 403 is of one request: what becomes of the others is told of them */
-    return state == NC_API_UNREACHABLE || (state == NC_API_REFUSED && err->code == 401)
+    return state == NC_API_UNREACHABLE || s->waits != NC_API_CONNECTING
+                   || (state == NC_API_REFUSED && err->code == 401)
                ? s->failing_usec
                : 0;
 }
@@ -206,7 +207,8 @@ static bool were_replaced(struct nc_daemon *d, uint64_t now) {
     marks[1] = mark_of(d->api.connection.cert_file);
     for (size_t i = 0; i < NC_ARRAY_SIZE(marks); i++)
         if (is_another_file(&d->api.files[i], &marks[i])) {
-            nc_log(NC_LOG_INFO, NULL, "the node's credentials were replaced, connecting anew");
+            if (d->api.step != NC_SESSION_DOWN)
+                nc_log(NC_LOG_INFO, NULL, "the node's credentials were replaced, connecting anew");
             return true;
         }
     return false;
@@ -330,8 +332,11 @@ static void wait_for(struct nc_daemon *d, enum nc_api_state what, const struct n
                     err->msg, *err->remedy ? "; " : "", err->remedy);
         d->is_status_due = true;
     }
+    if (d->api.error.class == NC_ERR_NONE)
+        d->api.failing_usec = nc_daemon_now(d);
     d->api.waits = what;
     d->api.error = *err;
+    report_outage(d, false);
     d->api.has_waited = true;
     d->api.connect_after_usec = nc_mono_usec() + CHECK_USEC;
 }
@@ -359,6 +364,9 @@ static void try_to_connect(struct nc_daemon *d) {
         return;
     }
     if (d->api.waits != NC_API_CONNECTING) {
+        if (d->api.is_lasting)
+            report_outage(d, true);
+        d->api.is_lasting = false;
         d->api.waits = NC_API_CONNECTING;
         d->api.error = (struct nc_err)NC_ERR_INIT;
         d->is_status_due = true;

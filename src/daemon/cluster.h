@@ -167,8 +167,9 @@ void nc_own_node_check(struct nc_daemon *d);
 /* It may be another one by now: whose it is is to be read first. */
 void nc_own_node_reread(struct nc_daemon *d);
 /* False where a drain is requested of it, which may have been withdrawn: it was not read since an
- * outage or in the last two seconds, for a watch may hang. Then it is being read, at once. */
-bool nc_own_node_is_current(struct nc_daemon *d);
+ * outage or in the last two seconds, for a watch may hang; half a second where a pod is deleted.
+ * Then it is being read, at once. */
+bool nc_own_node_is_current(struct nc_daemon *d, bool is_deletion);
 /* DELETION, by what is known of the Node and its claim. */
 void nc_own_node_report_deletion(struct nc_daemon *d);
 /* Has a request been in flight for longer than twice its time limit? */

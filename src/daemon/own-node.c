@@ -24,6 +24,7 @@
 #define UNANSWERED_MAX 3u    /* then the server is slow, and is given twelve seconds */
 #define PROMPT_USEC 500000u  /* an answer that shows a server in good health */
 #define REFRESH_EVERY_USEC 1000000u
+#define FRESH_TO_DELETE_USEC 500000u
 #define FRESH_USEC 2000000u /* of a Node that was read: no pod is asked by an older one */
 #define REFRESH_AFTER_WRITE_USEC 200000u /* the answer of a write brings the Node anyway */
 #define REFRESH_REFUSED_USEC 10000000u
@@ -457,8 +458,9 @@ void nc_own_node_check(struct nc_daemon *d) {
         nc_api_session_note_obstacle(d, NC_OBSTACLE_NODE, NULL);
 }
 
-bool nc_own_node_is_current(struct nc_daemon *d) {
-    const bool is_old = d->node.is_stale || nc_mono_usec() > d->node.read_usec + FRESH_USEC;
+bool nc_own_node_is_current(struct nc_daemon *d, bool is_deletion) {
+    const uint64_t fresh_usec = is_deletion ? FRESH_TO_DELETE_USEC : FRESH_USEC;
+    const bool is_old = d->node.is_stale || nc_mono_usec() > d->node.read_usec + fresh_usec;
 
     if (!d->node.is_unread && (!is_old || !nc_lifecycle_notice(d->life, NC_SOURCE_REQUEST)))
         return true;

@@ -144,7 +144,7 @@ void nc_pod_evictor_send(struct nc_daemon *d, const struct nc_drain_action *a) {
         post_unavailable(d, a->pod->uid, a->verb, "not connected to the API server");
         return;
     }
-    if (!nc_own_node_is_current(d)) {
+    if (!nc_own_node_is_current(d, a->verb == NC_DRAIN_DELETE)) {
         post_answer(
             d, a->pod->uid, a->verb,
             &(struct nc_pod_answer){.kind = NC_ANSWER_BUSY, .retry_after_usec = NODE_FIRST_USEC});

@@ -7,11 +7,14 @@ static void fill_line(const struct record *e, const struct nc_moments *m,
                       struct nc_drain_line *ret) {
     const uint64_t last_usec = nc_drain_force_delete_at(&e->pod, m->rules->t_usec);
 
-    *ret = (struct nc_drain_line){.pod = &e->pod,
-                                  .turn = nc_pod_turn(&e->pod, m->rules),
-                                  .verdict = nc_drain_verdict(e, m),
-                                  .budget = "",
-                                  .message = ""};
+    *ret = (struct nc_drain_line){
+        .pod = &e->pod,
+        .turn = nc_pod_turn(&e->pod, m->rules),
+        .verdict = nc_drain_verdict(e, m),
+        .budget = "",
+        .message = "",
+        .busy =
+            e->refused == NC_ANSWER_BUSY || e->refused == NC_ANSWER_UNAVAILABLE ? e->refusals : 0};
     if (e->pod.deletion_usec && nc_pod_reason_is_named(ret->verdict.reason))
         ret->since_usec = e->pod.deletion_usec;
     if (nc_pod_reason_kind(ret->verdict.reason) < NC_REASON_KIND_LEAVING)

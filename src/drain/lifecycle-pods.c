@@ -8,6 +8,7 @@
 #include "nc/str.h"
 #include "nc/time.h"
 
+#define BUSY_TIMES 4
 #define BLOCKED_EVENT_USEC (30 * NC_SEC_USEC)
 #define BLOCKED_EVENT_MAX_USEC (600 * NC_SEC_USEC)
 #define BLOCKED_SHARE 60 /* of the time that is left */
@@ -275,6 +276,12 @@ static bool is_blocking(enum nc_pod_answer_kind kind) {
            || kind == NC_ANSWER_FAILED;
 }
 
+/* One that has no time for a while is no news. */
+static bool may_be_too_busy(const struct nc_lifecycle *l, enum nc_pod_answer_kind kind) {
+    return (kind == NC_ANSWER_BUSY || kind == NC_ANSWER_UNAVAILABLE) && l->evicting_usec
+           && l->now_usec >= nc_sum_usec(l->evicting_usec, BLOCKED_EVENT_USEC);
+}
+
 /* Since when it is waited for, until when, and what helps. */
 static char *until_text(const struct nc_lifecycle *l, const struct nc_drain_line *line) {
     const bool is_kept = line->verdict.reason == NC_POD_REASON_KEPT;
@@ -322,17 +329,20 @@ static void report_held(struct nc_lifecycle *l, const struct nc_drain_line *line
 
 void nc_lifecycle_report_blocked(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,
                                  struct nc_lifecycle_actions *out) {
+    const bool is_blocked = is_blocking(e->answer->kind);
     size_t n;
 
-    if (!is_blocking(e->answer->kind))
+    if (!is_blocked && !may_be_too_busy(l, e->answer->kind))
         return;
     nc_auto_free struct nc_drain_line *v = nc_lifecycle_lines(l, &n);
     for (size_t i = 0; i < n; i++)
-        if (nc_streq(v[i].pod->uid, e->uid)) {
+        if (nc_streq(v[i].pod->uid, e->uid) && (is_blocked || v[i].busy >= BUSY_TIMES)) {
             const bool is_budget = e->answer->kind == NC_ANSWER_BUDGET;
             nc_auto_free char *what =
                 nc_asprintf("%s%s", is_budget ? "PodDisruptionBudget " : "",
-                            is_budget ? e->answer->budget : nc_pod_answer_name(e->answer->kind));
+                            is_budget     ? e->answer->budget
+                            : !is_blocked ? "the API server has no time for its eviction"
+                                          : nc_pod_answer_name(e->answer->kind));
             report_held(l, &v[i], what, e->answer->message, out);
             return;
         }

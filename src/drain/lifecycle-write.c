@@ -124,6 +124,12 @@ static bool needs_cordon(const struct nc_lifecycle *l, uint64_t *next_usec) {
                || (!l->is_cordon_done && nc_lifecycle_may_cordon(l, next_usec)));
 }
 
+/* Our condition DrainInProgress is of a drain that the configuration does not allow any more. */
+static bool has_progress_to_undo(const struct nc_lifecycle *l) {
+    return l->in_force.policy < NC_POLICY_DRAIN
+           && (l->node.known_ours & 1u << NC_KNOWN_DRAIN_IN_PROGRESS);
+}
+
 static bool needs_release(const struct nc_lifecycle *l) {
     return may_undo(l) && (has_cordon_to_undo(l) || has_label_to_undo(l) || has_status_to_undo(l));
 }
@@ -136,7 +142,7 @@ static bool wants(const struct nc_lifecycle *l, enum nc_node_write_kind kind, ui
         return needs_cordon(l, next_usec) && is_seen_since(l, l->raised_usec);
     case NC_WRITE_UNDRAINED:
         return !is_ignored(l) && l->phase != NC_LIFECYCLE_DRAINED && l->node.is_complete
-               && l->node.is_drained_true;
+               && (l->node.is_drained_true || has_progress_to_undo(l));
     case NC_WRITE_DRAINED:
         return l->phase == NC_LIFECYCLE_DRAINED && !l->is_unverified && !l->is_drained_done
                && l->is_synced && !l->node.is_drained_true;
@@ -283,7 +289,7 @@ static unsigned known_conditions(const struct nc_lifecycle *l, enum nc_node_writ
 
     if (kind == NC_WRITE_CLEAR_CONDITIONS)
         return 0;
-    if (kind != NC_WRITE_DRAINED && l->in_force.policy == NC_POLICY_DRAIN)
+    if (l->phase != NC_LIFECYCLE_DRAINED && l->in_force.policy == NC_POLICY_DRAIN)
         bits |= 1u << NC_KNOWN_DRAIN_IN_PROGRESS;
     if (m->is_active && m->policy >= NC_POLICY_REPORT)
         bits |= 1u << (nc_lifecycle_own_time(l, m->notice.deadline_usec) > l->now_usec
@@ -330,7 +336,7 @@ static void fill_known_conditions(const struct nc_lifecycle *l, enum nc_node_wri
                                                                   : "MaintenanceWindow";
     if (!is_cleared)
         w->known_reason[NC_KNOWN_DRAIN_IN_PROGRESS] =
-            wanted & 1u << NC_KNOWN_DRAIN_IN_PROGRESS ? reason_of_drain(l) : "DrainCompleted";
+            l->phase == NC_LIFECYCLE_DRAINED ? "DrainCompleted" : reason_of_drain(l);
 }
 
 static void fill(struct nc_lifecycle *l, enum nc_node_write_kind kind, struct nc_node_write *w) {
@@ -348,14 +354,15 @@ static void fill(struct nc_lifecycle *l, enum nc_node_write_kind kind, struct nc
     }
     if (kind == NC_WRITE_DRAINED && !l->node.is_drained_by_another)
         fill_condition(&w->drained, true, NC_REASON_DRAINED, nc_lifecycle_drained_text(l));
-    if (kind == NC_WRITE_UNDRAINED)
+    if (kind == NC_WRITE_UNDRAINED && l->node.is_drained_true)
         fill_condition(&w->drained, false, "PodsLeft",
                        nc_strdup("The node is not drained, or no longer"));
     if (kind == NC_WRITE_RELEASE)
         fill_release(l, w);
     if (kind == NC_WRITE_CLEAR_CONDITIONS)
         fill_cleared_conditions(l, w);
-    if (w->pending.is_set || w->drained.is_set || kind == NC_WRITE_DRAINED)
+    if (w->pending.is_set || w->drained.is_set || kind == NC_WRITE_DRAINED
+        || kind == NC_WRITE_UNDRAINED)
         fill_known_conditions(l, kind, w);
     w->sets_status = kind != NC_WRITE_CLEAR_CONDITIONS;
     if (w->sets_status && !is_ignored(l))
@@ -500,6 +507,10 @@ static void announce_written(struct nc_lifecycle *l, const struct nc_node_write 
                           out);
 }
 
+static bool is_of_status(enum nc_node_write_kind kind) {
+    return kind == NC_WRITE_SIGNAL || kind == NC_WRITE_DRAINED || kind == NC_WRITE_UNDRAINED;
+}
+
 /* Written, or refused for good: what waits for it may go on. */
 static void finish_write(struct nc_lifecycle *l, bool is_done, struct nc_lifecycle_actions *out) {
     const struct nc_node_write *w = &l->in_flight_parts;
@@ -517,7 +528,8 @@ static void finish_write(struct nc_lifecycle *l, bool is_done, struct nc_lifecyc
         l->has_announced[NC_LIFECYCLE_MILESTONE_RECORDONED] = true;
     if (w->kind == NC_WRITE_DRAINED)
         l->is_drained_done = l->phase == NC_LIFECYCLE_DRAINED;
-    if (w->sets_status) {
+    /* Who may not write conditions may write the annotation: it is progress then. */
+    if (w->sets_status && (is_done || !is_of_status(w->kind))) {
         free(l->status);
         l->status = nc_steal(&l->in_flight_status);
         l->is_status_there = is_done && l->status;
@@ -545,6 +557,12 @@ void nc_lifecycle_written(struct nc_lifecycle *l, const struct nc_lifecycle_even
     l->in_flight = NC_WRITE_NONE;
     if (l->is_in_flight_void)
         return;
+    if (kind == NC_WRITE_RELEASE && e->outcome == NC_WRITE_REFUSED && !t->is_refused)
+        nc_lifecycle_emit(
+            NC_LIFECYCLE_MILESTONE_UNCORDONED, "ReleaseRefused",
+            nc_strdup("Nothing ends this node any more, but the API server refuses to "
+                      "lift the cordon: it is tried again each minute"),
+            out);
     t->is_refused = e->outcome == NC_WRITE_REFUSED;
     t->attempts = e->outcome == NC_WRITTEN ? 0 : t->attempts + 1;
     if (e->outcome == NC_WRITE_UNAVAILABLE) {

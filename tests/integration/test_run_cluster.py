@@ -323,6 +323,35 @@ class Identity(DaemonTest):
         world.must(world.is_cordoned, "the cordon", 40)
         self.assertLess(time.monotonic() - corrected, 5.0 * PATIENCE)
 
+    def test_kubeconfig_that_is_broken_in_a_drain(self) -> None:
+        """Not the budget of the pod is why it does not leave, nor is it being ended."""
+        world = self.node_world()
+        world.pod("a", grace=1)
+        world.budget("held", "a")
+        world.start()
+        world.imds.spot(25)
+        world.must(lambda: world.evictions("a"), "an eviction")
+        path = world.root / KUBECONFIG
+        good = path.read_text()
+        path.write_text("clusters: [")
+        world.must(lambda: "cannot evict: the API server has done nothing for this node since" in world.run("status").out, "what status says", 20)
+        world.must(lambda: any("the API server has been unavailable since" in line for line in world.log().splitlines() if "force-delete time has come" in line),
+                   "the cause beside what is due", 40)  # fmt: skip
+        self.assertEqual(world.log().count("credentials were replaced"), 1)
+        path.write_text(good)
+        world.must(lambda: not world.pods(), "the end of the pod", 20)
+
+    def test_list_of_pods_that_is_refused(self) -> None:
+        """Who sees Events alone is told why the pods were not listed."""
+        world = self.node_world()
+        world.pod("a", grace=1)
+        world.api.server.fault("status", path="/api/v1/pods", status=403)
+        world.start(ready=False)
+        world.imds.spot(18)
+        world.must(lambda: "DrainFailed" in world.events(), "the Event", 60)
+        said = [e["message"] for e in world.api.objects("events") if e["reason"] == "DrainFailed"][0]
+        self.assertIn("before the pods were listed; API server: list: HTTP 403", said)
+
     def test_kubeconfig_of_another_cluster(self) -> None:
         """In the middle of a drain, with a Node of our name there: its pods are another machine's."""
         world = self.node_world()

@@ -117,8 +117,8 @@ static void judge_kind(struct rules *r, const struct nc_node_write *w, uint64_t 
         judge_drained(r, now_usec);
         return;
     case NC_WRITE_UNDRAINED:
-        if (!r->node.is_drained_true)
-            rules_break(r, "idle-write", "Drained is taken back and was not said");
+        if (!r->node.is_drained_true && !(w->known_set & ~w->known_true))
+            rules_break(r, "idle-write", "no condition is taken back");
         return;
     case NC_WRITE_RELEASE:
         judge_undoing(r, w);

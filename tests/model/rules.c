@@ -364,7 +364,10 @@ static void on_written_event(struct rules *r, const struct nc_lifecycle_event *e
         apply_conditions(r);
     if (r->write == NC_WRITE_CORDON)
         r->refused_usec = e->outcome == NC_WRITE_REFUSED ? e->now_usec : 0;
-    if (is_final)
+    if (is_final
+        && (e->outcome == NC_WRITTEN
+            || (r->write != NC_WRITE_SIGNAL && r->write != NC_WRITE_DRAINED
+                && r->write != NC_WRITE_UNDRAINED))) /* of conditions alone */
         memcpy(r->status_text, r->pending_text, sizeof(r->status_text));
     r->write = NC_WRITE_NONE;
     r->signal_asked_usec = 0;

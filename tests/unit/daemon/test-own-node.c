@@ -405,33 +405,33 @@ static void test_read_again_where_a_drain_is_requested(void **state) {
 
     meet(w);
     w->d.node.is_stale = true;
-    assert_true(nc_own_node_is_current(&w->d));
+    assert_true(nc_own_node_is_current(&w->d, false));
     script.is_active[NC_SOURCE_REQUEST] = true;
-    assert_false(nc_own_node_is_current(&w->d));
-    assert_false(nc_own_node_is_current(&w->d));
+    assert_false(nc_own_node_is_current(&w->d, false));
+    assert_false(nc_own_node_is_current(&w->d, false));
     assert_int_equal(script.looks, 2);
     script.looked(&w->d, NULL, &away, &none);
-    assert_false(nc_own_node_is_current(&w->d));
+    assert_false(nc_own_node_is_current(&w->d, false));
     assert_int_equal(script.looks, 3);
     look(w, "u1", 11, "", OURS);
     assert_true(script.was_stale); /* until the request was told, too */
-    assert_true(nc_own_node_is_current(&w->d));
+    assert_true(nc_own_node_is_current(&w->d, false));
     script.is_active[NC_SOURCE_REQUEST] = true; /* the watch has it still */
     w->d.node.read_usec -= 1500000;
-    assert_true(nc_own_node_is_current(&w->d));
+    assert_true(nc_own_node_is_current(&w->d, false));
     assert_int_equal(script.looks, 3);
     w->d.node.read_usec -= 1000000;
-    assert_false(nc_own_node_is_current(&w->d));
+    assert_false(nc_own_node_is_current(&w->d, false));
     assert_int_equal(script.looks, 4);
     look(w, "u1", 12, "", OURS);
-    assert_true(nc_own_node_is_current(&w->d));
+    assert_true(nc_own_node_is_current(&w->d, false));
     for (size_t i = 0; i < NC_ARRAY_SIZE(refused); i++) { /* it is gone, or nobody shows it */
         const struct nc_kube_status status = {.http = refused[i]};
         script.is_active[NC_SOURCE_REQUEST] = true;
         w->d.node.read_usec -= 2500000;
-        assert_false(nc_own_node_is_current(&w->d));
+        assert_false(nc_own_node_is_current(&w->d, false));
         script.looked(&w->d, NULL, &status, &none);
-        assert_true(nc_own_node_is_current(&w->d));
+        assert_true(nc_own_node_is_current(&w->d, false));
     }
     nc_buf_clear(&trace);
 }
@@ -443,11 +443,11 @@ static void test_a_node_of_another_cluster(void **state) {
 
     meet(w);
     nc_own_node_reread(&w->d);
-    assert_false(nc_own_node_is_current(&w->d));
+    assert_false(nc_own_node_is_current(&w->d, false));
     nc_own_node_write(&w->d, &write);
     expect("AWAY");
     watch(w, NC_WATCH_ADDED, "u2", 5, "");
-    assert_false(nc_own_node_is_current(&w->d));
+    assert_false(nc_own_node_is_current(&w->d, false));
     nc_own_node_write(&w->d, &write);
     expect("AWAY");
     assert_null(script.obstacle);
@@ -461,7 +461,7 @@ static void test_a_node_of_another_cluster(void **state) {
     look(w, "u1", 20, "", OURS);
     expect("NODE(whole) -request -deletion");
     assert_null(script.obstacle);
-    assert_true(nc_own_node_is_current(&w->d));
+    assert_true(nc_own_node_is_current(&w->d, false));
     nc_own_node_write(&w->d, &write);
     assert_int_equal(script.writes, 1);
 }

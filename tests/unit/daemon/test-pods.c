@@ -146,7 +146,7 @@ void nc_own_node_refresh(struct nc_daemon *d) {
     say("look");
 }
 
-bool nc_own_node_is_current(struct nc_daemon *d) {
+bool nc_own_node_is_current(struct nc_daemon *d, bool is_deletion) {
     return !d->node.is_stale;
 }
 

@@ -107,7 +107,7 @@ static void test_shutdown_by_karpenters_reboot(void **state) {
         {1000, "notice shutdown +60",
          "SAY NodeShutdown; WRITE signal[Detected pending] @signalling"},
         {1010, "node rebooting", "@signalling"}, /* with the answer of that write */
-        {1020, "ok", "LET GO @reported"},
+        {1020, "ok", "WRITE undrained[Detected]; LET GO @reported"}, /* not DrainInProgress */
     };
 
     (void)state;

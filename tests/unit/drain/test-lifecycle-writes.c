@@ -97,7 +97,8 @@ static void test_refused_for_good(void **state) {
         {2110, "refused", "@volume-wait"},
         {6030, "tick", "SAY NodeDrained; WRITE drained[Drained drained] @drained"},
         {6040, "refused", "@drained"},
-        {8000, "tick", "@drained"},
+        {8000, "tick", "WRITE progress[Drained] @drained"}, /* who waits reads the annotation */
+        {8010, "ok", "@drained"},
         {10800, "tick", "WRITE signal[Drained pending] @drained"}, /* it may have been mended */
         {10810, "ok", "@drained"},
         {40000, "tick", "@drained"},
@@ -399,6 +400,69 @@ static void test_known_conditions_of_a_drain(void **state) {
     assert_string_equal(life_do(&w, 7020, "ok"), "WRITE drained[Drained drained] @drained");
     expect_known(&w, BIT(DRAIN_IN_PROGRESS), 0);
     assert_string_equal(w.write.w.known_reason[NC_KNOWN_DRAIN_IN_PROGRESS], "DrainCompleted");
+    (void)life_do(&w, 7030, "ok");
+    (void)life_do(&w, 7040, "notice spot +600");
+    assert_int_equal(w.write.w.kind, NC_WRITE_SIGNAL);
+    expect_known(&w, 0, 0); /* it is drained all the same */
+    life_world_done(&w);
+}
+
+/* What the configuration does not allow any more is not in progress, and was not completed. */
+static void test_known_conditions_of_a_drain_that_was_given_up(void **state) {
+    static const char *const events[] = {"begin", "notice spot +120", "ok",
+                                         "ok",    "pods a:30",        "synced"};
+    struct life_world w;
+
+    (void)state;
+    life_world_init(&w);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(events); i++)
+        (void)life_do(&w, 1000 + 10 * (unsigned)i, events[i]);
+    (void)life_do(&w, 2000, "rules spot=report");
+    assert_int_equal(w.write.w.kind, NC_WRITE_UNDRAINED);
+    expect_known(&w, BIT(DRAIN_IN_PROGRESS), 0);
+    assert_string_equal(w.write.w.known_reason[NC_KNOWN_DRAIN_IN_PROGRESS], "SpotInterruption");
+    assert_false(w.write.w.drained.is_set);
+    life_world_done(&w);
+}
+
+static void test_release_refused(void **state) {
+    static const struct life_row story[] = {
+        LIFE_EVICTING("request drain", "Requested"),
+        {2000, "clear request", "SAY InterruptionWithdrawn; LOOK; CLOSE @releasing"},
+        {2010, "node", "WRITE release[- uncordon unrecord unlabel] @releasing"},
+        {2020, "refused", "SAY ReleaseRefused; WRITE calm[ !pending] @releasing"},
+        {2030, "ok", "@releasing"},
+        {62020, "tick", "WRITE release[- uncordon unrecord unlabel] @releasing"},
+        {62030, "refused", "@releasing"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* An API server that has no time is told of once that lasts. */
+static void test_busy_for_long(void **state) {
+    struct life_world w;
+    unsigned ms = 1040;
+
+    (void)state;
+    life_world_init(&w);
+    (void)life_do(&w, 0, "begin");
+    (void)life_do(&w, 1000, "notice request drain");
+    (void)life_do(&w, 1010, "ok");
+    (void)life_do(&w, 1020, "ok");
+    (void)life_do(&w, 1030, "pods a:30");
+    (void)life_do(&w, 1035, "synced");
+    for (; ms < 30000; ms += 1000) {
+        (void)life_do(&w, ms, "again a");
+        assert_null(strstr(w.last_message, "may not leave"));
+        (void)life_do(&w, ms + 500, "tick");
+    }
+    for (; ms < 90000; ms += 1000) {
+        (void)life_do(&w, ms, "again a");
+        (void)life_do(&w, ms + 500, "tick");
+    }
+    assert_non_null(strstr(w.last_message, "Pod ns/a may not leave: the API server has no time"));
     life_world_done(&w);
 }
 
@@ -465,6 +529,9 @@ TEST_GROUP() {
         cmocka_unit_test(test_cleared_twice),
         cmocka_unit_test(test_another_ending_of_the_same_source),
         cmocka_unit_test(test_known_conditions_of_a_drain),
+        cmocka_unit_test(test_known_conditions_of_a_drain_that_was_given_up),
+        cmocka_unit_test(test_release_refused),
+        cmocka_unit_test(test_busy_for_long),
         cmocka_unit_test(test_known_conditions_of_a_shutdown),
         cmocka_unit_test(test_known_conditions_of_a_maintenance),
         cmocka_unit_test(test_patience_begins_anew),
