@@ -21,9 +21,10 @@
 static void set_aside(struct nc_daemon *d, const char *path, const char *why) {
     nc_auto_free char *aside = nc_asprintf("%s.bad", path);
     const bool moved = rename(path, aside) == 0;
-    nc_auto_free char *message =
-        nc_asprintf("%s: %s; %s %s, starting without: what `nodeclaimd drain` requested is lost",
-                    path, why, moved ? "renamed to" : "could not be renamed to", aside);
+    nc_auto_free char *message = nc_asprintf(
+        "%s: %s; %s %s, starting without: what `nodeclaimd drain` requested is lost, and "
+        "another drain goes on once its source answers",
+        path, why, moved ? "renamed to" : "could not be renamed to", aside);
 
     nc_daemon_announce(d, &(struct nc_lifecycle_action){.kind = NC_LIFECYCLE_ACTION_ANNOUNCE,
                                                         .reason = "StateLost",

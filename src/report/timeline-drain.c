@@ -160,11 +160,12 @@ static void show_sources(struct nc_buf *out, const struct nc_value *sources) {
     }
 }
 
-/* ": default/x by pdb-y, …": whom it waits for. */
-static void put_names(struct nc_buf *out, const struct nc_value *blocked, size_t most) {
+/* ": default/x by pdb-y, …": whom it waits for, `first` before them. */
+static void put_names(struct nc_buf *out, const struct nc_value *blocked, size_t most,
+                      const char *first) {
     for (size_t i = 0; blocked && i < nc_show_at_most(blocked->n, most); i++) {
         const char *budget = nc_show_text(blocked->items[i], "budget", NULL);
-        (void)nc_buf_puts(out, i ? ", " : ": ");
+        (void)nc_buf_puts(out, i ? ", " : first);
         nc_show_put(out, nc_show_text(blocked->items[i], "pod", "?"));
         (void)nc_buf_puts(out, budget ? " by " : "");
         nc_show_put(out, budget ? budget : "");
@@ -217,13 +218,15 @@ void nc_drain_pods_text(const struct nc_value *drain, size_t names, struct nc_bu
         char path[24], words[28];
     } counts[] = {{"pods.leaving", "leaving"},
                   {"pods.deleted", "force-deleted"},
-                  {"pods.kept", "kept by do-not-disrupt"},
+                  {"pods.kept", "kept by do-not-disrupt"}, /* those from here are named */
                   {"pods.blocked", "blocked"},
                   {"pods.waiting", "waiting for a replacement"},
                   {"pods.excluded.put-back", "put back"},
                   {"pods.excluded.stuck", "that should have ended"}};
+    enum { FIRST_HELD = 2 };
     const uint64_t total = nc_show_number(drain, "pods.total", MAX_COUNT);
     const struct nc_value *endless = find_endless(drain);
+    bool is_held = false; /* the last count is of those that are named */
 
     show_more(out, drain, "incomplete", "the list of pods is incomplete:");
     if (is_null(nc_value_get(drain, "pods"), "total"))
@@ -239,12 +242,14 @@ void nc_drain_pods_text(const struct nc_value *drain, size_t names, struct nc_bu
                         nc_show_number(drain, "pods.remaining", MAX_COUNT), total);
     for (size_t i = 0; i < NC_ARRAY_SIZE(counts); i++) {
         const uint64_t n = nc_show_number(drain, counts[i].path, MAX_COUNT);
-        if (n > 0)
+        if (n > 0) {
             (void)nc_buf_printf(out, ", %" PRIu64 " %s", n, counts[i].words);
+            is_held = i >= FIRST_HELD;
+        }
         if (n > 0 && i == 0)
             put_leaving(out, nc_show_list(drain, "others"), names);
     }
-    put_names(out, nc_show_list(drain, "blocked"), names);
+    put_names(out, nc_show_list(drain, "blocked"), names, is_held ? ": " : "; held: ");
     if (endless) {
         (void)nc_buf_puts(out, ", waits without end: no deadline");
         show_more(out, endless, "since", "since");

@@ -65,7 +65,14 @@ static void test_pods(void **state) {
         " 'deleted': 1, 'kept': 1, 'blocked': 2}, 'blocked': [{'pod': 'a/b', 'budget': 'a/pdb'},"
         " {'pod': 'a/c\\u001b', 'budget': null}, {}, {'pod': 'a/e'}]}";
 
+    const char *const forced =
+        "{'volumes': 2, 'volume': 'csi^vol-1', 'pods': {'total': 3, 'remaining': 2, 'leaving': 1, "
+        "'deleted': 1}, 'blocked': [{'pod': 'a/b'}]}";
+
     (void)state;
+    assert_text(forced, named_1,
+                ", volumes attached: 2: csi^vol-1, 2 of 3 pods remain, 1 leaving, 1 force-deleted; "
+                "held: a/b");
     assert_text(blocked, named_1,
                 ", the list of pods is incomplete: TooManyPods, 7 of 12 pods remain, 2 leaving, "
                 "1 force-deleted, 1 kept by do-not-disrupt, 2 blocked: a/b by "
