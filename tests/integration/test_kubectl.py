@@ -395,14 +395,44 @@ class Plugin(unittest.TestCase):
         self.assertEqual(self.request("n1"), "")
         self.refuses(1, "has no drain request", "drain", "--cancel", "n1")
         begin = time.time()
-        self.says("drain", "--deadline=10m", "n1")
+        said = self.says("drain", "--deadline=10m", "n1")
         asked = json.loads(self.request("n1"))
+        self.assertIn("\ndeadline " + asked["deadline"].replace("T", " ").replace("Z", " UTC\n"), said)
         self.assertEqual(asked["mode"], "deadline")
         self.assertIn(asked["deadline"], [stamp(begin + 600 + late) for late in range(60)])
         self.change("n1", lambda n: n["metadata"]["annotations"].update({REQUEST_KEY: '{"id":"claim-u","mode":"graceful"}'}))
         self.refuses(1, "another one's", "drain", "--cancel", "n1")
         self.refuses(1, 'another drain of node n1 is requested: {"id":"claim-u"', "drain", "n1", "--deadline=10m")
         self.refuses(1, "not found", "drain", "n9")
+
+    def lease(self, name: str, renewed_sec: int) -> None:
+        """As its kubelet renews it: so long after now by this machine's clock."""
+        spec = {"holderIdentity": name, "renewTime": stamp(time.time() + renewed_sec).replace("Z", ".123456Z")}
+        self.api.put("leases", {"metadata": {"name": name}, "spec": spec}, "kube-node-lease")
+
+    def test_deadline_by_a_wrong_clock(self) -> None:
+        """Of a machine whose clock is behind, pods were deleted long before the time that was meant."""
+        ready = condition("Ready", "True", "KubeletReady")
+        for i, (state, renewed_sec, says) in enumerate(((ready, 570, " and is behind that of node "), (ready, -120, " and is ahead of that of node "),
+                                                        (condition("Ready", "Unknown", "NodeStatusUnknown"), 570, " and is behind that of node "))):  # fmt: skip
+            self.node(f"n{i}", state)
+            self.lease(f"n{i}", renewed_sec)
+            self.refuses(1, says, "drain", f"n{i}", "--deadline=10m")
+            self.refuses(1, "correct the clock; nothing was changed", "drain", f"n{i}", "--deadline=10m", "--wait")
+            self.assertEqual(self.request(f"n{i}"), "")
+            self.says("drain", f"n{i}")  # without a deadline the clock does not matter
+        self.node("n3", ready)
+        self.lease("n3", -30)
+        self.assertNotIn("compared", self.says("drain", "n3", "--deadline=10m"))
+        self.node("n4", condition("Ready", "Unknown", "NodeStatusUnknown"))  # its Lease says nothing: it is old, and the clock may be behind as long
+        self.lease("n4", -600)
+        self.node("n5", ready)
+        self.node("n6", ready)
+        self.lease("n6", 570)
+        self.api.server.faults[:] = [Fault("status", path="/leases/n6", status=403)]
+        for name in ("n4", "n5", "n6"):
+            self.assertIn("this machine's clock could not be compared: ", self.says("drain", name, "--deadline=10m"))
+            self.assertTrue(self.request(name))
 
     def test_requested_already(self) -> None:
         """Who calls it again to follow the drain does not change what was requested."""
