@@ -235,6 +235,20 @@ class Plugin(unittest.TestCase):
         self.node("n2", condition("InterruptionPending", "True", "SpotInterruption"), condition("InterruptionNoticesUnavailable", "True", "NoAnswer"))
         self.assertRegex(self.says("status", "n2"), r" SpotInterruption, notices unavailable +-\n$")
 
+    def test_refused_unread(self) -> None:
+        """The daemon could read no id of the request: what it says is of that request alone that it cannot read."""
+        said = "annotation nodeclaimd.io/drain-request: drain request: JSON: no; the request is ignored"
+        unread = ("graceful", '{"id":"a","mode":"graceful","mode":"deadline"}', '{"id":"a","mode":"graceful",}', '{"id":5,"mode":"graceful"}',
+                  '{"id":"a","mode":"graceful"} x', '{"id":"%s"}' % ("a" * 65), '{"id":"a","reason":"%s"}' % ("a" * 4096), '{"id":"a"')  # fmt: skip
+        readable = (r'{ "id" : "a", "mode":"graceful","reason":"a \"mode\": b, \\" , "deadline" : null}', '{"id":"a","mode":"graceful"}\n')
+        for i, request in enumerate((*unread, *readable)):
+            self.node(f"n{i}", **{REQUEST_KEY: request})
+            self.event("Node", f"n{i}", "DrainRequestRefused", said)
+        rows = self.says("status").splitlines()
+        self.assertEqual([row.endswith("requested, refused: see why") for row in rows[1:]], [True] * len(unread) + [False] * len(readable), rows)
+        self.assertRegex(self.says("status", "n0"), "requested, refused: see why\n$")
+        self.refuses(1, f"{said}; kubectl annotate node n1 ", "drain", "n1", "--wait")
+
     def test_claims_and_no_node(self) -> None:
         self.claim("c1", "", condition("Launched", "True", "Launched"), NOT_FOUND)
         self.claim("c2", "", condition("Launched", "Unknown", "LaunchFailed"), condition("Registered", "Unknown", "AwaitingReconciliation"), instance="")
