@@ -88,7 +88,7 @@ class Plugin(unittest.TestCase):
 
     def drained(self, name: str) -> None:
         self.change(name, lambda n: n["spec"].update(unschedulable=True))
-        self.change(name, lambda n: n["status"].update(conditions=[condition("Drained", "True", "NodeDrained")]))
+        self.change(name, lambda n: n["status"].update(conditions=[condition("Drained", "True", "NodeDrained", "No pods remaining; volumes still attached: 2")]))
 
     def request(self, name: str) -> str:
         return self.api.on_loop(lambda: self.api.store.get(self.api.resource("nodes"), name))["metadata"]["annotations"].get(REQUEST_KEY, "")
@@ -168,10 +168,14 @@ class Plugin(unittest.TestCase):
         for name in ("n1", "n2", "n3", "n4", "n5"):
             self.change(name, lambda n: n["spec"].pop("unschedulable"))
         said = self.drains()
-        self.assertEqual(said[:6], ["Failed: 1 of 2 pods remain, NOT cordoned", "VolumeWait: 1 of 2 pods remain, waits for volumes or drain.linger: see why, NOT cordoned",
+        self.assertEqual(said[:6], ["Failed: 1 of 2 pods remain, NOT cordoned", "VolumeWait: 1 of 2 pods remain, waits for the cordon, NOT cordoned",
                                     "NodeDrained: No pods remaining, NOT cordoned", "Cordoned, cordon only: 1 of 2 pods remain, NOT cordoned",
                                     "Detected, report only by drain.mode: 1 of 2 pods remain", "NodeDrained: No pods remaining, NOT cordoned"])  # fmt: skip
         self.assertRegex(said[6], "^requested, ")
+        self.assertIn("Volumes attached to n2\n  none: the drain waits for the cordon: ", self.says("why", "n2"))
+        self.node("n8", **{REQUEST_KEY: '{"id":"a","mode":"graceful"}', STATUS_KEY: status % ("", "VolumeWait")})
+        self.change("n8", lambda n: n["spec"].pop("unschedulable"))
+        self.refuses(1, "VolumeWait: 1 of 2 pods remain, waits for the cordon; ", "drain", "n8", "--wait", "--timeout=0s")
         self.refuses(1, "node n6 is not drained after 0s", "drain", "n6", "--wait", "--timeout=0s")  # back in service without its daemon
 
     def test_configuration_allows_less(self) -> None:
@@ -358,6 +362,7 @@ class Plugin(unittest.TestCase):
         self.node("n3", **{STATUS_KEY: status % ("Evicting", "")})
         self.assertNotIn("Volumes", self.says("why", "n3"))
         self.node("n4")
+        self.change("n4", lambda n: n["spec"].update(unschedulable=True))
         self.answer("n4", status.replace('"i"', '"ID"') % ("VolumeWait", ""))
         self.refuses(1, "VolumeWait: 0 of 2 pods remain, waits for volumes or drain.linger: see why; ", "drain", "n4", "--wait", "--timeout=3s")
 
@@ -474,10 +479,11 @@ class Plugin(unittest.TestCase):
         self.refuses(1, "another drain of node n1 is requested: {}", "drain", "n1")
 
     def test_waits(self) -> None:
+        """What the condition says stands behind: volumes may still be attached."""
         self.node("n1", condition("Drained", "False", "Draining"))
         timer = threading.Timer(1, lambda: self.drained("n1"))
         timer.start()
-        self.assertIn("condition met", self.says("drain", "n1", "--mode", "cordon", "--wait", "--timeout", "30s"))
+        self.assertIn("\nnode/n1 condition met: No pods remaining; volumes still attached: 2\n", self.says("drain", "n1", "--mode", "cordon", "--wait", "--timeout", "30s"))
         timer.join()
 
     def once_asked(self, name: str, act: Callable[[str], None]) -> None:
