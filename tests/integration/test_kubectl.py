@@ -299,6 +299,34 @@ class Plugin(unittest.TestCase):
             code, out, err = self.run_plugin(*args)
             self.assertEqual((code, "neither" in err), (1, False), f"{args}: {out}{err}")
 
+    def test_what_a_person_may_not_read(self) -> None:
+        """The rest is shown; what is missing is named, and not taken for absent."""
+        self.node("n1", condition("Ready", "True", "KubeletReady"), claim="c1", **{REQUEST_KEY: '{"id":"claim-u","mode":"graceful"}'})
+        self.claim("c1", "n1", condition("Registered", "True", "Registered"))
+        self.claim("c2", "", NOT_FOUND)
+        self.event("Node", "n1", "EvictionBlocked", "shop/db-0: budget db")
+        conditions, events = "Conditions of %s\n", "Events of Node n1\n"
+        claim, node = conditions % "NodeClaim c1", conditions % "Node n1"
+        for path, args, shown, hidden, lacks in (
+            ("/nodeclaims", ("why", "n1"), (node, events), (claim,), "Conditions of NodeClaim c1"),
+            ("/nodeclaims", ("why", "c1"), (), (), "NodeClaim c1"),
+            ("/nodes", ("why", "n1"), (events,), (node,), "Node n1"),
+            ("/nodes", ("why", "c1"), (claim, events), (node, "annotation"), "Conditions of Node n1"),
+            ("/nodes", ("why", "c2"), (conditions % "NodeClaim c2", "No Node has registered"), (), ""),
+            ("/events", ("why", "n1"), (claim, node, "drain-request: {"), (events,), "Events of NodeClaim c1; Events of Node n1"),
+            ("/events", ("status",), ("n1 ", "c2 ", "requested, whether it was refused could not be read\n"), (), "Events in the namespace default"),
+            ("/nodeclaims", ("status",), ("n1 ",), ("NODECLAIM",), "NodeClaims"),
+            ("/nodes", ("status",), ("c2 ",), ("NODEPOOL  READY",), "Nodes"),
+            ("/events", ("drain", "n1"), ("requested already, ", "; whether the node refused it could not be read\n"), (), ""),
+        ):  # fmt: skip
+            self.api.server.faults[:] = [Fault("status", path=path, status=403)]
+            code, out, err = self.run_plugin(*args)
+            last = f"\nkubectl nodeclaim: could not be read, for the reason above: {lacks}\n"
+            self.assertEqual((code, err.endswith(last)), (1, True) if lacks else (0, False), f"{path} {args}: {out}{err}")
+            self.assertEqual([part for part in shown if part not in out] + [part for part in hidden if part in out], [], f"{path} {args}: {out}{err}")
+            self.assertNotRegex(out + err, "there is|no annotation")
+        self.refuses(1, "whether the node refused it could not be read; the request stays", "drain", "n1", "--wait", "--timeout=0s")
+
     def test_why_there_is_no_node(self) -> None:
         self.claim("c1", "", condition("Launched", "True", "Launched"), NOT_FOUND)
         self.event("NodeClaim", "c1", "BootstrapFailed", "preflight: certificate signed by unknown authority", count=3)
@@ -354,7 +382,7 @@ class Plugin(unittest.TestCase):
         self.claim("c1", "n1")
         self.assertIn("csi-1", self.says("why", "c1"))
         self.api.server.faults[:] = [Fault("status", path="/volumeattachments", status=403)]
-        self.assertIn("Volumes attached to n1\n  cannot be listed: ", self.says("why", "n1"))
+        self.refuses(1, "could not be read, for the reason above: Volumes attached to n1, which status.volumesAttached of the Node ", "why", "n1")
         self.api.server.faults.clear()
         self.node("n2", **{STATUS_KEY: status % ("VolumeWait", ',"hook":"nodeclaimd-post-drain.target"')})
         self.assertRegex(self.says("status", "n2"), r" pods remain, waits for nodeclaimd-post-drain.target\n$")
