@@ -91,8 +91,9 @@ class LastMoments(DaemonTest):
         word = "; karpenter.sh/do-not-disrupt ends at the deadline"
         self.assertIn(f"Evicted pod default/kept-an-hour{word}", world.log())
         self.assertNotIn(f"Evicted pod default/was-kept{word}", world.log())
-        told = {e["involvedObject"]["name"]: e["message"].endswith(word) for e in world.api.objects("events") if e["reason"] == "NodeDraining"}
-        self.assertEqual(told, {"was-kept": False, "garbage": False, "kept": True, "kept-an-hour": True})
+        wanted = {"was-kept": False, "garbage": False, "kept": True, "kept-an-hour": True}
+        events = lambda: [e for e in world.api.objects("events") if e["reason"] == "NodeDraining"]
+        world.must(lambda: {e["involvedObject"]["name"]: e["message"].endswith(word) for e in events()} == wanted, "an Event of each")
         for name, status in (("kept", 429), ("kept-an-hour", 201)):
             self.assertEqual([s.status for s in world.evictions(name)], [status], "one second ahead of its last moment")
             self.assertTrue(t - 4.05 <= world.evictions(name)[0].at <= t - 3.5 + SLACK, world.story())
