@@ -301,6 +301,8 @@ static void test_withdrawn_after_the_cordon_was_lifted(void **state) {
             (void)life_do(&w, 3010, "ok");
         if (rows[i].is_made_again)
             (void)life_do(&w, 3020, "node cordoned");
+        nc_lifecycle_get_view(w.life, w.now_usec, &v);
+        assert_int_equal(v.is_ours, !rows[i].is_lifted); /* nor is the next one */
         if (rows[i].restarts) {
             (void)life_do(&w, 3030, "restart");
             (void)life_do(&w, 3040, "notice request drain");
