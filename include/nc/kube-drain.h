@@ -33,9 +33,10 @@ struct nc_value *nc_node_write_body(const struct nc_node_write *w, uint64_t now_
                                     const char **ret_subresource, enum nc_kube_patch *ret_kind);
 
 /* Sends it. `done` gets the Node as the server then has it (borrowed; NULL on failure) and how it
- * ended: 403, 404 and 422 are REFUSED, all else UNAVAILABLE. */
+ * ended: refused for good (nc_kube_is_refusal) is REFUSED, all else UNAVAILABLE. */
 struct nc_node_written {
     enum nc_write_outcome outcome;
+    bool is_anothers; /* the Node that was meant is no more, another one has its name */
     const struct nc_value *node;
     uint64_t retry_after_usec;
     uint64_t duration_usec;

@@ -54,6 +54,11 @@ struct nc_kube_status {
     uint64_t date_usec, received_usec; /* for clock skew */
 };
 
+/* The object that was meant, by its uid, is no more: another one has its name. */
+bool nc_kube_is_about_uid(const struct nc_kube_status *s);
+/* Is a patch refused for good? 403, 404, 422: but not where the uid is another object's. */
+bool nc_kube_is_refusal(const struct nc_kube_status *s);
+
 /* So many seconds the clock of this machine is ahead of the server's (less than 0: behind it), by
  * an answer; 0 = the answer does not tell. */
 long long nc_kube_ahead_sec(const struct nc_kube_status *s);
@@ -258,5 +263,8 @@ struct nc_node_condition {
 struct nc_value *nc_node_condition_patch(const struct nc_node_condition *c);
 struct nc_value *nc_node_annotation_patch(const char *key,
                                           const char *value); /* value NULL removes */
+/* Makes the patch one of this Node alone: the API server refuses it where another one has its name.
+ * uid NULL or "" (not known) leaves it as it is. */
+void nc_node_patch_only(struct nc_value *patch, const char *uid);
 
 #endif

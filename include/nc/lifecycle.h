@@ -107,6 +107,7 @@ struct nc_condition {
 };
 struct nc_node_write {
     enum nc_node_write_kind kind;
+    const char *uid;               /* of the Node that is meant; the lifecycle's; "" = not known */
     bool sets_status, sets_cordon; /* annotations; with a NULL text they are removed */
     char *drain_status;            /* compact JSON, at most 1 KiB */
     char *cordon;                  /* compact JSON {id, since} */

@@ -183,11 +183,13 @@ static bool may_write_node(const struct nc_bootstrap *b) {
 }
 
 static int patch_node(struct nc_bootstrap *b, const char *subresource, struct nc_kube_call call,
-                      struct nc_err *err) {
+                      struct nc_value *body, struct nc_err *err) {
     nc_auto_free char *path = nc_kube_node_path(b->report.node, subresource);
 
+    nc_node_patch_only(body, nc_value_path_string(b->node.object, "metadata.uid"));
     call.method = "PATCH";
     call.path = path;
+    call.body = body;
     call.timeout_usec = nc_app_timeout(b->app, NODE_TIMEOUT_USEC);
     return nc_kube_perform(b->connection.kube, &call, NULL, NULL, err);
 }
@@ -203,9 +205,9 @@ static int patch_condition(struct nc_bootstrap *b, const char *reason, const cha
                                                                .reason = reason,
                                                                .message = message,
                                                                .now_usec = nc_now_usec()});
-    const struct nc_kube_call call = {
-        .what = "report condition " CONDITION, .body = body, .patch = NC_KUBE_PATCH_STRATEGIC};
-    const int r = patch_node(b, "status", call, err);
+    const struct nc_kube_call call = {.what = "report condition " CONDITION,
+                                      .patch = NC_KUBE_PATCH_STRATEGIC};
+    const int r = patch_node(b, "status", call, body, err);
     if (r < 0)
         return r;
     free(b->channels.condition_reason);
@@ -223,9 +225,8 @@ static int write_node(struct nc_bootstrap *b, const char *reason, const char *me
         return r;
     nc_report_annotation(&b->report, &text);
     body = nc_node_annotation_patch(NC_ANNOTATION_BOOTSTRAP, text.data);
-    const struct nc_kube_call call = {
-        .what = "annotate the node", .body = body, .patch = NC_KUBE_PATCH_MERGE};
-    return patch_node(b, NULL, call, err);
+    const struct nc_kube_call call = {.what = "annotate the node", .patch = NC_KUBE_PATCH_MERGE};
+    return patch_node(b, NULL, call, body, err);
 }
 
 void nc_publish_node(struct nc_bootstrap *b, const char *reason, const char *message,

@@ -155,10 +155,14 @@ int nc_own_node_open(struct nc_daemon *d, struct nc_err *err);
 void nc_own_node_close(struct nc_daemon *d);
 void nc_own_node_done(struct nc_daemon *d);
 void nc_own_node_write(struct nc_daemon *d, const struct nc_node_write *w);
-/* What the lifecycle does not write: `call` has its words, the patch, and what is to be done once
- * it is answered, or at once where it cannot be sent; that is given the daemon. */
-void nc_own_node_patch_status(struct nc_daemon *d, struct nc_kube_call call,
+/* What the lifecycle does not write: `call` has its words, and what is to be done once it is
+ * answered, or at once where it cannot be sent; that is given the daemon, and begins with
+ * nc_own_node_note_patched. `body` is the patch, which is made one of our Node alone. */
+void nc_own_node_patch_status(struct nc_daemon *d, struct nc_kube_call call, struct nc_value *body,
                               struct nc_kube_req **ret);
+/* Whether it was refused for good. Where another one is the Node by now it was not, and that one is
+ * read. */
+bool nc_own_node_note_patched(struct nc_daemon *d, const struct nc_kube_status *status);
 /* GETs the Node, now or as soon as a second has passed since the last time. */
 void nc_own_node_refresh(struct nc_daemon *d);
 /* After the phase has changed: GETs it where a drain waits for a Node that is not known yet, until

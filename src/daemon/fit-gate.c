@@ -164,7 +164,7 @@ static void on_written(void *userdata, const struct nc_value *object,
                        const struct nc_kube_status *status, const struct nc_err *err) {
     struct nc_daemon *d = userdata;
     struct nc_fit_gate *g = &d->fit;
-    const bool is_refused = status->http == 403 || status->http == 404 || status->http == 422;
+    const bool is_refused = nc_own_node_note_patched(d, status);
     nc_auto_free char *text = nc_steal(&g->writing);
 
     g->write = NULL;
@@ -175,7 +175,8 @@ static void on_written(void *userdata, const struct nc_value *object,
         g->condition = g->is_writing_fit;
         g->pace_usec = nc_mono_usec() + PACE_USEC;
     } else {
-        nc_api_session_failed(d, err);
+        if (!nc_kube_is_about_uid(status))
+            nc_api_session_failed(d, err);
         g->failed_usec = nc_mono_usec() + (is_refused ? REFUSED_USEC : PACE_USEC / 10);
     }
     nc_fit_gate_check(d);
@@ -193,13 +194,13 @@ static void write_fit(struct nc_daemon *d, const struct nc_fit_verdict *v, char 
         .since_usec = v->is_fit && g->opened_usec ? g->opened_usec : g->since_usec};
     nc_auto_value struct nc_value *body = nc_node_condition_patch(&condition),
                                   *patch = nc_node_annotation_patch(NC_ANNOTATION_FIT, annotation);
-    const struct nc_kube_call call = {
-        .what = "report condition " NC_CONDITION_FIT, .body = body, .done = on_written};
+    const struct nc_kube_call call = {.what = "report condition " NC_CONDITION_FIT,
+                                      .done = on_written};
 
     nc_value_merge(body, nc_steal(&patch));
     g->writing = annotation;
     g->is_writing_fit = v->is_fit;
-    nc_own_node_patch_status(d, call, &g->write);
+    nc_own_node_patch_status(d, call, body, &g->write);
 }
 
 /* Before Karpenter has registered the node a write would fight its optimistic lock. That the gate

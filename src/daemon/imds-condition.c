@@ -31,7 +31,7 @@ void nc_imds_condition_note_metadata(struct nc_daemon *d, const struct nc_value 
 static void on_written(void *userdata, const struct nc_value *object,
                        const struct nc_kube_status *status, const struct nc_err *err) {
     struct nc_daemon *d = userdata;
-    const bool is_refused = status->http == 403 || status->http == 404 || status->http == 422;
+    const bool is_refused = nc_own_node_note_patched(d, status);
 
     d->condition.write = NULL;
     if (err->class == NC_ERR_NONE) {
@@ -50,14 +50,14 @@ static void write_condition(struct nc_daemon *d, bool is_failing, const char *me
                                                 .message = message,
                                                 .now_usec = nc_daemon_now(d)};
     nc_auto_value struct nc_value *body = nc_node_condition_patch(&condition);
-    const struct nc_kube_call call = {
-        .what = "report condition " NC_CONDITION_NOTICES, .body = body, .done = on_written};
+    const struct nc_kube_call call = {.what = "report condition " NC_CONDITION_NOTICES,
+                                      .done = on_written};
 
     d->condition.is_writing_true = is_failing;
     nc_log_node(is_failing ? NC_LOG_WARNING : NC_LOG_INFO, d->node_name,
                 "node %s: condition %s=%s: %s", d->node_name, NC_CONDITION_NOTICES,
                 is_failing ? "True" : "False", message);
-    nc_own_node_patch_status(d, call, &d->condition.write);
+    nc_own_node_patch_status(d, call, body, &d->condition.write);
 }
 
 /* Earlier writes would fight Karpenter's optimistic lock while it registers the node. */

@@ -471,6 +471,12 @@ bool nc_own_node_is_current(struct nc_daemon *d, bool is_deletion) {
 
 /* --- writing */
 
+/* What was meant for the Node before is not written to this one: whose it is is read first. */
+static void note_another(struct nc_daemon *d) {
+    nc_own_node_reread(d);
+    nc_own_node_refresh(d);
+}
+
 static void post_written(struct nc_daemon *d, enum nc_write_outcome outcome, uint64_t retry_usec) {
     struct nc_lifecycle_event e = {
         .kind = NC_LIFECYCLE_WRITTEN, .outcome = outcome, .retry_after_usec = retry_usec};
@@ -495,8 +501,10 @@ static void on_written(void *userdata, const struct nc_node_written *w) {
 
     d->node.write = NULL;
     nc_histogram_add(&d->counters.api_latency, w->duration_usec);
-    note_answer(d, w->outcome != NC_WRITE_UNAVAILABLE, w->duration_usec);
-    if (w->outcome == NC_WRITTEN)
+    note_answer(d, w->outcome != NC_WRITE_UNAVAILABLE || w->is_anothers, w->duration_usec);
+    if (w->is_anothers)
+        note_another(d);
+    else if (w->outcome == NC_WRITTEN)
         nc_api_session_well(d);
     else
         nc_api_session_failed(d, &w->err);
@@ -530,13 +538,21 @@ void nc_own_node_write(struct nc_daemon *d, const struct nc_node_write *w) {
     }
 }
 
-void nc_own_node_patch_status(struct nc_daemon *d, struct nc_kube_call call,
+bool nc_own_node_note_patched(struct nc_daemon *d, const struct nc_kube_status *status) {
+    if (nc_kube_is_about_uid(status))
+        note_another(d);
+    return nc_kube_is_refusal(status);
+}
+
+void nc_own_node_patch_status(struct nc_daemon *d, struct nc_kube_call call, struct nc_value *body,
                               struct nc_kube_req **ret) {
     nc_auto_free char *path = nc_kube_node_path(d->node_name, "status");
     struct nc_err err = NC_ERR_INIT;
 
+    nc_node_patch_only(body, d->node.view.uid);
     call.method = "PATCH";
     call.path = path;
+    call.body = body;
     call.patch = NC_KUBE_PATCH_STRATEGIC;
     call.timeout_usec = TIMEOUT_USEC;
     call.userdata = d;

@@ -340,7 +340,8 @@ static void fill_known_conditions(const struct nc_lifecycle *l, enum nc_node_wri
 }
 
 static void fill(struct nc_lifecycle *l, enum nc_node_write_kind kind, struct nc_node_write *w) {
-    *w = (struct nc_node_write){.kind = kind, .unschedulable = -1, .balancers_label = -1};
+    *w = (struct nc_node_write){
+        .kind = kind, .uid = l->node.uid, .unschedulable = -1, .balancers_label = -1};
     if (kind == NC_WRITE_SIGNAL)
         fill_condition(&w->pending, true, nc_source_reason((enum nc_source)l->in_force.leading),
                        nc_lifecycle_sentence(l, (enum nc_source)l->in_force.leading));

@@ -30,19 +30,11 @@ struct sent {
     uint64_t started_usec;
 };
 
-/* The API server's words (v1.34): "the UID in the precondition (…) does not match the UID in record
- * (…)" of a deletion, with 409; "metadata.uid: Invalid value: …: field is immutable" of a patch,
- * with 422. No name can hold them. */
-static bool is_about_uid(const struct nc_kube_status *s) {
-    return (s->http == 409 && strstr(s->message, "the UID in the precondition"))
-           || (s->http == 422 && strstr(s->message, "metadata.uid: Invalid value"));
-}
-
 /* What an answer to an action means. A uid that is another one's is MISSING, whatever was asked. */
 static enum nc_control_answer answer_of(const struct nc_kube_status *s) {
     if (s->http >= 200 && s->http <= 299)
         return NC_CONTROL_DONE;
-    if (is_about_uid(s))
+    if (nc_kube_is_about_uid(s))
         return NC_CONTROL_MISSING;
     switch (s->http) {
     case 404:

@@ -116,6 +116,7 @@ struct nc_value *nc_node_write_body(const struct nc_node_write *w, uint64_t now_
         set_conditions(body, w, now_usec);
     else
         set_unschedulable(body, w->unschedulable);
+    nc_node_patch_only(body, w->uid);
     *ret_subresource = is_status ? "status" : NULL;
     *ret_kind = is_status ? NC_KUBE_PATCH_STRATEGIC : NC_KUBE_PATCH_MERGE;
     return body;
@@ -132,14 +133,14 @@ static enum nc_write_outcome outcome_of(const struct nc_kube_status *status,
                                         const struct nc_err *err) {
     if (err->class == NC_ERR_NONE)
         return NC_WRITTEN;
-    return status->http == 403 || status->http == 404 || status->http == 422 ? NC_WRITE_REFUSED
-                                                                             : NC_WRITE_UNAVAILABLE;
+    return nc_kube_is_refusal(status) ? NC_WRITE_REFUSED : NC_WRITE_UNAVAILABLE;
 }
 
 static void on_written(void *userdata, const struct nc_value *object,
                        const struct nc_kube_status *status, const struct nc_err *err) {
     nc_auto_free struct sent *s = userdata;
     const struct nc_node_written w = {.outcome = outcome_of(status, err),
+                                      .is_anothers = nc_kube_is_about_uid(status),
                                       .node = err->class == NC_ERR_NONE ? object : NULL,
                                       .retry_after_usec = status->retry_after_usec,
                                       .duration_usec = nc_mono_usec() - s->started_usec,

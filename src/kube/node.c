@@ -116,3 +116,15 @@ struct nc_value *nc_node_annotation_patch(const char *key, const char *value) {
     nc_value_set(root, "metadata", metadata);
     return root;
 }
+
+void nc_node_patch_only(struct nc_value *patch, const char *uid) {
+    struct nc_value *metadata = nc_value_get(patch, "metadata");
+
+    if (!uid || !*uid)
+        return;
+    if (!metadata) {
+        metadata = nc_value_new_map();
+        nc_value_set(patch, "metadata", metadata);
+    }
+    nc_value_set_string(metadata, "uid", uid);
+}

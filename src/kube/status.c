@@ -67,6 +67,18 @@ static enum nc_err_class class_of(int http) {
     return NC_ERR_PROTOCOL;
 }
 
+/* Its words (v1.34): "the UID in the precondition (…) does not match the UID in record (…)" of a
+ * deletion, with 409; "metadata.uid: Invalid value: …: field is immutable" of a patch, with 422. No
+ * name can hold them. */
+bool nc_kube_is_about_uid(const struct nc_kube_status *s) {
+    return (s->http == 409 && strstr(s->message, "the UID in the precondition"))
+           || (s->http == 422 && strstr(s->message, "metadata.uid: Invalid value"));
+}
+
+bool nc_kube_is_refusal(const struct nc_kube_status *s) {
+    return (s->http == 403 || s->http == 404 || s->http == 422) && !nc_kube_is_about_uid(s);
+}
+
 long long nc_kube_ahead_sec(const struct nc_kube_status *s) {
     return s->date_usec && s->received_usec
                ? ((long long)s->received_usec - (long long)s->date_usec) / 1000000

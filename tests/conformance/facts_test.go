@@ -186,6 +186,36 @@ func TestFactNodePatch(t *testing.T) {
 	}
 }
 
+// A patch that means another Node of the name, by its uid, is refused and changes nothing.
+func TestFactPatchOfAnotherNode(t *testing.T) {
+	b := newBareNode(t, "fact-another")
+	path := "/api/v1/nodes/" + b.name
+	before := b.want(200, "GET", path, "", nil)
+	meta := map[string]any{"uid": "11111111-2222-3333-4444-555555555555", "annotations": map[string]any{"nodeclaimd.io/drain-status": "{}"}}
+	condition := map[string]any{"type": "Drained", "status": "True", "reason": "NodeDrained", "message": "m"}
+	patches := []struct {
+		path, kind string
+		body       map[string]any
+	}{
+		{path, harness.MergePatch, map[string]any{"metadata": meta, "spec": map[string]any{"unschedulable": true}}},
+		{path + "/status", harness.StrategicPatch, map[string]any{"metadata": meta, "status": map[string]any{"conditions": []any{condition}}}},
+	}
+	for _, p := range patches {
+		a := b.want(422, "PATCH", p.path, p.kind, p.body)
+		t.Logf("patch with another Node's uid: %s", a)
+		if !strings.Contains(a.Body, "metadata.uid: Invalid value") {
+			t.Errorf("the uid is not named: %s", a)
+		}
+	}
+	if after := b.want(200, "GET", path, "", nil); dig(after.Object, "metadata", "resourceVersion") != dig(before.Object, "metadata", "resourceVersion") {
+		t.Errorf("the Node was changed: %s", after)
+	}
+	meta["uid"] = dig(before.Object, "metadata", "uid")
+	for _, p := range patches {
+		b.want(200, "PATCH", p.path, p.kind, p.body)
+	}
+}
+
 // A node may mark its pods as disrupted, before they are deleted and while they terminate.
 func TestFactDisruptionTarget(t *testing.T) {
 	b := newBareNode(t, "fact-mark")

@@ -69,6 +69,8 @@ class GoodPath(WorldTest):
         self.assertEqual(
             [e for e in log if e["path"].startswith("/api/v1/nodes?") and "fieldSelector" not in e["path"]], []
         )
+        ours = [json.loads(e["body"]) for e in log if e["method"] == "PATCH" and e["agent"].endswith("(bootstrap)")]
+        self.assertEqual({p["metadata"]["uid"] for p in ours}, {world.node()["metadata"]["uid"]})
 
     def test_before_karpenter_registered_nothing_is_written_to_the_node(self) -> None:
         world = self.world()

@@ -503,6 +503,34 @@ class Gone(DaemonTest):
         self.assertFalse(world.is_cordoned())
         self.assertEqual(world.annotation(), {})
 
+    def test_another_takes_the_name_behind_a_watch_that_hangs(self) -> None:
+        """Nothing is written to another machine's Node; one that our kubelet has made anew is drained as the one before."""
+        for is_ours in (False, True):
+            with self.subTest(is_ours=is_ours):
+                world = self.node_world()
+                world.pod("web-1", grace=2)
+                world.pod("web-2", grace=2)
+                world.budget("held", "web-1", "web-2")
+                world.start()
+                world.imds.spot(60)
+                world.must(lambda: world.steps("progress") and world.evictions(), "the drain")
+                world.api.on_loop(lambda: world.api.hang("nodes"))
+                world.delete_node()
+                if is_ours:
+                    world.add_node()
+                else:
+                    another = "aws:///us-west-2a/i-0aaaaaaaaaaaaaaaa"
+                    world.api.put("nodes", {"metadata": {"name": world.node_name}, "spec": {"providerID": another}, "status": {}})
+                version = world.node()["metadata"]["resourceVersion"]
+                world.api.on_loop(lambda: world.api.pods.remove(world.api.store.get(POD_RESOURCE, "web-1", "default")))
+                if is_ours:
+                    world.must(lambda: world.is_cordoned() and world.annotation().get("remaining") == 1, "its drain")
+                else:
+                    world.must(lambda: "another instance" in world.log(), "the complaint")
+                    time.sleep(3)
+                    self.assertEqual(world.node()["metadata"]["resourceVersion"], version)
+                self.assertNotIn("HTTP 422", world.log())
+
     def test_node_is_deleted_under_us(self) -> None:
         world = self.node_world()
         world.pod("web-1")

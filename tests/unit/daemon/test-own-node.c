@@ -26,6 +26,7 @@ static struct {
     unsigned looks, writes;
     nc_kube_done_fn looked;
     void (*written)(void *userdata, const struct nc_node_written *w);
+    char *patch; /* of the status, by others than the lifecycle */
     bool is_active[_NC_SOURCE_MAX];
     struct nc_notice notices[_NC_SOURCE_MAX];
     bool is_busy, wants_node, was_stale; /* as the Node was told */
@@ -72,6 +73,13 @@ int nc_kube_start(struct nc_kube *k, const struct nc_kube_call *c, struct nc_kub
                   struct nc_err *err) {
     (void)k;
     (void)err;
+    if (c->body) {
+        struct nc_buf text = NC_BUF_INIT;
+        assert_string_equal(c->path, "/api/v1/nodes/node-1/status");
+        nc_json_write(&text, c->body, 0);
+        script.patch = nc_buf_steal(&text);
+        return 0;
+    }
     assert_string_equal(c->path, "/api/v1/nodes/node-1");
     script.looks++;
     script.timeout_usec = c->timeout_usec;
@@ -256,6 +264,7 @@ static int tear_down(void **state) {
     free(w->d.node_name);
     free(w->d.provider_id);
     nc_buf_done(&trace);
+    free(script.patch);
     free(w);
     return 0;
 }
@@ -466,6 +475,52 @@ static void test_a_node_of_another_cluster(void **state) {
     assert_int_equal(script.writes, 1);
 }
 
+/* The watch hangs, and the API server refuses a write that means the Node of before: nothing more
+ * is written or evicted before the one of now was read, and it is no refusal that is told. */
+static void test_a_write_for_the_node_of_before(void **state) {
+    static const char about_uid[] =
+        "Node node-1 is invalid: metadata.uid: Invalid value: u1: field is immutable";
+    struct nc_node_write write = {.kind = NC_WRITE_PROGRESS, .uid = "u1"};
+    const struct nc_node_written of_another = {.outcome = NC_WRITE_UNAVAILABLE,
+                                               .is_anothers = true};
+    struct nc_kube_status status = {.http = 422};
+    struct world *w = *state;
+
+    meet(w);
+    nc_own_node_write(&w->d, &write);
+    script.written(&w->d, &of_another);
+    expect("AWAY");
+    assert_null(script.obstacle);
+    nc_own_node_write(&w->d, &write);
+    expect("AWAY");
+    assert_int_equal(script.writes, 1);
+    assert_false(nc_own_node_is_current(&w->d, false));
+    wait_for_refresh(w, 2);
+    look(w, "u2", 20, "", OURS);
+    expect("NODE(whole) -request -deletion");
+    assert_true(nc_own_node_is_current(&w->d, false));
+    assert_true(nc_own_node_note_patched(&w->d, &status));
+    assert_true(nc_own_node_is_current(&w->d, false));
+    (void)snprintf(status.message, sizeof(status.message), "%s", about_uid);
+    assert_false(nc_own_node_note_patched(&w->d, &status));
+    wait_for_refresh(w, 3);
+    look(w, "u3", 30, "", "aws:///us-west-2a/i-2");
+    expect("GONE");
+    assert_non_null(strstr(script.obstacle, "another instance"));
+}
+
+/* What others write beside the lifecycle is for the Node that they have seen, too. */
+static void test_patch_of_our_node_alone(void **state) {
+    nc_auto_value struct nc_value *body = nc_node_annotation_patch("a", "b");
+    struct nc_kube_req *request = NULL;
+    struct world *w = *state;
+
+    meet(w);
+    nc_own_node_patch_status(&w->d, (struct nc_kube_call){0}, body, &request);
+    assert_string_equal(script.patch,
+                        "{\"metadata\":{\"annotations\":{\"a\":\"b\"},\"uid\":\"u1\"}}");
+}
+
 /* In an outage the watch of a Node that was never seen is paused longer than a drain has time. */
 static void test_a_drain_does_not_wait_for_the_watch(void **state) {
     const struct nc_kube_status away = {0}, absent = {.http = 404};
@@ -662,6 +717,8 @@ TEST_GROUP() {
         TEST(test_a_refresh_that_is_late_is_repeated),
         TEST(test_read_again_where_a_drain_is_requested),
         TEST(test_a_node_of_another_cluster),
+        TEST(test_a_write_for_the_node_of_before),
+        TEST(test_patch_of_our_node_alone),
         TEST(test_a_drain_does_not_wait_for_the_watch),
         TEST(test_a_request_in_force_stays_so),
         TEST(test_requests_that_are_refused_in_turn),

@@ -70,6 +70,7 @@ static void say_pod(struct life_world *w, const struct nc_drain_action *a) {
 /* What holds for each write of each story. */
 static void check_write(const struct life_world *w, const struct nc_node_write *n) {
     assert_false(w->write.is_in_flight); /* one at a time */
+    assert_string_equal(n->uid, w->server.uid);
     if (n->unschedulable == 0)
         assert_true(w->server.has_cordon_record);
     if (n->balancers_label == 0)

@@ -163,6 +163,8 @@ static const struct {
      NC_KUBE_PATCH_STRATEGIC, NULL},
     {"PATCH", "/api/v1/nodes/a/status", "{'metadata':{'annotations':{'a/b':'c'}}}",
      NC_KUBE_PATCH_STRATEGIC, "annotation that is not ours"},
+    {"PATCH", "/api/v1/nodes/a/status", "{'metadata':{'uid':'u','resourceVersion':'5'}}",
+     NC_KUBE_PATCH_STRATEGIC, NULL},
     {"PATCH", "/api/v1/nodes/a", "{'spec':{'unschedulable':null}}", NC_KUBE_PATCH_MERGE, NULL},
     {"PATCH", "/api/v1/nodes/a", "{'spec':{'unschedulable':'yes'}}", NC_KUBE_PATCH_MERGE,
      "true, false or null"},

@@ -117,6 +117,7 @@ static const struct {
     const char *body;
 } writes[] = {
     {{.kind = NC_WRITE_SIGNAL,
+      .uid = "u1",
       .sets_status = true,
       .drain_status = (char[]){"{\"id\":1}"},
       .unschedulable = -1,
@@ -126,8 +127,8 @@ static const struct {
       .known_reason = {"AdminRequested", "MaintenanceWindow"},
       .pending = {true, true, "SpotInterruption", (char[]){"soon"}}},
      "status",
-     "{'metadata':{'annotations':{'nodeclaimd.io/drain-status':'{\\'id\\':1}'}},'status':{"
-     "'conditions':[" CONDITION(
+     "{'metadata':{'annotations':{'nodeclaimd.io/drain-status':'{\\'id\\':1}'},'uid':'u1'},"
+     "'status':{'conditions':[" CONDITION(
          "InterruptionPending", "True", "SpotInterruption",
          "soon") "," CONDITION("DrainInProgress", "True", "AdminRequested",
                                "nodeclaimd: soon") "," CONDITION("MaintenancePlanned", "False",
@@ -174,6 +175,7 @@ static const struct {
      "{'metadata':{'annotations':{'nodeclaimd.io/drain-status':null,'nodeclaimd.io/cordon':null},"
      "'labels':{'" LABEL "':null}},'spec':{'unschedulable':null}}"},
     {{.kind = NC_WRITE_CLEAR_CONDITIONS,
+      .uid = "u1",
       .unschedulable = -1,
       .balancers_label = -1,
       .pending = {true, false, "Withdrawn", (char[]){"x"}},
@@ -181,7 +183,7 @@ static const struct {
      "status",
      "{'status':{'conditions':[" CONDITION("InterruptionPending", "False", "Withdrawn",
                                            "x") "," CONDITION("Drained", "False", "Withdrawn",
-                                                              "x") "]}}"},
+                                                              "x") "]},'metadata':{'uid':'u1'}}"},
 };
 
 /* Each is what it should be, and the rules on the wire let it pass. */
@@ -217,6 +219,7 @@ static void test_bodies(void **state) {
 struct observed {
     unsigned n;
     enum nc_write_outcome outcome;
+    bool is_anothers;
     enum nc_err_class class;
     uint64_t retry_after_usec;
     char uid[8];
@@ -228,6 +231,7 @@ static void on_written(void *userdata, const struct nc_node_written *w) {
 
     h->n++;
     h->outcome = w->outcome;
+    h->is_anothers = w->is_anothers;
     h->class = w->err.class;
     h->retry_after_usec = w->retry_after_usec;
     snprintf(h->uid, sizeof(h->uid), "%s", uid ? uid : "");
@@ -258,6 +262,11 @@ static const struct {
     {{.status = 404}, NC_WRITE_REFUSED, NC_ERR_PROTOCOL},
     {{.status = 409}, NC_WRITE_UNAVAILABLE, NC_ERR_PROTOCOL},
     {{.status = 422}, NC_WRITE_REFUSED, NC_ERR_PROTOCOL},
+    {{.status = 422,
+      .answer = "{'kind':'Status','apiVersion':'v1','reason':'Invalid','message':'Node a is "
+                "invalid: metadata.uid: Invalid value: u1: field is immutable'}"},
+     NC_WRITE_UNAVAILABLE,
+     NC_ERR_PROTOCOL},
     {{.status = 429, .retry_after_usec = 3000000}, NC_WRITE_UNAVAILABLE, NC_ERR_TRANSIENT},
     {{.status = 500}, NC_WRITE_UNAVAILABLE, NC_ERR_TRANSIENT},
     {{.status = 200, .raw = "<html>"}, NC_WRITE_UNAVAILABLE, NC_ERR_PROTOCOL},
@@ -283,6 +292,7 @@ static void test_send(void **state) {
         script_run();
         assert_int_equal(h.n, 1);
         assert_int_equal(h.outcome, answers[i].outcome);
+        assert_int_equal(h.is_anothers, step.status == 422 && h.outcome == NC_WRITE_UNAVAILABLE);
         assert_int_equal(h.class, answers[i].class);
         assert_true(h.retry_after_usec == step.retry_after_usec);
         assert_string_equal(h.uid, h.outcome == NC_WRITTEN ? "u1" : "");
