@@ -137,7 +137,7 @@ struct nc_control_event {
     enum nc_control_refusal refusal;
     uint64_t retry_after_usec;
     const char *group, *lifecycle_state; /* of DESCRIBE_LIFECYCLE; MISSING: it is in no group */
-    const char *message;
+    const char *message; /* of a BOOT_FAILURE; of an ANSWER: why it is REFUSED, and what to do */
     uint64_t at_usec;
 };
 

@@ -62,7 +62,7 @@ static void apply_answer(struct nc_control *c, const struct control_pending *f,
     else if (f->is_fit)
         nc_control_fit_answered(c, nc_control_as_node(o), f->verb, e);
     else if (f->is_relay)
-        nc_control_relay_answered(c, nc_control_as_claim(o), f->verb, e->answer, e->now_usec);
+        nc_control_relay_answered(c, nc_control_as_claim(o), f->verb, e);
     else if (c->standalone)
         c->standalone->answered(c, o, f->verb, e->answer, e->now_usec);
 }

@@ -138,7 +138,7 @@ static void report_relayed(struct nc_control *c, struct control_claim *claim, ui
 }
 
 static void report_refused(struct nc_control *c, struct control_claim *claim,
-                           enum nc_control_verb verb) {
+                           enum nc_control_verb verb, const char *why) {
     const bool is_delete = verb == NC_CONTROL_DELETE_CLAIM;
     bool *was_reported =
         is_delete ? &claim->was_delete_refusal_reported : &claim->was_timestamp_refusal_reported;
@@ -148,28 +148,29 @@ static void report_refused(struct nc_control *c, struct control_claim *claim,
     *was_reported = true;
     nc_control_emit_always(
         c, &claim->o, "RelayRefused", true,
-        nc_asprintf("The API server refuses %s of this NodeClaim: its interruption is relayed %s; "
-                    "apply deploy/rbac.yaml of this version, and see the admission policies",
-                    is_delete ? "the deletion" : "the termination timestamp",
-                    is_delete ? "later, or not at all" : "without its time"));
+        nc_asprintf(
+            "The API server refuses %s of this NodeClaim: its interruption is relayed %s%s%s",
+            is_delete ? "the deletion" : "the termination timestamp",
+            is_delete ? "later, or not at all" : "without its time", why ? ": " : "",
+            why ? why : ""));
 }
 
 static void timestamp_answered(struct nc_control *c, struct control_claim *claim,
-                               enum nc_control_answer answer, uint64_t now_usec) {
-    if (answer == NC_CONTROL_DONE) {
+                               const struct nc_control_event *e) {
+    if (e->answer == NC_CONTROL_DONE) {
         claim->our_timestamp_usec = claim->sent_t_usec;
         claim->accepted_timestamp_usec = claim->sent_t_usec;
         claim->timestamp_tries = 0;
         claim->is_timestamp_refused = false;
         if (nc_control_is_deleting(claim))
-            report_relayed(c, claim, now_usec);
+            report_relayed(c, claim, e->now_usec);
         return;
     }
     if (claim->timestamp_tries < TIMESTAMP_TRIES)
         claim->timestamp_tries++;
-    if (answer == NC_CONTROL_REFUSED) {
+    if (e->answer == NC_CONTROL_REFUSED) {
         claim->is_timestamp_refused = true;
-        report_refused(c, claim, NC_CONTROL_SET_TIMESTAMP);
+        report_refused(c, claim, NC_CONTROL_SET_TIMESTAMP, e->message);
     }
 }
 
@@ -181,12 +182,11 @@ static void delete_answered(struct nc_control *c, struct control_claim *claim, u
 }
 
 void nc_control_relay_answered(struct nc_control *c, struct control_claim *claim,
-                               enum nc_control_verb verb, enum nc_control_answer answer,
-                               uint64_t now_usec) {
+                               enum nc_control_verb verb, const struct nc_control_event *e) {
     if (verb == NC_CONTROL_SET_TIMESTAMP)
-        timestamp_answered(c, claim, answer, now_usec);
-    else if (answer == NC_CONTROL_DONE)
-        delete_answered(c, claim, now_usec);
-    else if (answer == NC_CONTROL_REFUSED)
-        report_refused(c, claim, verb);
+        timestamp_answered(c, claim, e);
+    else if (e->answer == NC_CONTROL_DONE)
+        delete_answered(c, claim, e->now_usec);
+    else if (e->answer == NC_CONTROL_REFUSED)
+        report_refused(c, claim, verb, e->message);
 }

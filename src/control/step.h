@@ -87,8 +87,7 @@ bool nc_control_relay(struct nc_control *c, struct control_claim *claim, uint64_
 void nc_control_relay_action(const struct control_claim *claim, const struct control_relay *r,
                              struct nc_control_action *ret);
 void nc_control_relay_answered(struct nc_control *c, struct control_claim *claim,
-                               enum nc_control_verb verb, enum nc_control_answer answer,
-                               uint64_t now_usec);
+                               enum nc_control_verb verb, const struct nc_control_event *e);
 
 /* mode.c */
 bool nc_control_may_complete(const struct nc_control *c); /* lifecycle actions */

@@ -136,6 +136,10 @@ static void on_sent(void *userdata, const struct nc_control_sent *s) {
     struct nc_pending_write *a = userdata;
     struct nc_controller *c = a->controller;
     const uint64_t what = a->what;
+    const char *remedy = nc_controller_remedy(c, &s->err);
+    nc_auto_free char *why = s->answer == NC_CONTROL_REFUSED
+                                 ? nc_asprintf("%s%s%s", s->err.msg, *remedy ? "; " : "", remedy)
+                                 : NULL;
 
     forget(a);
     note_answer(c, what, s->verb, s->answer, &s->err);
@@ -144,7 +148,8 @@ static void on_sent(void *userdata, const struct nc_control_sent *s) {
                                                          .id = s->id,
                                                          .answer = s->answer,
                                                          .retry_after_usec = s->retry_after_usec,
-                                                         .object = s->object});
+                                                         .object = s->object,
+                                                         .message = why});
     send_waiting_events(c);
 }
 

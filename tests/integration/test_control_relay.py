@@ -166,6 +166,8 @@ class Relay(ControlTest):
         self.assertLessEqual(len(world.steps("set-timestamp")), 7, world.story())  # with pauses that grow
         self.assertEqual(len(world.steps("delete")), 1, world.story())
         world.must(lambda: any(s.what == "RelayRefused" for s in world.steps("event")), "the Event")
+        said = [s.body["message"] for s in world.steps("event") if s.what == "RelayRefused"]
+        self.assertRegex(said[0], r"without its time: .*a policy says no; an admission webhook or policy of the cluster refuses it, not RBAC$")
         world.must(lambda: world.metrics()["nodeclaim_controller_relaying"][""] == 0, "what has reached its NodeClaim")
         text = world.run("status", "--metrics-address", world.addresses[world.proc.pid])[1]
         self.assertRegex(text, r"(?m)^trouble +set-timestamp: .*a policy says no.*; an admission webhook or policy of the cluster refuses it, not RBAC$")

@@ -409,9 +409,14 @@ static void test_both_refused(void **state) {
 
     (void)state;
     refuse_timestamp(&w);
-    expect(world_answer(&w, 2, NC_CONTROL_REFUSED), "event RelayRefused NodeClaim c1\n");
-    assert_true(nc_starts_with(w.told, "The API server refuses the deletion of this NodeClaim: "
-                                       "its interruption is relayed later, or not at all; apply "));
+    expect(world_event(&w, (struct nc_control_event){.kind = NC_CONTROL_ANSWER,
+                                                     .id = 2,
+                                                     .answer = NC_CONTROL_REFUSED,
+                                                     .message = "HTTP 403: no; ask for it"}),
+           "event RelayRefused NodeClaim c1\n");
+    assert_string_equal(w.told, "The API server refuses the deletion of this NodeClaim: its "
+                                "interruption is relayed later, or not at all: HTTP 403: no; ask "
+                                "for it");
     world_close(&w);
 }
 
