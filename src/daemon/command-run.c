@@ -202,6 +202,8 @@ static void daemon_done(struct nc_daemon *d) {
     free(d->provider_id);
     free(d->state.saved);
     free(d->state.error);
+    free(d->state.instance);
+    nc_value_free(d->state.former);
 }
 
 int nc_command_run(struct nc_app *app) {

@@ -53,6 +53,7 @@ void nc_daemon_gathered(struct nc_daemon *d, const struct nc_err *err) {
 
     note_gathered(d, err);
     nc_daemon_post(d, &e);
+    nc_daemon_state_adopt(d);
     if (d->is_reloading) /* of pods only those are kept that were wanted */
         nc_fit_gate_close(d);
     nc_fit_gate_check(d);
@@ -81,6 +82,7 @@ void nc_daemon_connected(struct nc_daemon *d) {
     struct nc_err err = NC_ERR_INIT;
 
     d->is_name_used = true;
+    nc_daemon_state_adopt(d);
     if (nc_own_node_open(d, &err) < 0)
         nc_api_session_failed(d, &err);
     if (d->pods.wants_watch)

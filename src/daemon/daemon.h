@@ -52,11 +52,13 @@ struct nc_daemon_status {
 
 /* state.c */
 struct nc_daemon_state {
-    char *saved;            /* state.json as last written */
-    bool has_request;       /* an operator's, in state.json */
-    char *error;            /* why it cannot be written, and what follows; NULL = it was */
-    uint64_t saved_usec;    /* monotonic */
-    sd_event_source *timer; /* for what came too soon after the last time */
+    char *saved;             /* state.json as last written */
+    bool has_request;        /* an operator's, in state.json */
+    struct nc_value *former; /* of another boot, with an operator's request: not known to be ours */
+    char *instance;          /* as an earlier run of this boot knew it */
+    char *error;             /* why it cannot be written, and what follows; NULL = it was */
+    uint64_t saved_usec;     /* monotonic */
+    sd_event_source *timer;  /* for what came too soon after the last time */
 };
 
 struct nc_daemon {
@@ -154,9 +156,13 @@ void nc_daemon_tell_config_accepted(struct nc_daemon *d); /* after one that was 
 void nc_daemon_refuse_request(struct nc_daemon *d, const char *message, const char *series);
 
 /* state.c. Loading returns 1 where the machine was not rebooted since, or has been cleaned
- * up after it, else 0; a file that is broken, or another node's, is put aside and said. Saving
+ * up after it, else 0; a file that is broken, or another machine's, is put aside and said. Saving
  * writes only what differs from the last time. */
 int nc_daemon_state_load(struct nc_daemon *d, struct nc_err *err);
+/* What an operator requested in another boot, once the instance's id (or, where that was not saved,
+ * the node's name) is known: it is in force, or put aside. */
+void nc_daemon_state_adopt(struct nc_daemon *d);
+void nc_daemon_state_forget_former(struct nc_daemon *d); /* there is a later word of the operator */
 void nc_daemon_state_save(struct nc_daemon *d);
 /* After each turn of the loop: saves where that is due, or will be. */
 void nc_daemon_state_keep(struct nc_daemon *d);

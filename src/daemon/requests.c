@@ -61,10 +61,12 @@ static void apply_drain_file(struct nc_daemon *d, const char *path) {
                                    &notice, &err);
     if (r > 0)
         r = nc_notice_check_deadline(&notice, nc_daemon_now(d), &err);
-    if (r < 0)
+    if (r < 0) {
         refuse(d, path, &err);
-    else
+    } else {
+        nc_daemon_state_forget_former(d);
         nc_daemon_post_notice(d, &notice);
+    }
     keep(d);
     (void)unlink(path);
 }
@@ -72,10 +74,12 @@ static void apply_drain_file(struct nc_daemon *d, const char *path) {
 static void apply_undrain_file(struct nc_daemon *d, const char *path) {
     struct nc_err err = NC_ERR_INIT;
 
-    if (check_owner(path, &err) == 0)
+    if (check_owner(path, &err) == 0) {
+        nc_daemon_state_forget_former(d);
         nc_daemon_post_cleared(d, NC_SOURCE_OPERATOR);
-    else
+    } else {
         refuse(d, path, &err);
+    }
     keep(d);
     (void)unlink(path);
 }
@@ -124,7 +128,8 @@ static int open_folder(struct nc_daemon *d, struct nc_err *err) {
         k = nc_file_fail(err, -k, "watch", d->requests.folder);
     /* One that survived a restart is active still; else nobody on this machine requests anything.
      */
-    nc_daemon_post_again(d, NC_SOURCE_OPERATOR);
+    if (!d->state.former)
+        nc_daemon_post_again(d, NC_SOURCE_OPERATOR);
     apply_request_files(d); /* observed late, where it cannot be watched: with the next attempt */
     return k < 0 ? k : 0;
 }

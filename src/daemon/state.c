@@ -4,7 +4,8 @@
  * Second to the Node's own annotations, which tell whose the cordon is; this file knows which
  * notices were active and since when. A power failure may cost it, and then the sources tell the
  * same again; only what an operator requested nobody tells again, so with that it is synced. A file
- * that cannot be used is put aside, never repaired.
+ * that cannot be used is put aside, never repaired. One of another boot may have come with an
+ * image: what was requested in it counts once it is known to be this machine's.
  */
 #include "daemon.h"
 
@@ -17,6 +18,7 @@
 
 #define STATE_MAX_BYTES ((size_t)256 << 10)
 #define SCHEMA 1
+#define NOT_OURS "it is another machine's"
 
 static void set_aside(struct nc_daemon *d, const char *path, const char *why) {
     nc_auto_free char *aside = nc_asprintf("%s.bad", path);
@@ -32,14 +34,17 @@ static void set_aside(struct nc_daemon *d, const char *path, const char *why) {
                                                         .message = message});
 }
 
+static bool differs(const char *saved, const char *ours) {
+    return saved && ours && !nc_streq(saved, ours);
+}
+
 static const char *check(const struct nc_daemon *d, const struct nc_value *state) {
     const struct nc_value *schema = nc_value_get(state, "schema");
-    const char *node = nc_value_get_string(state, "node");
 
     if (!schema || schema->type != NC_VALUE_INT || schema->integer != SCHEMA)
         return "not a state of this version";
-    if (node && d->node_name && !nc_streq(node, d->node_name))
-        return "it is another node's";
+    if (differs(nc_value_get_string(state, "node"), d->node_name))
+        return NOT_OURS;
     return NULL;
 }
 
@@ -47,6 +52,20 @@ static bool is_same_boot(const struct nc_daemon *d, const struct nc_value *state
     const char *boot_id = nc_value_get_string(state, "boot_id");
 
     return boot_id && d->boot_id && nc_streq(boot_id, d->boot_id);
+}
+
+static void hold_former_request(struct nc_daemon *d, const struct nc_value *state) {
+    const struct nc_value *former = nc_value_get(state, "former");
+
+    if (!former && !is_same_boot(d, state) && nc_lifecycle_notice(d->life, NC_SOURCE_OPERATOR)) {
+        former = state;
+        nc_lifecycle_free(d->life);
+        d->life = nc_lifecycle_new(&d->rules);
+    }
+    if (!former)
+        return;
+    d->state.former = nc_value_copy(former);
+    nc_log(NC_LOG_INFO, NULL, "a drain requested before the boot waits until IMDS answers");
 }
 
 int nc_daemon_state_load(struct nc_daemon *d, struct nc_err *err) {
@@ -83,19 +102,57 @@ int nc_daemon_state_load(struct nc_daemon *d, struct nc_err *err) {
         set_aside(d, path, wrong);
         return 0;
     }
-    if (is_same_boot(d, state))
+    if (is_same_boot(d, state)) {
         nc_fit_gate_load(&d->fit, nc_value_get(state, "fit"));
+        d->state.instance = nc_strdup(nc_value_get_string(state, "instance"));
+    }
+    hold_former_request(d, state);
     d->state.saved = nc_buf_steal(&text);
     d->state.has_request = true; /* not known: the first write is synced */
     /* Who was stopped before the clean-up was done has left it to us. */
     return is_same_boot(d, state) && !nc_value_get(state, "clean_up");
 }
 
+void nc_daemon_state_adopt(struct nc_daemon *d) {
+    const struct nc_value *former = d->state.former;
+    const char *instance = nc_value_get_string(former, "instance");
+    const char *node = nc_value_get_string(former, "node");
+    const char *ours = d->gather.facts.instance_id, *wrong = NULL;
+
+    d->is_state_due = true; /* what is known of us now is saved, too */
+    if (!former || !(instance ? ours : d->node_name))
+        return;
+    if (differs(instance, ours) || differs(node, d->node_name) || (!instance && !node))
+        wrong = NOT_OURS;
+    else if (nc_lifecycle_load(d->life, nc_value_get(former, "life"), false,
+                               d->steps.clock_offset_usec)
+             < 0)
+        wrong = "invalid drain state";
+    if (wrong) {
+        nc_auto_free char *path = nc_app_path(d->app, NC_STATE_FILE);
+        set_aside(d, path, wrong);
+        free(d->state.saved);
+        d->state.saved = NULL;
+    }
+    nc_daemon_state_forget_former(d);
+    nc_daemon_post_again(d, NC_SOURCE_OPERATOR);
+}
+
+void nc_daemon_state_forget_former(struct nc_daemon *d) {
+    d->is_state_due |= d->state.former != NULL;
+    d->state.former = nc_value_free(d->state.former);
+}
+
 static struct nc_value *state_of(const struct nc_daemon *d) {
     struct nc_value *state = nc_value_new_map();
     struct nc_value *hooks = nc_hook_runner_save(&d->hooks), *fit = nc_fit_gate_save(&d->fit);
+    const char *instance = d->gather.facts.instance_id;
 
+    if (!instance)
+        instance = d->state.instance;
     nc_value_set_int(state, "schema", SCHEMA);
+    if (instance)
+        nc_value_set_string(state, "instance", instance);
     if (d->boot_id)
         nc_value_set_string(state, "boot_id", d->boot_id);
     if (d->node_name)
@@ -107,6 +164,8 @@ static struct nc_value *state_of(const struct nc_daemon *d) {
         nc_value_set(state, "hooks", hooks);
     if (fit)
         nc_value_set(state, "fit", fit);
+    if (d->state.former)
+        nc_value_set(state, "former", nc_value_copy(d->state.former));
     return state;
 }
 
@@ -115,7 +174,7 @@ static int write_state(struct nc_daemon *d, const struct nc_buf *text, struct nc
     nc_auto_free char *path = nc_app_path(d->app, NC_STATE_FILE);
     const bool had_request = d->state.has_request;
 
-    d->state.has_request = nc_lifecycle_notice(d->life, NC_SOURCE_OPERATOR) != NULL;
+    d->state.has_request = d->state.former || nc_lifecycle_notice(d->life, NC_SOURCE_OPERATOR);
     const int r = (had_request || d->state.has_request ? nc_file_write_synced : nc_file_write)(
         path, text->data, text->len, 0600, err);
     if (r < 0 && had_request && !d->state.has_request)

@@ -200,6 +200,55 @@ class Operator(DaemonTest):
         world.must(lambda: not world.is_cordoned(), "the release")
         self.assertEqual(list((world.root / "run/nodeclaimd/requests").iterdir()), [])
 
+    def test_of_the_machine_that_an_image_was_made_of(self) -> None:
+        """Its request came with the image: it is put aside, also where IMDS answers late."""
+        first = self.node_world(profile="m5.large")
+        first.start()
+        self.assertEqual(first.run("drain", "--deadline", "10m").code, 0)
+        first.stop()
+        world = self.node_world()
+        world.set_boot_id("0c5d1d1c-6f0e-4a44-9c0a-000000000002")
+        (world.root / STATE).parent.mkdir(parents=True, exist_ok=True)
+        (world.root / STATE).write_text((first.root / STATE).read_text())
+        world.pod("web")
+        world.imds.server.refuse()
+        world.start()
+        end = time.monotonic() + 2
+        world.must(lambda: time.monotonic() > end, "some seconds")
+        self.assertFalse(world.is_cordoned())
+        world.imds.server.listen()
+        world.must(lambda: "StateLost" in world.events(), "the Event")
+        world.must(lambda: "operator" not in (world.root / STATE).read_text(), "its own state")
+        self.assertIn("another machine's", world.log())
+        self.assertEqual((world.pods(), world.is_cordoned()), (["web"], False))
+        self.assertEqual(world.steps("cordon", "evict", "delete"), [])
+
+    def test_reboot_while_imds_is_away(self) -> None:
+        """The cordon stays, and what was requested goes on once IMDS says that it is the same instance; what is requested anew
+        does not wait for that."""
+        world = self.node_world(profile="m5.large")
+        world.start()
+        self.assertEqual(world.run("drain", "--wait", within=30).code, 0)
+        for boot in ("2", "3"):
+            world.stop()
+            world.set_boot_id("0c5d1d1c-6f0e-4a44-9c0a-00000000000" + boot)
+            world.imds.server.refuse()
+            world.pod("late" + boot)
+            world.start(ready=False)
+            end = time.monotonic() + 2
+            world.must(lambda: time.monotonic() > end, "some seconds")
+            self.assertTrue(world.is_cordoned())
+            self.assertEqual(world.pods(), ["late" + boot])
+            world.kill()  # it outlives this life, too
+            world.start(ready=False)
+            if boot == "3":
+                self.assertEqual(world.run("undrain").code, 0)
+            world.imds.server.listen()
+            if boot == "2":
+                world.must(lambda: not world.pods(), "the drain")
+        world.must(lambda: not world.is_cordoned(), "the release", 30)
+        self.assertEqual((world.pods(), world.steps("release")[1:]), (["late3"], []))
+
     def test_undrain_of_a_daemon_that_is_dead(self) -> None:
         """Its request outlives it. It is withdrawn before the next one evicts; a drain is refused, and nothing is said to be over."""
         world = self.node_world(profile="m5.large")

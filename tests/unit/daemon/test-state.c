@@ -39,6 +39,9 @@ static void died(struct world *w) {
     free(w->d.node_name);
     free(w->d.state.saved);
     free(w->d.state.error);
+    free(w->d.state.instance);
+    w->d.state.former = nc_value_free(w->d.state.former);
+    nc_facts_done(&w->d.gather.facts);
 }
 
 static int set_up(void **state) {
@@ -118,17 +121,114 @@ static void test_comes_back_after_a_restart(void **state) {
     assert_true(is_active(w, NC_SOURCE_SPOT));
 }
 
-static void test_after_a_reboot_only_the_operator_is_remembered(void **state) {
-    struct world *w = *state;
+/* What IMDS, or the API server, has told of this machine. */
+static void known(struct world *w, const char *instance, const char *node) {
+    nc_facts_done(&w->d.gather.facts);
+    w->d.gather.facts.instance_id = nc_strdup(instance);
+    free(w->d.node_name);
+    w->d.node_name = nc_strdup(node);
+    nc_daemon_state_adopt(&w->d);
+}
 
+/* Another boot of the state that a machine with these left, which says nothing of itself yet. */
+static void rebooted(struct world *w, const char *instance, const char *node) {
+    known(w, instance, node);
     notice(w, NC_SOURCE_SPOT, 0);
     notice(w, NC_SOURCE_OPERATOR, NC_POLICY_DRAIN);
     nc_daemon_state_save(&w->d);
     died(w);
     born(w, "boot-2");
+    known(w, NULL, NULL);
     assert_int_equal(load(w), 0);
     assert_false(is_active(w, NC_SOURCE_SPOT));
+    assert_false(is_active(w, NC_SOURCE_OPERATOR));
+}
+
+static void test_after_a_reboot_only_the_operator_is_remembered(void **state) {
+    struct world *w = *state;
+
+    rebooted(w, "i-1", "node-1");
+    known(w, NULL, "node-1"); /* IMDS is away: that alone is not enough */
+    assert_false(is_active(w, NC_SOURCE_OPERATOR));
+    known(w, "i-1", "node-1");
     assert_true(is_active(w, NC_SOURCE_OPERATOR));
+    assert_false(is_active(w, NC_SOURCE_SPOT));
+    assert_int_equal(access(w->bad, F_OK), -1);
+}
+
+/* IMDS is away over two more boots, of each of which a state is written. */
+static void test_a_former_request_waits_for_as_long_as_it_takes(void **state) {
+    struct world *w = *state;
+
+    rebooted(w, "i-1", "node-1");
+    for (int i = 0; i < 3; i++) {
+        w->d.is_state_due = true;
+        nc_daemon_state_save(&w->d);
+        died(w);
+        born(w, i < 2 ? "boot-3" : "boot-4");
+        (void)load(w);
+        assert_false(is_active(w, NC_SOURCE_OPERATOR));
+    }
+    known(w, "i-1", "node-1");
+    assert_true(is_active(w, NC_SOURCE_OPERATOR));
+    nc_daemon_state_save(&w->d);
+    died(w);
+    born(w, "boot-4");
+    (void)load(w); /* the same boot: at once */
+    assert_true(is_active(w, NC_SOURCE_OPERATOR));
+    nc_daemon_state_save(&w->d); /* and the instance's id is not forgotten */
+    died(w);
+    born(w, "boot-5");
+    (void)load(w);
+    known(w, "i-1", "node-1");
+    assert_true(is_active(w, NC_SOURCE_OPERATOR));
+}
+
+static void test_another_machines_request_is_put_aside(void **state) {
+    static const char *const rows[][4] = {
+        {"i-1", "node-1", "i-2", NULL},
+        {"i-1", "node-1", "i-2", "node-1"},
+        {"i-1", "node-1", "i-1", "node-2"},
+        {NULL, "node-1", NULL, "node-2"}, /* of a release that did not save the id */
+        {NULL, NULL, "i-1", "node-1"},
+    };
+    struct world *w = *state;
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        rebooted(w, rows[i][0], rows[i][1]);
+        known(w, rows[i][2], rows[i][3]);
+        assert_false(is_active(w, NC_SOURCE_OPERATOR));
+        assert_int_equal(access(w->bad, F_OK), 0);
+        assert_int_equal(access(w->path, F_OK), -1);
+        nc_daemon_state_save(&w->d);
+        died(w);
+        born(w, "boot-3");
+        (void)load(w);
+        known(w, "i-1", "node-1");
+        assert_false(is_active(w, NC_SOURCE_OPERATOR));
+        (void)unlink(w->bad);
+        (void)unlink(w->path);
+        died(w);
+        born(w, "boot-1");
+    }
+    rebooted(w, NULL, "node-1");
+    known(w, "i-1", "node-1");
+    assert_true(is_active(w, NC_SOURCE_OPERATOR));
+}
+
+/* With nothing requested nothing is lost, and nobody is told. */
+static void test_an_image_without_a_request(void **state) {
+    struct world *w = *state;
+
+    known(w, "i-1", "node-1");
+    notice(w, NC_SOURCE_SPOT, 0);
+    nc_daemon_state_save(&w->d);
+    died(w);
+    born(w, "boot-2");
+    known(w, NULL, NULL);
+    assert_int_equal(load(w), 0);
+    known(w, "i-2", "node-2");
+    assert_int_equal(access(w->bad, F_OK), -1);
 }
 
 static void test_a_clean_up_is_not_over_before_its_end(void **state) {
@@ -247,6 +347,11 @@ TEST_GROUP() {
         cmocka_unit_test_setup_teardown(test_comes_back_after_a_restart, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_after_a_reboot_only_the_operator_is_remembered, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(test_a_former_request_waits_for_as_long_as_it_takes, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_another_machines_request_is_put_aside, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_an_image_without_a_request, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_clean_up_is_not_over_before_its_end, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_gate_is_of_its_boot, set_up, tear_down),
