@@ -3,7 +3,7 @@
  *
  * There is no socket: the request is a file in a folder that only root can reach, the answer is
  * what status.json then says. A drain that nobody takes is removed again, so that it does not come
- * true at some later start; what withdraws one is left for that start.
+ * true later; what withdraws one is left.
  */
 
 #include <errno.h>
@@ -25,6 +25,7 @@
 #define UNREACHABLE_USEC 60000000u /* so long a daemon may be gone while it is followed */
 #define SECOND 1000000u
 #define NAMED_PODS 3
+#define WITHDRAWN_NEVERTHELESS "the request is withdrawn nevertheless"
 
 /* --- what is requested */
 
@@ -178,6 +179,7 @@ static void warn_of_state(const struct nc_app *app, const struct nc_value *statu
         (void)fprintf(stderr, "nodeclaimd %s: %s\n", app->opts.command, error);
 }
 
+/* 1: nobody took what withdraws a request, and it is left; err says why. */
 static int await_answer(struct nc_app *app, const char *path, const char *id, struct nc_err *err) {
     const uint64_t deadline = nc_mono_usec() + ACCEPT_USEC;
     int r = 0;
@@ -193,17 +195,22 @@ static int await_answer(struct nc_app *app, const char *path, const char *id, st
             break;
         r = nc_app_pause(app, CHECK_USEC);
     }
-    if (unlink(path) == 0)
-        return r < 0 ? interrupted(app, "the request is withdrawn; the daemon had not read it", err)
-                     : no_answer(err, "the request was not read in 5 s");
+    if (id ? unlink(path) == 0 : access(path, F_OK) == 0) {
+        r = r < 0 ? interrupted(app,
+                                id ? "the request is withdrawn; the daemon had not read it"
+                                   : WITHDRAWN_NEVERTHELESS,
+                                err)
+                  : no_answer(err, "the request was not read in 5 s");
+        return id ? r : 1;
+    }
     nc_err_set(err, NC_ERR_HOST, ETIMEDOUT,
                "the daemon read the request, but its status does not show it");
     nc_err_remedy(err, "journalctl -u nodeclaimd");
     return -ETIMEDOUT;
 }
 
-/* Leaves the request and waits until the daemon states that it is known. 1: it is left for the
- * start of a daemon, whose state may have a request to withdraw. */
+/* Leaves the request and waits until the daemon states that it is known. 1: it is left for one that
+ * hangs, or for the start of one, whose state may have a request to withdraw. */
 static int request_and_follow(struct nc_app *app, const char *name, const struct nc_value *request,
                               struct nc_err *err) {
     nc_auto_free char *relative = nc_asprintf(NC_REQUEST_DIR "/%s", name);
@@ -213,8 +220,10 @@ static int request_and_follow(struct nc_app *app, const char *name, const struct
     const bool is_gone = nc_daemon_is_gone(app, status) > 0;
     int r = nc_app_loop(app, err);
 
-    if (r == 0 && is_gone && id)
+    if (r == 0 && is_gone) {
         r = no_daemon(err, "its process is gone");
+        r = id ? r : 0;
+    }
     if (r == 0)
         r = write_request_file(app, path, request, err);
     if (r < 0)
@@ -348,7 +357,7 @@ static int follow(struct following *f, struct nc_value **ret, struct nc_err *err
             r = interrupted(f->app,
                             f->id ? "the request stays, and the daemon continues with it; "
                                     "`nodeclaimd undrain` withdraws it"
-                                  : "the request is withdrawn nevertheless",
+                                  : WITHDRAWN_NEVERTHELESS,
                             err);
     }
     return r < 0 ? r : 0;
@@ -368,11 +377,14 @@ static void print_answer(const struct nc_value *request, bool is_left,
 }
 
 /* Accepted is not begun. */
-static void warn_of_hindrance(const struct nc_app *app) {
+static void warn_of_hindrance(const struct nc_app *app, bool is_left) {
     nc_auto_value struct nc_value *status = read_status_file(app);
     nc_cleanup(nc_buf_done) struct nc_buf line = NC_BUF_INIT;
 
-    show_hindrance(app, status, &line);
+    if (is_left && nc_daemon_is_gone(app, status) <= 0)
+        (void)nc_buf_puts(&line, "; the daemon has not read it");
+    else
+        show_hindrance(app, status, &line);
     if (line.len > 0)
         (void)fprintf(stderr, "nodeclaimd %s: the request waits%s\n", app->opts.command, line.data);
 }
@@ -392,14 +404,15 @@ static int run(struct nc_app *app, const char *name, const struct nc_value *requ
     const bool is_left = r > 0;
     if (r >= 0 && !app->opts.json)
         (void)printf("%s\n",
-                     f.id      ? f.id
-                     : is_left ? "withdrawn when the daemon starts, unless the machine is rebooted "
-                                 "before"
-                               : "withdrawn, if there was one; a drain for another source goes on");
+                     f.id ? f.id
+                     : is_left
+                         ? "withdrawn when the daemon goes on or starts, unless the machine is "
+                           "rebooted before"
+                         : "withdrawn, if there was one; a drain for another source goes on");
     if (r >= 0 && !app->opts.wait)
-        warn_of_hindrance(app);
+        warn_of_hindrance(app, is_left);
     if (r >= 0 && app->opts.wait)
-        r = is_left ? no_daemon(&err, "its process is gone") : follow(&f, &status, &err);
+        r = is_left ? -ESRCH : follow(&f, &status, &err);
     nc_buf_done(&f.last);
     if (r < 0)
         return nc_app_fail(app, &err);

@@ -126,6 +126,8 @@ static int open_folder(struct nc_daemon *d, struct nc_err *err) {
                              IN_MOVED_TO | IN_CLOSE_WRITE | IN_ONLYDIR, on_change, d);
     if (k < 0)
         k = nc_file_fail(err, -k, "watch", d->requests.folder);
+    else /* before a deadline that came while the daemon hung: it may be withdrawn */
+        (void)sd_event_source_set_priority(d->requests.watch, SD_EVENT_PRIORITY_IMPORTANT - 1);
     /* One that survived a restart is active still; else nobody on this machine requests anything.
      */
     if (!d->state.former)

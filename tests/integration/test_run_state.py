@@ -260,7 +260,7 @@ class Operator(DaemonTest):
         world.kill()
         done = world.run("undrain")
         self.assertEqual(done.code, 0, done.err)
-        self.assertEqual(done.out, "withdrawn when the daemon starts, unless the machine is rebooted before\n")
+        self.assertEqual(done.out, "withdrawn when the daemon goes on or starts, unless the machine is rebooted before\n")
         self.assertEqual(done.err, "nodeclaimd undrain: the request waits; the daemon is not running\n")
         self.assertIs(json.loads(world.run("undrain", "-o", "json").out)["accepted"], False)
         done = world.run("undrain", "--wait")
@@ -273,6 +273,42 @@ class Operator(DaemonTest):
         world.must(lambda: world.drain()["phase"] == "idle", "the calm")
         self.assertEqual(len(world.evictions()), tried)
         self.assertEqual(list((world.root / "run/nodeclaimd/requests").iterdir()), [])
+
+    def test_undrain_of_a_daemon_that_hangs(self) -> None:
+        """It is left, and taken as soon as the daemon goes on or is started again, though the deadline has come meanwhile. A
+        request to drain is not."""
+        for ending in ("goes on", "starts"):
+            with self.subTest(ending):
+                world = self.node_world(profile="m5.large")
+                world.pod("blocked", grace=2)
+                world.budget("never", "blocked")
+                world.start()
+                self.assertEqual(world.run("drain", "--deadline", "10s").code, 0)
+                deadline = time.monotonic() + 11
+                world.must(lambda: world.evictions("blocked"), "an attempt")
+                time.sleep(0.3)  # it is answered
+                world.daemon.send_signal(signal.SIGSTOP)
+                self.assertEqual(world.run("drain").code, 6)
+                self.assertEqual(list((world.root / "run/nodeclaimd/requests").iterdir()), [])
+                done = world.run("undrain")
+                self.assertEqual(done.code, 0, done.err)
+                self.assertEqual(
+                    done.out, "withdrawn when the daemon goes on or starts, unless the machine is rebooted before\n"
+                )
+                self.assertEqual(done.err, "nodeclaimd undrain: the request waits; the daemon has not read it\n")
+                world.must(lambda: time.monotonic() > deadline, "the deadline")
+                if ending == "goes on":
+                    world.daemon.send_signal(signal.SIGCONT)
+                else:
+                    done = world.run("undrain", "--wait")
+                    self.assertEqual((done.code, "was not read in 5 s" in done.err), (6, True), done.err)
+                    world.kill()
+                    world.start()
+                world.must(lambda: not world.is_cordoned(), "the release")
+                world.must(lambda: world.drain()["phase"] == "idle", "the calm")
+                self.assertEqual((world.pods(), world.deletions()), (["blocked"], []))
+                self.assertNotIn("The force-delete time has come", world.log())
+                self.assertEqual(list((world.root / "run/nodeclaimd/requests").iterdir()), [])
 
     @needs("CAP_SYS_ADMIN")
     def test_a_request_that_cannot_be_saved(self) -> None:
