@@ -4,7 +4,8 @@
  *
  * An answer that can be read is a NOTICE or a CLEARED. Everything else (a refusal, an error page, a
  * silent service) is counted, said once, and asked again after a pause; it is never taken for "no
- * news". What was announced is CLEARED once a second answer confirms that. One question at a time
+ * news". What was announced is CLEARED once a second answer confirms that, and where that is a 404,
+ * only by a service that knows this instance: a broken proxy finds nothing. One question at a time
  * uses the one connection that is kept alive, but the spot notice never waits for another question.
  */
 #include "daemon.h"
@@ -20,6 +21,8 @@
 #define SECOND 1000000ull
 #define CONFIRM_USEC (2 * SECOND) /* after the first answer that a notice is gone */
 #define TIMER_ACCURACY_USEC 1000u
+#define ID_PATH "/latest/meta-data/instance-id"
+#define ID_MAX_BYTES 64
 
 struct poll {
     const struct nc_source_info *kind;
@@ -139,6 +142,11 @@ static bool is_confirmed(struct poll *p) {
     return p->started_usec >= p->gone_usec + CONFIRM_USEC;
 }
 
+/* What takes a notice back, or would be the first good answer after a failure. */
+static bool needs_identity(struct poll *p) {
+    return nc_lifecycle_notice(p->all->d->life, p->source) && (p->failures > 0 || is_confirmed(p));
+}
+
 static void apply_poll_absence(struct poll *p) {
     succeed_poll(p);
     if (p->is_quiet || !is_confirmed(p))
@@ -209,29 +217,69 @@ static bool is_busy(const struct nc_notice_poller *all) {
     return false;
 }
 
-static void on_answer(void *userdata, const struct nc_imds_answer *a) {
-    struct poll *p = userdata;
+static void end_poll(struct poll *p) {
     struct nc_notice_poller *all = p->all;
-    struct nc_daemon *d = all->d;
 
     p->is_in_flight = false;
-    if (!p->is_off) { /* else it turned out meanwhile that nobody needs to ask */
-        nc_daemon_read_skew(d);
-        nc_histogram_add(&d->counters.imds_latency, nc_mono_usec() - p->started_usec);
-        p->is_absent = a->status == 404;
-        if (a->status == 200)
-            apply_poll_body(p, &a->body);
-        else if (a->status == 404)
-            apply_poll_absence(p);
-        else
-            fail_poll(p, &a->err);
+    if (!p->is_off) {
         arm(p);
-        nc_imds_condition_check(d);
+        nc_imds_condition_check(all->d);
     }
     for (size_t i = 0; i < all->n_polls; i++)
         if (all->polls[i].is_postponed && !is_busy(all))
             start_poll(&all->polls[i]);
     set_timer(all);
+}
+
+static void on_identity(void *userdata, const struct nc_imds_answer *a) {
+    struct poll *p = userdata;
+    struct nc_err err = a->err;
+
+    if (a->status == 200 && nc_streq(a->body.data, p->all->d->gather.facts.instance_id)) {
+        apply_poll_absence(p);
+    } else {
+        if (err.class == NC_ERR_NONE)
+            (void)nc_err_set(&err, NC_ERR_PROTOCOL, ENOENT,
+                             "imds: " ID_PATH " is not this instance's");
+        p->gone_usec = 0;
+        fail_poll(p, &err);
+    }
+    end_poll(p);
+}
+
+static void request_identity(struct poll *p) {
+    struct nc_imds *imds = p->all->d->imds;
+    const struct nc_imds_call call = {.path = ID_PATH,
+                                      .max_bytes = ID_MAX_BYTES,
+                                      .timeout_usec = nc_imds_timeout(imds, 2 * SECOND),
+                                      .done = on_identity,
+                                      .userdata = p};
+    struct nc_imds_answer failed = {0};
+
+    if (nc_imds_get(imds, &call, &failed.err) < 0)
+        on_identity(p, &failed);
+}
+
+static void on_answer(void *userdata, const struct nc_imds_answer *a) {
+    struct poll *p = userdata;
+    struct nc_daemon *d = p->all->d;
+
+    if (!p->is_off) { /* else it turned out meanwhile that nobody needs to ask */
+        nc_daemon_read_skew(d);
+        nc_histogram_add(&d->counters.imds_latency, nc_mono_usec() - p->started_usec);
+        p->is_absent = a->status == 404;
+        if (p->is_absent && needs_identity(p)) {
+            request_identity(p);
+            return;
+        }
+        if (a->status == 200)
+            apply_poll_body(p, &a->body);
+        else if (p->is_absent)
+            apply_poll_absence(p);
+        else
+            fail_poll(p, &a->err);
+    }
+    end_poll(p);
 }
 
 static void on_due(struct poll *p) {

@@ -101,6 +101,39 @@ class Spot(DaemonTest):
         world.must(lambda: not world.is_cordoned(), "the release")
         self.assertGreater(world.steps("release")[0].at - withdrawn, 2.0)
 
+    def test_a_proxy_that_finds_nothing(self) -> None:
+        """Only a service that knows this instance withdraws a notice; it is asked for that alone then."""
+        world = self.node_world()
+        world.pod("blocked")
+        world.budget("never", "blocked")
+        world.start()
+        world.imds.spot(600)
+        world.must(lambda: world.evictions("blocked"), "the drain")
+        identity = lambda: sum(e["path"] == "/latest/meta-data/instance-id" for e in world.requests())
+        self.assertEqual(identity(), 0)
+        polls = lambda: sum(e["path"] == SPOT_PATH for e in world.requests())
+        for status, body in ((404, "<html>not found</html>"), (404, "")):
+            world.imds.server.fault("status", status=status, body=body)
+            before = polls()
+            world.must(lambda: polls() >= before + 5, "polls", 30)
+            self.assertTrue(world.is_cordoned())
+            self.assertIn("is not this instance's; spot notices may be missed", world.log())
+            world.imds.server.heal()
+            before = polls()
+            world.must(lambda: polls() >= before + 4, "polls", 30)
+        self.assertEqual(world.steps("release", "calm", "undrained"), [])
+        world.imds.server.fault("status", status=404)
+        world.must(lambda: world.said_of_itself()["imds"]["spot"]["state"] == "failing", "the failure")
+        before = identity()
+        world.imds.spot(None)
+        world.imds.server.heal()
+        world.must(lambda: not world.is_cordoned(), "the release")
+        self.assertLessEqual(identity() - before, 3)
+        before = identity()
+        end = time.monotonic() + 3
+        world.must(lambda: time.monotonic() > end, "some seconds")
+        self.assertEqual(identity(), before)
+
     def test_hibernation(self) -> None:
         """Memory is kept: what may not leave is not deleted, and nothing of the NodeClaim ends."""
         world = self.node_world()
