@@ -30,6 +30,8 @@ struct nc_imds_pace {
  * a service that takes seconds is understood, and a dead one is still named after the usual time.
  */
 uint64_t nc_imds_timeout(const struct nc_imds *i, uint64_t usual_usec);
+/* The same where the requester counts the time-outs. */
+uint64_t nc_imds_timeout_after(const struct nc_imds *i, uint64_t usual_usec, unsigned timeouts);
 /* A handle that begins where another is. */
 void nc_imds_set_pace(struct nc_imds *i, const struct nc_imds *as);
 

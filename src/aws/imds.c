@@ -102,10 +102,14 @@ static void note_pace(struct nc_imds *i, const struct nc_http_result *result) {
 }
 
 uint64_t nc_imds_timeout(const struct nc_imds *i, uint64_t usual_usec) {
+    return nc_imds_timeout_after(i, usual_usec, i->pace.timeouts);
+}
+
+uint64_t nc_imds_timeout_after(const struct nc_imds *i, uint64_t usual_usec, unsigned timeouts) {
     const uint64_t most_usec = usual_usec > SLOWEST_USEC ? usual_usec : SLOWEST_USEC;
     uint64_t usec = usual_usec;
 
-    for (unsigned k = 0; k < i->pace.timeouts && usec < most_usec; k++)
+    for (unsigned k = 0; k < timeouts && usec < most_usec; k++)
         usec *= 2;
     if (usec < 2 * i->pace.last_usec)
         usec = 2 * i->pace.last_usec;

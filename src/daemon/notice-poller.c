@@ -21,6 +21,7 @@
 #define SECOND 1000000ull
 #define CONFIRM_USEC (2 * SECOND) /* after the first answer that a notice is gone */
 #define TIMER_ACCURACY_USEC 1000u
+#define URGENT_LIMITS 3u /* 2, 4, 8 s, and again */
 #define ID_PATH "/latest/meta-data/instance-id"
 #define ID_MAX_BYTES 64
 
@@ -87,7 +88,9 @@ static void arm(struct poll *p) {
     const uint64_t now = nc_mono_usec();
     uint64_t at;
 
-    if (p->failures > 0)
+    if (p->failures > 0 && is_urgent(p) && now >= p->started_usec + SECOND)
+        at = now; /* the wait for an answer was the pause */
+    else if (p->failures > 0)
         at = now + nc_backoff_pause(is_urgent(p) ? &soon : &later, p->failures, p->all->seed);
     else
         at = next_on_grid(p->started_usec, period(p), p->all->seed);
@@ -191,10 +194,13 @@ static void apply_poll_body(struct poll *p, const struct nc_buf *body) {
 static void start_poll(struct poll *p) {
     const struct nc_source_info *k = p->kind;
     struct nc_imds *imds = p->all->d->imds;
-    const uint64_t limit_usec = is_urgent(p) ? 2 * SECOND : 5 * SECOND;
+    /* Behind a silence a short one is answered sooner, and a slow service needs a long one. */
+    const uint64_t limit_usec =
+        is_urgent(p) ? nc_imds_timeout_after(imds, 2 * SECOND, p->failures % URGENT_LIMITS)
+                     : nc_imds_timeout(imds, 5 * SECOND);
     const struct nc_imds_call call = {.path = k->path,
                                       .max_bytes = k->max_bytes,
-                                      .timeout_usec = nc_imds_timeout(imds, limit_usec),
+                                      .timeout_usec = limit_usec,
                                       .is_poll = true,
                                       .done = on_answer,
                                       .userdata = p};

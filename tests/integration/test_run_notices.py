@@ -221,6 +221,25 @@ class BadImds(DaemonTest):
                 world.imds.server.heal()
                 world.must(lambda: self.state(world) == "ok", "ok")
 
+    def test_silent_service(self) -> None:
+        """The spot poll waits 2, 4, 8 and again 2 seconds for an answer, without a pause between them."""
+        world = self.node_world()
+        world.start()
+        asked = lambda: [e["recv"] for e in world.requests() if e["path"] == SPOT_PATH]
+        world.must(lambda: len(asked()) >= 2, "the polls")
+        world.imds.server.fault("silent")
+        before = len(asked())
+        world.must(lambda: len(asked()) >= before + 5, "five polls", 25)
+        times = asked()[before:]
+        for wait, least in zip((b - a for a, b in zip(times, times[1:])), (2, 4, 8, 2)):
+            self.assertGreater(wait, least - 0.1, times)
+            self.assertLess(wait, least + 0.7 * PATIENCE, times)
+        world.imds.spot(120)
+        world.imds.server.heal()
+        healed = time.monotonic()
+        world.must(world.is_cordoned, "the cordon")
+        self.assertLess(time.monotonic() - healed, 5.0 * PATIENCE)
+
     def test_slow_service(self) -> None:
         """Each answer takes three seconds, the token's too: what this instance is, who the node is to the API server, the
         configuration and the notice come all the same."""
