@@ -389,8 +389,13 @@ int nc_command_check(struct nc_app *app) {
     }
     r = add_all(&g, &n_foreign, &err);
     n_docs = g.documents.n_docs;
-    if (r >= 0 && n_docs == 0 && n_foreign > 0 && nc_documents_errors(&g.documents) == 0)
-        return print_end(&g, 0, &err); /* what they are was reported */
+    if (r >= 0 && n_docs == 0 && n_foreign > 0 && nc_documents_errors(&g.documents) == 0) {
+        r = print_end(&g, 0, &err); /* what they are was reported */
+        if (!app->opts.json && g.documents.n_diags > 0)
+            (void)printf("0 documents: a node boots only where " NC_CONF_DIR
+                         " of its image names the cluster\n");
+        return r;
+    }
     is_drop_in = r >= 0 && n_docs > 0 && !names_cluster(&g.documents);
     /* Of a part each field is judged by itself: other documents have the rest, or another value. */
     if (r >= 0 && !(app->opts.fragment && n_docs > 0))

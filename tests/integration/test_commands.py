@@ -180,7 +180,8 @@ class Check(WorldTest):
         script = b"#!/bin/bash\nset -e\n/etc/eks/bootstrap.sh demo\n"
         done = check(script)
         self.assertEqual((done.returncode, done.stderr), (0, b""), done.stdout)
-        self.assertRegex(done.stdout, rb"^standard input:3:1: warning: .* has to be in a NodeConfig: docs/migrate-from-bootstrap-sh\.md\n$")
+        self.assertRegex(done.stdout, rb"^standard input:3:1: warning: .* has to be in a NodeConfig: docs/migrate-from-bootstrap-sh\.md\n"
+                         rb"0 documents: a node boots only where /etc/nodeclaimd/conf\.d of its image names the cluster\n$")  # fmt: skip
         done = check(script, "--strict", "-o", "json")
         (entry,) = json.loads(done.stdout)
         self.assertEqual((done.returncode, entry["severity"], entry["source"], entry["line"]), (3, "error", "standard input", 3))
