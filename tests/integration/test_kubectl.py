@@ -432,7 +432,9 @@ class Plugin(unittest.TestCase):
 
     def test_drain(self) -> None:
         self.node("n1")
-        self.assertTrue(self.says("drain", "n1", "--reason", "bad disk").endswith("annotated\nhow far it is: kubectl nodeclaim status n1\n"))
+        said = self.says("drain", "n1", "--reason", "bad disk")
+        self.assertTrue(said.endswith("annotated\na drain of node n1 is requested, with no deadline, reason bad disk\n"
+                                      "how far it is: kubectl nodeclaim status n1\n"), said)  # fmt: skip
         asked = json.loads(self.request("n1"))
         self.assertRegex(asked.pop("id"), r"^kubectl-\d+$")
         self.assertEqual(asked, {"mode": "graceful", "reason": "bad disk"})
@@ -444,7 +446,7 @@ class Plugin(unittest.TestCase):
         begin = time.time()
         said = self.says("drain", "--deadline=10m", "n1")
         asked = json.loads(self.request("n1"))
-        self.assertIn("\ndeadline " + asked["deadline"].replace("T", " ").replace("Z", " UTC\n"), said)
+        self.assertIn(f"\na drain of node n1 is requested, with deadline {asked['deadline']}, no reason\n", said)
         self.assertEqual(asked["mode"], "deadline")
         self.assertIn(asked["deadline"], [stamp(begin + 600 + late) for late in range(60)])
         self.change("n1", lambda n: n["metadata"]["annotations"].update({REQUEST_KEY: '{"id":"claim-u","mode":"graceful"}'}))
@@ -498,13 +500,53 @@ class Plugin(unittest.TestCase):
         replaced = f"the former request is replaced; it had deadline {deadline}, reason disk\n"
         self.refuses(0, replaced, "drain", "n1", "--reason=memory")
         self.assertEqual(json.loads(self.request("n1"))["reason"], "memory")
-        self.refuses(0, "it had no deadline, reason memory\n", "drain", "n1", "--mode", "cordon")
-        self.refuses(0, "it had mode cordon, no reason\n", "drain", "n1", "--mode", "graceful")
+        self.refuses(0, f"it had deadline {deadline}, reason memory\n", "drain", "n1", "--mode", "cordon")
+        self.refuses(0, "it had mode cordon, reason memory\n", "drain", "n1", "--mode", "graceful")
         self.change("n1", lambda n: n["metadata"]["annotations"].update({REQUEST_KEY: '{ "id": "disk-1", "mode": "graceful", "reason": "a disk" }'}))
         said = self.says("drain", "n1")  # by hand, or the controller's: followed alike
         self.assertRegex(said, "with no deadline, reason a disk: the request stays as it is\n$")
         self.change("n1", lambda n: n["metadata"]["annotations"].update({REQUEST_KEY: "{}"}))
         self.refuses(1, "another drain of node n1 is requested: {}", "drain", "n1")
+
+    def test_terms_that_are_not_named(self) -> None:
+        """Who adds a reason does not take the deadline away."""
+        self.node("n1")
+        self.says("drain", "n1", "--deadline=10m", "--reason=disk")
+        deadline = json.loads(self.request("n1"))["deadline"]
+        for args, terms, said in (
+            (["--reason=the disk is bad"], {"mode": "deadline", "deadline": deadline, "reason": "the disk is bad"}, f"deadline {deadline}, reason the disk is bad"),
+            (["--reason="], {"mode": "deadline", "deadline": deadline}, f"deadline {deadline}, no reason"),
+            (["--reason=memory"], {"mode": "deadline", "deadline": deadline, "reason": "memory"}, f"deadline {deadline}, reason memory"),
+            (["--mode=graceful"], {"mode": "graceful", "reason": "memory"}, "no deadline, reason memory"),
+            (["--mode=cordon"], {"mode": "cordon", "reason": "memory"}, "mode cordon, reason memory"),
+            (["--reason=disk"], {"mode": "cordon", "reason": "disk"}, "mode cordon, reason disk"),
+        ):
+            self.assertIn(f"\na drain of node n1 is requested, with {said}\n", self.says("drain", "n1", *args))
+            request = json.loads(self.request("n1"))
+            self.assertRegex(request.pop("id"), r"^kubectl-\d+$")
+            self.assertEqual(request, terms)
+        self.says("drain", "n1", "--deadline=20m")
+        request = json.loads(self.request("n1"))
+        self.assertEqual((request["mode"], request["reason"], request["deadline"] > deadline), ("deadline", "disk", True))
+        self.change("n1", lambda n: n["metadata"]["annotations"].update({REQUEST_KEY: '{"id":"kubectl-1"}'}))
+        self.says("drain", "n1", "--reason=disk")
+        self.assertEqual(json.loads(self.request("n1"))["mode"], "graceful")
+
+    def test_terms_that_cannot_be_kept(self) -> None:
+        """A deadline that has passed, or soon will have, ended every pod or had the request refused; a node may have written anything."""
+        was = '{"id":"kubectl-1","mode":"deadline","deadline":"%s","reason":"%s"}'
+        ahead = stamp(time.time() + 600)
+        for i, deadline in enumerate((stamp(time.time() - 5), stamp(time.time() + 30), ahead[:-1] + "+09:00", "")):
+            name, request = f"n{i}", was % (deadline, "disk")
+            self.node(name, **{REQUEST_KEY: request})
+            self.refuses(1, f"the deadline '{deadline}' of the request that is there cannot be kept: it has to be a minute ahead, and it is ",
+                         "drain", name, "--reason=memory")  # fmt: skip
+            self.assertEqual(self.request(name), request)
+            self.says("drain", name, "--mode=graceful")
+            self.assertNotIn("deadline", self.request(name))
+        self.node("n9", **{REQUEST_KEY: was % (ahead, r"a \"b\"")})
+        self.refuses(1, "the reason 'a \\' of the request that is there cannot be kept: add --reason; nothing was changed", "drain", "n9", "--deadline=5m")
+        self.says("drain", "n9", "--deadline=5m", "--reason=disk")
 
     def test_waits(self) -> None:
         """What the condition says stands behind: volumes may still be attached."""
@@ -585,12 +627,19 @@ class Plugin(unittest.TestCase):
     def test_command_line(self) -> None:
         for says, args in (("a command is missing", ()), ("no command 'walk'", ("walk",)), ("takes the name", ("drain",)), ("no option --force", ("drain", "n1", "--force")),
                            ("not a time", ("drain", "n1", "--deadline", "soon")), ("not a time", ("drain", "n1", "--deadline=010m")), ("without its unit", ("drain", "n1", "--deadline=60")), ("needs a value", ("drain", "n1", "--reason")),
-                           ("no mode 'all'", ("drain", "n1", "--mode", "all")), ("mode graceful has no deadline", ("drain", "n1", "--mode=graceful", "--deadline=5m")),
+                           ("not 'all'", ("drain", "n1", "--mode", "all")), ("--deadline TIME, without --mode, makes the mode deadline", ("drain", "n1", "--mode=deadline")), ("mode graceful has no deadline", ("drain", "n1", "--mode=graceful", "--deadline=5m")),
                            ("deleted at once", ("drain", "n1", "--deadline=0s")), ("write --context=VALUE", ("status", "--context", "k")), ("no deadline", ("drain", "n1", "--mode=cordon", "--deadline=1m")),
                            ("a reason has", ("drain", "n1", "--reason", 'a"b')), ("not the name", ("why", "-o"))):  # fmt: skip
             self.refuses(2, says, *args)
         self.assertIn("status [NODE]", self.says("--help"))
         self.node("n1")
+        self.refuses(2, "--timeout needs --wait", "drain", "--timeout=5m", "n1")
+        self.assertEqual(self.request("n1"), "")
+        self.says("drain", "n1")
+        for option in ("--deadline=5m", "--mode=graceful", "--reason=", "--wait"):
+            self.refuses(2, "--cancel takes no other option", "drain", "--cancel", option, "n1")
+        self.refuses(2, "--timeout needs --wait", "drain", "--cancel", "--timeout=5m", "n1")
+        self.assertIn("graceful", self.request("n1"))
         self.assertIn("n1", self.says("status", "--context=k"))
         self.refuses(1, "nowhere", "status", "--context=nowhere")
 
