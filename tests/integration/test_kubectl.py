@@ -120,7 +120,7 @@ class Plugin(unittest.TestCase):
                                     ["plain", "-", "-", "-", "-", "-"]])
         self.assertEqual([[row[0], *row[3:]] for row in rows[6:]], [["c-late", provider_id("i-1"), "-"], ["c-launching", "-", "-"]])
         self.assertEqual(len(self.says("status", "n2").splitlines()), 2)
-        self.refuses(1, "no such Node: n9", "status", "n9")
+        self.refuses(1, "no such Node: c-late; of a NodeClaim: kubectl nodeclaim why c-late --context=k\n", "status", "c-late", "--context=k")
 
     def drains(self) -> list[str]:
         return [re.split("  +", line)[5] for line in self.says("status").splitlines()[1:]]
@@ -153,6 +153,20 @@ class Plugin(unittest.TestCase):
                          [f"Evicting: 3 of 12 pods remain, blocked: shop/db-0,shop/db-1, until {ahead}", "Cordoned", "NodeDrained: No pods remaining", "-",
                           f"Evicting: 3 of 12 pods remain, deadline passed: {past}; does nodeclaimd run there?", "Failed: 3 of 12 pods remain",
                           f"Evicting: 3 of 12 pods remain, blocked: shop/db-0,shop/db-1, waits for nodeclaimd-pre-drain.target, until {ahead}"])
+
+    def test_why_has_the_words_of_status(self) -> None:
+        status = '{"id":"i","source":"request","phase":"%s","deadline":null,"total":12,"remaining":3,"blocked":["shop/db-0"]}'
+        self.node("n1", claim="c1", **{STATUS_KEY: status % "Evicting"})
+        self.claim("c1", "n1")
+        said = "Drain of Node n1\n  Evicting: 3 of 12 pods remain, blocked: shop/db-0%s\nAnnotations of Node n1\n"
+        self.assertIn(said % "", self.says("why", "n1"))
+        self.assertIn(said % "", self.says("why", "c1"))
+        self.change("n1", lambda n: n["spec"].pop("unschedulable"))
+        self.assertIn(said % ", NOT cordoned", self.says("why", "n1"))
+        self.node("n2", **{STATUS_KEY: status % "VolumeWait"})
+        self.assertIn("blocked: shop/db-0, waits for volumes or drain.linger\n", self.says("why", "n2"))
+        self.node("n3", **{REQUEST_KEY: "{}"})
+        self.assertNotIn("Drain of", self.says("why", "n3"))
 
     def test_drain_without_a_cordon(self) -> None:
         """Whoever lifted it, and whether the drain is over or not; a condition that is False hides no drain."""
@@ -417,7 +431,7 @@ class Plugin(unittest.TestCase):
         rows = [line.split()[0] for line in self.says("status").splitlines() if line]
         self.assertEqual(rows, ["NODE", "n1", "n2", "NODECLAIM", "c-late"])
         for line in self.says("why", "n2").splitlines():
-            self.assertRegex(line, r"^(  |(Conditions|Annotations|Events) of Node n2$)")
+            self.assertRegex(line, r"^(  |(Conditions|Drain|Annotations|Events) of Node n2$)")
             self.assertNotIn("\t", line)
         self.assertIn('Drained: "all"', self.says("why", "n2"))
 
