@@ -34,7 +34,9 @@ static void born(struct world *w, const char *boot_id) {
 }
 
 static void died(struct world *w) {
-    w->d.life = nc_lifecycle_free(w->d.life);
+    nc_daemon_done(&w->d);
+    nc_daemon_announce_done(&w->d);
+    nc_event_queue_done(&w->d);
     free(w->d.boot_id);
     free(w->d.node_name);
     free(w->d.state.saved);
