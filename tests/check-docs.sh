@@ -25,11 +25,7 @@ if [ $((rows - heads)) -eq "$named" ]; then echo "ok $n - every row names a test
 missing=$(grep -oE '`[a-z][a-zA-Z0-9._-]*/[a-zA-Z0-9._/-]+`' ARCHITECTURE.md | tr -d '`' | while read -r path; do
     [ -e "$path" ] || [ -e "src/$path" ] || [ -e "include/$path" ] || echo "# ARCHITECTURE.md: $path"
 done
-for document in *.md docs/*.md docs/*/*.md deploy/*.md deploy/*/*.md image/*.md userdata/*.md tests/*/*.md; do
-    grep -oE '\]\([^)# ]+' "$document" | sed 's/^](//' | grep -v '://' | while read -r path; do
-        [ -e "$(dirname "$document")/$path" ] || echo "# $document: $path"
-    done
-done)
+tests/check-links *.md docs/*.md docs/*/*.md deploy/*.md deploy/*/*.md image/*.md userdata/*.md tests/*/*.md | sed 's/^/# /')
 # The picture of two boots shows a row of a table.
 row=$(sed -nE 's|.*<text x="[0-9.]+" y="[0-9]+">([0-9.]+ s)</text>|\1|p' docs/machine-kubelet.svg | paste -sd'|' | sed 's/|/ | /g')
 n=$((n + 1))

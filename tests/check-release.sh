@@ -67,6 +67,16 @@ is "an RPM's names a library as rpm does" \
 is "everybody builds the RPM for Amazon Linux 2023 in the same way" \
     "$(grep -hoE 'dnf (install -y spal|builddep).*(xz|spec)|rpmbuild -tb .*"' "$top"/{README.md,docs/install.md,.github/workflows/release.yml} | sort | uniq -c | awk '{print $1}' | paste -sd ' ')" "3 3 3"
 
+# The documentation of the packages: no link leads out of it, and each that has where to lead stays.
+(cd "$top" && release/doc-pages "$work/pages")
+is "the packaged pages link to nothing that is not packaged" "$(cd "$work/pages" && find . -name '*.md' -exec "$top/tests/check-links" {} +)" ""
+# kept: the links of the pages to pages and pictures, wherever such a file is packaged
+kept() {
+    (cd "$1" && grep -oE '\]\((\.\./)?((docs/)?[a-z-]+\.(md|svg)|README\.md|SECURITY\.md|userdata/[A-Za-z0-9.-]+)[)#]' README.md SECURITY.md docs/*.md)
+}
+is "and keep every other link" "$(kept "$work/pages")" "$(kept "$top")"
+is "of which there are many" "$(($(kept "$top" | wc -l) > 100))" 1
+
 # versions: the lower bounds in these lines
 versions() {
     grep -oE '>= [0-9][0-9.]*' | sort -u | paste -sd ' '
