@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""sbom.py ARTIFACT: an SPDX 2.3 document (JSON) of a release's tarball, Debian package, RPM or image, on standard output.
+"""sbom.py ARTIFACT: an SPDX 2.3 document (JSON) of a release's tarball, chart, Debian package, RPM or image, on standard output.
 
 What it says is read from the artifact: each file with its hashes; the libraries that its programs are linked to, with the versions
 that were present at the build; the packages of an image. The same artifact gives the same document: its time is SOURCE_DATE_EPOCH, in
@@ -56,7 +56,7 @@ def read(path):
         files = image_files(path)
         entry = fields(files[ENTRIES + "nodeclaim-controller"])
         return files, entry["Version"], entry["Architecture"]
-    return tar_files(open(path, "rb").read()), re.search(r"-([0-9][^-]*)\.tar\.", name).group(1), None
+    return tar_files(open(path, "rb").read()), re.search(r"-([0-9][^-]*)\.t(?:ar\.|gz$)", name).group(1), None
 
 
 def fields(entry):

@@ -85,8 +85,22 @@ demanded=$(grep PKG_CHECK_MODULES "$top/configure.ac" | versions)
 is "Debian's packages demand the versions that configure does" "$(sed -n '/^Build-Depends/,/^$/p' "$top/debian/control" | versions)" "$demanded"
 is "and so do the RPMs" "$(grep ^BuildRequires "$top/nodeclaimd.spec" | versions)" "$demanded"
 
-mkdir -p "$work/tree/release" "$work/tree/debian" && cd "$work/tree" && git init -q . || exit 1
-cp "$top/release/run" "$top/release/spdx-tools.lock" release/
+# archive NAME: the sum of the chart's archive, made of a copy with the times and the rights of now
+archive() {
+    mkdir -p "$work/$1/release" "$work/$1/deploy" && cp -R "$top/deploy/chart" "$work/$1/deploy" && cp "$top/release/chart" "$work/$1/release" &&
+        SOURCE_DATE_EPOCH=1000000000 "$work/$1/release/chart" "$work/$1.tgz" && sha256sum <"$work/$1.tgz"
+}
+is "the chart's archive is the same to the byte elsewhere, of other times and rights" "$(umask 077 && archive a)" "$(sleep 1; umask 002 && archive b/c)"
+is "and has the files of the chart" "$(tar -tf "$work/a.tgz" | sed -n 's|^nodeclaim-controller/\(.*[^/]\)$|\1|p' | sort)" \
+    "$(cd "$top/deploy/chart" && find . -type f | cut -c 3- | sort)"
+cp "$work/a.tgz" "$work/a-1.2.3.tgz"
+is "of which there is an SBOM, too" "$(SOURCE_DATE_EPOCH=0 /usr/bin/python3 "$top/release/sbom.py" "$work/a-1.2.3.tgz" | grep -oE '"versionInfo": .*|"./nodeclaim-controller/Chart.yaml"')" \
+    '"versionInfo": "1.2.3",
+"./nodeclaim-controller/Chart.yaml"'
+
+mkdir -p "$work/tree/release" "$work/tree/debian" "$work/tree/deploy/chart" && cd "$work/tree" && git init -q . || exit 1
+cp "$top/release/run" "$top/release/chart" "$top/release/spdx-tools.lock" release/
+printf 'version: 0.1.0\nappVersion: 0.1.0\n' >deploy/chart/Chart.yaml
 echo untrusted >release/nodeclaimd.pub
 echo 0.1.0 >VERSION
 printf '## [Unreleased]\n\n## [0.1.0] - 2026-11-23\n\n### Added\n\n- All.\n' >CHANGELOG.md
@@ -105,6 +119,7 @@ missing "debian/changelog begins with nodeclaimd (0.1.0) UNRELEASED" sed -i s/un
 missing "debian/changelog begins with nodeclaimd (0.1.0-1)" sed -i s/0.1.0/0.1.0-1/ debian/changelog
 missing "nodeclaimd.spec: Version is 0.2.0" sed -i '1s/0.1.0/0.2.0/' nodeclaimd.spec
 missing "nodeclaimd.spec: the newest entry" sed -i s/0.1.0-1/0.0.9-1/ nodeclaimd.spec
+missing "deploy/chart/Chart.yaml is of another version" sed -i '1s/0.1.0/0.0.9/' deploy/chart/Chart.yaml
 missing "debian/control: the address of the maintainer is a placeholder" sed -i s/example.org/nodeclaimd.example/ debian/control
 missing "release/nodeclaimd.pub" git rm -q release/nodeclaimd.pub
 missing "the tag v0.1.0 is another commit" git tag v0.1.0 good
@@ -138,6 +153,7 @@ cp VERSION build/package/nodeclaimd-0.1.0.tar.xz
 is "tested packages of the same tarball are taken" "$(took)" old
 echo other >build/package/nodeclaimd-0.1.0.tar.xz
 is "those of another tarball are not" "$(took)" new
+is "the chart has the release's name" "$(cd build/release && echo *.tgz)" nodeclaim-controller-0.1.0.tgz
 is "what is of one architecture has its name" "$(cd build/release && echo PROV*)" "PROVENANCE-$(dpkg --print-architecture).txt"
 is "there is a signature" "$(cd build/release && echo SHA*)" "SHA256SUMS SHA256SUMS.minisig"
 took --unsigned >/dev/null

@@ -356,6 +356,28 @@ func TestChartIsAccepted(t *testing.T) {
 	}
 }
 
+// The file of a release is the chart: it gives the same objects.
+func TestChartArchive(t *testing.T) {
+	ctx := within(t, 60*time.Second)
+	tools := newTools(t)
+	archive := filepath.Join(workDir, t.Name()+".tgz")
+	_, err := tools.Run(ctx, "env", "SOURCE_DATE_EPOCH=1000000000", "../../release/chart", archive)
+	must(t, err)
+	_, err = tools.Helm(ctx, "lint", "--strict", archive, "--set", withImage)
+	must(t, err)
+	for name, values := range chartValues {
+		var texts []string
+		for _, chart := range []string{chartDir, archive} {
+			text, err := tools.Helm(ctx, slices.Concat([]string{"template", release, chart, "--set", withImage}, atNamespace, values)...)
+			must(t, err)
+			texts = append(texts, text)
+		}
+		if texts[0] != texts[1] {
+			t.Errorf("%s: the archive gives\n%s\nnot\n%s", name, texts[1], texts[0])
+		}
+	}
+}
+
 // The alerts of the PrometheusRule are those that promtool checks, word for word: no template is read in them.
 func TestChartHasTheAlerts(t *testing.T) {
 	ctx := within(t, 30*time.Second)
