@@ -45,7 +45,7 @@ var chartValues = map[string][]string{
 	"replacing":  {"--set", "replacementFirst={default,kube-system}"},
 	"guards":     {"--set", "nodes.readNodeClaims=true,nodes.guards=true,nodes.identityGuard=true"},
 	"operator": {"--set", "metrics.rules=true,metrics.dashboard=true,metrics.runbooks=https://wiki.example.com/,metrics.scrape=serviceMonitor,metrics.labels.release=prometheus," +
-		"metrics.namespace=default,metrics.relabelings[0].targetLabel=cluster,metrics.relabelings[0].replacement=prod", "--set-json", `networkPolicy.from=[{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"monitoring"}},` +
+		"metrics.namespace=default,metrics.disabledRules={NodeclaimdVolumeWait},metrics.ruleLabels.team=a,metrics.relabelings[0].targetLabel=cluster,metrics.relabelings[0].replacement=prod", "--set-json", `networkPolicy.from=[{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"monitoring"}},` +
 		`"podSelector":{"matchLabels":{"app.kubernetes.io/name":"prometheus"}}},{"ipBlock":{"cidr":"10.0.0.0/16"}}]`},
 	"outOfService": {"--set", "outOfServiceTaint=true,options.region=us-west-2"},
 	"placement": {"--set", "allowManagedNodes=true,nodeSelector.disk=ssd,tolerations=null,replicas=1,priorityClassName=,networkPolicy.enabled=false",
@@ -395,6 +395,35 @@ func TestChartHasTheAlerts(t *testing.T) {
 	t.Error("there is no PrometheusRule")
 }
 
+// Who wants another threshold leaves the alert out and has his own; labels are added to what is left.
+func TestChartLeavesAlertsOut(t *testing.T) {
+	ctx := within(t, 30*time.Second)
+	tools := newTools(t)
+	alerts := func(values string) map[string]any {
+		t.Helper()
+		labels := map[string]any{}
+		for _, o := range render(t, ctx, tools, "--set", "metrics.rules=true,"+values) {
+			groups, _, _ := unstructured.NestedSlice(o.Object, "spec", "groups")
+			for _, group := range groups {
+				for _, rule := range group.(map[string]any)["rules"].([]any) {
+					labels[rule.(map[string]any)["alert"].(string)] = rule.(map[string]any)["labels"]
+				}
+			}
+		}
+		return labels
+	}
+	want := alerts("metrics.ruleLabels=null")
+	got := alerts("metrics.disabledRules={NodeclaimdVolumeWait,NodeclaimControllerLeaders},metrics.ruleLabels.team=a")
+	delete(want, "NodeclaimdVolumeWait")
+	delete(want, "NodeclaimControllerLeaders")
+	for _, labels := range want {
+		labels.(map[string]any)["team"] = "a"
+	}
+	if len(want) < 10 || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v\nnot\n%v", got, want)
+	}
+}
+
 // Runbooks are published nowhere: who names no site of his own gets no link, in the alerts and in the dashboard, and all else.
 func TestChartHasNoDeadLinks(t *testing.T) {
 	ctx := within(t, 60*time.Second)
@@ -466,6 +495,9 @@ func TestChartRefusesValues(t *testing.T) {
 		{"extraVolumes[0].emptyDir.medium=Memory", "missing property 'name'"},
 		{"extraVolumeMounts[0].name=ca", "missing property 'mountPath'"},
 		{"envFrom[0].name=ca", "'name' not allowed"},
+		{"metrics.rules=true,metrics.disabledRules={NodeclaimdVolumeWait,Mine}", "there is no alert Mine; the alerts are NodeclaimdBootstrapFailed, "},
+		{"metrics.ruleLabels.severity=info", "/metrics/ruleLabels/severity"},
+		{"metrics.ruleLabels.a-b=c", "'a-b' does not match pattern"},
 		{"metrics.namespace=a.b", "'a.b' does not match pattern"},
 		{"networkPolicy.from[0].matchLabels.a=b", "'matchLabels' not allowed"},
 		{"rbac.enabled=false", "'enabled' not allowed"},
