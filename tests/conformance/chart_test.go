@@ -60,7 +60,7 @@ var chartValues = map[string][]string{
 	"account":  {"--set", "serviceAccount.create=false,serviceAccount.name=default,podDisruptionBudget.enabled=false"},
 	"pod": {"--set", "podDisruptionBudget.minAvailable=50%,dnsPolicy=None,dnsConfig.nameservers={10.0.0.10},podSecurityContext.runAsUser=null," +
 		"podSecurityContext.runAsGroup=null,securityContext.runAsUser=1000,topologySpreadConstraints=null,strategy.type=Recreate," +
-		"terminationGracePeriodSeconds=30", "--set-json", `extraVolumes=[{"name":"ca","configMap":{"name":"ca"}}]`, "--set-json",
+		"terminationGracePeriodSeconds=30,revisionHistoryLimit=1,schedulerName=mine,livenessProbe.failureThreshold=9,readinessProbe.timeoutSeconds=2", "--set-json", `extraVolumes=[{"name":"ca","configMap":{"name":"ca"}}]`, "--set-json",
 		`extraVolumeMounts=[{"name":"ca","mountPath":"/etc/ssl/certs","readOnly":true}]`, "--set-json",
 		`envFrom=[{"prefix":"AWS_","configMapRef":{"name":"aws","optional":true}}]`, "--set-json", `env=[{"name":"AWS_REGION",` +
 			`"value":"us-west-2"},{"name":"POD","valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}}]`, "--set-json", `affinity=` + twoTerms},
@@ -192,17 +192,23 @@ func TestChartPod(t *testing.T) {
 		want   map[string]string
 	}{
 		{nil, map[string]string{"strategy": "map[rollingUpdate:map[maxSurge:1 maxUnavailable:1]]", "terminationGracePeriodSeconds": "10",
-			"volumes": "<nil>", "volumeMounts": "<nil>", "envFrom": "<nil>"}},
+			"volumes": "<nil>", "volumeMounts": "<nil>", "envFrom": "<nil>", "revisionHistoryLimit": "3", "schedulerName": "<nil>",
+			"liveness":  "map[httpGet:map[path:/healthz port:metrics] initialDelaySeconds:10 periodSeconds:10 timeoutSeconds:5]",
+			"readiness": "map[httpGet:map[path:/readyz port:metrics] periodSeconds:5 timeoutSeconds:5]"}},
 		{chartValues["pod"], map[string]string{"strategy": "map[type:Recreate]", "terminationGracePeriodSeconds": "30",
 			"volumes": "[map[configMap:map[name:ca] name:ca]]", "volumeMounts": "[map[mountPath:/etc/ssl/certs name:ca readOnly:true]]",
-			"envFrom": "[map[configMapRef:map[name:aws optional:true] prefix:AWS_]]"}},
-		{[]string{"--set", "strategy=null,terminationGracePeriodSeconds=null"}, map[string]string{"strategy": "<nil>", "terminationGracePeriodSeconds": "<nil>"}},
+			"envFrom": "[map[configMapRef:map[name:aws optional:true] prefix:AWS_]]", "revisionHistoryLimit": "1", "schedulerName": "mine",
+			"liveness":  "map[failureThreshold:9 httpGet:map[path:/healthz port:metrics] initialDelaySeconds:10 periodSeconds:10 timeoutSeconds:5]",
+			"readiness": "map[httpGet:map[path:/readyz port:metrics] periodSeconds:5 timeoutSeconds:2]"}},
+		{[]string{"--set", "strategy=null,terminationGracePeriodSeconds=null,livenessProbe=null"}, map[string]string{"strategy": "<nil>", "terminationGracePeriodSeconds": "<nil>",
+			"liveness": "map[httpGet:map[path:/healthz port:metrics]]"}},
 	} {
 		spec := get(t, render(t, ctx, tools, one.values...), "Deployment").Object["spec"].(map[string]any)
 		pod := spec["template"].(map[string]any)["spec"].(map[string]any)
 		container := pod["containers"].([]any)[0].(map[string]any)
 		got := map[string]any{"strategy": spec["strategy"], "terminationGracePeriodSeconds": pod["terminationGracePeriodSeconds"],
-			"volumes": pod["volumes"], "volumeMounts": container["volumeMounts"], "envFrom": container["envFrom"]}
+			"volumes": pod["volumes"], "volumeMounts": container["volumeMounts"], "envFrom": container["envFrom"],
+			"revisionHistoryLimit": spec["revisionHistoryLimit"], "schedulerName": pod["schedulerName"], "liveness": container["livenessProbe"], "readiness": container["readinessProbe"]}
 		for key, want := range one.want {
 			if fmt.Sprint(got[key]) != want {
 				t.Errorf("%v: %s is %v, not %s", one.values, key, got[key], want)
@@ -492,6 +498,8 @@ func TestChartRefusesValues(t *testing.T) {
 		{"strategy.type=OnDelete", "'RollingUpdate', 'Recreate'"},
 		{"strategy.rollingUpdate.maxSurge=some", "/strategy/rollingUpdate/maxSurge"},
 		{"terminationGracePeriodSeconds=0", "minimum"},
+		{"livenessProbe.httpGet.path=/", "'httpGet' not allowed"},
+		{"readinessProbe.periodSeconds=0", "minimum"},
 		{"extraVolumes[0].emptyDir.medium=Memory", "missing property 'name'"},
 		{"extraVolumeMounts[0].name=ca", "missing property 'mountPath'"},
 		{"envFrom[0].name=ca", "'name' not allowed"},
