@@ -303,11 +303,14 @@ static const struct nc_schema shutdown_schema =
 /* Of a table of nc/sources.h or nc/drain-settings.h either part alone. */
 #define NO_FIELD(...)
 #define POLICY_NAME(id, name, ...) NC_FIELD_NAME(name)
-#define POLICY_ROW(id, name, ...) NC_FIELD_ROW(name, STRING, ONE_OF(nc_policy_names))
+/* An empty one, such as a template leaves, is not auto, nor a policy. */
+#define POLICIES ONE_OF(nc_policy_names), .flags = NC_FIELD_MAY_BE_EMPTY
+#define POLICY_ROW(id, name, ...) NC_FIELD_ROW(name, STRING, POLICIES)
 #define SETTING_NAME(type, member, name, ...) NC_FIELD_NAME(name)
 #define SETTING_ROW(type, member, name, ...) NC_FIELD_ROW(name, SETTING_##type)
-#define NC_FIELD_SETTING_POLICY NC_FIELD_STRING, ONE_OF(nc_policy_names)
-#define NC_FIELD_SETTING_MODE NC_FIELD_STRING, ONE_OF(nc_drain_mode_names)
+#define NC_FIELD_SETTING_POLICY NC_FIELD_STRING, POLICIES
+#define NC_FIELD_SETTING_MODE                                                                      \
+    NC_FIELD_STRING, ONE_OF(nc_drain_mode_names), .flags = NC_FIELD_MAY_BE_EMPTY
 #define NC_FIELD_SETTING_DURATION NC_FIELD_DURATION
 #define NC_FIELD_SETTING_BOOL NC_FIELD_BOOL
 static const struct nc_schema interruption = {

@@ -107,6 +107,13 @@ class Check(WorldTest):
     def lines(self, text: str) -> list[str]:
         return [line for line in text.splitlines() if re.match(r".+:\d+:\d+: (error|warning): ", line)]
 
+    def test_empty_mode(self) -> None:
+        """As a template leaves it: neither auto nor a policy."""
+        for field in ("drain:\n    mode: ''\n", "interruption:\n    spot: ''\n", "interruption:\n    reboot: ''\n"):
+            path = self.w.folder / "empty.yaml"
+            path.write_text(AGENT_CONFIG + "  " + field)
+            self.assertRegex(self.w.run("check", str(path)).out, r":\d+:\d+: error: spec\.\S+: must be .*, not the string ''")
+
     def test_good(self) -> None:
         done = self.w.run("check", str(self.good))
         self.assertEqual((done.code, self.lines(done.out)), (0, []), done.out + done.err)
