@@ -492,7 +492,9 @@ class Plugin(unittest.TestCase):
         self.node("n5", ready)
         self.node("n6", ready)
         self.lease("n6", 570)
-        self.api.server.faults[:] = [Fault("status", path="/leases/n6", status=403)]
+        self.api.server.faults[:] = [Fault("status", path=r"/leases/n[67]", status=403)]
+        self.node("n7", {**ready, "lastHeartbeatTime": stamp(time.time() + 120)})  # kubelet's last word is in the Node, too
+        self.refuses(1, " and is behind that of node ", "drain", "n7", "--deadline=10m")
         for name in ("n4", "n5", "n6"):
             self.assertIn("this machine's clock could not be compared: ", self.says("drain", name, "--deadline=10m"))
             self.assertTrue(self.request(name))
