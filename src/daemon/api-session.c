@@ -113,6 +113,7 @@ void nc_api_session_well(struct nc_daemon *d) {
     d->api.is_lasting = false;
     d->api.error = (struct nc_err)NC_ERR_INIT;
     d->is_status_due = true;
+    nc_event_queue_resume(d);
 }
 
 void nc_api_session_on_well(void *daemon) {

@@ -299,6 +299,7 @@ void nc_event_queue_add(struct nc_daemon *d, const struct nc_event *e, uint64_t 
 void nc_event_queue_send(struct nc_daemon *d);
 /* The connection goes: what is in flight is sent again on the next. */
 void nc_event_queue_pause(struct nc_daemon *d);
+void nc_event_queue_resume(struct nc_daemon *d); /* the API server answers again: without a pause */
 void nc_event_queue_done(struct nc_daemon *d);
 
 #endif

@@ -220,6 +220,13 @@ void nc_event_queue_pause(struct nc_daemon *d) {
     d->events.in_flight = 0;
 }
 
+void nc_event_queue_resume(struct nc_daemon *d) {
+    d->events.failures = 0;
+    d->events.not_before_usec = 0;
+    if (d->events.n > 0)
+        arm(d, nc_mono_usec());
+}
+
 void nc_event_queue_done(struct nc_daemon *d) {
     nc_event_queue_pause(d);
     while (d->events.queue)
