@@ -294,8 +294,7 @@ static char *until_text(const struct nc_lifecycle *l, const struct nc_drain_line
     char time[32];
 
     if (force_usec && force_usec <= l->now_usec)
-        return nc_strdup(
-            "its grace period no longer fits: it is deleted with the time that is left");
+        return nc_strdup("its force-delete time has come");
     nc_time_format(nc_lifecycle_ec2_time(l, is_endless ? since_usec : until_usec), time);
     if (!is_endless)
         return nc_asprintf("it is %s at %s", until_usec == kept_usec ? "evicted" : "deleted", time);

@@ -111,6 +111,7 @@ struct nc_lifecycle {
     bool is_cordoned_to_drain;            /* with all that a drain wants */
     uint64_t label_refused_usec;          /* with what else was written; 0 = it was not */
     bool is_foreign;                      /* somebody else had cordoned */
+    bool has_cordoned;                    /* that, and what became of the cordon was not seen yet */
     uint64_t pruned_usec;   /* when what somebody removed was written again; 0 = never */
     bool was_lifted;        /* somebody else lifted our cordon: one that stands now is not ours */
     bool is_release_lost;   /* the last got no answer: a cordon that is seen may be of before */
@@ -183,8 +184,7 @@ bool nc_lifecycle_all_observed(const struct nc_lifecycle *l);
 uint64_t nc_lifecycle_force_delete_at(const struct nc_lifecycle *l, enum nc_source s);
 /* Dates the deadlines that are so long after their notice by EC2's clock as it is known now. */
 void nc_lifecycle_update_deadlines(struct nc_lifecycle *l);
-void nc_lifecycle_apply_policies(struct nc_lifecycle *l, uint64_t *next_usec,
-                                 struct nc_lifecycle_actions *out);
+void nc_lifecycle_apply_policies(struct nc_lifecycle *l, uint64_t *next_usec);
 
 /* lifecycle-phase.c */
 void nc_lifecycle_update_phase(struct nc_lifecycle *l, uint64_t *next_usec);
@@ -252,8 +252,7 @@ void nc_lifecycle_write(struct nc_lifecycle *l, uint64_t *next_usec,
 void nc_lifecycle_written(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,
                           struct nc_lifecycle_actions *out);
 void nc_lifecycle_adopt(struct nc_lifecycle *l, uint64_t *next_usec);
-void nc_lifecycle_report_cordon_left(const struct nc_lifecycle *l,
-                                     struct nc_lifecycle_actions *out);
+void nc_lifecycle_report_cordon_left(struct nc_lifecycle *l, struct nc_lifecycle_actions *out);
 
 /* lifecycle-text.c: owned texts. */
 char *nc_lifecycle_status_text(const struct nc_lifecycle *l, enum nc_node_write_kind kind,

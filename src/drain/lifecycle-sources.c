@@ -287,8 +287,7 @@ static void forget_cordon(struct nc_lifecycle *l) {
             l->has_announced[NC_LIFECYCLE_MILESTONE_UNCORDONED] = false;
 }
 
-void nc_lifecycle_apply_policies(struct nc_lifecycle *l, uint64_t *next_usec,
-                                 struct nc_lifecycle_actions *out) {
+void nc_lifecycle_apply_policies(struct nc_lifecycle *l, uint64_t *next_usec) {
     evaluate_sources(l, next_usec);
     if (l->in_force.policy < NC_POLICY_DRAIN) {
         forget_drain(l);
@@ -297,7 +296,6 @@ void nc_lifecycle_apply_policies(struct nc_lifecycle *l, uint64_t *next_usec,
         l->is_cordon_done = false; /* one that was made to cordon left load balancers alone */
     }
     if (l->in_force.policy < NC_POLICY_CORDON) {
-        nc_lifecycle_report_cordon_left(l, out);
         forget_cordon(l);
         l->raised_usec = 0;
         if (!l->quiet_usec)

@@ -87,10 +87,15 @@ static bool is_record_lost(const struct nc_lifecycle *l) {
            && !l->node.has_cordon_record;
 }
 
-/* N9: what has no record is not lifted, which somebody has to know. */
-void nc_lifecycle_report_cordon_left(const struct nc_lifecycle *l,
-                                     struct nc_lifecycle_actions *out) {
-    if (is_record_lost(l) && !keeps_cordon(l))
+/* N9: what has no record is not lifted, which somebody has to know. It is told once the Node was
+ * read after nothing wanted the cordon any more: a record that is written again is there then. */
+void nc_lifecycle_report_cordon_left(struct nc_lifecycle *l, struct nc_lifecycle_actions *out) {
+    if (!l->has_cordoned || l->in_force.policy >= NC_POLICY_CORDON || l->in_flight || !may_undo(l)
+        || !is_seen_since(l, l->quiet_usec)
+        || (l->node.is_unschedulable && l->node.has_cordon_record))
+        return;
+    l->has_cordoned = false;
+    if (l->node.is_unschedulable && !keeps_cordon(l))
         nc_lifecycle_emit(NC_LIFECYCLE_MILESTONE_UNCORDONED, "CordonLeft",
                           nc_strdup("The cordon stays: the annotation " NC_ANNOTATION_CORDON
                                     ", which says that nodeclaimd set it, was removed; kubectl "
@@ -187,7 +192,7 @@ void nc_lifecycle_adopt(struct nc_lifecycle *l, uint64_t *next_usec) {
         && (l->in_force.policy < NC_POLICY_DRAIN || l->node.has_balancers_label)
         && l->in_flight != NC_WRITE_RELEASE && l->in_flight != NC_WRITE_CORDON
         && !l->is_release_lost) {
-        l->is_cordon_done = true;
+        l->is_cordon_done = l->has_cordoned = true;
         l->is_cordoned_to_drain = l->in_force.policy == NC_POLICY_DRAIN;
         l->cordoned_usec = l->now_usec;
     }
@@ -216,7 +221,9 @@ static bool is_ending_soon(const struct nc_lifecycle *l, uint64_t *next_usec) {
 /* When should the complete Node be requested again? UINT64_MAX = it is known well enough. */
 static uint64_t refresh_pause(const struct nc_lifecycle *l, uint64_t *next_usec) {
     if (!l->node.is_complete || (needs_cordon(l, next_usec) && !is_seen_since(l, l->raised_usec))
-        || (needs_release(l) && !is_seen_since(l, l->quiet_usec)) || is_ending_soon(l, next_usec))
+        || ((needs_release(l) || (l->has_cordoned && may_undo(l) && l->quiet_usec))
+            && !is_seen_since(l, l->quiet_usec))
+        || is_ending_soon(l, next_usec))
         return LOOK_USEC;
     if (l->phase == NC_LIFECYCLE_VOLUME_WAIT
         && (l->node.n_volumes > 0 || !is_seen_since(l, l->empty_usec)))
@@ -465,6 +472,7 @@ static void finish_cordon(struct nc_lifecycle *l) {
     l->is_cordoned_to_drain = l->in_force.policy == NC_POLICY_DRAIN;
     l->cordoned_usec = l->now_usec;
     l->is_foreign = !l->in_flight_parts.sets_cordon;
+    l->has_cordoned |= !l->is_foreign;
     l->was_lifted = false;
 }
 

@@ -48,6 +48,7 @@ static void void_node(struct nc_lifecycle *l, struct nc_lifecycle_actions *out) 
     free(nc_steal(&l->status));
     l->signalled.is_set = false;
     l->is_cordon_done = l->is_foreign = l->was_lifted = l->is_drained_done = false;
+    l->has_cordoned = false;
     l->label_refused_usec = l->cordoned_usec = l->drained_usec = 0;
     l->held_phase = NC_LIFECYCLE_IDLE;
     l->is_resuming = l->is_unverified = false;
@@ -106,6 +107,7 @@ static void observe_node(struct nc_lifecycle *l, const struct nc_lifecycle_event
     if (l->was_lifted || !nc_lifecycle_is_cordon_lifted(l))
         return;
     l->was_lifted = true;
+    l->has_cordoned = false;
     if (l->in_force.policy >= NC_POLICY_CORDON && nc_lifecycle_is_given_back(l))
         nc_lifecycle_emit(
             NC_LIFECYCLE_MILESTONE_UNCORDONED, "NodeUncordoned",
@@ -198,7 +200,8 @@ static void observe(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,
 static void reconcile(struct nc_lifecycle *l, struct nc_lifecycle_actions *out) {
     uint64_t next_usec = UINT64_MAX;
 
-    nc_lifecycle_apply_policies(l, &next_usec, out);
+    nc_lifecycle_apply_policies(l, &next_usec);
+    nc_lifecycle_report_cordon_left(l, out);
     nc_lifecycle_adopt(l, &next_usec);
     nc_lifecycle_limit_hooks(l, &next_usec, out);
     nc_lifecycle_update_summary(l);

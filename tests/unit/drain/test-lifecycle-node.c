@@ -253,11 +253,56 @@ static void test_cordon_that_stays_is_said(void **state) {
         {2100, "node -record", "WRITE progress[Evicting record] @evicting"},
         {2110, "ok", "@evicting"},
         {4000, "node -record", "@evicting"},
-        {5000, "clear spot", "SAY InterruptionWithdrawn; SAY CordonLeft; LOOK; CLOSE @releasing"},
+        {5000, "clear spot", "SAY InterruptionWithdrawn; LOOK; CLOSE @releasing"},
+        {5010, "node", "SAY CordonLeft; WRITE release[- unlabel] @releasing"},
+        {5020, "ok", "WRITE calm[ !pending] @releasing"},
+        {5030, "ok", "@idle"},
     };
 
     (void)state;
     LIFE_STORY(story);
+}
+
+/* One that is being written again when the request goes is there, and lifts the cordon. */
+static void test_cordon_whose_record_comes_back(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {2100, "node -record", "WRITE progress[Evicting record] @evicting"},
+        {2110, "clear spot", "SAY InterruptionWithdrawn; LOOK; CLOSE @releasing"},
+        {2120, "ok", "WRITE release[- uncordon unrecord unlabel] @releasing"},
+        {2130, "ok", "SAY NodeReleased; WRITE calm[ !pending] @releasing"},
+        {2140, "ok", "@idle"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* The request and the record go while the daemon is not there. */
+static void test_cordon_that_stays_over_a_restart(void **state) {
+    static const struct life_row story[] = {
+        LIFE_EVICTING("request drain", "Requested"),
+        {2000, "set -record -status", NULL},
+        {2010, "restart", NULL},
+        {2030, "clear all", NULL},
+        {2040, "node", NULL},
+        {2050, "node", NULL},
+    };
+    struct life_world w;
+    bool is_told = false;
+
+    (void)state;
+    life_world_init(&w);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(story); i++) {
+        (void)life_do(&w, story[i].at_ms, story[i].event);
+        is_told |= strstr(w.last_message, "The cordon stays") != NULL;
+    }
+    assert_true(is_told);
+    life_world_done(&w);
 }
 
 /* Ours, and lifted by somebody: it is not made again. */
@@ -445,6 +490,8 @@ TEST_GROUP() {
         cmocka_unit_test(test_cordon_needs_a_refresh),
         cmocka_unit_test(test_label_of_somebody_else),
         cmocka_unit_test(test_cordon_that_stays_is_said),
+        cmocka_unit_test(test_cordon_whose_record_comes_back),
+        cmocka_unit_test(test_cordon_that_stays_over_a_restart),
         cmocka_unit_test(test_cordon_lifted_by_a_person),
         cmocka_unit_test(test_withdrawn_after_the_cordon_was_lifted),
         cmocka_unit_test(test_held_by_deletion),

@@ -166,9 +166,8 @@ static void test_messages(void **state) {
          "Pod ns/a may not leave: PodDisruptionBudget web: 'needs 3'; it is deleted at "
          "2026-01-02T03:13:20Z"},
         {{"begin", "notice request drain +600", "ok", "ok", "pods a:3600", "synced", "no a"},
-         "Pod ns/a may not leave: PodDisruptionBudget web: 'needs 3'; its grace period no longer "
-         "fits: it is deleted "
-         "with the time that is left"},
+         "Pod ns/a may not leave: PodDisruptionBudget web: 'needs 3'; its force-delete time has "
+         "come"},
         {{"begin", "notice request drain", "ok", "ok", "kept a:30", "synced"},
          "Pod ns/a may not leave: kept by do-not-disrupt; waiting without end since "
          "2026-01-02T03:04:05Z, for no deadline is known: remove the annotation, delete the pod, "
