@@ -86,11 +86,16 @@ static void on_sent(void *userdata, const struct nc_value *object,
     d->events.in_flight--;
     if (err->class == NC_ERR_NONE || nc_event_exists(status)) {
         d->events.failures = 0;
+        d->events.was_refused = false;
         d->counters.pod_events_sent += e->event.is_once;
         remove_event(e);
     } else if (e->event.is_there && status->http == 404) { /* no longer */
         e->event.is_there = false;
     } else if (is_refused(status)) {
+        if (!d->events.was_refused && !e->event.is_once) /* a pod's namespace may be ending */
+            nc_log_node(NC_LOG_WARNING, d->node_name, "Events are refused and dropped: %s",
+                        err->msg);
+        d->events.was_refused |= !e->event.is_once;
         drop_event(e, err->msg);
     } else {
         note_failure(d);

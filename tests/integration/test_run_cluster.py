@@ -352,6 +352,15 @@ class Identity(DaemonTest):
         said = [e["message"] for e in world.api.objects("events") if e["reason"] == "DrainFailed"][0]
         self.assertIn("before the pods were listed; API server: list: HTTP 403", said)
 
+    def test_events_that_are_refused(self) -> None:
+        """Runbooks lean on them: the journal says once why there are none."""
+        world = self.node_world()
+        world.api.server.fault("status", path="/events", status=403)
+        world.start()
+        world.imds.spot(60)
+        world.must(lambda: world.condition("Drained")[0] == "True", "the drain", 60)
+        world.must(lambda: world.log().count("Events are refused and dropped: ") == 1, "a line of the journal")
+
     def test_kubeconfig_of_another_cluster(self) -> None:
         """In the middle of a drain, with a Node of our name there: its pods are another machine's."""
         world = self.node_world()
