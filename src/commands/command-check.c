@@ -409,9 +409,10 @@ int nc_command_check(struct nc_app *app) {
             is_drop_in && !app->opts.fragment ? " beside a document that names the cluster" : "",
             app->opts.fragment ? "; kubelet's flags, feature gates and rules are not checked" : "");
     for (size_t i = 0; r == 0 && !app->opts.json && i < g.documents.found.n; i++) {
-        const char *name = g.documents.found.v[i], *at = strstr(name, " is a NodePool");
+        const char *name = g.documents.found.v[i], *at = strstr(name, NC_FOUND_NODE_POOL);
         if (at)
-            (void)printf("note: %.*s is a NodePool: it is not checked\n", (int)(at - name), name);
+            (void)printf("note: %.*s" NC_FOUND_NODE_POOL ": it is not checked\n", (int)(at - name),
+                         name);
     }
     return r;
 }

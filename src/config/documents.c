@@ -192,7 +192,8 @@ static void unknown_kind(struct nc_documents *d, const struct nc_value *kind,
                 name, versions);
     else if (nc_streq(kind->text, "NodePool"))
         nc_strv_addf(&d->found,
-                     "%s is a NodePool, which no node reads: name its EC2NodeClass, or user data",
+                     "%s" NC_FOUND_NODE_POOL
+                     ", which no node reads: name its EC2NodeClass, or user data",
                      d->sources[kind->mark.source]);
     else if (near)
         nc_diag(d, true, kind->mark, "kind", "%s is not known, did you mean \"%s\" of %s?", name,
