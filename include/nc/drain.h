@@ -36,6 +36,8 @@ struct nc_drain_rules {
     unsigned max_in_flight;      /* client budget, at least 1 */
     uint64_t seed;
 };
+/* P8: so long before its force-delete time a pod is marked, and evicted whatever keeps it. */
+#define NC_DRAIN_MARK_AHEAD_USEC ((uint64_t)1000000)
 #define NC_DRAIN_MAX_IN_FLIGHT 100 /* streams that a kube-apiserver lets one connection have */
 
 /* A pod as a list or a watch shows it; taken over (also where it is known: it then replaces what

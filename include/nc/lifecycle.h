@@ -91,14 +91,18 @@ enum nc_node_write_kind {
     NC_WRITE_CORDON,    /* merge patch: unschedulable, label, cordon record, drain-status */
     NC_WRITE_PROGRESS,  /* merge patch: drain-status */
     NC_WRITE_DRAINED,   /* /status: Drained True, drain-status */
-    NC_WRITE_UNDRAINED, /* /status: Drained False, drain-status: a pod came late, or the drain ended
-                         */
+    NC_WRITE_UNDRAINED, /* /status: Drained and DrainInProgress False where they are True and not
+                           so, drain-status: a pod came late, or the drain ended */
     NC_WRITE_RELEASE,   /* merge patch: unschedulable, label, cordon record and drain-status removed
                          */
     NC_WRITE_CLEAR_CONDITIONS, /* /status: InterruptionPending False, Drained False where they are
                                   True */
     _NC_WRITE_MAX
 };
+static inline bool nc_node_write_is_of_status(enum nc_node_write_kind kind) {
+    return kind == NC_WRITE_SIGNAL || kind == NC_WRITE_DRAINED || kind == NC_WRITE_UNDRAINED
+           || kind == NC_WRITE_CLEAR_CONDITIONS;
+}
 struct nc_condition {
     bool is_set; /* false: not part of the write */
     bool is_true;

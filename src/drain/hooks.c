@@ -11,8 +11,6 @@
 
 #define SLOW_USEC (10 * NC_SEC_USEC) /* from then on the cluster is told of it */
 
-#define MARK_AHEAD_USEC NC_SEC_USEC /* so long before its force-delete time a pod is asked */
-
 static const struct {
     char name[12], unit[32];
 } hooks[_NC_HOOK_MAX] = {
@@ -42,21 +40,6 @@ bool nc_lifecycle_is_hook_over(const struct nc_lifecycle *l, enum nc_hook h) {
     return s == NC_HOOK_IDLE ? l->rules.drain.hook_timeout_usec == 0 : s != NC_HOOK_RUNNING;
 }
 
-uint64_t nc_lifecycle_first_force_delete_at(const struct nc_lifecycle *l) {
-    uint64_t first_usec = UINT64_MAX;
-    size_t n;
-
-    if (!l->in_force.t_usec || !l->is_synced) /* of an earlier watch they may be long gone */
-        return UINT64_MAX;
-    nc_auto_free struct nc_drain_line *v = nc_lifecycle_lines(l, &n);
-    for (size_t i = 0; i < n; i++)
-        if (nc_pod_reason_kind(v[i].verdict.reason) > NC_REASON_KIND_LEAVING
-            && v[i].force_delete_at_usec < first_usec)
-            first_usec = v[i].force_delete_at_usec;
-    return first_usec > MARK_AHEAD_USEC && first_usec != UINT64_MAX ? first_usec - MARK_AHEAD_USEC
-                                                                    : first_usec;
-}
-
 static void finish(struct nc_lifecycle *l, enum nc_hook h, enum nc_hook_state state) {
     struct nc_hook_run *run = &l->hooks[h].run;
 
@@ -79,8 +62,8 @@ static void check_limit(struct nc_lifecycle *l, enum nc_hook h, uint64_t *next_u
     if (l->in_force.t_usec && l->in_force.t_usec < usec)
         usec = l->in_force.t_usec;
     if (h == NC_HOOK_PRE_DRAIN) {
-        const uint64_t forced_usec = nc_lifecycle_first_force_delete_at(l);
-        usec = forced_usec < usec ? forced_usec : usec;
+        const uint64_t marked_usec = nc_lifecycle_first_mark_at(l);
+        usec = marked_usec < usec ? marked_usec : usec;
     }
     if (!nc_has_come(l->now_usec, usec, next_usec))
         return;

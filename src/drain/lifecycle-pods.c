@@ -89,6 +89,22 @@ struct nc_drain_line *nc_lifecycle_lines(const struct nc_lifecycle *l, size_t *r
     return v;
 }
 
+uint64_t nc_lifecycle_first_mark_at(const struct nc_lifecycle *l) {
+    uint64_t first_usec = UINT64_MAX;
+    size_t n;
+
+    if (!l->in_force.t_usec || !l->is_synced) /* of an earlier watch they may be long gone */
+        return UINT64_MAX;
+    nc_auto_free struct nc_drain_line *v = nc_lifecycle_lines(l, &n);
+    for (size_t i = 0; i < n; i++)
+        if (nc_pod_reason_kind(v[i].verdict.reason) > NC_REASON_KIND_LEAVING
+            && v[i].force_delete_at_usec < first_usec)
+            first_usec = v[i].force_delete_at_usec;
+    return first_usec > NC_DRAIN_MARK_AHEAD_USEC && first_usec != UINT64_MAX
+               ? first_usec - NC_DRAIN_MARK_AHEAD_USEC
+               : first_usec;
+}
+
 /* The pods stay known, for questions about them may be in flight; but nobody is shown them. */
 void nc_lifecycle_close_pods(struct nc_lifecycle *l, struct nc_lifecycle_actions *out) {
     if (!l->is_open)
@@ -276,7 +292,7 @@ static bool is_blocking(enum nc_pod_answer_kind kind) {
            || kind == NC_ANSWER_FAILED;
 }
 
-/* One that has no time for a while is no news. */
+/* An API server that has no time for a moment is no news. */
 static bool may_be_too_busy(const struct nc_lifecycle *l, enum nc_pod_answer_kind kind) {
     return (kind == NC_ANSWER_BUSY || kind == NC_ANSWER_UNAVAILABLE) && l->evicting_usec
            && l->now_usec >= nc_sum_usec(l->evicting_usec, BLOCKED_EVENT_USEC);

@@ -111,7 +111,7 @@ struct nc_lifecycle {
     bool is_cordoned_to_drain;            /* with all that a drain wants */
     uint64_t label_refused_usec;          /* with what else was written; 0 = it was not */
     bool is_foreign;                      /* somebody else had cordoned */
-    bool has_cordoned;                    /* that, and what became of the cordon was not seen yet */
+    bool has_cordoned;                    /* we had, and the end of that was not seen yet */
     uint64_t pruned_usec;   /* when what somebody removed was written again; 0 = never */
     bool was_lifted;        /* somebody else lifted our cordon: one that stands now is not ours */
     bool is_release_lost;   /* the last got no answer: a cordon that is seen may be of before */
@@ -207,6 +207,9 @@ void nc_lifecycle_update_summary(struct nc_lifecycle *l);
 uint64_t nc_lifecycle_longest_grace(const struct nc_lifecycle *l);
 /* Where each pod stands. Owned array of borrowed lines. */
 struct nc_drain_line *nc_lifecycle_lines(const struct nc_lifecycle *l, size_t *ret_n);
+/* When the first pod is marked that is not leaving, a second before its force-delete time;
+ * UINT64_MAX = there is none. */
+uint64_t nc_lifecycle_first_mark_at(const struct nc_lifecycle *l);
 void nc_lifecycle_open_pods(struct nc_lifecycle *l, uint64_t *next_usec,
                             struct nc_lifecycle_actions *out);
 void nc_lifecycle_close_pods(struct nc_lifecycle *l, struct nc_lifecycle_actions *out);
@@ -223,9 +226,6 @@ void nc_lifecycle_report_kept(struct nc_lifecycle *l, uint64_t *next_usec,
 
 /* hooks.c */
 bool nc_lifecycle_is_hook_over(const struct nc_lifecycle *l, enum nc_hook h);
-/* A second before the first force-delete time of a pod that is not leaving; UINT64_MAX = there is
- * none. */
-uint64_t nc_lifecycle_first_force_delete_at(const struct nc_lifecycle *l);
 /* The unit of a hook that has run for ten seconds, or NULL. */
 const char *nc_lifecycle_slow_hook(const struct nc_lifecycle *l);
 void nc_lifecycle_limit_hooks(struct nc_lifecycle *l, uint64_t *next_usec,

@@ -87,11 +87,15 @@ static bool is_record_lost(const struct nc_lifecycle *l) {
            && !l->node.has_cordon_record;
 }
 
+/* Nothing wants the cordon any more that was ours: what became of it is to be seen. */
+static bool awaits_end_of_cordon(const struct nc_lifecycle *l) {
+    return l->has_cordoned && l->in_force.policy < NC_POLICY_CORDON && may_undo(l);
+}
+
 /* N9: what has no record is not lifted, which somebody has to know. It is told once the Node was
  * read after nothing wanted the cordon any more: a record that is written again is there then. */
 void nc_lifecycle_report_cordon_left(struct nc_lifecycle *l, struct nc_lifecycle_actions *out) {
-    if (!l->has_cordoned || l->in_force.policy >= NC_POLICY_CORDON || l->in_flight || !may_undo(l)
-        || !is_seen_since(l, l->quiet_usec)
+    if (!awaits_end_of_cordon(l) || l->in_flight || !is_seen_since(l, l->quiet_usec)
         || (l->node.is_unschedulable && l->node.has_cordon_record))
         return;
     l->has_cordoned = false;
@@ -212,7 +216,7 @@ static bool is_taint_expected(const struct nc_lifecycle *l) {
 static bool is_ending_soon(const struct nc_lifecycle *l, uint64_t *next_usec) {
     if (l->in_force.leading != NC_SOURCE_REQUEST || !l->in_force.t_usec)
         return false;
-    const uint64_t first_usec = nc_lifecycle_first_force_delete_at(l);
+    const uint64_t first_usec = nc_lifecycle_first_mark_at(l);
     const uint64_t look_usec = nc_less_usec(first_usec, LOOK_USEC);
     return first_usec != UINT64_MAX && nc_has_come(l->now_usec, look_usec, next_usec)
            && !is_seen_since(l, look_usec);
@@ -221,8 +225,7 @@ static bool is_ending_soon(const struct nc_lifecycle *l, uint64_t *next_usec) {
 /* When should the complete Node be requested again? UINT64_MAX = it is known well enough. */
 static uint64_t refresh_pause(const struct nc_lifecycle *l, uint64_t *next_usec) {
     if (!l->node.is_complete || (needs_cordon(l, next_usec) && !is_seen_since(l, l->raised_usec))
-        || ((needs_release(l) || (l->has_cordoned && may_undo(l) && l->quiet_usec))
-            && !is_seen_since(l, l->quiet_usec))
+        || ((needs_release(l) || awaits_end_of_cordon(l)) && !is_seen_since(l, l->quiet_usec))
         || is_ending_soon(l, next_usec))
         return LOOK_USEC;
     if (l->phase == NC_LIFECYCLE_VOLUME_WAIT
@@ -516,10 +519,6 @@ static void announce_written(struct nc_lifecycle *l, const struct nc_node_write 
                           out);
 }
 
-static bool is_of_status(enum nc_node_write_kind kind) {
-    return kind == NC_WRITE_SIGNAL || kind == NC_WRITE_DRAINED || kind == NC_WRITE_UNDRAINED;
-}
-
 /* Written, or refused for good: what waits for it may go on. */
 static void finish_write(struct nc_lifecycle *l, bool is_done, struct nc_lifecycle_actions *out) {
     const struct nc_node_write *w = &l->in_flight_parts;
@@ -538,7 +537,7 @@ static void finish_write(struct nc_lifecycle *l, bool is_done, struct nc_lifecyc
     if (w->kind == NC_WRITE_DRAINED)
         l->is_drained_done = l->phase == NC_LIFECYCLE_DRAINED;
     /* Who may not write conditions may write the annotation: it is progress then. */
-    if (w->sets_status && (is_done || !is_of_status(w->kind))) {
+    if (w->sets_status && (is_done || !nc_node_write_is_of_status(w->kind))) {
         free(l->status);
         l->status = nc_steal(&l->in_flight_status);
         l->is_status_there = is_done && l->status;

@@ -12,13 +12,12 @@
 #define OVERDUE_AFTER_USEC (2 * NC_SEC_USEC) /* P15 */
 #define HANGS_AFTER_USEC (5 * NC_SEC_USEC)   /* P15 */
 #define STUCK_AFTER_USEC (60 * NC_SEC_USEC)  /* P1 */
-#define MARK_AHEAD_USEC NC_SEC_USEC          /* P8 */
 #define MARK_PATIENCE_USEC NC_SEC_USEC       /* P8 */
 #define EVICT_PATIENCE_USEC NC_SEC_USEC      /* P8 */
 #define LATE_ENOUGH_USEC NC_SEC_USEC         /* P9 */
 #define PAUSE_SHARE 60                       /* P11: of the time that is left */
 /* P6: an eviction that a budget refuses then is requested once more before the mark. */
-#define TURN_AHEAD_USEC (MARK_AHEAD_USEC + NC_DRAIN_FIRST_PAUSE_SEC * NC_SEC_USEC)
+#define TURN_AHEAD_USEC (NC_DRAIN_MARK_AHEAD_USEC + NC_DRAIN_FIRST_PAUSE_SEC * NC_SEC_USEC)
 
 #define NAME(id, kind, name, text) name "\0"
 #define TEXT(id, kind, name, text) text "\0"
@@ -211,7 +210,7 @@ static uint64_t first_eviction_waits(const struct record *e) {
  * which stays. */
 static struct due due_by_force(const struct record *e, const struct nc_moments *m) {
     const uint64_t last_usec = nc_drain_force_delete_at(&e->pod, m->rules->t_usec);
-    const uint64_t mark_usec = nc_less_usec(last_usec, MARK_AHEAD_USEC);
+    const uint64_t mark_usec = nc_less_usec(last_usec, NC_DRAIN_MARK_AHEAD_USEC);
     const bool is_marked =
         e->deleted_usec || e->evicted_usec || (e->mark_usec && e->mark_usec >= mark_usec);
     const uint64_t waits_usec = nc_later_usec(e->new_usec, first_eviction_waits(e));

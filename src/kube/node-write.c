@@ -14,18 +14,15 @@
 
 #include "wire.h"
 
-static const struct {
-    char what[30];
-    bool is_status;
-} kinds[_NC_WRITE_MAX] = {
-    [NC_WRITE_NONE] = {"write node", false},
-    [NC_WRITE_SIGNAL] = {"report notice on node", true},
-    [NC_WRITE_CORDON] = {"cordon node", false},
-    [NC_WRITE_PROGRESS] = {"report drain progress on node", false},
-    [NC_WRITE_DRAINED] = {"report end of drain on node", true},
-    [NC_WRITE_UNDRAINED] = {"report end of drain on node", true},
-    [NC_WRITE_RELEASE] = {"release node", false},
-    [NC_WRITE_CLEAR_CONDITIONS] = {"clear conditions of node", true},
+static const char names[_NC_WRITE_MAX][32] = {
+    [NC_WRITE_NONE] = "write node",
+    [NC_WRITE_SIGNAL] = "report notice on node",
+    [NC_WRITE_CORDON] = "cordon node",
+    [NC_WRITE_PROGRESS] = "report drain progress on node",
+    [NC_WRITE_DRAINED] = "report end of drain on node",
+    [NC_WRITE_UNDRAINED] = "report end of drain on node",
+    [NC_WRITE_RELEASE] = "release node",
+    [NC_WRITE_CLEAR_CONDITIONS] = "clear conditions of node",
 };
 
 static struct nc_value *text_or_null(const char *text) {
@@ -108,7 +105,7 @@ static void set_conditions(struct nc_value *body, const struct nc_node_write *w,
 
 struct nc_value *nc_node_write_body(const struct nc_node_write *w, uint64_t now_usec,
                                     const char **ret_subresource, enum nc_kube_patch *ret_kind) {
-    const bool is_status = kinds[w->kind].is_status;
+    const bool is_status = nc_node_write_is_of_status(w->kind);
     struct nc_value *body = nc_value_new_map();
 
     set_metadata(body, w, is_status);
@@ -152,7 +149,7 @@ static void on_written(void *userdata, const struct nc_value *object,
 int nc_node_send(struct nc_kube *k, const struct nc_node_call *c, struct nc_kube_req **ret,
                  struct nc_err *err) {
     struct sent *s = nc_calloc(1, sizeof(*s));
-    struct nc_kube_call call = {.what = kinds[c->write->kind].what,
+    struct nc_kube_call call = {.what = names[c->write->kind],
                                 .method = "PATCH",
                                 .timeout_usec = c->timeout_usec,
                                 .done = on_written,
