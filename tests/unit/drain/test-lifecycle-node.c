@@ -245,11 +245,7 @@ static void test_label_of_somebody_else(void **state) {
 /* What says whose it is was taken away again, and then the request: nobody lifts it. */
 static void test_cordon_that_stays_is_said(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice spot +120",
-         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("spot +120", "SpotInterruption"),
         {2100, "node -record", "WRITE progress[Evicting record] @evicting"},
         {2110, "ok", "@evicting"},
         {4000, "node -record", "@evicting"},
@@ -266,11 +262,7 @@ static void test_cordon_that_stays_is_said(void **state) {
 /* One that is being written again when the request goes is there, and lifts the cordon. */
 static void test_cordon_whose_record_comes_back(void **state) {
     static const struct life_row story[] = {
-        {0, "begin", "@idle"},
-        {1000, "notice spot +120",
-         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
-        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        LIFE_EVICTING("spot +120", "SpotInterruption"),
         {2100, "node -record", "WRITE progress[Evicting record] @evicting"},
         {2110, "clear spot", "SAY InterruptionWithdrawn; LOOK; CLOSE @releasing"},
         {2120, "ok", "WRITE release[- uncordon unrecord unlabel] @releasing"},
