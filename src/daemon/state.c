@@ -2,10 +2,10 @@
  * What survives the daemon: one small file, written complete or not at all.
  *
  * Second to the Node's own annotations, which tell whose the cordon is; this file knows which
- * notices were active and since when. A power failure may cost it, and then the sources tell the
- * same again; only what an operator requested nobody tells again, so with that it is synced. A file
- * that cannot be used is put aside, never repaired. One of another boot may have come with an
- * image: what was requested in it counts once it is known to be this machine's.
+ * notices were active and since when. A power failure may empty it, and then the sources tell the
+ * same again; only what an operator requested nobody tells again, so with that it is synced. Any
+ * other file that cannot be used is put aside, never repaired. One of another boot may have come
+ * with an image: what was requested in it counts once it is known to be this machine's.
  */
 #include "daemon.h"
 
@@ -83,8 +83,14 @@ int nc_daemon_state_load(struct nc_daemon *d, struct nc_err *err) {
             *err = own;
         return r;
     }
+    if (r == 0 && text.len == 0) {
+        nc_log(NC_LOG_WARNING, NULL,
+               "%s is empty, as after a power failure; nothing requested on this machine was in it",
+               path);
+        return 0;
+    }
     if (r == 0)
-        r = nc_json_parse(text.data ? text.data : "", text.len, &state, &own);
+        r = nc_json_parse(text.data, text.len, &state, &own);
     if (r < 0) {
         set_aside(d, path, own.msg);
         return 0;

@@ -264,6 +264,15 @@ class Daemon(Scene):
         said = world.said_of_itself()
         return said.get("pid") == world.daemon.pid and bool(said.get("connected"))
 
+    def is_settled(self, world: DaemonWorld) -> bool:
+        """It has seen its Node since this boot, nothing is left to do, and that is on disk."""
+        path = world.root / STATE
+        saved = json.loads(path.read_text() or "{}") if path.exists() else {}
+        life = saved.get("life", {})
+        boot = (world.root / "proc/sys/kernel/random/boot_id").read_text().strip()
+        is_idle = life.get("phase") == "idle" and bool(life.get("node", {}).get("uid"))
+        return is_idle and saved.get("boot_id") == boot and "clean_up" not in saved
+
     def end(self, world: World, proc: "subprocess.Popen[bytes]") -> int:
         if proc.poll() is None:
             proc.send_signal(signal.SIGTERM)
@@ -271,13 +280,12 @@ class Daemon(Scene):
 
     def compare(self, want: dict[str, Any], have: dict[str, Any], deaths: int, is_cut: bool) -> list[str]:
         """Events are sent and forgotten: a death may cost each once, or have it told once more, but adds no other.
-        After a cut another boot tells of itself: what it says of its own doing is its own, what the cluster sees is not; and
-        a state.json that the cut has emptied is put aside."""
+        After a cut another boot tells of itself: what it says of its own doing is its own, what the cluster sees is not."""
         wrong = other_events(want, have, deaths)
         want, have = ({k: v for k, v in s.items() if k != "events"} for s in (want, have))
         if is_cut:
             want, have = (
-                {**s, "files": {p: row[:2] for p, row in s["files"].items() if p != f"{STATE}.bad"}} for s in (want, have)
+                {**s, "files": {p: row[:2] for p, row in s["files"].items()}} for s in (want, have)
             )
         return wrong + endstate.differences(want, have)
 
@@ -413,7 +421,8 @@ class Undone(Daemon):
 
     def is_over(self, world: World) -> bool:
         assert isinstance(world, DaemonWorld)
-        return self.is_gone and not world.is_cordoned() and is_calm(world) and self.speaks(world)
+        is_done = self.is_gone and not world.is_cordoned() and is_calm(world) and self.speaks(world)
+        return is_done and self.is_settled(world)
 
     def at_end(self, world: World) -> list[str]:
         assert isinstance(world, DaemonWorld)
@@ -464,11 +473,6 @@ class Rebooted(Daemon):
         assert isinstance(world, DaemonWorld)
         is_done = self.is_inhibitor_released(world) and is_calm(world) and len(world.pods()) == 3 and self.speaks(world)
         return is_done and self.is_settled(world)
-
-    def is_settled(self, world: DaemonWorld) -> bool:
-        """Nothing is left to do, and that is on disk."""
-        saved = json.loads((world.root / STATE).read_text() or "{}")
-        return "clean_up" not in saved and bool(saved.get("life", {}).get("node", {}).get("uid"))
 
     def is_inhibitor_released(self, world: DaemonWorld) -> bool:
         return not world.is_cordoned()

@@ -164,7 +164,11 @@ class Alone(Controller):
             self.is_off = True
 
     def is_over(self, world: Any) -> bool:
-        return world.is_gone("n1") and [row["node"] for row in world.report().get("nodes", [])] == ["n2"]
+        if not world.is_gone("n1"):
+            return False
+        said = world.report()
+        is_whole = not said.get("controller", {}).get("waitsFor")
+        return is_whole and [row["node"] for row in said.get("nodes", [])] == ["n2"]
 
     def at_death(self, world: Any, before: dict[str, Any], final: dict[str, Any]) -> list[str]:
         claim = world.get("nodeclaims", "c-n1")

@@ -80,7 +80,7 @@ class Restarts(DaemonTest):
     def test_state_that_cannot_be_used(self) -> None:
         world = self.blocked()
         world.kill()
-        for text in ("", "{", '{"schema": 99}', '{"schema":1,"life":7}', "\0" * 100, "[" * 5000, "x" * 3_000_000):
+        for text in ("{", '{"schema": 99}', '{"schema":1,"life":7}', "\0" * 100, "[" * 5000, "x" * 3_000_000):
             with self.subTest(text[:20]):
                 (world.root / STATE).write_text(text)
                 tries = len(world.evictions("blocked"))
@@ -91,6 +91,18 @@ class Restarts(DaemonTest):
         self.assertIn("StateLost", world.events())
         self.assertEqual(len(world.steps("cordon")), 1)
         self.assertEqual(world.steps("release"), [])
+
+    def test_state_that_a_power_failure_emptied(self) -> None:
+        """It had no request, or it would have been synced: nobody is told that one is lost."""
+        world = self.blocked()
+        world.kill()
+        (world.root / STATE).write_text("")
+        tries = len(world.evictions("blocked"))
+        world.start(ready=False)
+        world.must(lambda: len(world.evictions("blocked")) > tries, "the drain goes on")
+        self.assertIn("state.json is empty", world.log())
+        self.assertNotIn("StateLost", world.events())
+        self.assertEqual((len(world.steps("cordon")), world.steps("release")), (1, []))
 
     def test_reboot(self) -> None:
         """The notice was of the machine's earlier life: what it left on the Node is undone; pods that the shutdown left
