@@ -98,6 +98,7 @@ const char *nc_drain_verb_name(enum nc_drain_verb v); /* NULL, "evict", "mark", 
     R(NAMESPACE, BLOCKED, "namespace", "its namespace is terminating")                             \
     R(REFUSED, BLOCKED, "refused", "refused by an authorizer, a policy or a webhook")              \
     R(FAILED, BLOCKED, "failed", "the API server failed to evict it")                              \
+    R(UNDELETED, BLOCKED, "deletion", "its deletion is refused")                                   \
     R(REQUESTED, PENDING, "requested", "its eviction is requested")                                \
     R(FORCED, PENDING, "force-delete", "its force-delete time has come")                           \
     R(NOT_BEGUN, PENDING, "not-begun", "nodeclaimd evicts no pods yet")                            \

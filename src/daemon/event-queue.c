@@ -98,6 +98,9 @@ static void on_sent(void *userdata, const struct nc_value *object,
         d->events.was_refused |= !e->event.is_once;
         drop_event(e, err->msg);
     } else {
+        if (status->http == 429 && !d->events.was_refused)
+            nc_log_node(NC_LOG_WARNING, d->node_name, "Events wait, up to an hour: %s", err->msg);
+        d->events.was_refused |= status->http == 429;
         note_failure(d);
     }
     if (d->events.n > 0)

@@ -477,9 +477,13 @@ static void note_another(struct nc_daemon *d) {
     nc_own_node_refresh(d);
 }
 
-static void post_written(struct nc_daemon *d, enum nc_write_outcome outcome, uint64_t retry_usec) {
-    struct nc_lifecycle_event e = {
-        .kind = NC_LIFECYCLE_WRITTEN, .outcome = outcome, .retry_after_usec = retry_usec};
+/* err NULL: it was not sent. */
+static void post_written(struct nc_daemon *d, enum nc_write_outcome outcome, uint64_t retry_usec,
+                         const struct nc_err *err) {
+    struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_WRITTEN,
+                                   .outcome = outcome,
+                                   .retry_after_usec = retry_usec,
+                                   .message = err ? err->msg : NULL};
 
     if (outcome != NC_WRITTEN && d->node.write_kind < _NC_WRITE_MAX)
         d->counters.node_writes_failed[d->node.write_kind]++;
@@ -511,7 +515,7 @@ static void on_written(void *userdata, const struct nc_node_written *w) {
     note_refusal(d, w);
     if (w->node)
         apply_node(d, w->node);
-    post_written(d, w->outcome, w->retry_after_usec);
+    post_written(d, w->outcome, w->retry_after_usec, &w->err);
 }
 
 void nc_own_node_write(struct nc_daemon *d, const struct nc_node_write *w) {
@@ -527,14 +531,14 @@ void nc_own_node_write(struct nc_daemon *d, const struct nc_node_write *w) {
     d->counters.node_writes[w->kind]++;
     if (!nc_api_session_is_up(&d->api) || d->node.is_foreign || d->node.is_unread
         || d->node.write) {
-        post_written(d, NC_WRITE_UNAVAILABLE, 0);
+        post_written(d, NC_WRITE_UNAVAILABLE, 0, NULL);
         return;
     }
     d->node.write_usec = nc_mono_usec();
     d->counters.api_requests++;
     if (nc_node_send(d->api.connection.kube, &call, &d->node.write, &err) < 0) {
         nc_api_session_failed(d, &err);
-        post_written(d, NC_WRITE_UNAVAILABLE, 0);
+        post_written(d, NC_WRITE_UNAVAILABLE, 0, NULL);
     }
 }
 
@@ -597,7 +601,7 @@ void nc_own_node_close(struct nc_daemon *d) {
     d->node.write = nc_kube_cancel(d->node.write);
     d->node.refresh_timer = sd_event_source_disable_unref(d->node.refresh_timer);
     if (was_writing)
-        post_written(d, NC_WRITE_UNAVAILABLE, 0);
+        post_written(d, NC_WRITE_UNAVAILABLE, 0, NULL);
 }
 
 void nc_own_node_done(struct nc_daemon *d) {

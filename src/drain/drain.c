@@ -232,17 +232,19 @@ static uint64_t pause_after(const struct nc_pod_answer *a, unsigned n, bool has_
 
 /* A server that is busy, or not there, reports nothing of the pod: what did stays what blocks it.
  */
-static void note_refusal(struct nc_drain *d, struct record *e, const char *what,
+static void note_refusal(struct nc_drain *d, struct record *e, bool is_deletion,
                          const struct nc_pod_answer *a, uint64_t now_usec) {
     const bool is_budgets = a->kind == NC_ANSWER_BUDGET && a->budget[0];
     const bool is_known =
         e->refusal && e->refusal->kind == a->kind && strcmp(e->refusal->budget, a->budget) == 0;
+    const bool was_deletion = is_known && e->refusal->is_deletion;
 
     if (a->kind == NC_ANSWER_BUSY || a->kind == NC_ANSWER_UNAVAILABLE)
         return;
-    if (!is_known)
+    if (!is_known || (is_deletion && !was_deletion))
         nc_drain_note_news(d, NC_POD_NEWS_REFUSED, e,
-                           nc_asprintf("%s of pod %s/%s refused%s%s", what, e->pod.namespace,
+                           nc_asprintf("%s of pod %s/%s refused%s%s",
+                                       is_deletion ? "Deletion" : "Eviction", e->pod.namespace,
                                        e->pod.name, is_budgets ? " by PodDisruptionBudget " : ": ",
                                        is_budgets      ? a->budget
                                        : a->message[0] ? a->message
@@ -252,6 +254,7 @@ static void note_refusal(struct nc_drain *d, struct record *e, const char *what,
     if (!is_known)
         e->refusal->since_usec = now_usec;
     e->refusal->kind = a->kind;
+    e->refusal->is_deletion = is_deletion || was_deletion;
     memcpy(e->refusal->budget, a->budget, sizeof(a->budget));
     memcpy(e->refusal->message, a->message, sizeof(a->message));
 }
@@ -305,7 +308,7 @@ static void eviction_answered(struct nc_drain *d, struct record *e, const struct
     for (size_t i = 0; i < NC_ARRAY_SIZE(e->pause_usec); i++)
         e->pause_usec[i] =
             (uint32_t)pause_after(a, e->refusals, i, seed + nc_backoff_seed(e->pod.uid));
-    note_refusal(d, e, "Eviction", a, now_usec);
+    note_refusal(d, e, false, a, now_usec);
 }
 
 static void deletion_answered(struct nc_drain *d, struct record *e, const struct nc_pod_answer *a,
@@ -315,7 +318,7 @@ static void deletion_answered(struct nc_drain *d, struct record *e, const struct
 
     e->delete_usec = nc_sum_usec(now_usec, pauses_usec[n ? n - 1 : 0]);
     if (a->kind != NC_ANSWER_ACCEPTED) {
-        note_refusal(d, e, "Deletion", a, now_usec);
+        note_refusal(d, e, true, a, now_usec);
         return;
     }
     if (!nc_drain_is_leaving(e))

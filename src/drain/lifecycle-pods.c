@@ -310,7 +310,9 @@ static char *until_text(const struct nc_lifecycle *l, const struct nc_drain_line
     char time[32];
 
     if (force_usec && force_usec <= l->now_usec)
-        return nc_strdup("its force-delete time has come");
+        return nc_strdup(line->verdict.reason == NC_POD_REASON_UNDELETED
+                             ? "it is tried again each second: mend what refuses it"
+                             : "its force-delete time has come");
     nc_time_format(nc_lifecycle_ec2_time(l, is_endless ? since_usec : until_usec), time);
     if (!is_endless)
         return nc_asprintf("it is %s at %s", until_usec == kept_usec ? "evicted" : "deleted", time);
@@ -342,6 +344,16 @@ static void report_held(struct nc_lifecycle *l, const struct nc_drain_line *line
         out->v[out->n - 1].is_lasting = l->has_announced[NC_LIFECYCLE_MILESTONE_BLOCKED] = true;
 }
 
+static char *held_by(const struct nc_pod_answer *a, enum nc_pod_reason reason) {
+    if (reason == NC_POD_REASON_UNDELETED)
+        return nc_strdup(nc_pod_reason_text(reason));
+    if (a->kind == NC_ANSWER_BUDGET)
+        return nc_asprintf("PodDisruptionBudget %s", a->budget);
+    return nc_strdup(a->kind == NC_ANSWER_BUSY ? "the API server has no time for its eviction"
+                     : a->kind == NC_ANSWER_UNAVAILABLE ? "its eviction was not carried out"
+                                                        : nc_pod_answer_name(a->kind));
+}
+
 void nc_lifecycle_report_blocked(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,
                                  struct nc_lifecycle_actions *out) {
     const bool is_blocked = is_blocking(e->answer->kind);
@@ -352,12 +364,7 @@ void nc_lifecycle_report_blocked(struct nc_lifecycle *l, const struct nc_lifecyc
     nc_auto_free struct nc_drain_line *v = nc_lifecycle_lines(l, &n);
     for (size_t i = 0; i < n; i++)
         if (nc_streq(v[i].pod->uid, e->uid) && (is_blocked || v[i].busy >= BUSY_TIMES)) {
-            const bool is_budget = e->answer->kind == NC_ANSWER_BUDGET;
-            nc_auto_free char *what =
-                nc_asprintf("%s%s", is_budget ? "PodDisruptionBudget " : "",
-                            is_budget     ? e->answer->budget
-                            : !is_blocked ? "the API server has no time for its eviction"
-                                          : nc_pod_answer_name(e->answer->kind));
+            nc_auto_free char *what = held_by(e->answer, v[i].verdict.reason);
             report_held(l, &v[i], what, e->answer->message, out);
             return;
         }

@@ -227,8 +227,11 @@ char *nc_lifecycle_names(const struct nc_lifecycle *l, nc_lifecycle_pod_fn is_me
     for (size_t i = 0; i < n; i++) {
         if (!is_meant(&v[i], l->now_usec) || ++named > NAMES_MAX)
             continue;
-        (void)nc_buf_printf(&b, "%s%s/%s (%s)", named == 1 ? before : ", ", v[i].pod->namespace,
-                            v[i].pod->name, nc_pod_reason_text(nc_drain_held_as(&v[i])));
+        const enum nc_pod_reason held = nc_drain_held_as(&v[i]);
+        (void)nc_buf_printf(&b, "%s%s/%s", named == 1 ? before : ", ", v[i].pod->namespace,
+                            v[i].pod->name);
+        if (held != NC_POD_REASON_FORCED) /* it is no reason why a pod is there */
+            (void)nc_buf_printf(&b, " (%s)", nc_pod_reason_text(held));
     }
     if (named > NAMES_MAX)
         (void)nc_buf_printf(&b, " and %zu more", named - NAMES_MAX);

@@ -480,13 +480,15 @@ static void finish_cordon(struct nc_lifecycle *l) {
 }
 
 /* Again until it stands: a node that takes pods is not drained. */
-static void retry_cordon(struct nc_lifecycle *l, struct nc_lifecycle_try *t,
+static void retry_cordon(struct nc_lifecycle *l, struct nc_lifecycle_try *t, const char *why,
                          struct nc_lifecycle_actions *out) {
     t->next_usec =
         nc_sum_usec(l->now_usec, nc_backoff_pause(&refusals, t->attempts, l->rules.seed));
     nc_lifecycle_emit_once(l, NC_LIFECYCLE_MILESTONE_UNCORDONED,
-                           nc_strdup("The API server refuses the cordon: the node takes new pods; "
-                                     "it is tried again, and waited for without a deadline"),
+                           nc_asprintf("The API server refuses the cordon: the node takes new "
+                                       "pods; it is tried again, and waited for without a "
+                                       "deadline; %s",
+                                       why),
                            out);
 }
 
@@ -568,8 +570,9 @@ void nc_lifecycle_written(struct nc_lifecycle *l, const struct nc_lifecycle_even
     if (kind == NC_WRITE_RELEASE && e->outcome == NC_WRITE_REFUSED && !t->is_refused)
         nc_lifecycle_emit(
             NC_LIFECYCLE_MILESTONE_UNCORDONED, "ReleaseRefused",
-            nc_strdup("Nothing ends this node any more, but the API server refuses to "
-                      "lift the cordon: it is tried again each minute"),
+            nc_asprintf("Nothing ends this node any more, but the API server refuses to "
+                        "lift the cordon: it is tried again each minute; %s",
+                        e->message),
             out);
     t->is_refused = e->outcome == NC_WRITE_REFUSED;
     t->attempts = e->outcome == NC_WRITTEN ? 0 : t->attempts + 1;
@@ -585,7 +588,7 @@ void nc_lifecycle_written(struct nc_lifecycle *l, const struct nc_lifecycle_even
         return;
     }
     if (e->outcome == NC_WRITE_REFUSED && kind == NC_WRITE_CORDON) {
-        retry_cordon(l, t, out);
+        retry_cordon(l, t, e->message, out);
         return;
     }
     if (e->outcome == NC_WRITE_REFUSED)

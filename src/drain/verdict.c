@@ -252,7 +252,9 @@ static enum nc_pod_reason refused_as(const struct refusal *refusal) {
         [NC_ANSWER_FAILED] = NC_POD_REASON_FAILED,
     };
 
-    return refusal ? by_kind[refusal->kind] : NC_POD_REASON_NONE;
+    if (!refusal)
+        return NC_POD_REASON_NONE;
+    return refusal->is_deletion ? NC_POD_REASON_UNDELETED : by_kind[refusal->kind];
 }
 
 /* Something keeps it until then. The reason is the first that keeps it now. */

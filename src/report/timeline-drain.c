@@ -251,8 +251,9 @@ void nc_drain_pods_text(const struct nc_value *drain, size_t names, struct nc_bu
     }
     put_names(out, nc_show_list(drain, "blocked"), names, is_held ? ": " : "; held: ");
     if (endless) {
-        (void)nc_buf_puts(out, ", waits without end: no deadline");
+        (void)nc_buf_puts(out, ", waits without end");
         show_more(out, endless, "since", "since");
+        (void)nc_buf_puts(out, ": no deadline is in force");
     }
 }
 
@@ -318,6 +319,19 @@ static void show_hooks(const struct nc_value *drain, struct nc_buf *out) {
     }
 }
 
+/* A deadline ends no pod whose deletion is refused. */
+static void show_held_remedy(struct nc_buf *out, const struct nc_value *drain) {
+    const struct nc_value *blocked = nc_show_list(drain, "blocked"), *endless = find_endless(drain);
+    const char *reason = nc_show_text(endless, "reason", NULL);
+
+    if (endless && !nc_streq(reason, nc_pod_reason_name(NC_POD_REASON_UNDELETED)))
+        show_remedy(out, "mend what refuses it, delete the pod, or end the wait: nodeclaimd drain "
+                         "--deadline TIME");
+    else if (endless
+             || (blocked && blocked->n && nc_value_says(drain, "phase", NC_LIFECYCLE_FAILED)))
+        show_remedy(out, "mend what refuses it, or delete the pod");
+}
+
 void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
     const struct nc_value *daemon = nc_value_get(status, "daemon");
     const struct nc_value *drain = nc_value_get(status, "drain");
@@ -349,10 +363,7 @@ void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
     show_hooks(drain, out);
     show_sources(out, nc_show_list(drain, "sources"));
     show_blocked(out, nc_show_list(drain, "blocked"));
-    if (find_endless(drain))
-        (void)nc_buf_puts(out, NC_SHOW_INDENT
-                          "remedy: mend what refuses it, delete the pod, or end the wait: "
-                          "nodeclaimd drain --deadline TIME\n");
+    show_held_remedy(out, drain);
     show_others(out, nc_show_list(drain, "others"));
 }
 

@@ -223,7 +223,8 @@ static void written(struct world *w, uint8_t with) {
     const struct nc_node_write *n = &w->write;
     struct nc_node_view *v = &w->node;
     struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_WRITTEN,
-                                   .outcome = (enum nc_write_outcome)(1 + with % 3)};
+                                   .outcome = (enum nc_write_outcome)(1 + with % 3),
+                                   .message = "why"};
 
     if (e.outcome == NC_WRITTEN && w->is_writing && v->exists) {
         v->is_unschedulable = n->unschedulable >= 0 ? n->unschedulable : v->is_unschedulable;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 import unittest
@@ -354,12 +355,24 @@ class Identity(DaemonTest):
 
     def test_events_that_are_refused(self) -> None:
         """Runbooks lean on them: the journal says once why there are none."""
+        for status, line in ((403, "Events are refused and dropped: "), (429, "Events wait, up to an hour: ")):
+            with self.subTest(status):
+                world = self.node_world(profile="m5.large")
+                world.api.server.fault("status", path="/events", status=status)
+                world.start()
+                self.assertEqual(world.run("drain", "--wait", within=30).code, 0)
+                world.must(lambda: world.log().count(line) == 1, "a line of the journal")
+
+    def test_cordon_that_is_refused(self) -> None:
+        """The Event has the server's answer: who is on call may not read the node's journal."""
         world = self.node_world()
-        world.api.server.fault("status", path="/events", status=403)
+        said = 'admission webhook "freeze.example" denied the request: no changes of Nodes today'
+        text = json.dumps({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "message": said, "code": 403})
+        rule = {"status": 403, "body": text, "content_type": "application/json"}
         world.start()
+        world.api.server.fault("status", method="PATCH", path="/nodes/", **rule)
         world.imds.spot(60)
-        world.must(lambda: world.condition("Drained")[0] == "True", "the drain", 60)
-        world.must(lambda: world.log().count("Events are refused and dropped: ") == 1, "a line of the journal")
+        world.must(lambda: any(s.what == "CordonRefused" and said in s.body["message"] for s in world.steps("event")), "the Event")
 
     def test_kubeconfig_of_another_cluster(self) -> None:
         """In the middle of a drain, with a Node of our name there: its pods are another machine's."""

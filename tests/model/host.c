@@ -305,6 +305,7 @@ static void take_answer(struct world *w, const struct request *q) {
     if (q->kind == REQUEST_WRITE && life == w->life_number)
         host_post(w, &(struct nc_lifecycle_event){.kind = NC_LIFECYCLE_WRITTEN,
                                                   .outcome = q->outcome,
+                                                  .message = "why",
                                                   .retry_after_usec = q->retry_after_usec});
 }
 

@@ -81,7 +81,8 @@ void scene_send_write(struct nc_node_write w) {
 }
 
 void scene_end_write(enum nc_write_outcome outcome) {
-    scene_post((struct nc_lifecycle_event){.kind = NC_LIFECYCLE_WRITTEN, .outcome = outcome});
+    scene_post((struct nc_lifecycle_event){
+        .kind = NC_LIFECYCLE_WRITTEN, .outcome = outcome, .message = "why"});
 }
 
 void scene_signalled(void) {

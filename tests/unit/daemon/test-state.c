@@ -277,7 +277,6 @@ static void test_none_is_no_failure(void **state) {
 
 static void test_broken_ones_are_put_aside(void **state) {
     static const char *const texts[] = {
-        "",
         "{",
         "[]",
         "{}",
@@ -296,6 +295,15 @@ static void test_broken_ones_are_put_aside(void **state) {
         assert_int_equal(access(w->bad, F_OK), 0);
         (void)unlink(w->bad);
     }
+}
+
+/* By a power failure: it had no request, so nothing of it is lost. */
+static void test_emptied(void **state) {
+    struct world *w = *state;
+
+    write_state(w, "");
+    assert_int_equal(load(w), 0);
+    assert_int_equal(access(w->bad, F_OK), -1);
 }
 
 static void test_too_large_is_put_aside(void **state) {
@@ -359,6 +367,7 @@ TEST_GROUP() {
         cmocka_unit_test_setup_teardown(test_gate_is_of_its_boot, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_none_is_no_failure, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_broken_ones_are_put_aside, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_emptied, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_too_large_is_put_aside, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_written_only_when_it_differs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_write_that_fails, set_up, tear_down),

@@ -277,8 +277,10 @@ static void apply_write(struct life_world *w) {
 }
 
 static void end_write(struct life_world *w, enum nc_write_outcome outcome, uint64_t after_usec) {
-    struct nc_lifecycle_event e = {
-        .kind = NC_LIFECYCLE_WRITTEN, .outcome = outcome, .retry_after_usec = after_usec};
+    struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_WRITTEN,
+                                   .outcome = outcome,
+                                   .retry_after_usec = after_usec,
+                                   .message = "HTTP 403 Forbidden"};
 
     w->write.is_in_flight = false;
     life_step(w, &e);

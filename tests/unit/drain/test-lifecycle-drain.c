@@ -828,6 +828,34 @@ static void test_a_line_for_each_pod(void **state) {
     life_world_done(&w);
 }
 
+/* A deletion that is refused in the words of the eviction before it is news all the same. */
+static void test_refused_deletion(void **state) {
+    struct life_world w;
+    static const struct life_row story[] = {
+        {0, "begin", NULL},
+        {10, "notice spot +60", NULL},
+        {20, "ok", NULL},
+        {30, "ok", NULL},
+        {40, "pods a:3600", NULL},
+        {50, "synced", NULL},
+        {60, "refused-pod a", NULL},
+        {1100, "tick", NULL},
+        {1110, "refused-pod a", NULL},
+        {2200, "tick", NULL},
+        {2210, "refused-pod a", NULL},
+    };
+
+    (void)state;
+    life_world_init(&w);
+    life_play(&w, story, NC_ARRAY_SIZE(story));
+    assert_string_equal(w.news.data, "Eviction of pod ns/a refused: 'needs 3'; "
+                                     "Deletion of pod ns/a refused: 'needs 3'");
+    assert_string_equal(w.last_message,
+                        "Pod ns/a may not leave: its deletion is refused: 'needs 3'; it is tried "
+                        "again each second: mend what refuses it");
+    life_world_done(&w);
+}
+
 /* ---- replacement first */
 
 static void life_begin_waiting(struct life_world *w, const char *notice) {
@@ -994,6 +1022,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_an_unreadable_pod_comes_late),
         cmocka_unit_test(test_incomplete_is_reported),
         cmocka_unit_test(test_a_line_for_each_pod),
+        cmocka_unit_test(test_refused_deletion),
     };
 
     return run_group(tests, NULL, NULL);

@@ -180,12 +180,14 @@ static void test_messages(void **state) {
          "Pod ns/a may not leave: kept by do-not-disrupt: one of 2 on this node; it is deleted at "
          "2026-01-02T03:13:20Z"},
         {{"begin", "notice spot +20", "ok", "ok", "pods a:8 b:60"},
-         "The force-delete time has come: ending pods with the time that is left: ns/b (its "
-         "force-delete time has come)"},
+         "The force-delete time has come: ending pods with the time that is left: "
+         "ns/b"},
         {{"begin", "notice request drain", "ok", "refused", "refused"},
          "The API server refuses the cordon: the node takes new pods; it is tried again, and "
-         "waited "
-         "for without a deadline"},
+         "waited for without a deadline; HTTP 403 Forbidden"},
+        {{"begin", "notice request drain", "ok", "ok", "clear request", "node", "refused"},
+         "Nothing ends this node any more, but the API server refuses to lift the cordon: it is "
+         "tried again each minute; HTTP 403 Forbidden"},
         {{"begin", "notice deletion", "ok", "refused", "ok"},
          "Node cordoned; the API server refuses the label that takes it off external load "
          "balancers"},

@@ -462,7 +462,7 @@ static void test_busy_for_long(void **state) {
         (void)life_do(&w, ms, "again a");
         (void)life_do(&w, ms + 500, "tick");
     }
-    assert_non_null(strstr(w.last_message, "Pod ns/a may not leave: the API server has no time"));
+    assert_non_null(strstr(w.last_message, "Pod ns/a may not leave: its eviction was not"));
     life_world_done(&w);
 }
 

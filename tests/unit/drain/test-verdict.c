@@ -191,6 +191,11 @@ static const struct script_row reason_rows[] = {
      "see a\nat 0\nanswer evict a budget\nat 5\nwhy\nanswer evict a busy\nwhy\nat 9\n"
      "answer evict a accepted\nwhy",
      "0: evict a\n5: evict a#2\na budget\na budget: evict 5.893869\n9: evict a#3\na evicted\n"},
+    {"the deletion is refused as the eviction was, and then so is the eviction again",
+     "rules t=30\nsee a\nat 0\nanswer evict a refused\nwhy\nat 1\nanswer mark a accepted\nat 1\n"
+     "answer delete a refused\nwhy\nrules\nat 5\nanswer evict a refused\nwhy",
+     "0: evict a\na refused: mark\n1: mark a\n1: delete a 29\na deletion: delete 1.2\n"
+     "5: evict a#2\na deletion: evict 6.844456\n"},
     {"no refusals", "see a\nsee b\nsee c\nat 0\nanswer evict a busy\nanswer evict b away\nwhy",
      "0: evict a, evict b, evict c\na busy: evict 0.893869, b unavailable: evict 0.407735, c "
      "requested\n"},
@@ -232,7 +237,7 @@ static void test_named(void **state) {
         if (nc_pod_reason_is_named(r))
             (void)nc_buf_printf(&b, " %s", nc_pod_reason_name(r));
     assert_string_equal(b.data, " put-back stuck finalizer kubelet do-not-disrupt replacement "
-                                "budget budgets namespace refused failed put-back");
+                                "budget budgets namespace refused failed deletion put-back");
     nc_buf_done(&b);
 }
 

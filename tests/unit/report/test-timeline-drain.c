@@ -76,16 +76,16 @@ static void test_pods(void **state) {
     assert_text(blocked, named_1,
                 ", the list of pods is incomplete: TooManyPods, 7 of 12 pods remain, 2 leaving, "
                 "1 force-deleted, 1 kept by do-not-disrupt, 2 blocked: a/b by "
-                "a/pdb, waits without end: no deadline");
+                "a/pdb, waits without end: no deadline is in force");
     assert_text(blocked, named_3,
                 ", the list of pods is incomplete: TooManyPods, 7 of 12 pods remain, 2 leaving, "
                 "1 force-deleted, 1 kept by do-not-disrupt, 2 blocked: a/b by "
-                "a/pdb, a/c , ?, waits without end: no deadline");
+                "a/pdb, a/c , ?, waits without end: no deadline is in force");
     assert_text("{'pods': {'total': 1, 'remaining': 1, 'kept': 1}, 'blocked': [{'pod': 'a/b',"
                 " 'reason': 'do-not-disrupt'}]}",
                 named_1,
-                ", 1 of 1 pods remain, 1 kept by do-not-disrupt: a/b, waits without end: no "
-                "deadline");
+                ", 1 of 1 pods remain, 1 kept by do-not-disrupt: a/b, waits without end: "
+                "no deadline is in force");
     assert_text("{'pods': {'total': 1, 'remaining': 1, 'kept': 1}, 'blocked': [{'pod': 'a/b',"
                 " 'reason': 'do-not-disrupt', 'keptUntil': '2026-01-02T03:04:05Z'}]}",
                 named_1, ", 1 of 1 pods remain, 1 kept by do-not-disrupt: a/b");
@@ -192,7 +192,7 @@ static void test_each_reason(void **state) {
          "rules max=1 replaced=600 cordon=-5\nat 2.8\nsee back of=y tolerates created=3\nsee new",
          "drain        evicting, 16 of 16 pods remain, 3 leaving, 1 force-deleted, 1 kept by "
          "do-not-disrupt, 5 blocked, 1 waiting for a replacement, 1 put back, 1 that should "
-         "have ended, waits without end: no deadline\n"
+         "have ended, waits without end: no deadline is in force\n"
          "blocked      ns/back, it is put back on this node\n"
          "             ns/budget, budget pdb-1, since 1970-01-12T13:46:42Z, blocked by a "
          "PodDisruptionBudget, says 'budget'\n"
@@ -238,6 +238,12 @@ static void test_each_reason(void **state) {
          "1970-01-12T13:51:40Z\n"
          "             ns/left, left to Karpenter until its force-delete time, next evict, at "
          "1970-01-12T13:47:49Z\n"},
+        {"rules t=30\nsee a\ntried\nat 0\nanswer mark a accepted\nat 0\nanswer delete a "
+         "refused\nrules",
+         "drain        evicting, 1 of 1 pods remain, 1 blocked, waits without end, since "
+         "1970-01-12T13:46:40Z: no deadline is in force\n"
+         "blocked      ns/a, since 1970-01-12T13:46:40Z, its deletion is refused, says 'refused'\n"
+         "             remedy: mend what refuses it, or delete the pod\n"},
         {"rules watch\nsee web", "drain        evicting, 1 of 1 pods remain\n"
                                  "pods         ns/web, nodeclaimd evicts no pods yet\n"},
     };
