@@ -120,6 +120,7 @@ struct nc_node_write {
     struct nc_condition pending, drained;
     unsigned known_set, known_true; /* which are written, and of those which are True */
     const char *known_reason[_NC_KNOWN_CONDITION_MAX];
+    char *known_message[_NC_KNOWN_CONDITION_MAX]; /* NULL = what pending or drained says */
 };
 void nc_node_write_done(struct nc_node_write *w);
 

@@ -340,10 +340,15 @@ static void fill_known_conditions(const struct nc_lifecycle *l, enum nc_node_wri
     w->known_set =
         (wanted & ~n->known_true) | (n->known_ours & (kind == NC_WRITE_SIGNAL ? ~0u : ~wanted));
     w->known_true = wanted & w->known_set;
-    for (size_t i = 0; i < _NC_KNOWN_CONDITION_MAX; i++)
-        w->known_reason[i] = is_cleared                           ? "InterruptionWithdrawn"
-                             : i == NC_KNOWN_SHUTDOWN_IN_PROGRESS ? "NodeShutdown"
-                                                                  : "MaintenanceWindow";
+    for (size_t i = 0; i < _NC_KNOWN_CONDITION_MAX; i++) {
+        const bool is_shutdown = i == NC_KNOWN_SHUTDOWN_IN_PROGRESS;
+        w->known_reason[i] = is_cleared    ? "InterruptionWithdrawn"
+                             : is_shutdown ? "NodeShutdown"
+                                           : "MaintenanceWindow";
+        if (i != NC_KNOWN_DRAIN_IN_PROGRESS && w->known_true & 1u << i)
+            w->known_message[i] =
+                nc_lifecycle_sentence(l, is_shutdown ? NC_SOURCE_SHUTDOWN : NC_SOURCE_MAINTENANCE);
+    }
     if (!is_cleared)
         w->known_reason[NC_KNOWN_DRAIN_IN_PROGRESS] =
             l->phase == NC_LIFECYCLE_DRAINED ? "DrainCompleted" : reason_of_drain(l);
@@ -391,6 +396,7 @@ static void send(struct nc_lifecycle *l, enum nc_node_write_kind kind,
     l->in_flight_parts = *w;
     l->in_flight_parts.drain_status = l->in_flight_parts.cordon = NULL;
     l->in_flight_parts.pending.message = l->in_flight_parts.drained.message = NULL;
+    memset(l->in_flight_parts.known_message, 0, sizeof(l->in_flight_parts.known_message));
     l->is_in_flight_void = false;
     free(l->in_flight_status);
     l->in_flight_status = w->drain_status ? nc_lifecycle_status_text(l, kind, false) : NULL;

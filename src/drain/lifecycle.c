@@ -274,6 +274,8 @@ void nc_node_write_done(struct nc_node_write *w) {
     free(w->drain_status);
     free(w->cordon);
     free(w->pending.message);
+    for (size_t i = 0; i < _NC_KNOWN_CONDITION_MAX; i++)
+        free(w->known_message[i]);
     free(w->drained.message);
     *w = (struct nc_node_write){0};
 }

@@ -86,7 +86,9 @@ static void set_conditions(struct nc_value *body, const struct nc_node_write *w,
     add_condition(list, "InterruptionPending", &w->pending, now_usec);
     add_condition(list, "Drained", &w->drained, now_usec);
     for (unsigned i = 0; i < _NC_KNOWN_CONDITION_MAX; i++) {
-        const char *why = w->pending.message ? w->pending.message : w->drained.message;
+        const char *why = w->known_message[i]  ? w->known_message[i]
+                          : w->pending.message ? w->pending.message
+                                               : w->drained.message;
         nc_auto_free char *message = nc_asprintf(NC_KNOWN_CONDITION_OURS "%s", why ? why : "");
         const struct nc_condition c = {.is_set = w->known_set & 1u << i,
                                        .is_true = w->known_true & 1u << i,

@@ -501,6 +501,10 @@ static void test_known_conditions_of_a_maintenance(void **state) {
     (void)life_do(&w, 1000, "notice maintenance +7200 begin+6300");
     expect_known(&w, BIT(MAINTENANCE_PLANNED), BIT(MAINTENANCE_PLANNED));
     assert_string_equal(w.write.w.known_reason[NC_KNOWN_MAINTENANCE_PLANNED], "MaintenanceWindow");
+    (void)life_do(&w, 1010, "ok");
+    (void)life_do(&w, 2000, "notice spot +120"); /* which leads then */
+    assert_non_null(strstr(w.write.w.pending.message, "pot"));
+    assert_null(strstr(w.write.w.known_message[NC_KNOWN_MAINTENANCE_PLANNED], "pot"));
     life_world_done(&w);
     life_world_init(&w);
     w.server.known_true = BIT(MAINTENANCE_IN_PROGRESS);

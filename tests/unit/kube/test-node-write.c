@@ -125,6 +125,7 @@ static const struct {
       .known_set = 1u << NC_KNOWN_DRAIN_IN_PROGRESS | 1u << NC_KNOWN_MAINTENANCE_PLANNED,
       .known_true = 1u << NC_KNOWN_DRAIN_IN_PROGRESS,
       .known_reason = {"AdminRequested", "MaintenanceWindow"},
+      .known_message = {NULL, (char[]){"later"}},
       .pending = {true, true, "SpotInterruption", (char[]){"soon"}}},
      "status",
      "{'metadata':{'annotations':{'nodeclaimd.io/drain-status':'{\\'id\\':1}'},'uid':'u1'},"
@@ -133,7 +134,7 @@ static const struct {
          "soon") "," CONDITION("DrainInProgress", "True", "AdminRequested",
                                "nodeclaimd: soon") "," CONDITION("MaintenancePlanned", "False",
                                                                  "MaintenanceWindow",
-                                                                 "nodeclaimd: soon") "]}}"},
+                                                                 "nodeclaimd: later") "]}}"},
     {{.kind = NC_WRITE_CORDON,
       .sets_status = true,
       .sets_cordon = true,
