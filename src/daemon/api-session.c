@@ -48,12 +48,13 @@ static void report_outage(struct nc_daemon *d, bool is_over) {
     struct nc_lifecycle_view view;
     char since[32];
 
-    if (!d->life || usec < (is_over ? SHORT_USEC : LASTING_USEC) || (!is_over && d->api.is_lasting))
+    if (!d->life || usec < (is_over ? SHORT_USEC : LASTING_USEC) || (!is_over && d->api.lasting))
         return;
     nc_lifecycle_get_view(d->life, now, &view);
     if (view.policy != NC_POLICY_DRAIN || view.drained_usec)
         return;
-    d->api.is_lasting = true;
+    if (!d->api.lasting)
+        d->api.lasting = nc_strdup(d->api.error.msg);
     nc_time_format(d->api.failing_usec, since);
     if (is_over)
         message = nc_asprintf(
@@ -61,7 +62,7 @@ static void report_outage(struct nc_daemon *d, bool is_over) {
             "from %s on: %s",
             (unsigned long long)(usec / 1000000),
             has_deadline_passed(d, view.leading, now) ? ", and the deadline passed" : "", since,
-            d->api.error.msg);
+            d->api.lasting);
     else
         message = nc_asprintf(
             "Nothing is evicted: the API server has been unavailable since %s: %s%s%s", since,
@@ -110,7 +111,7 @@ void nc_api_session_well(struct nc_daemon *d) {
         nc_log_node(NC_LOG_INFO, d->node_name, "node %s is watched at %s", d->node_name,
                     d->api.connection.kubeconfig.server);
     }
-    d->api.is_lasting = false;
+    free(nc_steal(&d->api.lasting));
     d->api.error = (struct nc_err)NC_ERR_INIT;
     d->is_status_due = true;
     nc_event_queue_resume(d);
@@ -365,9 +366,9 @@ static void try_to_connect(struct nc_daemon *d) {
         return;
     }
     if (d->api.waits != NC_API_CONNECTING) {
-        if (d->api.is_lasting)
+        if (d->api.lasting)
             report_outage(d, true);
-        d->api.is_lasting = false;
+        free(nc_steal(&d->api.lasting));
         d->api.waits = NC_API_CONNECTING;
         d->api.error = (struct nc_err)NC_ERR_INIT;
         d->is_status_due = true;
@@ -476,6 +477,7 @@ void nc_api_session_close(struct nc_daemon *d) {
 
     d->api.is_closed = true;
     d->api.timer = sd_event_source_disable_unref(d->api.timer);
+    free(nc_steal(&d->api.lasting));
     if (was_open)
         close_session(d);
 }

@@ -84,11 +84,13 @@ class Commands(DaemonTest):
         metrics = world.metrics()
         self.assertEqual([labels for labels, on in metrics["nodeclaimd_phase"].items() if on], ['{phase="failed"}'])
         self.assertNotIn("nodeclaimd_drain_pods_remaining", metrics)
+        world.api.server.fault("status", status=503, path="/nodes", count=1)  # as it begins to answer
         for fault in away:
             world.api.server.faults.remove(fault)
         world.must(lambda: world.annotation().get("phase") in ("Failed", "Drained"), "the drain status")
         said = lambda text: [e for e in world.api.objects("events") if re.search(text, e["message"])]
         world.must(lambda: said(r"^Nothing was evicted for \d+ s, and the deadline passed: "), "the Event of the outage")
+        self.assertNotIn("503", said("^Nothing was evicted")[0]["message"], "what lasted, not what came last")
         world.must(lambda: said(r"^No pods remaining; "), "the Event of the end")
         self.assertRegex(world.log(), r"the API server answers again, after \d+\.\d s")
 
