@@ -132,7 +132,7 @@ is "nothing was built" "$?$(ls -d build 2>/dev/null)" 1
 git checkout -q --detach good
 mkdir -p tests/package bin
 printf 'build\n' >.gitignore
-printf '#!/bin/sh\ncd "$(dirname "$0")" && mkdir -p build/dist && cp VERSION build/dist/nodeclaimd-0.1.0.tar.xz\n' >dev
+printf '#!/bin/sh\ncd "$(dirname "$0")" && mkdir -p build/dist && git tag --points-at HEAD >build/dist/nodeclaimd-0.1.0.tar.xz\n' >dev
 printf '#!/bin/sh\nmkdir -p "$2/deb" "$2/rpm" && echo new >"$2/deb/a.deb" && echo new >"$2/rpm/a.rpm"\n' >tests/package/run
 printf '#!/bin/sh\nfor file; do :; done\n[ "$1" != -S ] || echo >"$file.minisig"\n' >bin/minisign
 chmod +x dev tests/package/run bin/minisign
@@ -149,8 +149,8 @@ touch "$tools/complete"
 echo old >build/package/deb/a.deb
 is "packages that nobody has tested are made anew, and no RPM of Debian is a release's" "$(took)" new
 echo old >build/package/deb/a.deb
-cp VERSION build/package/nodeclaimd-0.1.0.tar.xz
-is "tested packages of the same tarball are taken" "$(took)" old
+echo v0.1.0 >build/package/nodeclaimd-0.1.0.tar.xz
+is "tested packages of the same tarball, which is that of the tag, are taken" "$(took)" old
 echo other >build/package/nodeclaimd-0.1.0.tar.xz
 is "those of another tarball are not" "$(took)" new
 is "the chart has the release's name" "$(cd build/release && echo *.tgz)" nodeclaim-controller-0.1.0.tgz
@@ -181,5 +181,39 @@ is "subjects without a room, and longer ones" "$(tests/check-commits | sed 's/^f
 failed: drain:keep it
 failed: Keep a verdict
 3 passed, 3 failed"
+
+# Packages between releases: of the project's own files, at commits of a repository that holds nothing else.
+git init -q "$work/versions" && cd "$work/versions" && mkdir release && cp -R "$top/VERSION" "$top/debian" "$top/nodeclaimd.spec" . || exit 1
+cp "$top/release/version" release/
+version=$(cat VERSION)
+git add . && git commit -q -m one && git tag "v$version"
+# versions: of Debian's packages, of the RPMs, and of the newest entry of their changelog
+versions() {
+    rm -rf dist && mkdir dist && cp -R VERSION debian nodeclaimd.spec dist && release/version dist
+    (cd dist && dpkg-parsechangelog -S Version && rpmspec -q --srpm --undefine dist --qf '%{VERSION}-%{RELEASE}\n%{CHANGELOGNAME}\n' nodeclaimd.spec) |
+        sed 's/^.* - //' | paste -sd ' '
+}
+# after KIND OLDER NEWER: the package manager takes the second for an upgrade, and VERSION.1 for one of that.
+after() {
+    case $1 in
+        deb) dpkg --compare-versions "$2" lt "$3" && dpkg --compare-versions "$3" lt "$version.1" && echo yes ;;
+        rpm) rpm --eval "%{lua: print(rpm.vercmp('$2.amzn2023', '$3.amzn2023') .. rpm.vercmp('$3.amzn2023', '$version.1-1.amzn2023'))}" ;;
+    esac
+}
+is "the packages of a release's tag have its version" "$(versions)" "$version $version-1 $version-1"
+last="$version $version-1"
+for count in {2..10}; do
+    git commit -q --allow-empty -m "$count"
+    next=$(versions)
+    [[ $count = [2-8] ]] || {
+        build=$count.g$(git rev-parse HEAD | cut -c 1-8)
+        is "those of a later commit name it" "$next" "$version+$build $version-1.$build $version-1.$build"
+        is "and upgrade the older Debian package, until the next release" "$(after deb "${last% *}" "${next%% *}")" yes
+        is "and RPM" "$(after rpm "${last#* }" "${next##* }")" -1-1
+    }
+    last=${next% *}
+done
+git clone -q --depth 1 "file://$PWD" "$work/shallow" && cd "$work/shallow" || exit 1
+is "where not every commit is there they are not counted" "$(versions 2>&1 | grep -o 'git fetch.*')" "git fetch --unshallow"
 echo "1..$n"
 exit "$bad"
