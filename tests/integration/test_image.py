@@ -56,9 +56,9 @@ class Provision(unittest.TestCase):
         (self.install / "usr/sbin").mkdir()
         shutil.copy(agent_path(), self.install / "usr/sbin/nodeclaimd")
 
-    def provision(self, *options: str, code: int = 0) -> str:
+    def provision(self, *options: str, code: int = 0, offline: str = "--no-packages") -> str:
         env = dict(os.environ, PATH=f"{self.dir / 'bin'}:{os.environ['PATH']}")
-        command = [str(PROVISION), "--root", str(self.root), "--no-packages", *options]
+        command = [str(PROVISION), "--root", str(self.root), *offline.split(), *options]
         done = subprocess.run(command, env=env, text=True, capture_output=True, check=False, timeout=60)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done.stdout + done.stderr
@@ -137,6 +137,23 @@ class Provision(unittest.TestCase):
                 imagetree.write(self.root, "/usr/bin/rpm", rpm % code, 0o755)
                 said = self.provision("--install", str(self.install), "--package", str(self.dir / "nodeclaimd.rpm"))
                 self.assertEqual(f"provision: missing packages: {self.dir / 'nodeclaimd.rpm'}\n" in said, bool(code), said)
+
+    def test_the_package_is_installed_in_place_of_any_other(self) -> None:
+        """Another build of the same version, which dnf's and apt's `install` keep; a later version, which apt's keeps."""
+        package = self.dir / "nodeclaimd"
+        package.write_bytes(b"")
+        called = self.dir / "called"
+        imagetree.write(self.dir / "bin", "unshare", f'#!/bin/sh\nshift 9\necho "$*" >>{called}\n', 0o755)
+        for tree, has, wanted in ((imagetree.debian, 0, "install --reinstall --allow-downgrades --no-install-recommends"),
+                                  (imagetree.al2023, 0, "dnf -qy reinstall --setopt"), (imagetree.al2023, 1, "dnf -qy install --setopt")):
+            with self.subTest(wanted):
+                shutil.rmtree(self.root)
+                tree(self.root)
+                (self.root / "var/tmp").mkdir(parents=True, exist_ok=True)
+                imagetree.write(self.root, "/usr/bin/rpm", f"#!/bin/sh\ncase $* in -qp*) ;; *) exit {has} ;; esac\n", 0o755)
+                called.unlink(missing_ok=True)
+                self.provision("--install", str(self.install), "--package", str(package), offline="")
+                self.assertRegex(called.read_text(), f"(?m)^.*{wanted}.* /var/tmp/nodeclaimd[.][^/]+/nodeclaimd$")
 
     def test_a_command_behind_a_link_of_the_image(self) -> None:
         """As alternatives make it: what an absolute link names is in the image, whatever this machine has there."""
