@@ -87,12 +87,17 @@ is "and so do the RPMs" "$(grep ^BuildRequires "$top/nodeclaimd.spec" | versions
 
 # archive NAME: the sum of the chart's archive, made of a copy with the times and the rights of now
 archive() {
-    mkdir -p "$work/$1/release" "$work/$1/deploy" && cp -R "$top/deploy/chart" "$work/$1/deploy" && cp "$top/release/chart" "$work/$1/release" &&
+    mkdir -p "$work/$1/release" "$work/$1/deploy" && cp -R "$top/deploy/chart" "$work/$1/deploy" && cp "$top/release/chart" "$top/release/cut-links" "$work/$1/release" &&
+        mkdir "$work/$1/tests" && cp "$top/tests/check-links" "$work/$1/tests" &&
         SOURCE_DATE_EPOCH=1000000000 "$work/$1/release/chart" "$work/$1.tgz" && sha256sum <"$work/$1.tgz"
 }
 is "the chart's archive is the same to the byte elsewhere, of other times and rights" "$(umask 077 && archive a)" "$(sleep 1; umask 002 && archive b/c)"
 is "and has the files of the chart" "$(tar -tf "$work/a.tgz" | sed -n 's|^nodeclaim-controller/\(.*[^/]\)$|\1|p' | sort)" \
     "$(cd "$top/deploy/chart" && find . -type f | cut -c 3- | sort)"
+tar -xf "$work/a.tgz" -C "$work"
+is "whose README links to nothing else" "$("$top/tests/check-links" "$work/nodeclaim-controller/README.md")" ""
+is "and differs by nothing but that" "$(diff -r "$top/deploy/chart" "$work/nodeclaim-controller" | sed -n 's/^> //p')" \
+    "$(diff -r "$top/deploy/chart" "$work/nodeclaim-controller" | sed -nE 's/^< //p' | sed -E 's~\[([^][]*)\]\(\.\./[^)]*\)~\1~g')"
 cp "$work/a.tgz" "$work/a-1.2.3.tgz"
 is "of which there is an SBOM, too" "$(SOURCE_DATE_EPOCH=0 /usr/bin/python3 "$top/release/sbom.py" "$work/a-1.2.3.tgz" | grep -oE '"versionInfo": .*|"./nodeclaim-controller/Chart.yaml"')" \
     '"versionInfo": "1.2.3",
@@ -130,7 +135,7 @@ is "nothing was built" "$?$(ls -d build 2>/dev/null)" 1
 
 # With programs that do nothing but leave files: packages are taken where their tarball is the same and lies beside them.
 git checkout -q --detach good
-mkdir -p tests/package bin
+mkdir -p tests/package bin && cp "$top/release/cut-links" release/ && cp "$top/tests/check-links" tests/ && touch deploy/chart/README.md
 printf 'build\n' >.gitignore
 printf '#!/bin/sh\ncd "$(dirname "$0")" && mkdir -p build/dist && git tag --points-at HEAD >build/dist/nodeclaimd-0.1.0.tar.xz\n' >dev
 printf '#!/bin/sh\nmkdir -p "$2/deb" "$2/rpm" && echo new >"$2/deb/a.deb" && echo new >"$2/rpm/a.rpm"\n' >tests/package/run

@@ -137,7 +137,7 @@ subjects:
 {{- end }}
 
 {{- define "nodeclaim-controller.image" -}}
-{{- $_ := required "image.repository is not set: no registry publishes the image; push it to a registry of yours and set image.repository to it (deploy/README.md)" .Values.image.repository }}
+{{- $_ := required "image.repository is not set: no registry publishes the image; push it to a registry of yours and set image.repository to it (deploy/README.md of the project's sources)" .Values.image.repository }}
 {{- if .Values.image.digest -}}
 {{ .Values.image.repository }}@{{ .Values.image.digest }}
 {{- else -}}
