@@ -121,6 +121,12 @@ variable "ami_users" {
   description = "Accounts that may start the image. An encrypted one needs a key of yours, which they may use, in each region."
 }
 
+variable "ami_org_arns" {
+  type        = list(string)
+  default     = []
+  description = "ARNs of organizations, whose accounts may start the image."
+}
+
 variable "snapshot_users" {
   type        = list(string)
   default     = []
@@ -148,6 +154,7 @@ source "amazon-ebs" "node" {
   kms_key_id           = var.kms_key_id
   region_kms_key_ids   = var.region_kms_key_ids
   ami_users            = var.ami_users
+  ami_org_arns         = var.ami_org_arns
   snapshot_users       = var.snapshot_users
   snapshot_tags        = var.snapshot_tags
 
@@ -173,6 +180,9 @@ source "amazon-ebs" "node" {
     http_tokens   = "required"
   }
   run_tags = {
+    Name = "packer-${var.name}"
+  }
+  run_volume_tags = {
     Name = "packer-${var.name}"
   }
   tags = {
@@ -201,5 +211,10 @@ build {
       "sudo /tmp/nodeclaimd-image/provision --install /tmp/nodeclaimd-image/install --seal ${var.options}",
       "sudo rm -rf /tmp/nodeclaimd-image /tmp/nodeclaimd-image.tar.gz",
     ]
+  }
+
+  # The IDs of the images, in the folder where packer runs.
+  post-processor "manifest" {
+    output = "packer-manifest.json"
   }
 }

@@ -486,7 +486,7 @@ class Recipes(unittest.TestCase):
         text = (TOP / "image/packer/node.pkr.hcl").read_text()
         defaults = dict(re.findall(r'(?m)^variable "([a-z_]+)" {\n(?:  .*\n)*?  default +=  *(.*)$', text))
         source = text[text.index("\nsource ") :]
-        for name, default in (("ami_regions", "[]"), ("region_kms_key_ids", "{}"), ("ami_users", "[]"), ("snapshot_users", "[]"), ("snapshot_tags", "{}"),
+        for name, default in (("ami_regions", "[]"), ("region_kms_key_ids", "{}"), ("ami_users", "[]"), ("ami_org_arns", "[]"), ("snapshot_users", "[]"), ("snapshot_tags", "{}"),
                               ("security_group_id", "null"), ("kms_key_id", "null")):
             self.assertEqual(defaults[name], default, name)
             self.assertRegex(source, rf"(?m)^  {name} += var\.{name}$")
@@ -496,6 +496,9 @@ class Recipes(unittest.TestCase):
             self.assertRegex(source, rf"(?m)^      volume_{name} += var\.root_volume_{name}$")
         self.assertIn("    for_each = var.root_volume_size == null && var.root_volume_type == null ? [] : [var.root_device_name]\n", source)
         self.assertIn("      delete_on_termination = true\n", source)
+        for name in ("run_tags", "run_volume_tags"):
+            self.assertIn(f'  {name} = {{\n    Name = "packer-${{var.name}}"\n  }}\n', source, "what a build that failed leaves is found")
+        self.assertIn('  post-processor "manifest" {\n', source)
 
     def test_tag_that_is_selected(self) -> None:
         """The template gives every image one tag, whatever its name; the pages select by it and name it for Image Builder."""
