@@ -65,7 +65,7 @@ is "an RPM's names a library as rpm does" \
     'build: a 1-2
 "./a"'
 is "everybody builds the RPM for Amazon Linux 2023 in the same way" \
-    "$(grep -hoE 'dnf (install -y spal|builddep).*(xz|spec)|rpmbuild -tb .*"' "$top"/{README.md,docs/install.md,.github/workflows/release.yml} | sort | uniq -c | awk '{print $1}' | paste -sd ' ')" "3 3 3"
+    "$(grep -hoE 'dnf (install -y spal|builddep).*(xz|spec)|rpmbuild -tb .*"' "$top"/{README.md,docs/install.md,.github/workflows/release.yml} | sed 's/$check check/--without check/' | sort | uniq -c | awk '{print $1}' | paste -sd ' ')" "3 3 3"
 
 # The documentation of the packages: no link leads out of it, and each that has where to lead stays.
 (cd "$top" && release/doc-pages "$work/pages")

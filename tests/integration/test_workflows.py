@@ -32,13 +32,24 @@ class Workflows(unittest.TestCase):
                 self.assertRegex(action, r"^actions/[a-z-]+@[0-9a-f]{40}$", path.name)
 
     def test_rights(self) -> None:
-        """To read; the job that makes the draft, which runs nothing of the tree, may write it."""
+        """To read; the job that makes the draft, which runs nothing of the tree, may write it and attest it."""
         for path in FOLDER.iterdir():
             self.assertEqual(workflow(path.stem)["permissions"], {"contents": "read"}, path.name)
             for name, job in workflow(path.stem)["jobs"].items():
                 checks_out = any("checkout" in step.get("uses", "") for step in job["steps"])
                 self.assertEqual("permissions" in job, not checks_out, name)
                 self.assertTrue(all(step.get("with", {}).get("persist-credentials") is False for step in job["steps"] if "checkout" in step.get("uses", "")), name)
+
+        writers = {name: job["permissions"] for path in FOLDER.iterdir() for name, job in workflow(path.stem)["jobs"].items() if job.get("permissions")}
+        self.assertEqual(writers, {"draft": {"contents": "write", "id-token": "write", "attestations": "write"}})
+        self.assertNotRegex(str(workflow("release")["jobs"]["draft"]), r"checkout|docker|\./")
+
+    def test_attested(self) -> None:
+        """What is signed, before it is in the draft."""
+        steps = workflow("release")["jobs"]["draft"]["steps"]
+        at = next(n for n, step in enumerate(steps) if "attest" in step.get("uses", ""))
+        self.assertEqual(steps[at]["with"], {"subject-checksums": "release/SHA256SUMS"})
+        self.assertEqual(steps[at + 1]["name"], "Draft")
 
     def test_ci(self) -> None:
         """A fork has no secrets, and its pull request is not trusted."""
