@@ -45,7 +45,7 @@ var chartValues = map[string][]string{
 	"replacing":  {"--set", "replacementFirst={default,kube-system}"},
 	"guards":     {"--set", "nodes.readNodeClaims=true,nodes.guards=true,nodes.identityGuard=true"},
 	"operator": {"--set", "metrics.rules=true,metrics.dashboard=true,metrics.runbooks=https://wiki.example.com/,metrics.scrape=serviceMonitor,metrics.labels.release=prometheus," +
-		"metrics.namespace=default,metrics.disabledRules={NodeclaimdVolumeWait},metrics.ruleLabels.team=a,metrics.relabelings[0].targetLabel=cluster,metrics.relabelings[0].replacement=prod", "--set-json", `networkPolicy.from=[{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"monitoring"}},` +
+		"metrics.namespace=default,metrics.disabledRules={NodeclaimdVolumeWait},metrics.ruleLabels.team=a,metrics.ruleOverrides.NodeclaimdNotRunning.for=30m,metrics.relabelings[0].targetLabel=cluster,metrics.relabelings[0].replacement=prod", "--set-json", `networkPolicy.from=[{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"monitoring"}},` +
 		`"podSelector":{"matchLabels":{"app.kubernetes.io/name":"prometheus"}}},{"ipBlock":{"cidr":"10.0.0.0/16"}}]`},
 	"outOfService": {"--set", "outOfServiceTaint=true,options.region=us-west-2"},
 	"placement": {"--set", "allowManagedNodes=true,nodeSelector.disk=ssd,tolerations=null,replicas=1,priorityClassName=,networkPolicy.enabled=false",
@@ -401,30 +401,36 @@ func TestChartHasTheAlerts(t *testing.T) {
 	t.Error("there is no PrometheusRule")
 }
 
-// Who wants another threshold leaves the alert out and has his own; labels are added to what is left.
-func TestChartLeavesAlertsOut(t *testing.T) {
+// Alerts are left out by their names; labels are added to what is left; an alert has what is said of it alone.
+func TestChartChangesAlerts(t *testing.T) {
 	ctx := within(t, 30*time.Second)
 	tools := newTools(t)
-	alerts := func(values string) map[string]any {
+	alerts := func(values string) map[string]map[string]any {
 		t.Helper()
-		labels := map[string]any{}
+		rules := map[string]map[string]any{}
 		for _, o := range render(t, ctx, tools, "--set", "metrics.rules=true,"+values) {
 			groups, _, _ := unstructured.NestedSlice(o.Object, "spec", "groups")
 			for _, group := range groups {
 				for _, rule := range group.(map[string]any)["rules"].([]any) {
-					labels[rule.(map[string]any)["alert"].(string)] = rule.(map[string]any)["labels"]
+					rules[rule.(map[string]any)["alert"].(string)] = rule.(map[string]any)
 				}
 			}
 		}
-		return labels
+		return rules
 	}
-	want := alerts("metrics.ruleLabels=null")
-	got := alerts("metrics.disabledRules={NodeclaimdVolumeWait,NodeclaimControllerLeaders},metrics.ruleLabels.team=a")
+	want := alerts("metrics.ruleLabels=null,metrics.ruleOverrides=null")
+	got := alerts("metrics.disabledRules={NodeclaimdVolumeWait,NodeclaimControllerLeaders},metrics.ruleLabels.team=a," +
+		"metrics.ruleOverrides.NodeclaimdNotRunning.for=30m,metrics.ruleOverrides.NodeclaimdNotRunning.expr=up == 0," +
+		"metrics.ruleOverrides.NodeclaimdNotRunning.labels.severity=info,metrics.ruleOverrides.NodeclaimdNotConnected.labels.team=b")
 	delete(want, "NodeclaimdVolumeWait")
 	delete(want, "NodeclaimControllerLeaders")
-	for _, labels := range want {
-		labels.(map[string]any)["team"] = "a"
+	for _, rule := range want {
+		rule["labels"].(map[string]any)["team"] = "a"
 	}
+	want["NodeclaimdNotRunning"]["for"] = "30m"
+	want["NodeclaimdNotRunning"]["expr"] = "up == 0"
+	want["NodeclaimdNotRunning"]["labels"].(map[string]any)["severity"] = "info"
+	want["NodeclaimdNotConnected"]["labels"].(map[string]any)["team"] = "b"
 	if len(want) < 10 || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v\nnot\n%v", got, want)
 	}
@@ -504,6 +510,9 @@ func TestChartRefusesValues(t *testing.T) {
 		{"extraVolumeMounts[0].name=ca", "missing property 'mountPath'"},
 		{"envFrom[0].name=ca", "'name' not allowed"},
 		{"metrics.rules=true,metrics.disabledRules={NodeclaimdVolumeWait,Mine}", "there is no alert Mine; the alerts are NodeclaimdBootstrapFailed, "},
+		{"metrics.rules=true,metrics.ruleOverrides.Mine.for=1m", "there is no alert Mine; the alerts are NodeclaimdBootstrapFailed, "},
+		{"metrics.ruleOverrides.NodeclaimdVolumeWait.alert=Mine", "'alert' not allowed"},
+		{"metrics.ruleOverrides.NodeclaimdVolumeWait.for=soon", "'soon' does not match pattern"},
 		{"metrics.ruleLabels.severity=info", "/metrics/ruleLabels/severity"},
 		{"metrics.ruleLabels.a-b=c", "'a-b' does not match pattern"},
 		{"metrics.namespace=a.b", "'a.b' does not match pattern"},
