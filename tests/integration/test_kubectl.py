@@ -73,10 +73,10 @@ class Plugin(unittest.TestCase):
         meta = {"name": name, "labels": {"karpenter.sh/nodepool": "default"}, "finalizers": [KARPENTER], **more}
         self.api.put("nodeclaims", {"metadata": meta, "spec": {}, "status": status})
 
-    def event(self, kind: str, name: str, reason: str, message: str, count: int = 1, instance: str = "") -> None:
+    def event(self, kind: str, name: str, reason: str, message: str, count: int = 1, instance: str = "", source: str = "kubelet") -> None:
         about = {"kind": kind, "name": name, "uid": name}
         self.api.put("events", {"metadata": {"generateName": name}, "involvedObject": about, "reason": reason, "message": message,
-                                "reportingInstance": instance, "type": "Warning", "count": count, "lastTimestamp": stamp(time.time())}, "default")  # fmt: skip
+                                "source": {"component": source}, "reportingInstance": instance, "type": "Warning", "count": count, "lastTimestamp": stamp(time.time())}, "default")  # fmt: skip
 
     def change(self, name: str, edit: Callable[[dict[str, Any]], None]) -> None:
         def go() -> None:
@@ -373,7 +373,24 @@ class Plugin(unittest.TestCase):
         self.node("n2", condition("Ready", "False", "KubeletNotReady"), claim="gone")  # a finalizer holds the Node
         self.assertIn("Ready=False", self.says("why", "n2"))
         self.node("n3")
-        self.assertEqual(self.says("why", "n3"), "nodeclaimd has written no annotation on Node n3: does its image have it? On the node: systemctl status nodeclaimd\n")
+        self.assertEqual(self.says("why", "n3"), "nodeclaimd has written no annotation, condition or Event of Node n3: does its image have it? "
+                         "On the node: systemctl status nodeclaimd\n")  # fmt: skip
+        self.event("Node", "n3", "Rebooted", "of kubelet")
+        self.assertIn("no annotation", self.says("why", "n3"))
+        self.event("Node", "n3", "NodeReleased", "Node uncordoned", source="nodeclaimd")
+        self.assertNotIn("no annotation", self.says("why", "n3"))
+
+    def test_why_after_a_withdrawal(self) -> None:
+        """The daemon removes its annotations; its conditions stay."""
+        withdrawn = {**condition("InterruptionPending", "False", "InterruptionWithdrawn"), "lastTransitionTime": "2026-11-29T11:58:00Z"}
+        self.node("n1", withdrawn)
+        said = self.says("why", "n1")
+        self.assertIn("Drain of Node n1\n  none: the last interruption was withdrawn at 2026-11-29T11:58:00Z\n", said)
+        self.assertNotIn("no annotation", said)
+        self.node("n2", withdrawn, **{STATUS_KEY: '{"source":"operator","phase":"Cordoned"}'})
+        self.node("n3", withdrawn, **{REQUEST_KEY: '{"id":"a"}'})
+        for name in ("n2", "n3"):
+            self.assertNotIn("withdrawn at", self.says("why", name))
 
     def volume(self, name: str, node: str, meta: dict[str, Any], **status: Any) -> None:
         spec = {"attacher": "ebs.csi.aws.com", "nodeName": node, "source": {"persistentVolumeName": f"pv-{name}"}}
