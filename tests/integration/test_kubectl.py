@@ -387,6 +387,14 @@ class Plugin(unittest.TestCase):
         said = self.says("why", "n1")
         self.assertIn("Drain of Node n1\n  none: the last interruption was withdrawn at 2026-11-29T11:58:00Z\n", said)
         self.assertNotIn("no annotation", said)
+        self.node("n4", withdrawn, claim="c4")
+        self.claim("c4", "n4", condition("Registered", "True", "Registered"), deletionTimestamp="2026-11-29T11:57:00Z")
+        said = self.says("why", "n4")  # Karpenter ends a claim that is deleted, whatever was withdrawn
+        self.assertIn("Conditions of NodeClaim c4\n  being deleted since 2026-11-29T11:57:00Z, held by karpenter.sh/termination: "
+                      "its instance will be terminated\n  Registered=True", said)  # fmt: skip
+        self.assertIn("withdrawn at", said)
+        self.change("n1", lambda n: n["metadata"].update(deletionTimestamp="2026-11-29T11:59:00Z", finalizers=[KARPENTER]))
+        self.assertIn("Conditions of Node n1\n  being deleted since 2026-11-29T11:59:00Z, held by karpenter.sh/termination\n", self.says("why", "n1"))
         self.node("n2", withdrawn, **{STATUS_KEY: '{"source":"operator","phase":"Cordoned"}'})
         self.node("n3", withdrawn, **{REQUEST_KEY: '{"id":"a"}'})
         for name in ("n2", "n3"):
