@@ -139,8 +139,9 @@ class Plugin(unittest.TestCase):
 
     def test_running_drain(self) -> None:
         """It has a drain status and no condition yet; what has the condition is over."""
-        status = '{"id":"i","source":"requested","phase":"%s","deadline":%s,"total":%s,"remaining":%s,"blocked":[%s],"updated":"2026-11-28T12:00:09Z"}'
+        status = '{"id":"i","source":"requested","phase":"%s","deadline":%s,"total":%s,"remaining":%s,"blocked":[%s],"updated":"NOW"}'
         ahead, past = stamp(time.time() + 600), stamp(time.time() - 600)
+        status = status.replace("NOW", stamp(time.time()))
         running = status % ("Evicting", f'"{ahead}"', 12, 3, '"shop/db-0","shop/db-1"')
         self.node("n1", **{STATUS_KEY: running})
         self.node("n2", **{STATUS_KEY: status % ("Cordoned", "null", "null", "null", "")})
@@ -153,6 +154,25 @@ class Plugin(unittest.TestCase):
                          [f"Evicting: 3 of 12 pods remain, blocked: shop/db-0,shop/db-1, until {ahead}", "Cordoned", "NodeDrained: No pods remaining", "-",
                           f"Evicting: 3 of 12 pods remain, deadline passed: {past}; does nodeclaimd run there?", "Failed: 3 of 12 pods remain",
                           f"Evicting: 3 of 12 pods remain, blocked: shop/db-0,shop/db-1, waits for nodeclaimd-pre-drain.target, until {ahead}"])
+
+    def test_how_old_it_is(self) -> None:
+        """What a node wrote stays when the node or its daemon is silent; a cordon, a report and what is over change no more."""
+        then = stamp(time.time() - 330)
+        status = '{"source":"request",%s"phase":"%s","total":2,"remaining":1,"updated":"' + then + '"}'
+        silent = {**condition("Ready", "Unknown", "NodeStatusUnknown", "Kubelet stopped posting"), "lastTransitionTime": then}
+        self.node("n1", silent, **{STATUS_KEY: status % ("", "Evicting")})
+        self.node("n2", **{STATUS_KEY: (status % ("", "Evicting")).replace(then, stamp(time.time() - 270))})
+        self.node("n3", **{STATUS_KEY: status % ("", "Cordoned"), REQUEST_KEY: '{"mode":"cordon"}'})
+        self.node("n4", **{STATUS_KEY: status % ('"policy":"report",', "Detected")})
+        self.node("n5", **{STATUS_KEY: status % ("", "Failed")})
+        self.node("n6", condition("Ready", "Unknown", "NodeStatusNeverUpdated"))
+        said = self.says("status")
+        self.assertRegex(said, f"n1 +- +Unknown since {then}, cordoned .* Evicting: 1 of 2 pods remain, unchanged since {then}\n")
+        self.assertRegex(said, "n6 +- +Unknown +-")
+        self.assertEqual(said.count("unchanged"), 1, said)
+        said = self.says("why", "n1")
+        self.assertIn(f"  Ready=Unknown NodeStatusUnknown since {then}: Kubelet stopped posting\n", said)
+        self.assertIn(f"  Evicting: 1 of 2 pods remain, unchanged since {then}\n", said)
 
     def test_why_has_the_words_of_status(self) -> None:
         status = '{"id":"i","source":"request","phase":"%s","deadline":null,"total":12,"remaining":3,"blocked":["shop/db-0"]}'
