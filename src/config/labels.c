@@ -132,12 +132,13 @@ void nc_labels_free(struct nc_label *labels, size_t n) {
 /* Only what is left at the end is checked: kubelet checks the map that it has made of its flag.
  */
 static int check_labels(const struct nc_label *labels, size_t n, struct nc_err *err) {
+    nc_cleanup(nc_buf_done) struct nc_buf all = NC_BUF_INIT;
     char why[NC_LABEL_WHY_BYTES];
 
     for (size_t i = 0; i < n; i++)
         if (!nc_label_is_valid(labels[i].key, labels[i].value, why, sizeof(why)))
-            return nc_err_config(err, "--node-labels: %s", why);
-    return 0;
+            (void)nc_buf_printf(&all, "%s%s", all.len > 0 ? "; " : "", why);
+    return all.len > 0 ? nc_err_config(err, "--node-labels: %s", all.data) : 0;
 }
 
 int nc_labels_parse(const char *text, struct nc_mark mark, struct nc_label **ret, size_t *ret_n,

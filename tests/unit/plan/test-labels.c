@@ -129,6 +129,9 @@ static void test_label_lists(void **state) {
     assert_true(nc_labels_parse("a=1,b c=2", (struct nc_mark){0}, &l, &n, &err) < 0);
     assert_int_equal(err.class, NC_ERR_CONFIG);
     assert_non_null(strstr(err.msg, "'b c'"));
+    assert_true(nc_labels_parse("-a=1,b=2,c=-d", (struct nc_mark){0}, &l, &n, &err) < 0);
+    assert_non_null(strstr(err.msg, "invalid label key: '-a'"));
+    assert_non_null(strstr(err.msg, "; invalid label value: '-d'"));
 }
 
 static void test_taint_lists(void **state) {
