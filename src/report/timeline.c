@@ -183,7 +183,7 @@ void nc_status_text(const struct nc_value *status, struct nc_buf *out) {
     const bool is_bootstrapped = nc_show_list(status, "phases") || !nc_value_get(status, "daemon");
 
     if (is_bootstrapped) {
-        nc_show_title(out, "outcome");
+        nc_show_title(out, "bootstrap");
         nc_show_outcome(out, nc_show_text(status, "outcome", "unknown"));
         (void)nc_buf_putc(out, '\n');
     }

@@ -46,12 +46,12 @@ class BadCluster(WorldTest):
         proc = world.spawn("bootstrap", "--timeout", "3s")
         self.assertTrue(until(lambda: any(p.get("error") for p in world.status().get("phases", [])), 3))
         (cause,) = [p["error"]["message"] for p in world.status()["phases"] if p.get("error")]
-        self.assertRegex(world.run("status").out, r"(?m)^outcome +running$")
+        self.assertRegex(world.run("status").out, r"(?m)^bootstrap +running$")
         proc.kill()
         proc.wait()
         shown = world.run("status")
         self.assertEqual(shown.code, 1, shown.out)
-        self.assertRegex(shown.out, r"(?m)^outcome +failed$")
+        self.assertRegex(shown.out, r"(?m)^bootstrap +failed$")
         self.assertIn("the bootstrap was killed; last error: ", shown.out)
         (phase,) = [p for p in json.loads(world.run("status", "-o", "json").out)["phases"] if p.get("error")]
         self.assertEqual((phase["error"]["class"], phase["error"]["message"]), ("transient", f"the bootstrap was killed; last error: {cause}"))

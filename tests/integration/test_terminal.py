@@ -116,12 +116,12 @@ class Shown(WorldTest):
     def test_colours(self) -> None:
         world = self.world()
         self.status(world, FAILED)
-        red = "outcome      \033[31mfailed\033[0m\n"
+        red = "bootstrap    \033[31mfailed\033[0m\n"
         self.assertIn(red, shown(world.command("status")))
         self.assertIn(red, shown(world.command("status"), NO_COLOR=""))
         for env in ({"NO_COLOR": "1"}, {"TERM": "dumb"}, {"TERM": ""}):
             text = shown(world.command("status"), **env)
-            self.assertIn("outcome      failed\n", text)
+            self.assertIn("bootstrap    failed\n", text)
             self.assertNotIn("\033", text, env)
         self.assertNotIn("\033", world.run("status", TERM="xterm").out)
 

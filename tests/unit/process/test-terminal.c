@@ -61,11 +61,11 @@ static void test_lines(void **state) {
 
 static void test_colours(void **state) {
     static const struct nc_terminal colour = {.columns = 40, .has_colour = true}, plain = {0};
-    static const char text[] = "outcome      " NC_MARK_BAD "failed" NC_MARK_END "\n";
+    static const char text[] = "bootstrap    " NC_MARK_BAD "failed" NC_MARK_END "\n";
 
     (void)state;
-    assert_formatted(&plain, text, "outcome      failed\n");
-    assert_formatted(&colour, text, "outcome      \033[31mfailed\033[0m\n");
+    assert_formatted(&plain, text, "bootstrap    failed\n");
+    assert_formatted(&colour, text, "bootstrap    \033[31mfailed\033[0m\n");
     /* they take no columns */
     assert_formatted(&colour,
                      "a234567890123456789 " NC_MARK_GOOD "b2345678901234567890" NC_MARK_END "\n",

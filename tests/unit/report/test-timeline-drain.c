@@ -151,7 +151,7 @@ static void test_hooks(void **state) {
     assert_text("{'drain': {'phase': 'evicting', 'hooks': {'preDrain': {'state': 'running', "
                 "'started': '2024-01-01T00:00:00Z'}, 'postDrain': {'state': 'idle'}}}}",
                 nc_status_text,
-                "outcome      unknown\nnode         -\ninstance     -, -, -, -\n"
+                "bootstrap    unknown\nnode         -\ninstance     -, -, -, -\n"
                 "nodeclaim    -\ndrain        evicting\n"
                 "hooks        waits for nodeclaimd-pre-drain.target, since 2024-01-01T00:00:00Z; "
                 "systemctl list-jobs names its units\n");

@@ -31,7 +31,7 @@ static void test_status(void **state) {
     (void)state;
     assert_text(
         running, nc_status_text,
-        "outcome      running\n"
+        "bootstrap    running\n"
         "node         n1\n"
         "instance     i-1, m5.large, us-west-2a, spot\n"
         "nodeclaim    default-x\n"
@@ -65,7 +65,7 @@ static void test_failed(void **state) {
         nc_auto_free char *status =
             nc_asprintf(failed, rows[i].outcome, rows[i].phase, rows[i].class);
         nc_auto_free char *expected = nc_asprintf(
-            "outcome      %s\nnode         -\ninstance     -, -, -, -\nnodeclaim    -\n"
+            "bootstrap    %s\nnode         -\ninstance     -, -, -, -\nnodeclaim    -\n"
             "%s         failed, attempt 0, deadline -\n             %s: m\n%s%s",
             rows[i].outcome, rows[i].phase, rows[i].class,
             !rows[i].is_final || !nc_streq(rows[i].outcome, "failed") ? ""
@@ -95,7 +95,7 @@ static void test_marks(void **state) {
     assert_int_equal(nc_json_parse(json, strlen(json), &v, NULL), 0);
     nc_status_text(v, &status);
     assert_string_equal(status.data,
-                        "outcome      " NC_MARK_BAD "failed" NC_MARK_END "\nnode         a b\n"
+                        "bootstrap    " NC_MARK_BAD "failed" NC_MARK_END "\nnode         a b\n"
                         "instance     -, -, -, -\nnodeclaim    -\n");
     nc_timeline_text(v, 0, &timeline);
     assert_string_equal(timeline.data,
@@ -180,7 +180,7 @@ static void test_nothing_is_known(void **state) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(empty); i++) {
         assert_text(empty[i], print_timeline, "no phases are known\n");
         assert_text(empty[i], nc_status_text,
-                    "outcome      unknown\nnode         -\ninstance     -, -, -, -\n"
+                    "bootstrap    unknown\nnode         -\ninstance     -, -, -, -\n"
                     "nodeclaim    -\n");
     }
 }
