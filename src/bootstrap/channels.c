@@ -262,6 +262,8 @@ static const char *default_remedy(enum nc_phase p, const struct nc_err *err) {
     if (class == NC_ERR_AUTH)
         return "check the role's mapping to system:node:<name> in the cluster (access entry or "
                "aws-auth), and the cluster's CA";
+    if (class == NC_ERR_CONFIG && strstr(err->msg, NC_CONF_DIR "/"))
+        return "correct the file; nodeclaimd check " NC_CONF_DIR " names all that is wrong";
     if (class == NC_ERR_CONFIG)
         return "correct the document, nodeclaimd check imds://user-data names all that is wrong; "
                "where it is user data, correct spec.kubelet or spec.userData of the EC2NodeClass "

@@ -102,9 +102,10 @@ static void check_config(struct preflight *p) {
     if (r >= 0)
         r = nc_config_check_authority(&g->documents, &g->config, &err);
     p->has_config = r >= 0;
-    if (r < 0)
-        (void)failed(p, "config", &err, "nodeclaimd check imds://user-data");
-    else
+    if (r < 0) {
+        nc_fill_remedy(&err, NC_PHASE_CONFIG);
+        (void)failed(p, "config", &err, err.remedy);
+    } else
         ok(p, "config", "%zu document%s", g->documents.n_docs, g->documents.n_docs == 1 ? "" : "s");
 }
 
