@@ -171,8 +171,8 @@ static int parse_object(const struct nc_http_result *r, const char *what, struct
 }
 
 /* What the connection to an API server needs, where that has failed. */
-static void advise(enum nc_http_outcome outcome, struct nc_err *err) {
-    switch (outcome) {
+static void advise(const struct nc_http_result *r, struct nc_err *err) {
+    switch (r->outcome) {
     case NC_HTTP_UNRESOLVED:
         nc_err_remedy(err,
                       "check the API server's endpoint in the configuration, and the node's DNS "
@@ -188,10 +188,14 @@ static void advise(enum nc_http_outcome outcome, struct nc_err *err) {
                            "cluster's (NodeConfig: spec.cluster.certificateAuthority), and the "
                            "clock of the node");
         break;
+    case NC_HTTP_LOCAL:
+        if (strstr(r->message, "certificate") || strstr(r->message, "private key"))
+            nc_err_remedy(err, "check that the client certificate and its key, which the "
+                               "kubeconfig names, can be read and belong together");
+        break;
     case NC_HTTP_ANSWERED:
     case NC_HTTP_BROKEN:
     case NC_HTTP_TOO_LARGE:
-    case NC_HTTP_LOCAL:
         break;
     }
 }
@@ -247,7 +251,7 @@ int nc_kube_judge(const struct nc_http_result *r, const char *what, struct nc_va
     memset(ret_status, 0, sizeof(*ret_status));
     if (r->outcome != NC_HTTP_ANSWERED) {
         e = nc_http_error(r, what, err);
-        advise(r->outcome, err);
+        advise(r, err);
         return e;
     }
     ret_status->http = r->status;

@@ -74,6 +74,15 @@ class BootstrapToken(WorldTest):
         self.assertEqual(world.phase("preflight").get("outcome"), "succeeded", world.status())
         self.assertNotIn("none.pem", done.err)
 
+    def test_a_key_of_another_certificate(self) -> None:
+        world = self.prepared()
+        cert, other = world.api.ca.node(world.node_name)[0], world.api.ca.node("other")[1]
+        for file in (cert, other):
+            (world.root / file.name).write_bytes(file.read_bytes())
+        write_kubeconfig(world, "other.kubeconfig", {"client-certificate": f"/{cert.name}", "client-key": f"/{other.name}"})
+        done = world.run("preflight", "--kubeconfig", str(world.root / "other.kubeconfig"), "--node-name", world.node_name)
+        self.assertIn("remedy: check that the client certificate and its key, ", done.out)
+
     def test_a_token_that_nobody_knows(self) -> None:
         world = self.prepared()
         world.api.auth.tokens.clear()
