@@ -544,6 +544,24 @@ class Plugin(unittest.TestCase):
             self.assertIn("this machine's clock could not be compared: ", self.says("drain", name, "--deadline=10m"))
             self.assertTrue(self.request(name))
 
+    def pod(self, name: str, grace: int, owner: str = "ReplicaSet", phase: str = "Running") -> None:
+        owners = [{"apiVersion": "v1", "kind": owner, "name": "o", "uid": "u"}]
+        self.api.put("pods", {"metadata": {"name": name, "ownerReferences": owners}, "status": {"phase": phase},
+                              "spec": {"nodeName": "n1", "terminationGracePeriodSeconds": grace}}, "shop")  # fmt: skip
+
+    def test_deadline_shorter_than_a_grace_period(self) -> None:
+        """Of the pods that leave; who may not list pods gets the drain all the same."""
+        self.node("n1")
+        for pod in (("a", 30), ("b", 300), ("c", 90), ("d", 900, "DaemonSet"), ("e", 900, "Node"), ("f", 900, "Job", "Succeeded")):
+            self.pod(*pod)
+        self.assertIn("\nthe deadline cuts the grace period of pod shop/b, which has 300 seconds\n", self.says("drain", "n1", "--deadline=299s"))
+        self.assertNotIn("grace", self.says("drain", "n1", "--deadline=300s"))
+        self.assertNotIn("grace", self.says("drain", "n1", "--mode=graceful"))
+        self.api.server.faults[:] = [Fault("status", path="/pods", status=403)]
+        said = self.says("drain", "n1", "--deadline=2m")
+        self.assertNotIn("grace", said)
+        self.assertIn("is requested, with deadline", said)
+
     def test_requested_already(self) -> None:
         """Who calls it again to follow the drain does not change what was requested."""
         self.node("n1")
