@@ -209,7 +209,10 @@ class Plugin(unittest.TestCase):
         self.assertIn("Volumes attached to n2\n  none: the drain waits for the cordon: ", self.says("why", "n2"))
         self.node("n8", **{REQUEST_KEY: '{"id":"a","mode":"graceful"}', STATUS_KEY: status % ("", "VolumeWait")})
         self.change("n8", lambda n: n["spec"].pop("unschedulable"))
-        self.refuses(1, "VolumeWait: 1 of 2 pods remain, waits for the cordon; ", "drain", "n8", "--wait", "--timeout=0s")
+        self.refuses(1, "VolumeWait: 1 of 2 pods remain, waits for the cordon, NOT cordoned; ", "drain", "n8", "--wait", "--timeout=0s")
+        self.change("n8", lambda n: n["metadata"]["annotations"].update({STATUS_KEY: status % ("", "Detected")}))  # it is refused
+        self.refuses(1, "Detected: 1 of 2 pods remain, NOT cordoned; ", "drain", "n8", "--wait", "--timeout=0s")
+        self.assertIn("  Detected: 1 of 2 pods remain, NOT cordoned\n", self.says("why", "n8"))
         self.refuses(1, "node n6 is not drained after 0s", "drain", "n6", "--wait", "--timeout=0s")  # back in service without its daemon
 
     def test_configuration_allows_less(self) -> None:
@@ -650,10 +653,13 @@ class Plugin(unittest.TestCase):
         self.addCleanup(thread.join)
 
     def answer(self, name: str, status: str) -> None:
-        """Writes it as drain-status, with the request's id."""
-        self.once_asked(
-            name, lambda id: self.change(name, lambda n: n["metadata"]["annotations"].update({STATUS_KEY: status.replace("ID", id)}))
-        )
+        """Cordons it, and writes this as drain-status, with the request's id."""
+
+        def write(node: dict[str, Any], id: str) -> None:
+            node["spec"]["unschedulable"] = True
+            node["metadata"]["annotations"][STATUS_KEY] = status.replace("ID", id)
+
+        self.once_asked(name, lambda id: self.change(name, lambda n: write(n, id)))
 
     def test_waits_in_vain(self) -> None:
         """Why, what the node says, and that the request stays."""
