@@ -113,6 +113,8 @@ struct nc_pod_answer {
     char budget[64];           /* the PodDisruptionBudget's name, from the cause's message */
     char message[256];         /* for people: quoted, cut */
 };
+/* The message of a BUSY for what was not sent, because the Node has to be read before. */
+#define NC_ANSWER_NODE_FIRST "the Node could not be read before"
 /* What the API server answered, or why nothing came. Texts may be NULL. */
 struct nc_pod_response {
     int http; /* 0 = no answer */

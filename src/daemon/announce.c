@@ -239,6 +239,10 @@ static char *outage_text(const struct nc_daemon *d, const struct nc_lifecycle_ac
     char since[32];
 
     (void)nc_api_session_state(&d->api, &err);
+    if (!since_usec && d->api.obstacles[NC_OBSTACLE_PODS].class) /* no other is in a drain's way */
+        err = &d->api.obstacles[NC_OBSTACLE_PODS];
+    else if (!since_usec)
+        err = NULL;
     if (!err
         || (a->milestone != NC_LIFECYCLE_MILESTONE_FORCING
             && a->milestone != NC_LIFECYCLE_MILESTONE_FAILED))

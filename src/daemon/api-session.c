@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 
 #include "log.h"
+#include "nc/backoff.h"
+#include "nc/mem.h"
 #include "nc/str.h"
 #include "nc/time.h"
 
@@ -20,7 +22,8 @@
 #define FILES_USEC 60000000u     /* kubelet rotates its certificate long before the old one ends */
 #define FILES_SOON_USEC 2000000u /* somebody may be mending them, and something waits for it */
 #define LASTING_USEC 30000000u   /* as what blocks is said for the second time */
-#define SHORT_USEC 5000000u      /* an outage that a drain does not notice */
+#define REFUSED_USEC 600000000u
+#define SHORT_USEC 5000000u /* an outage that a drain does not notice */
 #define RENEW_RETRY_USEC 5000000u
 #define RENEW_PAUSE_USEC 10000000u /* whatever a plugin says of how long its token is good */
 #define WHOAMI_TIMEOUT_USEC 3000000u
@@ -48,7 +51,9 @@ static void report_outage(struct nc_daemon *d, bool is_over) {
     struct nc_lifecycle_view view;
     char since[32];
 
-    if (!d->life || usec < (is_over ? SHORT_USEC : LASTING_USEC) || (!is_over && d->api.lasting))
+    /* a 403 is of one request: what becomes of the others is told of them */
+    if (!d->life || usec < (is_over ? SHORT_USEC : LASTING_USEC)
+        || (!is_over && (d->api.lasting || d->api.error.code == 403)))
         return;
     nc_lifecycle_get_view(d->life, now, &view);
     if (view.policy != NC_POLICY_DRAIN || view.drained_usec)
@@ -76,8 +81,27 @@ static void report_outage(struct nc_daemon *d, bool is_over) {
                                                         .message = message});
 }
 
+/* What is refused again and again, while other requests succeed, is said once in ten minutes. */
+static bool was_refused_lately(struct nc_daemon *d, const struct nc_err *err) {
+    const uint64_t now = nc_mono_usec(), hash = nc_backoff_seed(err->msg);
+    size_t oldest = 0;
+
+    if (err->code < 400 || err->code > 499)
+        return false;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(d->api.refused); i++) {
+        if (d->api.refused[i].hash == hash && now < d->api.refused[i].until_usec)
+            return true;
+        if (d->api.refused[i].until_usec < d->api.refused[oldest].until_usec)
+            oldest = i;
+    }
+    d->api.refused[oldest].hash = hash;
+    d->api.refused[oldest].until_usec = now + REFUSED_USEC;
+    return false;
+}
+
 void nc_api_session_failed(struct nc_daemon *d, const struct nc_err *err) {
-    const bool is_new = d->api.error.class != err->class || d->api.error.code != err->code;
+    const bool is_new = (d->api.error.class != err->class || d->api.error.code != err->code)
+                        && !was_refused_lately(d, err);
 
     d->api.has_answered = err->code >= 200; /* an HTTP status: see nc/err.h */
     d->node.is_stale |= !d->api.has_answered;
@@ -103,7 +127,7 @@ void nc_api_session_well(struct nc_daemon *d) {
     if (d->api.has_answered && d->api.error.class == NC_ERR_NONE)
         return;
     d->api.has_answered = true;
-    if (nc_api_session_away_usec(&d->api)) {
+    if (nc_api_session_away_usec(&d->api) || d->api.lasting) {
         nc_log_node(NC_LOG_INFO, d->node_name, "the API server answers again, after %.1f s",
                     (double)nc_less_usec(nc_daemon_now(d), d->api.failing_usec) / 1e6);
         report_outage(d, true);
@@ -157,7 +181,6 @@ uint64_t nc_api_session_away_usec(const struct nc_api_session *s) {
     const struct nc_err *err;
     const enum nc_api_state state = nc_api_session_state(s, &err);
 
-    /* a 403 is of one request: what becomes of the others is told of them */
     return state == NC_API_UNREACHABLE || s->waits != NC_API_CONNECTING
                    || (state == NC_API_REFUSED && err->code == 401)
                ? s->failing_usec

@@ -349,9 +349,10 @@ static char *held_by(const struct nc_pod_answer *a, enum nc_pod_reason reason) {
         return nc_strdup(nc_pod_reason_text(reason));
     if (a->kind == NC_ANSWER_BUDGET)
         return nc_asprintf("PodDisruptionBudget %s", a->budget);
+    if (a->kind == NC_ANSWER_UNAVAILABLE || nc_streq(a->message, NC_ANSWER_NODE_FIRST))
+        return nc_strdup("its eviction was not carried out");
     return nc_strdup(a->kind == NC_ANSWER_BUSY ? "the API server has no time for its eviction"
-                     : a->kind == NC_ANSWER_UNAVAILABLE ? "its eviction was not carried out"
-                                                        : nc_pod_answer_name(a->kind));
+                                               : nc_pod_answer_name(a->kind));
 }
 
 void nc_lifecycle_report_blocked(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,

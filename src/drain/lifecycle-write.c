@@ -490,6 +490,7 @@ static void retry_cordon(struct nc_lifecycle *l, struct nc_lifecycle_try *t, con
                          struct nc_lifecycle_actions *out) {
     t->next_usec =
         nc_sum_usec(l->now_usec, nc_backoff_pause(&refusals, t->attempts, l->rules.seed));
+    l->label_refused_usec = 0; /* it was not the label */
     nc_lifecycle_emit_once(l, NC_LIFECYCLE_MILESTONE_UNCORDONED,
                            nc_asprintf("The API server refuses the cordon: the node takes new "
                                        "pods; it is tried again, and waited for without a "
@@ -590,7 +591,7 @@ void nc_lifecycle_written(struct nc_lifecycle *l, const struct nc_lifecycle_even
     /* What freezes labels refuses what else is written with them: then that alone. */
     if (e->outcome == NC_WRITE_REFUSED && l->in_flight_parts.balancers_label == 1) {
         l->label_refused_usec = e->now_usec;
-        t->attempts = 0;
+        t->attempts--; /* that and this are one */
         return;
     }
     if (e->outcome == NC_WRITE_REFUSED && kind == NC_WRITE_CORDON) {

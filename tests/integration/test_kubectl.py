@@ -681,6 +681,9 @@ class Plugin(unittest.TestCase):
         self.node("n5")
         self.answer("n5", '{"id":"ID","source":"request","phase":"Evicting","deadline":null,"total":3,"remaining":1,"blocked":[]}')
         self.refuses(1, "drain deadline exceeded; its drain-status says: Evicting: 1 of 3 pods remain", "drain", "n5", "--deadline=5m", "--wait")
+        self.node("n7")  # which may not write its conditions
+        self.answer("n7", '{"id":"ID","source":"request","phase":"Drained","deadline":null,"total":3,"remaining":0,"blocked":[]}')
+        self.assertIn("condition met: its drain-status says so", self.says("drain", "n7", "--wait", "--timeout=30s"))
         self.node("n6", **{STATUS_KEY: '{"source":"request","phase":"Drained","deadline":null,"total":2,"remaining":0,"blocked":["shop/db-0"]}'})
         self.drained("n6")
         self.refuses(1, "pods on it have not ended, and containers may run: its drain-status says: Drained: 0 of 2 pods remain, blocked: shop/db-0",

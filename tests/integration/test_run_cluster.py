@@ -9,7 +9,7 @@ import unittest
 from typing import Any
 
 from harness import SHARED
-from running import KUBECONFIG, PATIENCE, POD_RESOURCE, QUIET, REQUEST_KEY, SLACK, DaemonTest, DaemonWorld, epoch
+from running import KUBECONFIG, LABEL, PATIENCE, POD_RESOURCE, QUIET, REQUEST_KEY, SLACK, DaemonTest, DaemonWorld, epoch
 
 import authz  # found by running
 import instances
@@ -369,10 +369,20 @@ class Identity(DaemonTest):
         said = 'admission webhook "freeze.example" denied the request: no changes of Nodes today'
         text = json.dumps({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "message": said, "code": 403})
         rule = {"status": 403, "body": text, "content_type": "application/json"}
+        world.pod("held", grace=2)
+        world.budget("never", "held")
         world.start()
-        world.api.server.fault("status", method="PATCH", path="/nodes/", **rule)
-        world.imds.spot(60)
-        world.must(lambda: any(s.what == "CordonRefused" and said in s.body["message"] for s in world.steps("event")), "the Event")
+        fault = world.api.server.fault("status", method="PATCH", path="/nodes/[^/]*$", **rule)
+        world.imds.spot(45)
+        told = lambda reason: [s.body["message"] for s in world.steps("event") if s.what == reason]
+        world.must(lambda: any(said in m for m in told("CordonRefused")), "the Event")
+        world.must(lambda: told("DrainForced"), "the force-delete time", 60)
+        self.assertNotIn(said, told("DrainForced")[0], "it is not in the pod's way")
+        self.assertNotIn("unavailable", str(told("DrainBlocked")), "it serves whatever else is asked")
+        self.assertEqual(world.log().count("warning: cordon node: "), 1, "each time would be a line every ten seconds")
+        world.api.server.faults.remove(fault)
+        world.must(lambda: told("NodeCordoned"), "the cordon", 30)
+        self.assertEqual((told("NodeCordoned"), world.node()["metadata"]["labels"].get(LABEL)), (["Node cordoned"], "nodeclaimd"))
 
     def test_kubeconfig_of_another_cluster(self) -> None:
         """In the middle of a drain, with a Node of our name there: its pods are another machine's."""
