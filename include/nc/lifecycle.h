@@ -160,6 +160,7 @@ enum nc_lifecycle_milestone {
     NC_LIFECYCLE_MILESTONE_UNCORDONED, /* the cordon is refused, and tried again; once a drain */
     _NC_LIFECYCLE_MILESTONE_MAX
 };
+#define NC_LIFECYCLE_HANGING "hanging" /* the series of PodsNotEnding */
 struct nc_lifecycle_action {
     enum nc_lifecycle_action_kind kind;
     struct nc_node_write write;

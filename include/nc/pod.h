@@ -91,10 +91,11 @@ int nc_pod_read(const struct nc_value *object, struct nc_pod *ret, struct nc_err
 
 /* What an answer to an eviction or a deletion means. */
 enum nc_pod_answer_kind {
-    NC_ANSWER_ACCEPTED = 1, /* 200, 201 */
-    NC_ANSWER_GONE,         /* 404 with the reason NotFound; 409 that tells of the uid: another pod
-                               has the name */
-    NC_ANSWER_BUDGET,       /* 429 with the cause DisruptionBudget */
+    NC_ANSWER_UNSENT = 0, /* not asked yet, the Node is read before: again after retry_after_usec */
+    NC_ANSWER_ACCEPTED,   /* 200, 201 */
+    NC_ANSWER_GONE,       /* 404 with the reason NotFound; 409 that tells of the uid: another pod
+                             has the name */
+    NC_ANSWER_BUDGET,     /* 429 with the cause DisruptionBudget */
     NC_ANSWER_BUDGETS, /* 500 that says: more than one budget covers it; only its force-delete time
                           helps */
     NC_ANSWER_BUSY,    /* 429 with Retry-After, or of no Status: the API server's own fairness; 409
@@ -113,8 +114,6 @@ struct nc_pod_answer {
     char budget[64];           /* the PodDisruptionBudget's name, from the cause's message */
     char message[256];         /* for people: quoted, cut */
 };
-/* The message of a BUSY for what was not sent, because the Node has to be read before. */
-#define NC_ANSWER_NODE_FIRST "the Node could not be read before"
 /* What the API server answered, or why nothing came. Texts may be NULL. */
 struct nc_pod_response {
     int http; /* 0 = no answer */

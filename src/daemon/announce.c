@@ -253,7 +253,15 @@ static char *outage_text(const struct nc_daemon *d, const struct nc_lifecycle_ac
     return nc_asprintf("; the API server has been unavailable since %s: %s", since, err->msg);
 }
 
+/* Of pods that nobody shows, as long as the API server is away, it is not known whether they end.
+ */
+static bool is_unseen(const struct nc_daemon *d, const struct nc_lifecycle_action *a) {
+    return nc_streq(a->series, NC_LIFECYCLE_HANGING) && nc_api_session_away_usec(&d->api);
+}
+
 void nc_daemon_announce(struct nc_daemon *d, const struct nc_lifecycle_action *a) {
+    if (is_unseen(d, a))
+        return;
     nc_auto_free char *outage = outage_text(d, a);
     nc_auto_free char *message = nc_asprintf("%s%s", a->message, outage);
     struct nc_lifecycle_action whole = *a;

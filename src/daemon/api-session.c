@@ -22,7 +22,7 @@
 #define FILES_USEC 60000000u     /* kubelet rotates its certificate long before the old one ends */
 #define FILES_SOON_USEC 2000000u /* somebody may be mending them, and something waits for it */
 #define LASTING_USEC 30000000u   /* as what blocks is said for the second time */
-#define REFUSED_USEC 600000000u
+#define SAID_USEC 600000000u
 #define SHORT_USEC 5000000u /* an outage that a drain does not notice */
 #define RENEW_RETRY_USEC 5000000u
 #define RENEW_PAUSE_USEC 10000000u /* whatever a plugin says of how long its token is good */
@@ -81,27 +81,28 @@ static void report_outage(struct nc_daemon *d, bool is_over) {
                                                         .message = message});
 }
 
-/* What is refused again and again, while other requests succeed, is said once in ten minutes. */
-static bool was_refused_lately(struct nc_daemon *d, const struct nc_err *err) {
+/* What is answered so again and again, while other requests succeed, is said once in ten minutes.
+ */
+static bool was_said_lately(struct nc_daemon *d, const struct nc_err *err) {
     const uint64_t now = nc_mono_usec(), hash = nc_backoff_seed(err->msg);
     size_t oldest = 0;
 
-    if (err->code < 400 || err->code > 499)
+    if (err->code < 400 || err->code > 599)
         return false;
-    for (size_t i = 0; i < NC_ARRAY_SIZE(d->api.refused); i++) {
-        if (d->api.refused[i].hash == hash && now < d->api.refused[i].until_usec)
+    for (size_t i = 0; i < NC_ARRAY_SIZE(d->api.said); i++) {
+        if (d->api.said[i].hash == hash && now < d->api.said[i].until_usec)
             return true;
-        if (d->api.refused[i].until_usec < d->api.refused[oldest].until_usec)
+        if (d->api.said[i].until_usec < d->api.said[oldest].until_usec)
             oldest = i;
     }
-    d->api.refused[oldest].hash = hash;
-    d->api.refused[oldest].until_usec = now + REFUSED_USEC;
+    d->api.said[oldest].hash = hash;
+    d->api.said[oldest].until_usec = now + SAID_USEC;
     return false;
 }
 
 void nc_api_session_failed(struct nc_daemon *d, const struct nc_err *err) {
     const bool is_new = (d->api.error.class != err->class || d->api.error.code != err->code)
-                        && !was_refused_lately(d, err);
+                        && !was_said_lately(d, err);
 
     d->api.has_answered = err->code >= 200; /* an HTTP status: see nc/err.h */
     d->node.is_stale |= !d->api.has_answered;
@@ -128,8 +129,9 @@ void nc_api_session_well(struct nc_daemon *d) {
         return;
     d->api.has_answered = true;
     if (nc_api_session_away_usec(&d->api) || d->api.lasting) {
-        nc_log_node(NC_LOG_INFO, d->node_name, "the API server answers again, after %.1f s",
-                    (double)nc_less_usec(nc_daemon_now(d), d->api.failing_usec) / 1e6);
+        const uint64_t usec = nc_less_usec(nc_daemon_now(d), d->api.failing_usec);
+        nc_log_node(usec < SHORT_USEC ? NC_LOG_DEBUG : NC_LOG_INFO, d->node_name,
+                    "the API server answers again, after %.1f s", (double)usec / 1e6);
         report_outage(d, true);
     } else if (d->api.error.class == NC_ERR_NONE) {
         nc_log_node(NC_LOG_INFO, d->node_name, "node %s is watched at %s", d->node_name,

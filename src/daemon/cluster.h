@@ -56,7 +56,7 @@ struct nc_api_session {
     uint64_t failing_usec; /* since when it is not, on EC2's clock */
     struct {
         uint64_t hash, until_usec;
-    } refused[4];  /* messages of refusals that were said, each until then not again */
+    } said[4];     /* messages of answers that were said, each until then not again */
     char *lasting; /* why, as was said while a drain waits for it; NULL = it was not */
     struct nc_err obstacles[_NC_OBSTACLE_MAX]; /* the success of other requests ends none */
     enum nc_api_state waits; /* for what a connection needs; NC_API_CONNECTING = for nothing */

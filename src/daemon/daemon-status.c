@@ -19,9 +19,11 @@
 #include "nc/drain-report.h"
 #include "nc/mem.h"
 #include "nc/report.h"
+#include "nc/time.h"
 
 #define LEAST_PAUSE_USEC 100000u
 #define BUSY_PAUSE_USEC 20000u /* the other writer holds the lock */
+#define AWAY_USEC 5000000u     /* what is shorter holds up nothing */
 #define IDLE_EVERY_USEC 60000000u
 #define IDLE_STATUS_EVERY 10 /* of those */
 
@@ -88,11 +90,13 @@ static struct nc_value *daemon_tree(const struct nc_daemon *d) {
 
 static struct nc_value *status_tree(const struct nc_daemon *d) {
     struct nc_value *map = nc_value_new_map();
-
+    uint64_t away_usec = nc_api_session_away_usec(&d->api);
     struct nc_value *drain =
         nc_drain_report(d->life, nc_daemon_now(d), d->history ? nc_value_copy(d->history) : NULL);
 
-    nc_value_set_time(drain, "unansweredSince", nc_api_session_away_usec(&d->api));
+    if (nc_less_usec(nc_daemon_now(d), away_usec) < AWAY_USEC)
+        away_usec = 0;
+    nc_value_set_time(drain, "unansweredSince", away_usec);
     nc_value_set(drain, "podHistory",
                  d->pod_history ? nc_value_copy(d->pod_history) : nc_value_new_list());
     nc_value_set(map, "drain", drain);

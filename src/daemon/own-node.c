@@ -237,7 +237,8 @@ static void refuse_node(struct nc_daemon *d, const struct nc_value *node) {
                      "the Node %s has providerID %s, not %s: it belongs to another instance, "
                      "nothing is written to it",
                      d->node_name, quoted, d->provider_id);
-    nc_err_remedy(&err, "delete a stale Node, or mend the kubeconfig");
+    nc_err_remedy(&err, "compare both instances in EC2: the Node is for the one that runs; delete "
+                        "it only where its instance is gone, or mend the kubeconfig");
     d->node.is_foreign = d->node.is_known = true;
     note_stranger(d, is_new, &err);
 }

@@ -145,9 +145,9 @@ void nc_pod_evictor_send(struct nc_daemon *d, const struct nc_drain_action *a) {
         return;
     }
     if (!nc_own_node_is_current(d, a->verb == NC_DRAIN_DELETE)) {
-        struct nc_pod_answer first = {.kind = NC_ANSWER_BUSY, .retry_after_usec = NODE_FIRST_USEC};
-        nc_copy_text(first.message, sizeof(first.message), NC_ANSWER_NODE_FIRST);
-        post_answer(d, a->pod->uid, a->verb, &first);
+        post_answer(
+            d, a->pod->uid, a->verb,
+            &(struct nc_pod_answer){.kind = NC_ANSWER_UNSENT, .retry_after_usec = NODE_FIRST_USEC});
         return;
     }
     if (start_request(d, a, false, &err) < 0) {

@@ -239,7 +239,8 @@ static void note_refusal(struct nc_drain *d, struct record *e, bool is_deletion,
         e->refusal && e->refusal->kind == a->kind && strcmp(e->refusal->budget, a->budget) == 0;
     const bool was_deletion = is_known && e->refusal->is_deletion;
 
-    if (a->kind == NC_ANSWER_BUSY || a->kind == NC_ANSWER_UNAVAILABLE)
+    if (a->kind == NC_ANSWER_UNSENT || a->kind == NC_ANSWER_BUSY
+        || a->kind == NC_ANSWER_UNAVAILABLE)
         return;
     if (!is_known || (is_deletion && !was_deletion))
         nc_drain_note_news(d, NC_POD_NEWS_REFUSED, e,
@@ -300,6 +301,12 @@ static void eviction_answered(struct nc_drain *d, struct record *e, const struct
                                                                       : NC_POD_RETURN_EVICTED);
         e->evicted_usec = e->evict_usec ? e->evict_usec : nc_later_usec(now_usec, 1);
         forget_refusal(e);
+        return;
+    }
+    if (a->kind == NC_ANSWER_UNSENT) { /* what was answered before counts on */
+        e->refused = e->refused ? e->refused : NC_ANSWER_UNAVAILABLE;
+        e->refused_usec = nc_later_usec(now_usec, 1);
+        e->pause_usec[0] = e->pause_usec[1] = (uint32_t)a->retry_after_usec;
         return;
     }
     e->refusals = e->refused == a->kind ? e->refusals + 1 : 1;

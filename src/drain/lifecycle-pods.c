@@ -246,7 +246,7 @@ void nc_lifecycle_report_pods(struct nc_lifecycle *l, struct nc_lifecycle_action
     nc_auto_free char *names = nc_lifecycle_names(l, hangs, "");
     nc_lifecycle_emit(NC_LIFECYCLE_MILESTONE_BLOCKED, "PodsNotEnding",
                       nc_asprintf("Pods that do not end: %s", names), out);
-    out->v[out->n - 1].series = nc_strdup("hanging");
+    out->v[out->n - 1].series = nc_strdup(NC_LIFECYCLE_HANGING);
 }
 
 /* Where much time is left, or no end is set, nothing but a person helps, who is not told each half
@@ -349,10 +349,9 @@ static char *held_by(const struct nc_pod_answer *a, enum nc_pod_reason reason) {
         return nc_strdup(nc_pod_reason_text(reason));
     if (a->kind == NC_ANSWER_BUDGET)
         return nc_asprintf("PodDisruptionBudget %s", a->budget);
-    if (a->kind == NC_ANSWER_UNAVAILABLE || nc_streq(a->message, NC_ANSWER_NODE_FIRST))
-        return nc_strdup("its eviction was not carried out");
     return nc_strdup(a->kind == NC_ANSWER_BUSY ? "the API server has no time for its eviction"
-                                               : nc_pod_answer_name(a->kind));
+                     : a->kind == NC_ANSWER_UNAVAILABLE ? "its eviction was not carried out"
+                                                        : nc_pod_answer_name(a->kind));
 }
 
 void nc_lifecycle_report_blocked(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,

@@ -100,6 +100,8 @@ static void observe_node(struct nc_lifecycle *l, const struct nc_lifecycle_event
     }
     if (l->is_unverified)
         verify(l, &v);
+    if (l->node.is_unschedulable && !v.is_unschedulable) /* what refused the release may not now */
+        l->tries[NC_WRITE_RELEASE].next_usec = 0;
     v.exists = true;
     l->node = v;
     l->orphaned_usec = 0;

@@ -131,6 +131,7 @@ static void build_pod_request(const struct nc_drain_action *a, uint64_t now_usec
 /* What an error counter should see: not what every drain meets. */
 static enum nc_err_class class_of(enum nc_pod_answer_kind kind, const struct nc_err *err) {
     switch (kind) {
+    case NC_ANSWER_UNSENT:
     case NC_ANSWER_ACCEPTED:
     case NC_ANSWER_GONE:
     case NC_ANSWER_BUDGET:

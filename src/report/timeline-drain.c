@@ -322,12 +322,19 @@ static void show_hooks(const struct nc_value *drain, struct nc_buf *out) {
 /* A deadline ends no pod whose deletion is refused. */
 static void show_held_remedy(struct nc_buf *out, const struct nc_value *drain) {
     const struct nc_value *blocked = nc_show_list(drain, "blocked"), *endless = find_endless(drain);
-    const char *reason = nc_show_text(endless, "reason", NULL);
+    const char *undeleted = nc_pod_reason_name(NC_POD_REASON_UNDELETED);
+    bool is_undeleted = false;
 
-    if (endless && !nc_streq(reason, nc_pod_reason_name(NC_POD_REASON_UNDELETED)))
+    for (size_t i = 0; blocked && i < nc_show_at_most(blocked->n, MAX_BLOCKED); i++)
+        is_undeleted |= nc_value_says(blocked->items[i], "reason", undeleted);
+    if (truth_of(nc_value_get(drain, "cordon"), "lifted") == 1
+        && !nc_show_text(drain, "forceDeleteAt", NULL))
+        show_remedy(out, "kubectl cordon the Node, for nothing is evicted before that, or withdraw "
+                         "what requests the drain");
+    else if (endless && !is_undeleted)
         show_remedy(out, "mend what refuses it, delete the pod, or end the wait: nodeclaimd drain "
                          "--deadline TIME");
-    else if (endless
+    else if (is_undeleted || endless
              || (blocked && blocked->n && nc_value_says(drain, "phase", NC_LIFECYCLE_FAILED)))
         show_remedy(out, "mend what refuses it, or delete the pod");
 }
@@ -359,6 +366,8 @@ void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
         (void)nc_buf_puts(out, ", NOT cordoned: lifted by somebody else");
     if (truth_of(cordon, "refused") == 1)
         (void)nc_buf_puts(out, ", NOT cordoned: refused");
+    if (truth_of(drain, "nodeDeleted") == 1)
+        (void)nc_buf_puts(out, ", the Node was deleted");
     (void)nc_buf_putc(out, '\n');
     show_hooks(drain, out);
     show_sources(out, nc_show_list(drain, "sources"));

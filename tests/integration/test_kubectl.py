@@ -378,6 +378,7 @@ class Plugin(unittest.TestCase):
         self.assertIn("Failed boots of this instance\n", self.says("why", "c1"))
         self.assertIn("Warning BootstrapFailed: start: kubelet exits", self.says("why", "c1"))
         self.assertNotIn("not of this one", self.says("why", "c1"))
+        self.assertIn("There is no Node or NodeClaim of this name any more, or not yet.", self.says("why", "ip-10-0-0-9"))
         self.assertIn("start: kubelet exits", self.says("why", "ip-10-0-0-9"))  # it has no Node, and no NodeClaim is known
         self.claim("c2", "", instance="")
         self.assertIn("no instance for it yet", self.says("why", "c2"))
@@ -396,8 +397,8 @@ class Plugin(unittest.TestCase):
         self.node("n2", condition("Ready", "False", "KubeletNotReady"), claim="gone")  # a finalizer holds the Node
         self.assertIn("Ready=False", self.says("why", "n2"))
         self.node("n3")
-        self.assertEqual(self.says("why", "n3"), "nodeclaimd has written no annotation, condition or Event of Node n3: does its image have it? "
-                         "On the node: systemctl status nodeclaimd\n")  # fmt: skip
+        self.assertEqual(self.says("why", "n3"), "nodeclaimd has written no annotation, condition or Event of Node n3: does its image have it, and may it write there? "
+                         "On the node: nodeclaimd status\n")  # fmt: skip
         self.event("Node", "n3", "Rebooted", "of kubelet")
         self.assertIn("no annotation", self.says("why", "n3"))
         self.event("Node", "n3", "NodeReleased", "Node uncordoned", source="nodeclaimd")
@@ -419,6 +420,9 @@ class Plugin(unittest.TestCase):
         self.change("n1", lambda n: n["metadata"].update(deletionTimestamp="2026-11-29T11:59:00Z", finalizers=[KARPENTER]))
         self.assertIn("Conditions of Node n1\n  being deleted since 2026-11-29T11:59:00Z, held by karpenter.sh/termination\n", self.says("why", "n1"))
         self.node("n2", withdrawn, **{STATUS_KEY: '{"source":"operator","phase":"Cordoned"}'})
+        self.node("n5", withdrawn, **{STATUS_KEY: '{"source":"operator","phase":"Evicting","updated":"2026-11-29T11:57:59Z"}'})  # its release is refused
+        self.assertIn("was withdrawn at 2026-11-29T11:58:00Z, but what nodeclaimd wrote is not taken back yet\n", self.says("why", "n5"))
+        self.assertRegex(self.says("status", "n5"), r" withdrawn, but not taken back: see why\n$")
         self.node("n3", withdrawn, **{REQUEST_KEY: '{"id":"a"}'})
         for name in ("n2", "n3"):
             self.assertNotIn("withdrawn at", self.says("why", name))

@@ -304,6 +304,17 @@ class Requests(DaemonTest):
         world.must(lambda: len(world.evictions("kept")) > asked, "the next attempt", 30)
         self.assertEqual((world.deletions(), world.pods(), world.is_cordoned()), ([], ["kept"], True))
 
+    def test_pauses_of_a_request(self) -> None:
+        """The Node is read before each attempt: that is no answer, and the pauses after a budget's grow all the same."""
+        world = self.node_world(profile="m5.large")
+        world.pod("kept", grace=1)
+        world.budget("never", "kept")
+        world.start()
+        self.ask(world, {"id": "r-20", "mode": "graceful"})
+        world.must(lambda: len(world.evictions("kept")) == 5, "five attempts", 30)
+        times = [s.at for s in world.evictions("kept")]
+        self.assertGreater(times[4] - times[0], 0.75 * (1 + 2 + 3 + 5))
+
     def test_request_that_another_replaces(self) -> None:
         """Of the next one nothing is known but that the first is not asked for any more: no pod is deleted for it. Nothing at all
         is no request."""

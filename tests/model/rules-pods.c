@@ -209,6 +209,7 @@ static uint64_t pause_after(struct rules_pod *p, const struct nc_pod_answer *a, 
     case NC_ANSWER_FAILED:
     case NC_ANSWER_UNAVAILABLE:
         return !at_most ? SEC / 2 : (has_deadline ? 5 : 30) * SEC;
+    case NC_ANSWER_UNSENT:
     case NC_ANSWER_ACCEPTED:
     case NC_ANSWER_GONE:
     case _NC_ANSWER_MAX:

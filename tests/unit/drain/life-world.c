@@ -321,9 +321,6 @@ static void do_away(struct life_world *w, char *rest) {
 static void answer_of(struct life_world *w, const char *name, enum nc_pod_answer_kind kind,
                       const char *budget) {
     struct nc_pod_answer a = {.kind = kind, .message = "'needs 3'"};
-
-    if (nc_streq(budget, NC_ANSWER_NODE_FIRST))
-        nc_copy_text(a.message, sizeof(a.message), NC_ANSWER_NODE_FIRST);
     struct nc_lifecycle_event e = {
         .kind = NC_LIFECYCLE_POD_ANSWER, .uid = name, .answer = &a, .verb = NC_DRAIN_EVICT};
 
@@ -356,10 +353,6 @@ static void do_away_pod(struct life_world *w, char *rest) {
 
 static void do_busy_pod(struct life_world *w, char *rest) {
     answer(w, rest, NC_ANSWER_BUSY);
-}
-
-static void do_node_first(struct life_world *w, char *rest) {
-    answer_of(w, rest, NC_ANSWER_BUSY, NC_ANSWER_NODE_FIRST);
 }
 
 static void do_refused_pod(struct life_world *w, char *rest) {
@@ -537,7 +530,6 @@ static const struct {
     {"gone-pod", do_gone_pod},
     {"refused-pod", do_refused_pod},
     {"busy-pod", do_busy_pod},
-    {"node-first", do_node_first},
     {"rules", do_rules},
     {"restart", do_restart},
     {"reboot", do_reboot},

@@ -66,6 +66,9 @@ static void measure(bool has_deadline, uint64_t seed, const char *uid,
 #define K(kind)                                                                                    \
     { NC_ANSWER_##kind, 0, "", "" }
 
+#define UNSENT                                                                                     \
+    { NC_ANSWER_UNSENT, 200000, "", "" }
+
 static const struct {
     const char *name;
     struct nc_pod_answer answers[ROW_ANSWERS];
@@ -113,6 +116,11 @@ static const struct {
      {0.5, 1, 2, 4, 8, 16, 30, 30},
      {0.5, 1, 2, 4, 5, 5, 5, 5},
      false},
+    {"what was not sent is no answer: the pauses go on",
+     {K(BUDGET), UNSENT, UNSENT, K(BUDGET), UNSENT, K(BUDGET), UNSENT, K(BUDGET)},
+     {1, 0.2, 0.2, 2, 0.2, 3, 0.2, 5},
+     {0},
+     false},
     {"another kind begins anew",
      {K(BUDGET), K(BUDGET), K(UNAVAILABLE), K(BUDGET)},
      {1, 2, 0.5, 1},
@@ -126,7 +134,7 @@ static void check_row(size_t r, bool has_deadline, uint64_t seed) {
     uint64_t usec[ROW_ANSWERS];
     size_t n = 0;
 
-    while (n < ROW_ANSWERS && rows[r].answers[n].kind)
+    while (n < ROW_ANSWERS && rows[r].full_sec[n] > 0)
         n++;
     measure(has_deadline, seed, "uid", rows[r].answers, n, usec);
     for (size_t i = 0; i < n; i++) {
