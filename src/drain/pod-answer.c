@@ -124,7 +124,7 @@ const char *nc_pod_answer_name(enum nc_pod_answer_kind k) {
         [NC_ANSWER_BUDGET] = "budget",     [NC_ANSWER_BUDGETS] = "budgets",
         [NC_ANSWER_BUSY] = "busy",         [NC_ANSWER_NAMESPACE] = "namespace",
         [NC_ANSWER_REFUSED] = "refused",   [NC_ANSWER_FAILED] = "failed",
-        [NC_ANSWER_UNAVAILABLE] = "away",
+        [NC_ANSWER_UNAVAILABLE] = "away",  [NC_ANSWER_UNSENT] = "unsent",
     };
 
     return (unsigned)k < _NC_ANSWER_MAX && *names[k] ? names[k] : "unknown";

@@ -236,7 +236,7 @@ static void test_node_is_read_first(void **state) {
     w->d.node.is_stale = true;
     ask(w, NC_DRAIN_EVICT, "a");
     ask(w, NC_DRAIN_DELETE, "b");
-    expect("busy:uid-a busy:uid-b");
+    expect("unsent:uid-a unsent:uid-b");
     w->d.node.is_stale = false;
     ask(w, NC_DRAIN_EVICT, "a");
     expect("EVICT:a");

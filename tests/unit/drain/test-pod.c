@@ -380,8 +380,8 @@ static void test_paths(void **state) {
 }
 
 static void test_names(void **state) {
-    static const char *const answers[] = {"unknown", "accepted",  "gone",    "budget", "budgets",
-                                          "busy",    "namespace", "refused", "failed", "away"};
+    static const char *const answers[] = {"unsent", "accepted",  "gone",    "budget", "budgets",
+                                          "busy",   "namespace", "refused", "failed", "away"};
 
     (void)state;
     for (size_t i = 0; i < _NC_ANSWER_MAX; i++)
