@@ -253,8 +253,7 @@ static char *outage_text(const struct nc_daemon *d, const struct nc_lifecycle_ac
     return nc_asprintf("; the API server has been unavailable since %s: %s", since, err->msg);
 }
 
-/* Of pods that nobody shows, as long as the API server is away, it is not known whether they end.
- */
+/* While the API server is unavailable nobody shows whether a pod ends. */
 static bool is_unseen(const struct nc_daemon *d, const struct nc_lifecycle_action *a) {
     return nc_streq(a->series, NC_LIFECYCLE_HANGING) && nc_api_session_away_usec(&d->api);
 }
