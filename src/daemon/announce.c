@@ -234,21 +234,18 @@ void nc_daemon_tell_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
 
 /* What a drain that is late says of its pods is of the time before an outage. */
 static char *outage_text(const struct nc_daemon *d, const struct nc_lifecycle_action *a) {
+    const struct nc_err *pods = &d->api.obstacles[NC_OBSTACLE_PODS], *err;
     const uint64_t since_usec = nc_api_session_away_usec(&d->api);
-    const struct nc_err *err;
     char since[32];
 
-    (void)nc_api_session_state(&d->api, &err);
-    if (!since_usec && d->api.obstacles[NC_OBSTACLE_PODS].class) /* no other is in a drain's way */
-        err = &d->api.obstacles[NC_OBSTACLE_PODS];
-    else if (!since_usec)
-        err = NULL;
-    if (!err
-        || (a->milestone != NC_LIFECYCLE_MILESTONE_FORCING
-            && a->milestone != NC_LIFECYCLE_MILESTONE_FAILED))
+    if (a->milestone != NC_LIFECYCLE_MILESTONE_FORCING
+        && a->milestone != NC_LIFECYCLE_MILESTONE_FAILED)
         return nc_strdup("");
-    if (!since_usec)
-        return nc_asprintf("; API server: %s", err->msg);
+    if (!since_usec) /* no other refusal is in a drain's way */
+        return pods->class ? nc_asprintf("; API server: %s", pods->msg) : nc_strdup("");
+    (void)nc_api_session_state(&d->api, &err);
+    if (!err)
+        return nc_strdup("");
     nc_time_format(since_usec, since);
     return nc_asprintf("; the API server has been unavailable since %s: %s", since, err->msg);
 }

@@ -22,8 +22,7 @@
 #define FILES_USEC 60000000u     /* kubelet rotates its certificate long before the old one ends */
 #define FILES_SOON_USEC 2000000u /* somebody may be mending them, and something waits for it */
 #define LASTING_USEC 30000000u   /* as what blocks is said for the second time */
-#define SAID_USEC 600000000u
-#define SHORT_USEC 5000000u /* an outage that a drain does not notice */
+#define SAID_USEC 600000000u     /* so long the same answer is not said again */
 #define RENEW_RETRY_USEC 5000000u
 #define RENEW_PAUSE_USEC 10000000u /* whatever a plugin says of how long its token is good */
 #define WHOAMI_TIMEOUT_USEC 3000000u
@@ -52,7 +51,7 @@ static void report_outage(struct nc_daemon *d, bool is_over) {
     char since[32];
 
     /* a 403 is of one request: what becomes of the others is told of them */
-    if (!d->life || usec < (is_over ? SHORT_USEC : LASTING_USEC)
+    if (!d->life || usec < (is_over ? NC_SHORT_OUTAGE_USEC : LASTING_USEC)
         || (!is_over && (d->api.lasting || d->api.error.code == 403)))
         return;
     nc_lifecycle_get_view(d->life, now, &view);
@@ -130,7 +129,7 @@ void nc_api_session_well(struct nc_daemon *d) {
     d->api.has_answered = true;
     if (nc_api_session_away_usec(&d->api) || d->api.lasting) {
         const uint64_t usec = nc_less_usec(nc_daemon_now(d), d->api.failing_usec);
-        nc_log_node(usec < SHORT_USEC ? NC_LOG_DEBUG : NC_LOG_INFO, d->node_name,
+        nc_log_node(usec < NC_SHORT_OUTAGE_USEC ? NC_LOG_DEBUG : NC_LOG_INFO, d->node_name,
                     "the API server answers again, after %.1f s", (double)usec / 1e6);
         report_outage(d, true);
     } else if (d->api.error.class == NC_ERR_NONE) {

@@ -94,6 +94,7 @@ void nc_api_session_note_obstacle(struct nc_daemon *d, enum nc_obstacle which,
 /* How it stands; *ret_err is the reason, NULL where there is none. */
 enum nc_api_state nc_api_session_state(const struct nc_api_session *s,
                                        const struct nc_err **ret_err);
+#define NC_SHORT_OUTAGE_USEC 5000000u /* what is shorter holds up no drain, and is not said */
 /* Since when it does nothing for this node, on EC2's clock; 0 = it does, or it was never there. */
 uint64_t nc_api_session_away_usec(const struct nc_api_session *s);
 

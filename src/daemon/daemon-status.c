@@ -23,7 +23,6 @@
 
 #define LEAST_PAUSE_USEC 100000u
 #define BUSY_PAUSE_USEC 20000u /* the other writer holds the lock */
-#define AWAY_USEC 5000000u     /* what is shorter holds up nothing */
 #define IDLE_EVERY_USEC 60000000u
 #define IDLE_STATUS_EVERY 10 /* of those */
 
@@ -94,7 +93,7 @@ static struct nc_value *status_tree(const struct nc_daemon *d) {
     struct nc_value *drain =
         nc_drain_report(d->life, nc_daemon_now(d), d->history ? nc_value_copy(d->history) : NULL);
 
-    if (nc_less_usec(nc_daemon_now(d), away_usec) < AWAY_USEC)
+    if (nc_less_usec(nc_daemon_now(d), away_usec) < NC_SHORT_OUTAGE_USEC)
         away_usec = 0;
     nc_value_set_time(drain, "unansweredSince", away_usec);
     nc_value_set(drain, "podHistory",
