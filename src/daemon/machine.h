@@ -66,6 +66,9 @@ struct nc_requests {
 };
 
 void nc_requests_open(struct nc_daemon *d);
+
+/* state.json holds what was requested: the files that stood in for it are removed. */
+void nc_requests_forget_unsaved(struct nc_daemon *d);
 void nc_requests_close(struct nc_daemon *d);
 
 /* hook-runner.c. The hooks before and after a drain, carried out: units of this machine that are

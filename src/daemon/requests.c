@@ -2,7 +2,8 @@
  * `drain` and `undrain` of this machine: each leaves one small file in a folder that only root can
  * reach. A file is read, posted, and removed, whatever became of it; the answer is status.json's.
  * What it requested is kept before it is removed: whoever ends us in between finds the one or the
- * other.
+ * other. Where it cannot be kept, on a full disk, the file stays under another name for the next
+ * start: only a reboot forgets it.
  */
 #include "daemon.h"
 
@@ -19,11 +20,32 @@
 
 #define REQUEST_MAX_BYTES 4096
 #define RETRY_USEC 5000000u
+#define UNSAVED ".unsaved"
 
-static void keep(struct nc_daemon *d) {
-    if (d->is_state_due) /* what was requested must survive us: its file is removed now */
+static char *path_of(const struct nc_daemon *d, const char *name) {
+    return nc_asprintf("%s/%s", d->requests.folder, name);
+}
+
+void nc_requests_forget_unsaved(struct nc_daemon *d) {
+    if (!d->requests.folder)
+        return;
+    nc_auto_free char *drain = path_of(d, NC_REQUEST_DRAIN UNSAVED);
+    nc_auto_free char *undrain = path_of(d, NC_REQUEST_UNDRAIN UNSAVED);
+    (void)unlink(drain);
+    (void)unlink(undrain);
+}
+
+/* What was requested must survive us, and is done with: only the last one counts. */
+static void settle(struct nc_daemon *d, const char *path) {
+    nc_auto_free char *unsaved = nc_asprintf("%s" UNSAVED, path);
+
+    nc_requests_forget_unsaved(d);
+    if (d->is_state_due)
         nc_daemon_state_save(d);
     d->is_status_due = true;
+    if (d->state.error && rename(path, unsaved) == 0)
+        return;
+    (void)unlink(path);
 }
 
 static void refuse(struct nc_daemon *d, const char *path, const struct nc_err *err) {
@@ -67,8 +89,7 @@ static void apply_drain_file(struct nc_daemon *d, const char *path) {
         nc_daemon_state_forget_former(d);
         nc_daemon_post_notice(d, &notice);
     }
-    keep(d);
-    (void)unlink(path);
+    settle(d, path);
 }
 
 static void apply_undrain_file(struct nc_daemon *d, const char *path) {
@@ -80,8 +101,7 @@ static void apply_undrain_file(struct nc_daemon *d, const char *path) {
     } else {
         refuse(d, path, &err);
     }
-    keep(d);
-    (void)unlink(path);
+    settle(d, path);
 }
 
 /* When it was written, in nanoseconds; 0 where it is not there. */
@@ -95,8 +115,8 @@ static uint64_t written_nsec(const char *path) {
 
 /* Whatever is there, in the order in which it was written: precedence counts. */
 static void apply_request_files(struct nc_daemon *d) {
-    nc_auto_free char *drain = nc_asprintf("%s/" NC_REQUEST_DRAIN, d->requests.folder);
-    nc_auto_free char *undrain = nc_asprintf("%s/" NC_REQUEST_UNDRAIN, d->requests.folder);
+    nc_auto_free char *drain = path_of(d, NC_REQUEST_DRAIN);
+    nc_auto_free char *undrain = path_of(d, NC_REQUEST_UNDRAIN);
     const uint64_t drain_nsec = written_nsec(drain), undrain_nsec = written_nsec(undrain);
 
     if (undrain_nsec > 0 && undrain_nsec < drain_nsec)
@@ -105,6 +125,14 @@ static void apply_request_files(struct nc_daemon *d) {
         apply_drain_file(d, drain);
     if (undrain_nsec > 0 && undrain_nsec >= drain_nsec)
         apply_undrain_file(d, undrain);
+}
+
+/* One that was left meanwhile is newer. */
+static void take_up_unsaved(const struct nc_daemon *d, const char *name) {
+    nc_auto_free char *path = path_of(d, name), *unsaved = nc_asprintf("%s" UNSAVED, path);
+
+    if (access(path, F_OK) < 0)
+        (void)rename(unsaved, path);
 }
 
 static int on_change(sd_event_source *source, const struct inotify_event *event, void *userdata) {
@@ -132,6 +160,8 @@ static int open_folder(struct nc_daemon *d, struct nc_err *err) {
      */
     if (!d->state.former)
         nc_daemon_post_again(d, NC_SOURCE_OPERATOR);
+    take_up_unsaved(d, NC_REQUEST_DRAIN);
+    take_up_unsaved(d, NC_REQUEST_UNDRAIN);
     apply_request_files(d); /* observed late, where it cannot be watched: with the next attempt */
     return k < 0 ? k : 0;
 }

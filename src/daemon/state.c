@@ -194,7 +194,7 @@ static void show_error(struct nc_daemon *d, const struct nc_err *err) {
     const bool is_there = err && access(path, F_OK) == 0;
 
     d->state.error =
-        err ? nc_asprintf("%s; a restart of the daemon %s; remedy: %s (df, mount)", err->msg,
+        err ? nc_asprintf("%s; a reboot %s; remedy: %s (df, mount)", err->msg,
                           is_there ? "takes up the request of this machine as it was saved last"
                                    : "forgets a drain requested on this machine",
                           err->remedy)
@@ -224,6 +224,8 @@ void nc_daemon_state_save(struct nc_daemon *d) {
     d->state.saved = NULL;
     if (write_state(d, &text, &err) >= 0) {
         d->state.saved = nc_buf_steal(&text);
+        if (d->state.error)
+            nc_requests_forget_unsaved(d);
         show_error(d, NULL);
         return;
     }

@@ -338,12 +338,17 @@ class Operator(DaemonTest):
         subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
         done = world.run("drain")
         self.assertEqual(done.code, 0, done.err)
-        unsaved = r"state\.json.*: Read-only file system; a restart of the daemon takes up the request of this machine as it was saved last; "
+        unsaved = r"state\.json.*: Read-only file system; a reboot takes up the request of this machine as it was saved last; "
         self.assertRegex(done.err, rf"(?m)^nodeclaimd drain: .*{unsaved}.*\(df, mount\)$")
         self.assertRegex(world.said_of_itself()["stateError"], unsaved)
         self.assertRegex(world.run("status").out, rf"(?m)^ +.*{unsaved}")
         self.assertRegex(world.run("drain", "--deadline", "8s", "--wait", within=40).err, unsaved)
         self.assertEqual(len(re.findall(unsaved, world.log())), 1)
+        again = world.run("drain").out.strip()
+        world.kill()
+        world.start()
+        world.must(lambda: len(re.findall(unsaved, world.log())) == 2, "the request that could not be saved")
+        self.assertIn(again, str(world.drain()["sources"]))
         subprocess.run(["mount", "-o", "remount,rw", str(folder)], check=True)
         world.must(lambda: world.said_of_itself()["stateError"] is None, "that it is saved")
         self.assertIn("state.json is saved again", world.log())
@@ -351,12 +356,20 @@ class Operator(DaemonTest):
         with self.assertRaises(OSError), open(folder / "full", "wb", buffering=0) as full:
             while True:
                 full.write(b"x" * 4096)
-        self.assertRegex(world.run("undrain").err, "No space left.*; a restart of the daemon forgets a drain requested on this machine; ")
+        self.assertRegex(world.run("undrain").err, "No space left.*; a reboot forgets a drain requested on this machine; ")
         world.must(lambda: not world.is_cordoned(), "the end of it")
         world.kill()
         world.start()
         world.phase_is("idle")
         self.assertFalse(world.is_cordoned())
+        self.assertEqual(world.run("drain").code, 0)
+        world.kill()
+        world.start()
+        world.must(lambda: world.log().count("No space left") == 3, "the drain of a full disk")
+        world.must(world.is_cordoned, "its cordon")
+        (folder / "full").unlink()
+        world.must(lambda: world.said_of_itself()["stateError"] is None, "that there is room")
+        self.assertEqual(list((world.root / "run/nodeclaimd/requests").iterdir()), [])
 
     def test_cordon_only_and_deadline(self) -> None:
         world = self.node_world(profile="m5.large")

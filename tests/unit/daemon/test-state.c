@@ -338,8 +338,7 @@ static void test_a_write_that_fails(void **state) {
 
     assert_int_equal(nc_file_write(lib, "", 0, 0600, NULL), 0); /* no folder can be made */
     nc_daemon_state_save(&w->d);
-    assert_non_null(
-        strstr(w->d.state.error, "Not a directory; a restart of the daemon forgets a drain"));
+    assert_non_null(strstr(w->d.state.error, "Not a directory; a reboot forgets a drain"));
     assert_true(w->d.is_status_due);
     w->d.is_status_due = false;
     nc_daemon_state_save(&w->d);
