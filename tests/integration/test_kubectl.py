@@ -153,9 +153,9 @@ class Plugin(unittest.TestCase):
         self.node("n6", **{STATUS_KEY: status % ("Failed", f'"{past}"', 12, 3, "")})
         self.node("n7", **{STATUS_KEY: running.replace('"updated"', '"hook":"nodeclaimd-pre-drain.target","updated"')})
         self.assertEqual(self.drains(),
-                         [f"Evicting: 3 of 12 pods remain, blocked: shop/db-0,shop/db-1, until {ahead}", "Cordoned", "NodeDrained: No pods remaining", "-",
+                         [f"Evicting: 3 of 12 pods remain, blocked: shop/db-0, shop/db-1, until {ahead}", "Cordoned", "NodeDrained: No pods remaining", "-",
                           f"Evicting: 3 of 12 pods remain, deadline passed: {past}; does nodeclaimd run there?", "Failed: 3 of 12 pods remain",
-                          f"Evicting: 3 of 12 pods remain, blocked: shop/db-0,shop/db-1, waits for nodeclaimd-pre-drain.target, until {ahead}",
+                          f"Evicting: 3 of 12 pods remain, blocked: shop/db-0, shop/db-1, waits for nodeclaimd-pre-drain.target, until {ahead}",
                           f"Evicting: 3 of 12 pods remain, deadline passed: {past}"])  # fmt: skip
 
     def test_how_old_it_is(self) -> None:
@@ -190,6 +190,9 @@ class Plugin(unittest.TestCase):
         self.assertIn("blocked: shop/db-0, waits for volumes or drain.linger\n", self.says("why", "n2"))
         self.node("n3", **{REQUEST_KEY: "{}"})
         self.assertNotIn("Drain of", self.says("why", "n3"))
+        named = (status % "Evicting").replace('"shop/db-0"]', '"shop/db-0", "shop/a"],"reasons":["budget", "stuck"]')
+        self.node("n4", **{STATUS_KEY: named})
+        self.assertIn("blocked: shop/db-0 (budget), shop/a (stuck)\n", self.says("why", "n4"))
 
     def test_drain_without_a_cordon(self) -> None:
         """Whoever lifted it, and whether the drain is over or not; a condition that is False hides no drain."""
