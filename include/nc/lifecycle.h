@@ -194,7 +194,8 @@ enum nc_lifecycle_event_kind {
     NC_LIFECYCLE_POD_GONE,       /* `uid` */
     NC_LIFECYCLE_PODS_SYNCED,    /* the list of pods is complete */
     NC_LIFECYCLE_WRITTEN, /* the write in flight ended: `outcome` (and a NODE event before it, where
-                        the answer brought the Node); REFUSED with `message` */
+                        the answer brought the Node); REFUSED, and UNAVAILABLE where the API
+                        server answered, with `message` */
     NC_LIFECYCLE_POD_ANSWER, /* `uid`, `verb`, `answer` */
     NC_LIFECYCLE_HOOK, /* `hook`, `hook_state`: RUNNING, NONE, DONE, or FAILED with `message` */
     NC_LIFECYCLE_TICK, /* nc_lifecycle_next() has come */

@@ -62,15 +62,15 @@ static void report_outage(struct nc_daemon *d, bool is_over) {
     nc_time_format(d->api.failing_usec, since);
     if (is_over)
         message = nc_asprintf(
-            "Nothing was evicted for %llu s%s: the API server was unavailable "
+            "Nothing was evicted for %llu s%s: no request to the API server succeeded "
             "from %s on: %s",
             (unsigned long long)(usec / 1000000),
             has_deadline_passed(d, view.leading, now) ? ", and the deadline passed" : "", since,
             d->api.lasting);
     else
         message = nc_asprintf(
-            "Nothing is evicted: the API server has been unavailable since %s: %s%s%s", since,
-            d->api.error.msg, *d->api.error.remedy ? "; " : "", d->api.error.remedy);
+            "Nothing is evicted: no request to the API server has succeeded since %s: %s%s%s",
+            since, d->api.error.msg, *d->api.error.remedy ? "; " : "", d->api.error.remedy);
     nc_daemon_announce(d, &(struct nc_lifecycle_action){.kind = NC_LIFECYCLE_ACTION_ANNOUNCE,
                                                         .milestone = NC_LIFECYCLE_MILESTONE_BLOCKED,
                                                         .reason = "DrainBlocked",

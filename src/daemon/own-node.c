@@ -484,7 +484,7 @@ static void post_written(struct nc_daemon *d, enum nc_write_outcome outcome, uin
     struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_WRITTEN,
                                    .outcome = outcome,
                                    .retry_after_usec = retry_usec,
-                                   .message = err ? err->msg : NULL};
+                                   .message = err && err->code >= 400 ? err->msg : NULL};
 
     if (outcome != NC_WRITTEN && d->node.write_kind < _NC_WRITE_MAX)
         d->counters.node_writes_failed[d->node.write_kind]++;

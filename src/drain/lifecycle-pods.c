@@ -292,10 +292,15 @@ static bool is_blocking(enum nc_pod_answer_kind kind) {
            || kind == NC_ANSWER_FAILED;
 }
 
-/* An API server that has no time for a moment is no news. */
+/* An API server that has no time for a moment is no news; what a moment is, the deadline says. */
 static bool may_be_too_busy(const struct nc_lifecycle *l, enum nc_pod_answer_kind kind) {
+    const uint64_t t_usec = l->in_force.t_usec;
+    uint64_t usec = t_usec ? nc_less_usec(t_usec, l->evicting_usec) / BLOCKED_SHARE : UINT64_MAX;
+
+    if (usec > BLOCKED_EVENT_USEC)
+        usec = BLOCKED_EVENT_USEC;
     return (kind == NC_ANSWER_BUSY || kind == NC_ANSWER_UNAVAILABLE) && l->evicting_usec
-           && l->now_usec >= nc_sum_usec(l->evicting_usec, BLOCKED_EVENT_USEC);
+           && l->now_usec >= nc_sum_usec(l->evicting_usec, usec);
 }
 
 /* Since when it is waited for, until when, and what helps. */

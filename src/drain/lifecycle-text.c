@@ -287,8 +287,7 @@ static char *failed_text(const struct nc_lifecycle *l) {
 static char *forcing_text(const struct nc_lifecycle *l) {
     nc_auto_free char *names = nc_lifecycle_names(l, is_forced, "");
 
-    return nc_asprintf("The force-delete time has come: ending pods with the time that is left: %s",
-                       names);
+    return nc_asprintf("The force-delete time has come, and these pods are still there: %s", names);
 }
 
 /* Whose wait is over, though the pod is there. */

@@ -486,17 +486,31 @@ static void finish_cordon(struct nc_lifecycle *l) {
 }
 
 /* Again until it stands: a node that takes pods is not drained. */
-static void retry_cordon(struct nc_lifecycle *l, struct nc_lifecycle_try *t, const char *why,
-                         struct nc_lifecycle_actions *out) {
+static void retry_cordon(struct nc_lifecycle *l, struct nc_lifecycle_try *t) {
     t->next_usec =
         nc_sum_usec(l->now_usec, nc_backoff_pause(&refusals, t->attempts, l->rules.seed));
     l->label_refused_usec = 0; /* it was not the label */
+}
+
+static void report_uncordoned(struct nc_lifecycle *l, const char *what, const char *why,
+                              struct nc_lifecycle_actions *out) {
     nc_lifecycle_emit_once(l, NC_LIFECYCLE_MILESTONE_UNCORDONED,
-                           nc_asprintf("The API server refuses the cordon: the node takes new "
+                           nc_asprintf("The API server refuses the %s: the node takes new "
                                        "pods; it is tried again, and waited for without a "
                                        "deadline; %s",
-                                       why),
+                                       what, why),
                            out);
+}
+
+/* Nothing of the notice is on the Node. Where the API server is unavailable that is said of it. */
+static void report_failing(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,
+                           enum nc_node_write_kind kind, struct nc_lifecycle_actions *out) {
+    const uint64_t since_usec = l->tries[kind].wanted_usec;
+
+    if (e->message && since_usec && l->in_force.policy >= NC_POLICY_CORDON
+        && (kind == NC_WRITE_SIGNAL || kind == NC_WRITE_CORDON)
+        && e->now_usec >= nc_sum_usec(since_usec, NC_LIFECYCLE_WRITE_PATIENCE_USEC))
+        report_uncordoned(l, kind == NC_WRITE_CORDON ? "cordon" : "drain status", e->message, out);
 }
 
 static void announce_written(struct nc_lifecycle *l, const struct nc_node_write *w, bool is_again,
@@ -586,6 +600,7 @@ void nc_lifecycle_written(struct nc_lifecycle *l, const struct nc_lifecycle_even
     if (e->outcome == NC_WRITE_UNAVAILABLE) {
         l->is_release_lost |= kind == NC_WRITE_RELEASE;
         t->next_usec = nc_sum_usec(e->now_usec, pause_of(l, e, t));
+        report_failing(l, e, kind, out);
         return;
     }
     /* What freezes labels refuses what else is written with them: then that alone. */
@@ -595,7 +610,8 @@ void nc_lifecycle_written(struct nc_lifecycle *l, const struct nc_lifecycle_even
         return;
     }
     if (e->outcome == NC_WRITE_REFUSED && kind == NC_WRITE_CORDON) {
-        retry_cordon(l, t, e->message, out);
+        retry_cordon(l, t);
+        report_uncordoned(l, "cordon", e->message, out);
         return;
     }
     if (e->outcome == NC_WRITE_REFUSED)

@@ -336,7 +336,7 @@ class Identity(DaemonTest):
         good = path.read_text()
         path.write_text("clusters: [")
         world.must(lambda: "cannot evict: the API server has done nothing for this node since" in world.run("status").out, "what status says", 20)
-        world.must(lambda: any("the API server has been unavailable since" in line for line in world.log().splitlines() if "force-delete time has come" in line),
+        world.must(lambda: any("no request to the API server has succeeded since" in line for line in world.log().splitlines() if "force-delete time has come" in line),
                    "the cause beside what is due", 40)  # fmt: skip
         self.assertEqual(world.log().count("credentials were replaced"), 1)
         path.write_text(good)
@@ -383,6 +383,23 @@ class Identity(DaemonTest):
         world.api.server.faults.remove(fault)
         world.must(lambda: told("NodeCordoned"), "the cordon", 30)
         self.assertEqual((told("NodeCordoned"), world.node()["metadata"]["labels"].get(LABEL)), (["Node cordoned"], "nodeclaimd"))
+
+    def test_node_writes_that_fail(self) -> None:
+        """Whatever else is served: who sees the cluster alone reads that a node with a notice takes new pods."""
+        for status, request in ((500, "drain"), (429, "drain"), (500, "spot")):
+            with self.subTest(status=status, request=request):
+                world = self.node_world()
+                world.pod("held", grace=2)
+                world.start()
+                fault = world.api.server.fault("status", method="PATCH", path="/nodes/", status=status)
+                self.assertEqual(world.run("drain").code, 0) if request == "drain" else world.imds.spot(60)
+                told = lambda reason: [s.body["message"] for s in world.steps("event") if s.what == reason]
+                world.must(lambda: told("CordonRefused"), "the Event")
+                self.assertRegex(told("CordonRefused")[0], f"refuses the drain status: the node takes new pods; .*HTTP {status}")
+                world.must(lambda: "NOT cordoned: refused" in world.run("status").out, "the status")
+                world.api.server.faults.remove(fault)
+                world.must(lambda: told("NodeCordoned"), "the cordon", 30)
+                self.assertEqual(len(told("CordonRefused")), 1)
 
     def test_kubeconfig_of_another_cluster(self) -> None:
         """In the middle of a drain, with a Node of our name there: its pods are another machine's."""

@@ -276,11 +276,12 @@ static void apply_write(struct life_world *w) {
     v->known_ours = (v->known_ours & ~n->known_set) | n->known_true;
 }
 
-static void end_write(struct life_world *w, enum nc_write_outcome outcome, uint64_t after_usec) {
+static void end_write(struct life_world *w, enum nc_write_outcome outcome, uint64_t after_usec,
+                      const char *message) {
     struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_WRITTEN,
                                    .outcome = outcome,
                                    .retry_after_usec = after_usec,
-                                   .message = "HTTP 403 Forbidden"};
+                                   .message = message};
 
     w->write.is_in_flight = false;
     life_step(w, &e);
@@ -291,14 +292,14 @@ static void do_ok(struct life_world *w, char *rest) {
     assert_true(w->write.is_in_flight);
     apply_write(w);
     show_node(w, true);
-    end_write(w, NC_WRITTEN, 0);
+    end_write(w, NC_WRITTEN, 0, NULL);
 }
 
 static void do_okay_unseen(struct life_world *w, char *rest) {
     (void)rest;
     assert_true(w->write.is_in_flight);
     apply_write(w);
-    end_write(w, NC_WRITTEN, 0);
+    end_write(w, NC_WRITTEN, 0, NULL);
 }
 
 /* However it is: written where a write is in flight, unasked for where none is. */
@@ -306,16 +307,21 @@ static void do_written(struct life_world *w, char *rest) {
     if (w->write.is_in_flight)
         do_ok(w, rest);
     else
-        end_write(w, NC_WRITTEN, 0);
+        end_write(w, NC_WRITTEN, 0, NULL);
 }
 
 static void do_refused(struct life_world *w, char *rest) {
     (void)rest;
-    end_write(w, NC_WRITE_REFUSED, 0);
+    end_write(w, NC_WRITE_REFUSED, 0, "HTTP 403 Forbidden");
 }
 
 static void do_away(struct life_world *w, char *rest) {
-    end_write(w, NC_WRITE_UNAVAILABLE, (uint64_t)(strtod(rest, NULL) * 1e6));
+    end_write(w, NC_WRITE_UNAVAILABLE, (uint64_t)(strtod(rest, NULL) * 1e6), NULL);
+}
+
+static void do_failing(struct life_world *w, char *rest) {
+    (void)rest;
+    end_write(w, NC_WRITE_UNAVAILABLE, 0, "HTTP 500");
 }
 
 static void answer_of(struct life_world *w, const char *name, enum nc_pod_answer_kind kind,
@@ -524,6 +530,7 @@ static const struct {
     {"written", do_written},
     {"refused", do_refused},
     {"away", do_away},
+    {"failing", do_failing},
     {"yes", do_yes},
     {"no", do_no},
     {"again", do_away_pod},

@@ -16,12 +16,12 @@
  * replacement first; kept NAME:GRACE, kept-for-hour NAME:GRACE   by do-not-disrupt; daemon
  * NAME:GRACE of a DaemonSet; critical NAME:GRACE   of the tier after those; unreadable one is seen
  * that is none; limit N   so many pods are kept (before begin) synced          the list is complete
- * ok | okay-unseen | refused | away [SECONDS]   the write in flight ended yes NAME | no NAME
- * [BUDGET] | again NAME | gone-pod NAME   the answer to what was asked of a pod rules KEY=VALUE …
- * spot=, rebalance=, shutdown=, maintenance=, mode=, margin=, linger=, hooks=, replacement=,
- * deadline= hook preDrain|postDrain running|none|done|failed   how it goes restart | crash | reboot
- * state kept and loaded | lost | loaded as of another boot; then START FLAGS: uid=X deleting
- * cordoned record status label label-ours taint pending drained volumes=N
+ * ok | okay-unseen | refused | failing | away [SECONDS]   the write in flight ended yes NAME | no
+ * NAME [BUDGET] | again NAME | gone-pod NAME   the answer to what was asked of a pod rules
+ * KEY=VALUE … spot=, rebalance=, shutdown=, maintenance=, mode=, margin=, linger=, hooks=,
+ * replacement=, deadline= hook preDrain|postDrain running|none|done|failed   how it goes restart |
+ * crash | reboot state kept and loaded | lost | loaded as of another boot; then START FLAGS: uid=X
+ * deleting cordoned record status label label-ours taint pending drained volumes=N
  *
  * What is requested is one text, "; " between the actions, and the phase at the end:
  *   "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"

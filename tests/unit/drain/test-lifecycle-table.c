@@ -38,6 +38,7 @@ static const char *const events[] = {
     "synced",
     "written",
     "away",
+    "failing",
     "refused",
     "yes x",
     "hook preDrain done",

@@ -180,7 +180,7 @@ static void test_messages(void **state) {
          "Pod ns/a may not leave: kept by do-not-disrupt: one of 2 on this node; it is deleted at "
          "2026-01-02T03:13:20Z"},
         {{"begin", "notice spot +20", "ok", "ok", "pods a:8 b:60"},
-         "The force-delete time has come: ending pods with the time that is left: "
+         "The force-delete time has come, and these pods are still there: "
          "ns/b"},
         {{"begin", "notice request drain", "ok", "refused", "refused"},
          "The API server refuses the cordon: the node takes new pods; it is tried again, and "

@@ -26,6 +26,41 @@ static void test_signal_fails_without_deadline(void **state) {
     LIFE_STORY(story);
 }
 
+/* Said once it was answered so for three seconds: nothing of it is on the Node. */
+static void test_signal_is_answered_with_a_failure(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1010, "failing", "@signalling"},
+        {3500, "tick", "WRITE signal[Detected pending] @signalling"},
+        {3510, "failing", "@signalling"},
+        {9000, "tick", "WRITE signal[Detected pending] @signalling"},
+        {9010, "away", "@signalling"},
+        {20000, "tick", "WRITE signal[Detected pending] @signalling"},
+        {20010, "failing", "SAY CordonRefused @signalling"},
+        {30000, "tick", "WRITE signal[Detected pending] @signalling"},
+        {30010, "failing", "@signalling"},
+        {40000, "tick", "WRITE signal[Detected pending] @signalling"},
+        {40010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* A report has no cordon that somebody would miss. */
+static void test_report_is_answered_with_a_failure(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice rebalance",
+         "SAY RebalanceRecommended; WRITE signal[Detected pending] @signalling"},
+        {9000, "failing", "@signalling"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
 /* Three seconds, and the cordon is tried; three more, and the pods are evicted. */
 static void test_signal_fails_under_a_deadline(void **state) {
     static const struct life_row story[] = {
@@ -448,12 +483,19 @@ static void test_release_refused(void **state) {
     LIFE_STORY(story);
 }
 
-/* An API server that has no time is told of once that lasts. */
+/* An API server that has no time is told of once that lasts: a sixtieth of the time that is left.
+ */
 static void test_busy_for_long(void **state) {
     static const struct {
-        const char *answer, *said;
-    } rows[] = {{"again a", "its eviction was not carried out: 'needs 3'"},
-                {"busy-pod a", "the API server has no time for its eviction: 'needs 3'"}};
+        const char *answer, *notice;
+        unsigned quiet_ms, told_ms;
+        const char *said;
+    } rows[] = {{"again a", "notice request drain", 30000, 60000,
+                 "its eviction was not carried out: 'needs 3'"},
+                {"busy-pod a", "notice request drain", 30000, 60000,
+                 "the API server has no time for its eviction: 'needs 3'"},
+                {"busy-pod a", "notice spot +3600", 30000, 60000, "the API server has no time"},
+                {"busy-pod a", "notice spot +120", 2900, 8000, "the API server has no time"}};
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
@@ -461,17 +503,17 @@ static void test_busy_for_long(void **state) {
         unsigned ms = 1040;
         life_world_init(&w);
         (void)life_do(&w, 0, "begin");
-        (void)life_do(&w, 1000, "notice request drain");
+        (void)life_do(&w, 1000, rows[i].notice);
         (void)life_do(&w, 1010, "ok");
         (void)life_do(&w, 1020, "ok");
         (void)life_do(&w, 1030, "pods a:30");
         (void)life_do(&w, 1035, "synced");
-        for (; ms < 30000; ms += 1000) {
+        for (; ms < rows[i].quiet_ms; ms += 1000) {
             (void)life_do(&w, ms, rows[i].answer);
             assert_null(strstr(w.last_message, "may not leave"));
             (void)life_do(&w, ms + 500, "tick");
         }
-        for (; ms < 90000; ms += 1000) {
+        for (; ms < rows[i].told_ms; ms += 1000) {
             (void)life_do(&w, ms, rows[i].answer);
             (void)life_do(&w, ms + 500, "tick");
         }
@@ -532,6 +574,8 @@ static void test_known_conditions_of_a_maintenance(void **state) {
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_signal_fails_without_deadline),
+        cmocka_unit_test(test_signal_is_answered_with_a_failure),
+        cmocka_unit_test(test_report_is_answered_with_a_failure),
         cmocka_unit_test(test_signal_fails_under_a_deadline),
         cmocka_unit_test(test_writes_take_turns),
         cmocka_unit_test(test_refused_for_good),
