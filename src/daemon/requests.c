@@ -128,7 +128,7 @@ static void apply_request_files(struct nc_daemon *d) {
 }
 
 /* One that was left meanwhile is newer. */
-static void take_up_unsaved(const struct nc_daemon *d, const char *name) {
+static void restore_unsaved(const struct nc_daemon *d, const char *name) {
     nc_auto_free char *path = path_of(d, name), *unsaved = nc_asprintf("%s" UNSAVED, path);
 
     if (access(path, F_OK) < 0)
@@ -160,8 +160,8 @@ static int open_folder(struct nc_daemon *d, struct nc_err *err) {
      */
     if (!d->state.former)
         nc_daemon_post_again(d, NC_SOURCE_OPERATOR);
-    take_up_unsaved(d, NC_REQUEST_DRAIN);
-    take_up_unsaved(d, NC_REQUEST_UNDRAIN);
+    restore_unsaved(d, NC_REQUEST_DRAIN);
+    restore_unsaved(d, NC_REQUEST_UNDRAIN);
     apply_request_files(d); /* observed late, where it cannot be watched: with the next attempt */
     return k < 0 ? k : 0;
 }
