@@ -678,6 +678,10 @@ class Plugin(unittest.TestCase):
         self.refuses(1, "node n1 is not drained after 3s: its drain-status says: Evicting: 1 of 3 pods remain, blocked: shop/db-0; "
                      "the request stays: kubectl nodeclaim drain --cancel n1 withdraws it\n", "drain", "n1", "--wait", "--timeout=3s")  # fmt: skip
         self.assertTrue(self.request("n1"))
+        self.node("n8")
+        self.once_asked("n8", lambda id: self.change("n8", lambda n: n["metadata"]["annotations"].update(
+            {STATUS_KEY: '{"id":"%s","source":"request","phase":"Detected","deadline":null}' % id})))  # fmt: skip
+        self.refuses(1, "Detected, NOT cordoned (why: kubectl nodeclaim why n8); ", "drain", "n8", "--wait", "--timeout=3s")
         self.node("n2")
         self.refuses(1, "node n2 is not drained after 0s: it has no drain-status; ", "drain", "n2", "--wait", "--timeout=0s")
         self.node("n3", **{REQUEST_KEY: '{"id":"claim-u","mode":"graceful"}'})
