@@ -18,6 +18,8 @@ void *nc_malloc(size_t n) __attribute__((malloc));
 void *nc_calloc(size_t n, size_t size) __attribute__((malloc));
 void *nc_realloc_array(void *p, size_t n, size_t size); /* overflow of n * size aborts */
 char *nc_strdup(const char *s);                         /* NULL in, NULL out */
+/* *to, owned, becomes a copy of `text`, which may be a part of it; NULL = none. */
+void nc_replace_text(char **to, const char *text);
 char *nc_strndup(const char *s, size_t n);
 char *nc_asprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 char *nc_vasprintf(const char *format, va_list ap) __attribute__((format(printf, 1, 0)));

@@ -46,6 +46,13 @@ char *nc_strdup(const char *s) {
     return s ? must(strdup(s)) : NULL;
 }
 
+void nc_replace_text(char **to, const char *text) {
+    char *was = *to;
+
+    *to = nc_strdup(text);
+    free(was);
+}
+
 /* Not strndup(): s is a slice more often than a string, and the strict checks of a sanitizer want a
  * NUL in that. */
 char *nc_strndup(const char *s, size_t n) {

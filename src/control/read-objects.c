@@ -103,13 +103,6 @@ static void apply_drain_status(struct nc_control *c, struct control_node *node,
     node->drain_status = drain_status;
 }
 
-static void set_text(char **at, const char *text) {
-    if (text && nc_streq(*at, text))
-        return;
-    free(*at);
-    *at = nc_strdup(text);
-}
-
 /* What cannot be read of it is no reason to do anything; the rest of the Node counts all the same.
  */
 static void apply_outage(struct nc_control *c, struct control_node *node,
@@ -146,13 +139,13 @@ static void read_node(struct nc_control *c, struct control_node *node,
     apply_outage(c, node, object);
     nc_control_fit_set(node, nc_control_fit_from(c, object));
     nc_control_read_offer(node, object);
-    set_text(&node->owner_uid, owner_of(object));
+    nc_replace_text(&node->owner_uid, owner_of(object));
     node->mirrored_usec =
         nc_control_mirrored(nc_value_string(nc_control_at(object, "metadata.annotations",
                                                           NC_ANNOTATION_TERMINATION_DEADLINE)),
                             node->owner_uid);
     node->provider_hash = provider_id && provider_id[0] ? nc_control_hash(c, provider_id) : 0;
-    set_text(&node->pool, pool_of(object));
+    nc_replace_text(&node->pool, pool_of(object));
     apply_drain_status(c, node, object);
     nc_control_apply_lifecycle(c, node, object);
     if (node->more)
@@ -220,7 +213,7 @@ static void set_node_name(struct nc_control *c, struct control_claim *claim, con
     if (name && nc_streq(claim->node_name, name))
         return;
     nc_control_unlink(&c->claims_by_node, &claim->by_node);
-    set_text(&claim->node_name, name);
+    nc_replace_text(&claim->node_name, name);
     if (claim->node_name)
         nc_control_link(c, &c->claims_by_node, &claim->by_node, claim->node_name);
 }

@@ -126,8 +126,8 @@ uint64_t nc_claim_watch_time(const struct nc_daemon *d);
 void nc_claim_watch_close(struct nc_daemon *d);
 void nc_claim_watch_done(struct nc_daemon *d); /* forgets which it was */
 
-/* own-node.c. Our own Node: its watch, what is known of it, the request in flight. Gives the events
- * NODE and NODE_GONE and the sources REQUEST (the annotation) and DELETION (with the NodeClaim). */
+/* own-node.c. Our own Node: its watch, what is known of it, the call in flight. Gives the events
+ * NODE and NODE_GONE. */
 struct nc_own_node {
     struct nc_watch *watch;
     struct nc_node_view view;
@@ -178,10 +178,13 @@ void nc_own_node_reread(struct nc_daemon *d);
  * outage or in the last two seconds, for a watch may hang; half a second where a pod is deleted.
  * Then it is being read, at once. */
 bool nc_own_node_is_current(struct nc_daemon *d, bool is_deletion);
-/* DELETION, by what is known of the Node and its claim. */
-void nc_own_node_report_deletion(struct nc_daemon *d);
 /* Has a request been in flight for longer than twice its time limit? */
 bool nc_own_node_is_stuck(const struct nc_daemon *d, uint64_t mono_usec);
+
+/* node-request.c. What our Node announces: REQUEST, by the annotation in its metadata, and
+ * DELETION, by what is known of it and of its claim. */
+void nc_node_request_apply(struct nc_daemon *d, const struct nc_value *metadata);
+void nc_node_request_note_deletion(struct nc_daemon *d);
 
 /* imds-condition.c. The condition of the Node that notices are not received. */
 #define NC_CONDITION_NOTICES "InterruptionNoticesUnavailable"

@@ -22,7 +22,7 @@ static void learn(struct nc_daemon *d) {
 
     d->claim.is_known = true;
     if (is_news)
-        nc_own_node_report_deletion(d);
+        nc_node_request_note_deletion(d);
 }
 
 static void on_claim(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
@@ -46,7 +46,7 @@ static void on_claim(void *userdata, enum nc_watch_event event, const struct nc_
                NC_ANNOTATION_TERMINATION_TIMESTAMP, quoted);
     }
     d->claim.is_deleting = nc_value_get_string(metadata, "deletionTimestamp") != NULL;
-    nc_own_node_report_deletion(d);
+    nc_node_request_note_deletion(d);
 }
 
 static int on_claim_timer(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -120,11 +120,6 @@ static const struct nc_value *find_owner(const struct nc_value *metadata) {
     return NULL;
 }
 
-static void replace_text(char **to, const char *text) {
-    free(*to);
-    *to = nc_strdup(text);
-}
-
 /* Only a copy of our own claim's time counts, and of several the earliest: what a pod was told of
  * its end holds. */
 static void read_copy(struct nc_daemon *d, const struct nc_value *metadata) {
@@ -135,7 +130,7 @@ static void read_copy(struct nc_daemon *d, const struct nc_value *metadata) {
 
     if (!text || nc_streq(d->claim.copy, text))
         return;
-    replace_text(&d->claim.copy, text);
+    nc_replace_text(&d->claim.copy, text);
     if (nc_notice_read_request(text, strlen(text), NC_SOURCE_DELETION, &n, &err) < 0
         || !nc_notice_is_of_claim(&n, d->claim.uid) || !n.deadline_usec)
         nc_log(NC_LOG_WARNING, NULL, "annotation %s: %s, ignoring",
@@ -162,11 +157,11 @@ static void read_owner(struct nc_daemon *d, const struct nc_value *metadata) {
     d->claim.watch = nc_watch_free(d->claim.watch);
     d->claim.is_deleting = d->claim.is_known = false;
     d->claim.t_usec = d->claim.copy_usec = d->claim.after_usec = 0;
-    replace_text(&d->claim.copy, NULL);
+    nc_replace_text(&d->claim.copy, NULL);
     d->claim.failures = 0;
-    replace_text(&d->claim.name, nc_value_get_string(owner, "name"));
-    replace_text(&d->claim.uid, nc_value_get_string(owner, "uid"));
-    replace_text(&d->claim.api, api);
+    nc_replace_text(&d->claim.name, nc_value_get_string(owner, "name"));
+    nc_replace_text(&d->claim.uid, nc_value_get_string(owner, "uid"));
+    nc_replace_text(&d->claim.api, api);
     nc_claim_watch_open(d);
 }
 
@@ -185,8 +180,8 @@ void nc_claim_watch_close(struct nc_daemon *d) {
 }
 
 void nc_claim_watch_done(struct nc_daemon *d) {
-    replace_text(&d->claim.name, NULL);
-    replace_text(&d->claim.uid, NULL);
-    replace_text(&d->claim.api, NULL);
-    replace_text(&d->claim.copy, NULL);
+    nc_replace_text(&d->claim.name, NULL);
+    nc_replace_text(&d->claim.uid, NULL);
+    nc_replace_text(&d->claim.api, NULL);
+    nc_replace_text(&d->claim.copy, NULL);
 }

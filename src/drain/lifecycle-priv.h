@@ -249,10 +249,13 @@ void nc_lifecycle_refresh_node(struct nc_lifecycle *l, uint64_t *next_usec,
                                struct nc_lifecycle_actions *out);
 void nc_lifecycle_write(struct nc_lifecycle *l, uint64_t *next_usec,
                         struct nc_lifecycle_actions *out);
-void nc_lifecycle_written(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,
-                          struct nc_lifecycle_actions *out);
 void nc_lifecycle_adopt(struct nc_lifecycle *l, uint64_t *next_usec);
 void nc_lifecycle_report_cordon_left(struct nc_lifecycle *l, struct nc_lifecycle_actions *out);
+
+/* lifecycle-written.c */
+#define NC_LIFECYCLE_REFUSED_USEC (60 * NC_SEC_USEC) /* what was refused for good waits so long */
+void nc_lifecycle_written(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,
+                          struct nc_lifecycle_actions *out);
 
 /* lifecycle-text.c: owned texts. */
 char *nc_lifecycle_status_text(const struct nc_lifecycle *l, enum nc_node_write_kind kind,

@@ -125,23 +125,18 @@ enum nc_phase nc_report_current(const struct nc_report *r) {
     return last;
 }
 
-static void replace(char **field, const char *value) {
-    free(*field);
-    *field = nc_strdup(value);
-}
-
 void nc_report_set_facts(struct nc_report *r, const struct nc_facts *f) {
-    replace(&r->instance_id, f->instance_id);
-    replace(&r->instance_type, f->instance_type);
-    replace(&r->az, f->az);
-    replace(&r->region, f->region);
-    replace(&r->purchase_option, f->purchase_option == NC_PURCHASE_UNKNOWN
-                                     ? NULL
-                                     : nc_purchase_option_name(f->purchase_option));
+    nc_replace_text(&r->instance_id, f->instance_id);
+    nc_replace_text(&r->instance_type, f->instance_type);
+    nc_replace_text(&r->az, f->az);
+    nc_replace_text(&r->region, f->region);
+    nc_replace_text(&r->purchase_option, f->purchase_option == NC_PURCHASE_UNKNOWN
+                                             ? NULL
+                                             : nc_purchase_option_name(f->purchase_option));
 }
 
 void nc_report_set_plan(struct nc_report *r, const struct nc_plan *p) {
-    replace(&r->node, p->node_name);
+    nc_replace_text(&r->node, p->node_name);
     r->has_predicted = true;
     r->predicted = p->allocatable;
     for (size_t i = 0; i < p->warnings.n; i++)
@@ -151,19 +146,19 @@ void nc_report_set_plan(struct nc_report *r, const struct nc_plan *p) {
 }
 
 void nc_report_set_claim(struct nc_report *r, const struct nc_claim *c, const char *source) {
-    replace(&r->claim_name, c->name);
-    replace(&r->claim_uid, c->uid);
-    replace(&r->claim_source, source);
+    nc_replace_text(&r->claim_name, c->name);
+    nc_replace_text(&r->claim_uid, c->uid);
+    nc_replace_text(&r->claim_source, source);
 }
 
 void nc_report_set_cloud_init(struct nc_report *r, bool waits, const char *why) {
     r->cloud_init_waits = waits;
-    replace(&r->cloud_init_why, why);
+    nc_replace_text(&r->cloud_init_why, why);
 }
 
 void nc_report_set_waiting(struct nc_report *r, const char *reason, const char *message) {
-    replace(&r->waiting_reason, reason);
-    replace(&r->waiting, message);
+    nc_replace_text(&r->waiting_reason, reason);
+    nc_replace_text(&r->waiting, message);
 }
 
 /* Without our own: what it was before our last write would stay in the report for ever. */

@@ -212,10 +212,22 @@ static void running_out_of_memory_aborts(void **state) {
     }
 }
 
+static void a_text_is_replaced_by_a_part_of_it(void **state) {
+    char *text = NULL;
+
+    (void)state;
+    nc_replace_text(&text, "node-1");
+    nc_replace_text(&text, text + 5);
+    assert_string_equal(text, "1");
+    nc_replace_text(&text, NULL);
+    assert_null(text);
+}
+
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(allocation_of_nothing_is_something),
         cmocka_unit_test(strings),
+        cmocka_unit_test(a_text_is_replaced_by_a_part_of_it),
         cmocka_unit_test(arrays_grow_and_are_zeroed),
         cmocka_unit_test(buffer_appends),
         cmocka_unit_test(buffer_keeps_its_cap),
