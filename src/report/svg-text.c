@@ -63,14 +63,17 @@ unsigned nc_svg_width(const char *text, size_t n, unsigned font_px) {
 
 size_t nc_svg_fit(const char *text, unsigned font_px, unsigned width_px) {
     unsigned hundredths = 0;
-    size_t blank = 0, i;
+    size_t blank = 0, word = 0, i;
 
     for (i = 0; text[i]; i++) {
         hundredths += advance_of(text[i]);
         if (i > 0 && is_begin(text[i]) && hundredths * font_px > width_px * 100)
             return blank ? blank : i;
-        if (text[i] == ' ')
+        if (text[i] != ' ')
+            continue;
+        if (!strchr("+0123456789", text[word])) /* "+11.5 s" stays together */
             blank = i;
+        word = i + 1;
     }
     return i;
 }

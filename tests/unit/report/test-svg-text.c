@@ -28,6 +28,7 @@ static void test_lines(void **state) {
         {"", 100, 0},
         {"one two", 1000, 7},
         {"one two three", 60, 7},            /* before a blank */
+        {"after +1.5 s", 75, 5},             /* a number stays with its unit */
         {"one", 1, 1},                       /* a character at least */
         {"abcdefghij", 40, 5},               /* without a blank */
         {"\xc3\xa9\xc3\xa9\xc3\xa9", 12, 2}, /* whole characters */
