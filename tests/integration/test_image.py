@@ -113,16 +113,18 @@ class Provision(unittest.TestCase):
         self.assertRegex(self.provision("--install", str(self.install)), "(?s)missing packages: spal-release.*missing packages: .*cjson")
 
     def test_a_package_is_missing_only_where_it_is(self) -> None:
-        """By the name that the caller gave it, and where another version of it is installed, too."""
+        """By the name that the caller gave it, and where another version or another build of it is installed, too."""
         package = self.dir / "nodeclaimd_0.2.0_amd64.deb"
         package.write_bytes(b"")
         (self.dir / "nodeclaimd.rpm").write_bytes(b"")
         imagetree.debian(self.root)
         (self.root / "var/tmp").mkdir(parents=True, exist_ok=True)
         imagetree.write(self.root, "/usr/bin/dpkg-deb", "#!/bin/sh\necho installed nodeclaimd 0.2.0-1\n", 0o755)
-        for has, is_missing in (("installed nodeclaimd 0.2.0-1", False), ("installed nodeclaimd 0.1.0-1", True),
-                                ("config-files nodeclaimd 0.2.0-1", True), ("", True)):
-            with self.subTest(has):
+        version = "installed nodeclaimd 0.2.0-1"
+        for has, sums, is_missing in ((version, version, False), (version, "", True), ("installed nodeclaimd 0.1.0-1", version, True),
+                                      ("config-files nodeclaimd 0.2.0-1", version, True), ("", version, True)):
+            with self.subTest(has, sums=sums):
+                imagetree.write(self.root, "/var/lib/dpkg/info/nodeclaimd.md5sums", f"{sums}\n")
                 imagetree.write(self.root, "/usr/bin/dpkg-query", f"#!/bin/sh\necho '{has}'\n", 0o755)
                 said = self.provision("--install", str(self.install), "--package", str(package))
                 self.assertEqual(f"provision: missing packages: {package}\n" in said, is_missing, said)
@@ -131,12 +133,12 @@ class Provision(unittest.TestCase):
         self.root.mkdir()
         imagetree.al2023(self.root)
         (self.root / "var/tmp").mkdir(parents=True, exist_ok=True)
-        rpm = "#!/bin/sh\ncase $* in *-qpR*) ;; *-qp*) echo nodeclaimd-0.2.0-1.x86_64 ;; *-q*nodeclaimd-0.2.0-1.x86_64) exit %d ;; esac\n"
-        for code in (0, 1):
-            with self.subTest(code):
-                imagetree.write(self.root, "/usr/bin/rpm", rpm % code, 0o755)
+        rpm = "#!/bin/sh\ncase $* in *-qpR*) ;; *-qp*HEADER*) echo a ;; *-q*HEADER*) echo %s ;; *-qp*) echo nodeclaimd-0.2.0-1.x86_64 ;; *-q*nodeclaimd-0.2.0-1.x86_64) exit %d ;; esac\n"
+        for build, code in (("a", 0), ("b", 0), ("a", 1)):
+            with self.subTest(code, build=build):
+                imagetree.write(self.root, "/usr/bin/rpm", rpm % (build, code), 0o755)
                 said = self.provision("--install", str(self.install), "--package", str(self.dir / "nodeclaimd.rpm"))
-                self.assertEqual(f"provision: missing packages: {self.dir / 'nodeclaimd.rpm'}\n" in said, bool(code), said)
+                self.assertEqual(f"provision: missing packages: {self.dir / 'nodeclaimd.rpm'}\n" in said, (build, code) != ("a", 0), said)
 
     def test_the_package_is_installed_in_place_of_any_other(self) -> None:
         """Another build of the same version, which dnf's and apt's `install` keep; a later version, which apt's keeps."""
@@ -150,7 +152,7 @@ class Provision(unittest.TestCase):
                 shutil.rmtree(self.root)
                 tree(self.root)
                 (self.root / "var/tmp").mkdir(parents=True, exist_ok=True)
-                imagetree.write(self.root, "/usr/bin/rpm", f"#!/bin/sh\ncase $* in -qp*) ;; *) exit {has} ;; esac\n", 0o755)
+                imagetree.write(self.root, "/usr/bin/rpm", f"#!/bin/sh\ncase $* in -qp*HEADER*) echo a ;; -qp*) ;; *) exit {has} ;; esac\n", 0o755)
                 called.unlink(missing_ok=True)
                 self.provision("--install", str(self.install), "--package", str(package), offline="")
                 self.assertRegex(called.read_text(), f"(?m)^.*{wanted}.* /var/tmp/nodeclaimd[.][^/]+/nodeclaimd$")
@@ -298,6 +300,15 @@ class Provision(unittest.TestCase):
     def test_what_it_cannot_do_without_is_named(self) -> None:
         imagetree.debian(self.root)
         self.assertIn("there is no nodeclaimd in this image", self.provision(code=1))
+        before = state(self.root)
+        rpm, file = self.dir / "nodeclaimd.rpm", self.dir / "file"
+        for path in (rpm, file):
+            path.write_bytes(b"")
+        for options, message in ((("--package", rpm), f"{rpm} is not of this distribution"), (("--install", file), f"{file} is not a folder"),
+                                 (("--kubelet", self.root), f"{self.root} is not a file"), (("--pause-image", self.root), f"{self.root} is not a file")):
+            with self.subTest(message):
+                self.assertIn(message, self.provision("--install", str(self.install), *map(str, options), code=1, offline=""))
+        self.assertEqual(state(self.root), before, "nothing was changed")
         (self.root / "usr/bin/kubelet").unlink()
         self.assertIn("there is no kubelet in this image", self.provision("--install", str(self.install), code=1))
         imagetree.write(self.root, "/etc/os-release", "ID=alpine\n")
