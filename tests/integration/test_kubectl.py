@@ -215,9 +215,9 @@ class Plugin(unittest.TestCase):
         self.assertIn("Volumes attached to n2\n  none: the drain waits for the cordon: ", self.says("why", "n2"))
         self.node("n8", **{REQUEST_KEY: '{"id":"a","mode":"graceful"}', STATUS_KEY: status % ("", "VolumeWait")})
         self.change("n8", lambda n: n["spec"].pop("unschedulable"))
-        self.refuses(1, "VolumeWait: 1 of 2 pods remain, waits for the cordon, NOT cordoned; ", "drain", "n8", "--wait", "--timeout=0s")
+        self.refuses(1, "VolumeWait: 1 of 2 pods remain, waits for the cordon, NOT cordoned (", "drain", "n8", "--wait", "--timeout=0s")
         self.change("n8", lambda n: n["metadata"]["annotations"].update({STATUS_KEY: status % ("", "Detected")}))  # it is refused
-        self.refuses(1, "Detected: 1 of 2 pods remain, NOT cordoned; ", "drain", "n8", "--wait", "--timeout=0s")
+        self.refuses(1, "Detected: 1 of 2 pods remain, NOT cordoned (why: ", "drain", "n8", "--wait", "--timeout=0s")
         self.assertIn("  Detected: 1 of 2 pods remain, NOT cordoned\n", self.says("why", "n8"))
         self.refuses(1, "node n6 is not drained after 0s", "drain", "n6", "--wait", "--timeout=0s")  # back in service without its daemon
 
