@@ -329,9 +329,8 @@ int nc_config_unsupported(const struct nc_documents *d, const struct nc_config *
 int nc_config_check_authority(const struct nc_documents *d, const struct nc_config *c,
                               struct nc_err *err);
 
-/* Origin text of a mark: "user-data part 2 (application/node.eks.aws) line 7". Owned. */
-char *nc_mark_text(const struct nc_documents *d, struct nc_mark m);
-/* The same as "sources[mark.source]:line:column", for what is refused. Owned by the caller. */
+/* A place, "user-data part 2 (application/node.eks.aws):7:3"; the source alone where no line is
+ * known. Owned by the caller. */
 char *nc_mark_location(const struct nc_documents *d, struct nc_mark m);
 
 #endif

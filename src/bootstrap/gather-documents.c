@@ -56,7 +56,7 @@ static bool looks_like_user_data(const struct nc_buf *text) {
 }
 
 char *nc_gather_warning(const struct nc_documents *d, const struct nc_diagnostic *g) {
-    nc_auto_free char *at = nc_mark_text(d, g->mark);
+    nc_auto_free char *at = nc_mark_location(d, g->mark);
 
     if (g->is_error || g->is_unsupported)
         return NULL;

@@ -115,18 +115,25 @@ static void suggest(const struct nc_plan *p, const char *asked) {
                   near ? ", did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
-/* The field itself, what is below it, or the end of its path. */
-static bool is_asked(const struct nc_app *app, const char *field) {
-    const char *given = app->opts.n_args > 0 ? app->opts.args[0] : NULL;
-    const char *asked = nc_starts_with(given, "spec.") ? given + strlen("spec.") : given;
-    const size_t n = asked ? strlen(asked) : 0, whole = strlen(field);
+/* The field itself, what is below it, or the end of its path; a path of a document may be without
+ * its "spec.". */
+static bool is_named(const char *field, const char *asked) {
+    const size_t n = strlen(asked), whole = strlen(field);
 
-    if (!asked || nc_streq(asked, field))
+    if (nc_streq(asked, field))
         return true;
     if (n == 0 || n >= whole)
         return false;
     return (nc_starts_with(field, asked) && strchr(".[", field[n]))
            || (nc_ends_with(field, asked) && field[whole - n - 1] == '.');
+}
+
+static bool is_asked(const struct nc_app *app, const char *field) {
+    static const char spec[] = "spec.";
+    const char *asked = app->opts.n_args > 0 ? app->opts.args[0] : NULL;
+
+    return !asked || is_named(field, asked)
+           || (nc_starts_with(field, spec) && is_named(field + strlen(spec), asked));
 }
 
 static size_t explain_json(const struct nc_app *app, const struct nc_plan *p) {

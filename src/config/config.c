@@ -234,7 +234,7 @@ static int apply_cluster(const struct nc_documents *d, struct nc_config *c, stru
     need(&needs, c->ca_pem || c->auth == NC_AUTH_KUBECONFIG, "spec.cluster.certificateAuthority",
          "kubelet trusts the API server by it");
     need(&needs, c->cidr || has_cluster_dns(c), "spec.cluster.cidr",
-         "without it, and without kubelet.config.clusterDNS, pods have no DNS");
+         "without it, and without spec.kubelet.config.clusterDNS, pods have no DNS");
     if (!needs.path)
         return 0;
     nc_auto_free char *others = nc_buf_steal(&needs.others);

@@ -19,12 +19,6 @@ char *nc_mark_location(const struct nc_documents *d, struct nc_mark m) {
     return nc_asprintf("%s:%u:%u", source_name(d, m.source), m.line, m.column);
 }
 
-char *nc_mark_text(const struct nc_documents *d, struct nc_mark m) {
-    if (m.line == 0)
-        return nc_strdup(source_name(d, m.source));
-    return nc_asprintf("%s line %u", source_name(d, m.source), m.line);
-}
-
 char *nc_value_describe(const struct nc_value *v) {
     nc_auto_free char *quoted = NULL;
 

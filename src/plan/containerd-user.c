@@ -42,8 +42,7 @@ void nc_containerd_warn(struct nc_planner *s, unsigned source, bool is_unknown, 
                         ...) {
     const struct nc_mark mark = place_of_text(s, source);
     struct nc_plan *p = &s->plan;
-    nc_auto_free char *place =
-        s->docs ? nc_mark_location(s->docs, mark) : nc_origin_mark(s->docs, mark);
+    nc_auto_free char *place = nc_origin_mark(s->docs, mark);
     nc_auto_free char *message = NULL;
     va_list ap;
 

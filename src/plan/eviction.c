@@ -75,17 +75,17 @@ static int check_threshold(const char *field, const struct nc_member *m, bool re
     if (nc_ends_with(text, "%")) {
         if (parse_percent(text, &percent, &exact) && exact <= 100 && (!reclaim || exact > 0))
             return 0;
-        return nc_origin_error(err, docs, m->value,
-                               "kubelet.%s.%s: %s: a percentage from 0%% to 100%% is needed", field,
-                               m->key, quoted);
+        return nc_kubelet_error(err, docs, m->value,
+                                "%s.%s: %s: a percentage from 0%% to 100%% is needed", field,
+                                m->key, quoted);
     }
     if (nc_quantity_value(text, &value) < 0)
-        return nc_origin_error(err, docs, m->value,
-                               "kubelet.%s.%s: %s is neither a quantity nor a percentage", field,
-                               m->key, quoted);
+        return nc_kubelet_error(err, docs, m->value,
+                                "%s.%s: %s is neither a quantity nor a percentage", field, m->key,
+                                quoted);
     if (value < 0 || (value == 0 && !reclaim))
-        return nc_origin_error(err, docs, m->value, "kubelet.%s.%s: %s: must be positive", field,
-                               m->key, quoted);
+        return nc_kubelet_error(err, docs, m->value, "%s.%s: %s: must be positive", field, m->key,
+                                quoted);
     return 0;
 }
 
@@ -107,22 +107,22 @@ static int check_soft(const struct nc_value *kubelet, const struct nc_documents 
 
     for (size_t i = 0; soft && i < soft->n; i++)
         if (!nc_value_get(grace, soft->members[i].key))
-            return nc_origin_error(
+            return nc_kubelet_error(
                 err, docs, soft->members[i].value,
-                "kubelet.evictionSoft.%s: has no grace period in evictionSoftGracePeriod",
+                "evictionSoft.%s: has no grace period in evictionSoftGracePeriod",
                 soft->members[i].key);
     for (size_t i = 0; grace && i < grace->n; i++) {
         const struct nc_member *m = &grace->members[i];
         const char *text = nc_value_string(m->value);
         uint64_t usec;
         if (!nc_value_get(soft, m->key))
-            return nc_origin_error(
+            return nc_kubelet_error(
                 err, docs, m->value,
-                "kubelet.evictionSoftGracePeriod.%.64s: has no threshold in evictionSoft", m->key);
+                "evictionSoftGracePeriod.%.64s: has no threshold in evictionSoft", m->key);
         if (!text || nc_duration_parse(text, &usec) < 0)
-            return nc_origin_error(
-                err, docs, m->value,
-                "kubelet.evictionSoftGracePeriod.%s: a duration is needed (\"1m30s\")", m->key);
+            return nc_kubelet_error(err, docs, m->value,
+                                    "evictionSoftGracePeriod.%s: a duration is needed (\"1m30s\")",
+                                    m->key);
     }
     return 0;
 }

@@ -81,7 +81,7 @@ int nc_env_join(const struct nc_strv *const *lists, size_t n_lists, struct nc_bu
     if (value.len > NC_ENV_MAX_BYTES)
         return nc_err_set(err, NC_ERR_CONFIG, E2BIG,
                           "kubelet's flags have %zu bytes, the kernel passes %d: shorten "
-                          "kubelet.flags, or use kubelet.config",
+                          "spec.kubelet.flags, or use spec.kubelet.config",
                           value.len, NC_ENV_MAX_BYTES);
     return nc_buf_add(out, value.data ? value.data : "", value.len);
 }

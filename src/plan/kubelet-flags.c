@@ -98,7 +98,7 @@ static bool join_value(struct nc_flags *flags, const char *token) {
 static int refuse_word(const struct nc_flags *flags, const char *why, struct nc_err *err) {
     const struct nc_flag *last = flags->n > 0 ? &flags->v[flags->n - 1] : NULL;
 
-    return nc_err_config(err, "kubelet.flags%s%s: %s", last ? ": after --" : "",
+    return nc_err_config(err, "spec.kubelet.flags%s%s: %s", last ? ": after --" : "",
                          last ? last->name : "", why);
 }
 
@@ -378,7 +378,8 @@ int nc_flags_tree(struct nc_flags *f, struct nc_value **ret, struct nc_err *err)
             nc_auto_free char *quoted =
                 nc_quote_string(is_secret ? f->v[i].name : f->v[i].argument);
             f->refused = f->v[i].mark;
-            return nc_err_config(err, "kubelet.flags: %s: kubelet cannot read this value", quoted);
+            return nc_err_config(err, "spec.kubelet.flags: %s: kubelet cannot read this value",
+                                 quoted);
         }
         set_marks(leaf, f->v[i].mark);
         for (size_t k = 0; k + 1 < n; k++)

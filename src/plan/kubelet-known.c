@@ -200,10 +200,11 @@ static char *refusal(const struct nc_planner *s, const char *table, const char *
 
 static int check_one(struct nc_planner *s, const char *table, const char *name, int on,
                      struct nc_mark mark) {
-    nc_auto_free char *path = nc_asprintf(on == A_FLAG    ? "kubelet.flags: --%.64s"
-                                          : on == A_VALUE ? "kubelet.%.96s"
-                                                          : "kubelet.featureGates.%.64s",
-                                          name);
+    nc_auto_free char *path =
+        nc_asprintf(on == A_FLAG    ? "spec.kubelet.flags: --%.64s"
+                    : on == A_VALUE ? "spec.kubelet.config.%.96s"
+                                    : "spec.kubelet.config.featureGates.%.64s",
+                    name);
     nc_auto_free char *why = refusal(s, table, name, on);
 
     if (!why)
@@ -258,7 +259,7 @@ static int check_needs(struct nc_planner *s, const struct nc_value *gates) {
                                       : NULL;
         if (need) {
             const struct nc_value *own = nc_value_get(gates, name);
-            nc_auto_free char *path = nc_asprintf("kubelet.featureGates.%s", name);
+            nc_auto_free char *path = nc_asprintf("spec.kubelet.config.featureGates.%s", name);
             nc_auto_free char *why = needs(s, need);
             return refuse(s, (own ? own : gates)->mark, path, why);
         }

@@ -26,9 +26,9 @@ static int check_case(const struct nc_value *kubelet, const struct nc_documents 
         for (struct nc_field_at at = {0}; nc_schema_next(&nc_schema_kubelet, &at);)
             if (strcasecmp(kubelet->members[i].key, at.name) == 0
                 && !nc_streq(kubelet->members[i].key, at.name))
-                return nc_origin_error(err, docs, kubelet->members[i].value,
-                                       "kubelet.%.64s: unknown field, did you mean \"%s\"?",
-                                       kubelet->members[i].key, at.name);
+                return nc_kubelet_error(err, docs, kubelet->members[i].value,
+                                        "%.64s: unknown field, did you mean \"%s\"?",
+                                        kubelet->members[i].key, at.name);
     return 0;
 }
 
@@ -38,7 +38,7 @@ static int check_fields(const struct nc_value *kubelet, const struct nc_document
                         struct nc_err *err) {
     nc_cleanup(nc_documents_done) struct nc_documents own = NC_DOCUMENTS_INIT;
 
-    nc_schema_check(&own, &nc_schema_kubelet, kubelet, "kubelet");
+    nc_schema_check(&own, &nc_schema_kubelet, kubelet, "spec.kubelet.config");
     for (size_t i = 0; i < own.n_diags; i++) {
         const struct nc_value at = {.mark = own.diags[i].mark};
         if (own.diags[i].is_error)
@@ -72,9 +72,9 @@ static int check_image_age(const struct nc_value *kubelet, const struct nc_docum
     if (!nc_kubelet_duration(kubelet, "imageMaximumGCAge", &max_usec) || max_usec == 0
         || max_usec > min_usec)
         return 0;
-    return nc_origin_error(err, docs, nc_value_get(kubelet, "imageMaximumGCAge"),
-                           "kubelet.imageMaximumGCAge: must be above imageMinimumGCAge (2m where "
-                           "that is not set)");
+    return nc_kubelet_error(err, docs, nc_value_get(kubelet, "imageMaximumGCAge"),
+                            "imageMaximumGCAge: must be above imageMinimumGCAge (2m where "
+                            "that is not set)");
 }
 
 /* kubelet's own defaults are 85 and 80: one of both alone can be wrong. Without the one to blame,
@@ -88,12 +88,12 @@ static int check_image_gc(const struct nc_value *kubelet, const struct nc_docume
 
     if (low < high)
         return 0;
-    return nc_origin_error(err, docs,
-                           low_value && (low >= 85 || !high_value) ? low_value : high_value,
-                           "kubelet.imageGCLowThresholdPercent: %lld must be below "
-                           "imageGCHighThresholdPercent, which is "
-                           "%lld (the defaults are 80 and 85)",
-                           (long long)low, (long long)high);
+    return nc_kubelet_error(err, docs,
+                            low_value && (low >= 85 || !high_value) ? low_value : high_value,
+                            "imageGCLowThresholdPercent: %lld must be below "
+                            "imageGCHighThresholdPercent, which is "
+                            "%lld (the defaults are 80 and 85)",
+                            (long long)low, (long long)high);
 }
 
 /* 0, or a second and more; false: said. A missing field is 0. */
@@ -102,8 +102,8 @@ static bool shutdown_period(const struct nc_value *kubelet, const char *field,
     *ret = 0;
     if (!nc_kubelet_duration(kubelet, field, ret) || *ret == 0 || *ret >= 1000000)
         return true;
-    nc_origin_error(err, docs, nc_value_get(kubelet, field), "kubelet.%s: must be 0 or at least 1s",
-                    field);
+    nc_kubelet_error(err, docs, nc_value_get(kubelet, field), "%s: must be 0 or at least 1s",
+                     field);
     return false;
 }
 
@@ -116,13 +116,13 @@ static int check_shutdown(const struct nc_value *kubelet, const struct nc_docume
         || !shutdown_period(kubelet, "shutdownGracePeriodCriticalPods", docs, &critical, err))
         return -EINVAL;
     if (critical > whole)
-        return nc_origin_error(
+        return nc_kubelet_error(
             err, docs, nc_value_get(kubelet, "shutdownGracePeriodCriticalPods"),
-            "kubelet.shutdownGracePeriodCriticalPods: must not be above shutdownGracePeriod");
+            "shutdownGracePeriodCriticalPods: must not be above shutdownGracePeriod");
     if (by_priority && by_priority->n > 0 && whole + critical > 0)
-        return nc_origin_error(
+        return nc_kubelet_error(
             err, docs, by_priority,
-            "kubelet.shutdownGracePeriodByPodPriority: cannot be set beside shutdownGracePeriod");
+            "shutdownGracePeriodByPodPriority: cannot be set beside shutdownGracePeriod");
     return 0;
 }
 
@@ -137,7 +137,7 @@ static const struct nc_value *filled(const struct nc_value *kubelet, const char 
  * cgroups and what to limit them to, and each but "none" the cgroups of the pods. */
 static int check_enforcement(const struct nc_value *kubelet, const struct nc_documents *docs,
                              struct nc_err *err) {
-    static const char path[] = "kubelet.enforceNodeAllocatable";
+    static const char path[] = "enforceNodeAllocatable";
     const struct nc_value *list = nc_value_get(kubelet, "enforceNodeAllocatable"),
                           *qos = nc_value_get(kubelet, "cgroupsPerQOS");
     const bool has_list = list && list->type == NC_VALUE_LIST;
@@ -151,22 +151,22 @@ static int check_enforcement(const struct nc_value *kubelet, const struct nc_doc
                    *amounts = is_system ? "systemReserved" : "kubeReserved";
         for (size_t k = 0; k < i; k++) {
             if (nc_streq(v->text, list->items[k]->text))
-                return nc_origin_error(err, docs, v, "%s: %s is there twice", path, v->text);
+                return nc_kubelet_error(err, docs, v, "%s: %s is there twice", path, v->text);
             if ((is_system && nc_starts_with(list->items[k]->text, "system-reserved"))
                 || (is_kube && nc_starts_with(list->items[k]->text, "kube-reserved")))
-                return nc_origin_error(err, docs, v, "%s: %s cannot be set beside %s", path,
-                                       v->text, list->items[k]->text);
+                return nc_kubelet_error(err, docs, v, "%s: %s cannot be set beside %s", path,
+                                        v->text, list->items[k]->text);
         }
         if (nc_streq(v->text, "none") && n > 1)
-            return nc_origin_error(err, docs, v, "%s: none excludes other values", path);
+            return nc_kubelet_error(err, docs, v, "%s: none excludes other values", path);
         if ((is_system || is_kube) && (!filled(kubelet, group) || !filled(kubelet, amounts)))
-            return nc_origin_error(err, docs, v, "%s: %s needs %s and %s", path, v->text, group,
-                                   amounts);
+            return nc_kubelet_error(err, docs, v, "%s: %s needs %s and %s", path, v->text, group,
+                                    amounts);
     }
     if (!is_bool(qos, false) || (has_list && (n == 0 || nc_streq(list->items[0]->text, "none"))))
         return 0;
-    return nc_origin_error(err, docs, qos,
-                           "kubelet.cgroupsPerQOS: false needs enforceNodeAllocatable: [none]");
+    return nc_kubelet_error(err, docs, qos,
+                            "cgroupsPerQOS: false needs enforceNodeAllocatable: [none]");
 }
 
 static int check_combinations(const struct nc_value *kubelet, const struct nc_documents *docs,
@@ -183,34 +183,33 @@ static int check_combinations(const struct nc_value *kubelet, const struct nc_do
                           *cgroups = filled(kubelet, "systemCgroups");
 
     if (cpus && (filled(kubelet, "systemReservedCgroup") || filled(kubelet, "kubeReservedCgroup")))
-        return nc_origin_error(err, docs, cpus,
-                               "kubelet.reservedSystemCPUs: cannot be set beside "
-                               "systemReservedCgroup or kubeReservedCgroup");
+        return nc_kubelet_error(err, docs, cpus,
+                                "reservedSystemCPUs: cannot be set beside "
+                                "systemReservedCgroup or kubeReservedCgroup");
     if (options && !nc_value_says(kubelet, "cpuManagerPolicy", "static"))
-        return nc_origin_error(err, docs, options,
-                               "kubelet.cpuManagerPolicyOptions: needs cpuManagerPolicy: static");
+        return nc_kubelet_error(err, docs, options,
+                                "cpuManagerPolicyOptions: needs cpuManagerPolicy: static");
     if (is_true(kubelet, "serializeImagePulls") && int_or(kubelet, "maxParallelImagePulls", 1) > 1)
-        return nc_origin_error(
-            err, docs, nc_value_get(kubelet, "maxParallelImagePulls"),
-            "kubelet.maxParallelImagePulls: above 1 needs serializeImagePulls: false");
+        return nc_kubelet_error(err, docs, nc_value_get(kubelet, "maxParallelImagePulls"),
+                                "maxParallelImagePulls: above 1 needs serializeImagePulls: false");
     if (is_true(kubelet, "enableSystemLogQuery") && is_bool(handler, false))
-        return nc_origin_error(err, docs, handler,
-                               "kubelet.enableSystemLogHandler: enableSystemLogQuery needs it");
+        return nc_kubelet_error(err, docs, handler,
+                                "enableSystemLogHandler: enableSystemLogQuery needs it");
     if (modules && format && !nc_streq(format->text, "text"))
-        return nc_origin_error(err, docs, modules, "kubelet.logging.vmodule: needs format: text");
+        return nc_kubelet_error(err, docs, modules, "logging.vmodule: needs format: text");
     if (cgroups && !filled(kubelet, "cgroupRoot"))
-        return nc_origin_error(err, docs, cgroups, "kubelet.systemCgroups: needs cgroupRoot");
+        return nc_kubelet_error(err, docs, cgroups, "systemCgroups: needs cgroupRoot");
     if (images
         && !nc_value_says(kubelet, "imagePullCredentialsVerificationPolicy",
                           "NeverVerifyAllowlistedImages"))
-        return nc_origin_error(err, docs, images,
-                               "kubelet.preloadedImagesVerificationAllowlist: needs "
-                               "imagePullCredentialsVerificationPolicy: "
-                               "NeverVerifyAllowlistedImages");
+        return nc_kubelet_error(err, docs, images,
+                                "preloadedImagesVerificationAllowlist: needs "
+                                "imagePullCredentialsVerificationPolicy: "
+                                "NeverVerifyAllowlistedImages");
     if (is_true(kubelet, "serverTLSBootstrap") && is_bool(gate, false))
-        return nc_origin_error(
+        return nc_kubelet_error(
             err, docs, gate,
-            "kubelet.featureGates.RotateKubeletServerCertificate: serverTLSBootstrap needs it");
+            "featureGates.RotateKubeletServerCertificate: serverTLSBootstrap needs it");
     return 0;
 }
 
@@ -221,8 +220,8 @@ static int check_identity(const struct nc_value *kubelet, const struct nc_docume
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(fields); i++)
         if (!filled(kubelet, fields[i]))
-            return nc_origin_error(err, docs, nc_value_get(kubelet, fields[i]),
-                                   "kubelet.%s: must not be empty", fields[i]);
+            return nc_kubelet_error(err, docs, nc_value_get(kubelet, fields[i]),
+                                    "%s: must not be empty", fields[i]);
     return 0;
 }
 
@@ -348,8 +347,8 @@ static int check_gated(const struct nc_value *kubelet, unsigned minor,
         const struct nc_value *v = nc_value_path(kubelet, field);
         if (minor >= rows[i].first && is_given(v) && !is_same(v, rows[i].passes)
             && !is_gate_on(kubelet, (enum gate)rows[i].gate, minor))
-            return nc_origin_error(err, docs, v, "kubelet.%s: needs the feature gate %s", field,
-                                   nc_name_at(gate_names, rows[i].gate));
+            return nc_kubelet_error(err, docs, v, "%s: needs the feature gate %s", field,
+                                    nc_name_at(gate_names, rows[i].gate));
     }
     return 0;
 }
@@ -370,25 +369,25 @@ static int check_minor(const struct nc_value *kubelet, unsigned minor,
                                                                : 1;
 
     if (minor >= 30 && nc_streq(nc_value_string(swap), "UnlimitedSwap"))
-        return nc_origin_error(err, docs, swap,
-                               "kubelet.memorySwap.swapBehavior: UnlimitedSwap was removed in "
-                               "Kubernetes 1.30; use NoSwap or LimitedSwap");
+        return nc_kubelet_error(err, docs, swap,
+                                "memorySwap.swapBehavior: UnlimitedSwap was removed in "
+                                "Kubernetes 1.30; use NoSwap or LimitedSwap");
     for (size_t i = 0; minor < 32 && enforced && i < enforced->n; i++)
         if (strstr(enforced->items[i]->text, "-compressible"))
-            return nc_origin_error(err, docs, enforced->items[i],
-                                   "kubelet.enforceNodeAllocatable: %s comes with Kubernetes 1.32",
-                                   enforced->items[i]->text);
+            return nc_kubelet_error(err, docs, enforced->items[i],
+                                    "enforceNodeAllocatable: %s comes with Kubernetes 1.32",
+                                    enforced->items[i]->text);
     if (is_given(hidden) && !is_same(hidden, before))
-        return nc_origin_error(err, docs, hidden,
-                               "kubelet.showHiddenMetricsForVersion: only %s is possible", before);
+        return nc_kubelet_error(err, docs, hidden,
+                                "showHiddenMetricsForVersion: only %s is possible", before);
     if (!(throttling > 0 && throttling <= 1))
-        return nc_origin_error(err, docs, factor,
-                               "kubelet.memoryThrottlingFactor: must be above 0 and at most 1");
+        return nc_kubelet_error(err, docs, factor,
+                                "memoryThrottlingFactor: must be above 0 and at most 1");
     if (ids && ids->type == NC_VALUE_INT && ids->integer % 65536 != 0)
-        return nc_origin_error(err, docs, ids,
-                               "kubelet.userNamespaces.idsPerPod: must be a multiple of 65536");
+        return nc_kubelet_error(err, docs, ids,
+                                "userNamespaces.idsPerPod: must be a multiple of 65536");
     if (is_bool(once, true))
-        return nc_origin_error(err, docs, once, "kubelet.runOnce: must be false");
+        return nc_kubelet_error(err, docs, once, "runOnce: must be false");
     return 0;
 }
 
@@ -405,11 +404,11 @@ static int check_reserved_memory(const struct nc_value *kubelet, const struct nc
                                                   (long long)int_or(list->items[i], "numaNode", 0));
             int64_t milli = 0, value;
             if (nc_quantity_of(m->value, &milli, &value) < 0 || milli == 0)
-                return nc_origin_error(err, docs, m->value,
-                                       "kubelet.reservedMemory: %.96s: must be above 0", name);
+                return nc_kubelet_error(err, docs, m->value,
+                                        "reservedMemory: %.96s: must be above 0", name);
             if (nc_value_get(seen, name))
-                return nc_origin_error(err, docs, m->value,
-                                       "kubelet.reservedMemory: %.96s is there twice", name);
+                return nc_kubelet_error(err, docs, m->value, "reservedMemory: %.96s is there twice",
+                                        name);
             nc_value_set_bool(seen, name, true);
         }
     }

@@ -160,7 +160,7 @@ static void add_certificates(struct nc_value *base, const struct nc_kubelet_inpu
     if (in->config->auth != NC_AUTH_BOOTSTRAP_TOKEN)
         return;
     nc_value_set_bool(base, "rotateCertificates", true);
-    nc_reasons_set(reasons, "rotateCertificates", "cluster.auth bootstrap-token");
+    nc_reasons_set(reasons, "rotateCertificates", "spec.cluster.auth bootstrap-token");
 }
 
 static void add_cluster_dns(struct nc_value *base, const char *address) {

@@ -180,10 +180,10 @@ static void decide_unknown(const struct nc_plan_input *in, struct nc_max_pods *m
 static int decide_explicit(const struct nc_config *c, struct nc_max_pods *m, struct nc_err *err) {
     if (c->max_pods_value < 1 || c->max_pods_value > INT32_MAX)
         return nc_err_config(
-            err, "maxPods.value: %lld: mode explicit needs a number from 1 to 2147483647",
+            err, "spec.maxPods.value: %lld: mode explicit needs a number from 1 to 2147483647",
             (long long)c->max_pods_value);
     m->base = c->max_pods_value;
-    nc_copy_text(m->from, sizeof(m->from), "maxPods.value of the configuration");
+    nc_copy_text(m->from, sizeof(m->from), "spec.maxPods.value of the configuration");
     return 0;
 }
 

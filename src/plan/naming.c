@@ -107,7 +107,7 @@ int nc_name_decide(const struct nc_facts *f, const struct nc_config *c, struct n
     int r;
 
     if (c->name_override) {
-        nc_copy_text(ret->from, sizeof(ret->from), "node.nameOverride of the configuration");
+        nc_copy_text(ret->from, sizeof(ret->from), "spec.node.nameOverride of the configuration");
         name = nc_strdup(c->name_override);
     } else {
         name = name_by_mode(f, c, ret->from, sizeof(ret->from), warnings);
@@ -130,7 +130,7 @@ int nc_name_decide(const struct nc_facts *f, const struct nc_config *c, struct n
 int nc_provider_id_decide(const struct nc_facts *f, const struct nc_config *c,
                           struct nc_decided_name *ret, struct nc_err *err) {
     if (c->provider_id) {
-        nc_copy_text(ret->from, sizeof(ret->from), "node.providerID of the configuration");
+        nc_copy_text(ret->from, sizeof(ret->from), "spec.node.providerID of the configuration");
         ret->text = nc_strdup(c->provider_id);
         return 0;
     }

@@ -22,7 +22,7 @@ char *nc_origin_mark(const struct nc_documents *docs, struct nc_mark mark) {
     if (mark.source == 0 && mark.line == 0)
         return nc_strdup("");
     if (docs)
-        return nc_mark_text(docs, mark);
+        return nc_mark_location(docs, mark);
     return nc_asprintf("document %u line %u", mark.source, mark.line);
 }
 
@@ -61,8 +61,7 @@ const char *nc_origin_from(const struct nc_plan *p, const char *field) {
 }
 
 void nc_origin_blame(struct nc_err *err, const struct nc_documents *docs, struct nc_mark mark) {
-    nc_auto_free char *place =
-        docs && mark.line ? nc_mark_location(docs, mark) : nc_origin_mark(docs, mark);
+    nc_auto_free char *place = nc_origin_mark(docs, mark);
 
     if (!*place || !err)
         return;
@@ -81,6 +80,17 @@ int nc_origin_error(struct nc_err *err, const struct nc_documents *docs, const s
     if (v)
         nc_origin_blame(err, docs, v->mark);
     return r;
+}
+
+int nc_kubelet_error(struct nc_err *err, const struct nc_documents *docs, const struct nc_value *v,
+                     const char *format, ...) {
+    nc_auto_free char *message = NULL;
+    va_list ap;
+
+    va_start(ap, format);
+    message = nc_vasprintf(format, ap);
+    va_end(ap);
+    return nc_origin_error(err, docs, v, "spec.kubelet.config.%s", message);
 }
 
 void nc_origin_certain(struct nc_plan *p, struct nc_mark mark, const char *path, size_t at) {
@@ -198,7 +208,7 @@ static bool is_merged(const struct nc_value *const in[static 3]) {
 static void add_field(const struct search *s, const char *path, const char *top,
                       const struct nc_value *final, const struct nc_value *const in[static 3]) {
     nc_auto_free char *from = NULL, *text = value_text(final);
-    nc_auto_free char *field = nc_asprintf("kubelet.%s", path);
+    nc_auto_free char *field = nc_asprintf("spec.kubelet.config.%s", path);
     struct nc_buf history = NC_BUF_INIT;
 
     for (size_t layer = 0; layer < 3; layer++) {
@@ -340,13 +350,11 @@ static void add_settings(struct nc_plan *p, const struct nc_documents *docs, con
 }
 
 void nc_origin_host(struct nc_plan *p, const struct nc_documents *docs, const struct nc_config *c) {
-    static const char paths[][24] = {"instance.environment", "instance.network",
-                                     "instance.localStorage"};
+    static const char paths[] =
+        "spec.instance.environment\0spec.instance.network\0spec.instance.localStorage\0";
 
-    for (size_t i = 0; i < NC_ARRAY_SIZE(paths); i++) {
-        nc_auto_free char *path = nc_asprintf("spec.%s", paths[i]);
-        add_settings(p, docs, paths[i], nc_value_path(c->tree, path));
-    }
+    for (const char *path = paths; *path; path = nc_next_name(path))
+        add_settings(p, docs, path, nc_value_path(c->tree, path));
 }
 
 static const char *setting_text(const struct nc_drain_setting *s, const void *value,
@@ -370,13 +378,12 @@ void nc_explain_policies(struct nc_plan *p, const struct nc_documents *docs,
                          const struct nc_config *c) {
     for (const struct nc_drain_setting *s = nc_drain_setting_rows; *s->path; s++) {
         const void *otherwise = (const char *)&nc_drain_defaults + s->offset;
-        const char *field = s->path + strlen("spec.");
         const struct nc_value *v = nc_value_path(c->tree, s->path);
         char buf[32];
         if (v && v->type != NC_VALUE_NULL)
-            add_setting(p, docs, field, v, s->type != NC_SETTING_BOOL);
+            add_setting(p, docs, s->path, v, s->type != NC_SETTING_BOOL);
         else
-            nc_origin_add(p, field, setting_text(s, otherwise, buf), "built-in default", "");
+            nc_origin_add(p, s->path, setting_text(s, otherwise, buf), "built-in default", "");
     }
-    add_settings(p, docs, "fit", nc_value_path(c->tree, "spec.fit"));
+    add_settings(p, docs, "spec.fit", nc_value_path(c->tree, "spec.fit"));
 }

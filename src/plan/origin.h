@@ -6,7 +6,7 @@
 
 #include "nc/plan.h"
 
-/* "user-data part 1 line 12", "" where the mark is of no document. docs may be NULL. Owned. */
+/* "user-data part 1:12:3", "" where the mark is of no document. docs may be NULL. Owned. */
 char *nc_origin_mark(const struct nc_documents *docs, struct nc_mark mark);
 
 /* Puts one origin. Where the field has one already, that one becomes what was overrode. */
@@ -22,6 +22,10 @@ const char *nc_origin_from(const struct nc_plan *p, const char *field);
 /* An error about a value of a document: "ORIGIN: message". Class CONFIG, -EINVAL. */
 int nc_origin_error(struct nc_err *err, const struct nc_documents *docs, const struct nc_value *v,
                     const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* The same about a field of KubeletConfiguration: the message begins with its name. */
+int nc_kubelet_error(struct nc_err *err, const struct nc_documents *docs, const struct nc_value *v,
+                     const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* Puts the place before the message of an error that is filled; none where the mark is of no
  * document. */
@@ -58,10 +62,10 @@ struct nc_layers {
 };
 
 /* Origins of kubelet's configuration: one a top-level field of p->kubelet_effective
- * ("kubelet.maxPods") and one a member of each map in it ("kubelet.kubeReserved.memory"). */
+ * ("spec.kubelet.config.maxPods") and one a member of each map in it. */
 void nc_origin_kubelet(struct nc_plan *p, const struct nc_documents *docs,
                        const struct nc_layers *layers);
-/* What the configuration asks of the host ("instance.environment.containerd"). */
+/* What the configuration asks of the host ("spec.instance.environment.containerd"). */
 void nc_origin_host(struct nc_plan *p, const struct nc_documents *docs, const struct nc_config *c);
 
 /* A tree whose values came from documents, or are ours: the marks of ours are zero. */

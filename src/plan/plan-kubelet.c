@@ -31,12 +31,11 @@ int nc_plan_user_map(struct nc_planner *s) {
     if (!given || given->type == NC_VALUE_NULL || (given->type == NC_VALUE_MAP && given->n == 0))
         return nc_plan_node_class(s, NULL);
     if (given->type != NC_VALUE_MAP)
-        return nc_origin_error(s->err, s->docs, given, "kubelet.config: a map is needed");
+        return nc_origin_error(s->err, s->docs, given, "spec.kubelet.config: a map is needed");
     user = nc_value_copy(given);
     if (nc_value_remove(user, "containerRuntime"))
-        nc_strv_add(
-            &s->plan.warnings,
-            "kubelet.containerRuntime is ignored: it went away with v1alpha5, containerd is used");
+        nc_strv_add(&s->plan.warnings, "spec.kubelet.config.containerRuntime is ignored: it went "
+                                       "away with v1alpha5, containerd is used");
     nc_kubelet_quote_numbers(user);
     if (nc_value_get(user,
                      "registerWithTaints")) { /* lists replace: the drop-in must have all of them */
@@ -59,15 +58,16 @@ static int plan_cluster_dns(struct nc_planner *s) {
         return 0;
     r = nc_cidr_dns(cidr, s->cluster_dns, sizeof(s->cluster_dns));
     if (r == -ERANGE)
-        return nc_err_set(
-            s->err, NC_ERR_CONFIG, ERANGE,
-            "cluster.cidr: %.64s is too small to hold the DNS service's address (network + 10)",
-            cidr);
+        return nc_err_set(s->err, NC_ERR_CONFIG, ERANGE,
+                          "spec.cluster.cidr: %.64s is too small to hold the DNS service's address "
+                          "(network + 10)",
+                          cidr);
     if (r < 0) {
         nc_auto_free char *quoted = nc_quote_string(cidr);
-        return nc_err_config(s->err, "cluster.cidr: invalid CIDR: %s (\"10.100.0.0/16\")", quoted);
+        return nc_err_config(s->err, "spec.cluster.cidr: invalid CIDR: %s (\"10.100.0.0/16\")",
+                             quoted);
     }
-    nc_reasons_set(&s->reasons, "clusterDNS", "cluster.cidr, network address + 10");
+    nc_reasons_set(&s->reasons, "clusterDNS", "spec.cluster.cidr, network address + 10");
     return 0;
 }
 
@@ -115,14 +115,14 @@ void nc_plan_explain_cap(struct nc_planner *s) {
         struct nc_origin *o = &s->plan.origins[i];
         nc_auto_free char *from = NULL, *history = NULL;
 
-        if (!nc_streq(o->field, "kubelet.maxPods"))
+        if (!nc_streq(o->field, "spec.kubelet.config.maxPods"))
             continue;
         from = nc_origin_mark(s->docs, most->mark);
         history = nc_asprintf("%lld from %s%s%s", (long long)s->uncapped_pods, o->from,
                               *o->overrode ? "; " : "", o->overrode);
         free(o->from);
         free(o->overrode);
-        o->from = nc_asprintf("%s, maxPods.atMost", from);
+        o->from = nc_asprintf("%s, spec.maxPods.atMost", from);
         o->overrode = nc_steal(&history);
     }
 }
@@ -268,8 +268,9 @@ int nc_plan_kubelet(struct nc_planner *s) {
     nc_flags_apply(merged, s->flag_tree);
     registers = nc_value_get(merged, "registerNode");
     if (registers && registers->type == NC_VALUE_BOOL && !registers->boolean)
-        nc_strv_add(&p->warnings, "kubelet.registerNode: false: kubelet creates no Node, and the "
-                                  "bootstrap waits for one");
+        nc_strv_add(&p->warnings,
+                    "spec.kubelet.config.registerNode: false: kubelet creates no Node, and the "
+                    "bootstrap waits for one");
     p->kubelet_effective = merged;
     return nc_kubelet_check(merged, p->kubelet_minor, s->docs, s->err);
 }

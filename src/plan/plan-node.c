@@ -216,7 +216,7 @@ int nc_plan_labels(struct nc_planner *s) {
         r = set_labels(s, s->claim->labels, s->claim->n_labels, "NodeClaim");
     p->n_certain = 0; /* Karpenter itself gives the node those of its claim */
     if (r == 0)
-        r = set_labels(s, c->labels, c->n_labels, "node.labels of the configuration");
+        r = set_labels(s, c->labels, c->n_labels, "spec.node.labels of the configuration");
     if (r == 0)
         r = set_fact_labels(s);
     if (r == 0)
@@ -268,7 +268,7 @@ static int set_user_taints(struct nc_planner *s) {
     const struct nc_value *list = nc_value_get(s->config->kubelet, "registerWithTaints");
     struct nc_taint *taints = NULL;
     size_t n = 0;
-    int r = nc_taints_read(list, "kubelet.registerWithTaints", &taints, &n, s->err);
+    int r = nc_taints_read(list, "spec.kubelet.config.registerWithTaints", &taints, &n, s->err);
 
     if (r < 0 && list) {
         nc_auto_free char *place = nc_origin_mark(s->docs, list->mark);
@@ -276,7 +276,7 @@ static int set_user_taints(struct nc_planner *s) {
             nc_err_wrap(s->err, "%s", place);
     }
     if (r == 0)
-        r = set_taints(s, taints, n, "kubelet.registerWithTaints");
+        r = set_taints(s, taints, n, "spec.kubelet.config.registerWithTaints");
     nc_taints_free(taints, n);
     return r;
 }
@@ -329,7 +329,7 @@ int nc_plan_taints(struct nc_planner *s) {
     if (s->claim)
         r = set_taints(s, s->claim->taints, s->claim->n_taints, "NodeClaim");
     if (r == 0)
-        r = set_taints(s, c->taints, c->n_taints, "node.taints of the configuration");
+        r = set_taints(s, c->taints, c->n_taints, "spec.node.taints of the configuration");
     if (r == 0)
         r = set_user_taints(s);
     if (r == 0)
@@ -392,14 +392,15 @@ int nc_plan_network(struct nc_planner *s) {
     for (size_t i = 0; dns && dns->type == NC_VALUE_LIST && i < dns->n; i++) {
         const char *text = nc_value_string(dns->items[i]);
         if (!text || family_of_ip(text) == 0)
-            return nc_origin_error(s->err, s->docs, dns->items[i],
-                                   "kubelet.clusterDNS: an IP address is needed");
+            return nc_kubelet_error(s->err, s->docs, dns->items[i],
+                                    "clusterDNS: an IP address is needed");
         nc_strv_add(&p->cluster_dns, text);
     }
     /* What was set aside may have been it. */
     if (p->cluster_dns.n == 0 && (!s->docs || s->docs->n_aside == 0))
-        nc_strv_add(&p->warnings,
-                    "kubelet.clusterDNS: no address is set: pods get the node's resolver");
+        nc_strv_add(
+            &p->warnings,
+            "spec.kubelet.config.clusterDNS: no address is set: pods get the node's resolver");
     if (address) {
         p->node_ip = nc_strdup(address);
         nc_origin_set(p, "node.ip", address,

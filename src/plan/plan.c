@@ -176,10 +176,11 @@ static void warn_of_soft_eviction(struct nc_planner *s) {
         if (soft && hard && there[i] > 0
             && nc_eviction_bytes(soft->text, there[i], NC_PERCENT_KUBELET, &first) == 0
             && nc_eviction_bytes(hard, there[i], NC_PERCENT_KUBELET, &last) == 0 && first <= last)
-            nc_strv_addf(&p->warnings,
-                         "kubelet.evictionSoft.%s: %s is not above evictionHard, %s: pods are "
-                         "evicted without a grace period",
-                         signals[i], soft->text, hard);
+            nc_strv_addf(
+                &p->warnings,
+                "spec.kubelet.config.evictionSoft.%s: %s is not above evictionHard, %s: pods are "
+                "evicted without a grace period",
+                signals[i], soft->text, hard);
     }
 }
 
@@ -297,20 +298,10 @@ static void plan_origins(struct nc_planner *s) {
         s->computed, &s->reasons, s->user ? user ? user : s->config->kubelet : NULL, s->flag_tree};
     nc_auto_free char *from = nc_asprintf("Karpenter's formula for %s", p->type.name);
     struct nc_resources capacity, allocatable;
-    size_t first = p->n_origins;
 
     nc_origin_kubelet(p, s->docs, &layers);
     nc_origin_host(p, s->docs, s->config);
     nc_plan_explain_cap(s);
-    for (size_t i = first; i < p->n_origins; i++) {
-        if (nc_streq(p->origins[i].field, "kubelet.maxPods")) {
-            nc_auto_free char *value = nc_strdup(p->origins[i].value),
-                              *why = nc_strdup(p->origins[i].from);
-            nc_auto_free char *overrode = nc_strdup(p->origins[i].overrode);
-            nc_origin_add(p, "maxPods", value, why, overrode);
-            break;
-        }
-    }
     add_resources(p, "capacity", &p->capacity,
                   storage_bytes(s->facts, s->config) == s->facts->root_fs_bytes
                       ? "facts of this host; pods: maxPods and podsPerCore"

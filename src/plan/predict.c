@@ -85,12 +85,12 @@ static int subtract(const struct subtraction *s, int64_t *ret, struct nc_err *er
     *ret = s->capacity < 0 ? -1 : rest < 0 ? 0 : (int64_t)rest;
     if (s->capacity < 0 || rest >= 0)
         return 0;
-    return nc_err_set(err, NC_ERR_CONFIG, ERANGE,
-                      "kubelet.kubeReserved, systemReserved, evictionHard: %s: %lld%s is kept back "
-                      "of the %lld%s that there is: "
-                      "kubelet would not start",
-                      s->resource, (long long)(s->capacity - rest), unit, (long long)s->capacity,
-                      unit);
+    return nc_err_set(
+        err, NC_ERR_CONFIG, ERANGE,
+        "spec.kubelet.config.kubeReserved, systemReserved, evictionHard: %s: %lld%s is kept back "
+        "of the %lld%s that there is: "
+        "kubelet would not start",
+        s->resource, (long long)(s->capacity - rest), unit, (long long)s->capacity, unit);
 }
 
 /* How many there are of reservedSystemCPUs, which have to be online (cmd/kubelet/app/server.go). */
@@ -105,13 +105,13 @@ static int count_reserved_cpus(const struct nc_facts *f, const struct nc_value *
     if (!text || !*text)
         return 0;
     if (nc_cpuset_count(text, ret, &last) < 0)
-        return nc_origin_error(err, docs, v,
-                               "kubelet.reservedSystemCPUs: a list of CPUs is needed (\"0-1,4\")");
+        return nc_kubelet_error(err, docs, v,
+                                "reservedSystemCPUs: a list of CPUs is needed (\"0-1,4\")");
     if (f->cpus > 0 && last > highest)
-        return nc_origin_error(err, docs, v,
-                               "kubelet.reservedSystemCPUs: %s: CPU %lld is the last one of this "
-                               "host: kubelet would not start",
-                               text, (long long)highest);
+        return nc_kubelet_error(err, docs, v,
+                                "reservedSystemCPUs: %s: CPU %lld is the last one of this "
+                                "host: kubelet would not start",
+                                text, (long long)highest);
     return 0;
 }
 
@@ -160,15 +160,15 @@ static int check_managers(const struct nc_value *kubelet, const struct nc_docume
     const char *available = nc_value_get_string(hard, "memory.available");
 
     if (nc_streq(nc_value_string(cpus), "static") && kept->cpu_millicores == 0)
-        return nc_origin_error(err, docs, cpus,
-                               "kubelet.cpuManagerPolicy: static needs a reservation of CPU");
+        return nc_kubelet_error(err, docs, cpus,
+                                "cpuManagerPolicy: static needs a reservation of CPU");
     if (nc_streq(nc_value_string(policy), "Static") && kept->memory_bytes >= 0
         && !strchr(available ? available : "", '%') && numa_memory(list) != kept->memory_bytes)
-        return nc_origin_error(err, docs, list ? list : policy,
-                               "kubelet.reservedMemory: memoryManagerPolicy: Static needs all of "
-                               "kubeReserved, systemReserved and evictionHard, %lld bytes of "
-                               "memory, and nothing else",
-                               (long long)kept->memory_bytes);
+        return nc_kubelet_error(err, docs, list ? list : policy,
+                                "reservedMemory: memoryManagerPolicy: Static needs all of "
+                                "kubeReserved, systemReserved and evictionHard, %lld bytes of "
+                                "memory, and nothing else",
+                                (long long)kept->memory_bytes);
     return 0;
 }
 

@@ -163,7 +163,7 @@ int nc_reserve_read(const struct nc_value *map, const char *field, struct nc_res
 
     /* What is no map or no quantity was refused by the schema, with better words. */
     if (map && map->type != NC_VALUE_MAP && map->type != NC_VALUE_NULL)
-        return nc_err_config(err, "kubelet.%s: a map is needed", field);
+        return nc_err_config(err, "spec.kubelet.config.%s: a map is needed", field);
     for (size_t i = 0; map && i < map->n; i++) {
         const struct nc_member *m = &map->members[i];
         int64_t amount, pid;
@@ -174,8 +174,9 @@ int nc_reserve_read(const struct nc_value *map, const char *field, struct nc_res
                   : -EINVAL;
 
         if (e < 0 || amount < 0)
-            return nc_err_set(err, NC_ERR_CONFIG, e < 0 ? -e : EINVAL, "kubelet.%s.%.64s: %s",
-                              field, m->key, e == -ERANGE ? "too large" : "cannot be reserved");
+            return nc_err_set(err, NC_ERR_CONFIG, e < 0 ? -e : EINVAL,
+                              "spec.kubelet.config.%s.%.64s: %s", field, m->key,
+                              e == -ERANGE ? "too large" : "cannot be reserved");
         *place = amount;
     }
     *ret = r;

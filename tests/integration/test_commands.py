@@ -284,13 +284,13 @@ class Check(WorldTest):
         self.good.write_text(self.w.node_config(kubelet=f"  kubelet:\n    config: {kubelet}\n    flags: {flags}\n"))
         at = {path: line for line, text in enumerate(self.good.read_text().splitlines(), 1) for path in ("config: {run", "flags:") if path in text}
         wanted = {
-            ("kubelet.runOnce", at["config: {run"], "must be false"),
-            ("kubelet.imageGCLowThresholdPercent", at["config: {run"], "80 must be below imageGCHighThresholdPercent, which is 70 (the defaults are 80 and 85)"),
-            ("kubelet.enforceNodeAllocatable", at["config: {run"], "pods is there twice"),
-            ("kubelet.cgroupsPerQOS", at["config: {run"], "false needs enforceNodeAllocatable: [none]"),
+            ("spec.kubelet.config.runOnce", at["config: {run"], "must be false"),
+            ("spec.kubelet.config.imageGCLowThresholdPercent", at["config: {run"], "80 must be below imageGCHighThresholdPercent, which is 70 (the defaults are 80 and 85)"),
+            ("spec.kubelet.config.enforceNodeAllocatable", at["config: {run"], "pods is there twice"),
+            ("spec.kubelet.config.cgroupsPerQOS", at["config: {run"], "false needs enforceNodeAllocatable: [none]"),
             ("spec.kubelet.config.maxPods", at["config: {run"], "must be an integer, not the string 'many'"),
-            ("kubelet.flags", at["flags:"], "'--max-pods=x': kubelet cannot read this value"),
-            ("kubelet.port", at["flags:"], "must be between 1 and 65535, not 0"),
+            ("spec.kubelet.flags", at["flags:"], "'--max-pods=x': kubelet cannot read this value"),
+            ("spec.kubelet.config.port", at["flags:"], "must be between 1 and 65535, not 0"),
         }
         done = self.w.run("check", "-o", "json", str(self.good))
         self.assertEqual((done.code, done.err), (3, ""))
@@ -318,7 +318,7 @@ class Check(WorldTest):
         self.good.write_text(text)
         done = self.w.run("check", "-o", "json", str(self.good))
         found = sorted(e["path"] for e in json.loads(done.out) if e["severity"] == "error")
-        self.assertEqual(found, ["kubelet.imageGCLowThresholdPercent", "spec.cluster.certificateAuthority"], done.out)
+        self.assertEqual(found, ["spec.cluster.certificateAuthority", "spec.kubelet.config.imageGCLowThresholdPercent"], done.out)
 
     def test_what_is_refused_is_not_missing(self) -> None:
         """The resolver of pods: an address that is set aside was set."""
@@ -366,7 +366,7 @@ class Check(WorldTest):
         )
         (line,) = [n for n, one in enumerate(self.good.read_text().splitlines(), 1) if "config: |" in one]
         done = self.w.run("check", "-o", "json", str(self.good))
-        found = {(e["path"], e["line"], e["message"]) for e in json.loads(done.out) if e["severity"] == "error" and e["path"] != "kubelet.runOnce"}
+        found = {(e["path"], e["line"], e["message"]) for e in json.loads(done.out) if e["severity"] == "error" and e["path"] != "spec.kubelet.config.runOnce"}
         self.assertEqual(found, {("spec.containerd.config", line, "line 1, column 21: disabled_plugins: kubelet needs the CRI plugin")}, done.out)
 
     def test_user_data_of_a_node_class(self) -> None:
@@ -435,7 +435,7 @@ class Explain(WorldTest):
         self.assertEqual(done.code, 0, done.err)
         self.assertRegex(done.out, r"(?m)^\S*maxPods = 29$")
         self.assertIn("user-data", done.out)
-        self.assertEqual(set(re.findall(r"(?m)^(\S.*) = ", done.out)), {"maxPods", "kubelet.maxPods"}, done.out)
+        self.assertEqual(set(re.findall(r"(?m)^(\S.*) = ", done.out)), {"spec.kubelet.config.maxPods"}, done.out)
         for entry in json.loads(world.run("explain", "-o", "json", "maxPods").out):
             self.assertEqual(entry["value"], "29")
         self.assertGreater(len(json.loads(world.run("explain", "-o", "json").out)), 10)
@@ -445,13 +445,13 @@ class Explain(WorldTest):
         world = self.world(config="  interruption:\n    rebalance: cordon\n  drain: {mode: off, toleratingLast: true}\n")
         done = world.run("explain", "interruption")
         self.assertEqual(done.code, 0, done.err)
-        self.assertRegex(done.out, r"(?m)^interruption.spot = drain\n    from built-in default$")
-        self.assertRegex(done.out, r"(?m)^interruption.rebalance = cordon\n    from .*10-test.yaml line \d+$")
-        self.assertRegex(done.out, r"(?m)^interruption.autoscalingDeadline = 0s\n    from built-in default$")
+        self.assertRegex(done.out, r"(?m)^spec.interruption.spot = drain\n    from built-in default$")
+        self.assertRegex(done.out, r"(?m)^spec.interruption.rebalance = cordon\n    from .*10-test.yaml:\d+:\d+$")
+        self.assertRegex(done.out, r"(?m)^spec.interruption.autoscalingDeadline = 0s\n    from built-in default$")
         done = world.run("explain", "drain")
-        self.assertRegex(done.out, r"(?m)^drain.mode = off\n    from .*10-test.yaml line \d+$")
-        self.assertRegex(done.out, r"(?m)^drain.toleratingLast = true\n    from .*10-test.yaml line \d+$")
-        self.assertRegex(done.out, r"(?m)^drain.podEvents = true\n    from built-in default$")
+        self.assertRegex(done.out, r"(?m)^spec.drain.mode = off\n    from .*10-test.yaml:\d+:\d+$")
+        self.assertRegex(done.out, r"(?m)^spec.drain.toleratingLast = true\n    from .*10-test.yaml:\d+:\d+$")
+        self.assertRegex(done.out, r"(?m)^spec.drain.podEvents = true\n    from built-in default$")
 
     def test_what_is_ignored_is_named(self) -> None:
         world = self.world()
@@ -490,7 +490,7 @@ class Explain(WorldTest):
         nodeadm.chmod(0o777)
         wanted.append((nodeadm, os.geteuid(), "0777"))
         explained = world.run("explain", "drain")
-        self.assertIn("drain.mode = observe\n    from /etc/nodeclaimd/conf.d/20-666.yaml", explained.out)
+        self.assertIn("spec.drain.mode = observe\n    from /etc/nodeclaimd/conf.d/20-666.yaml:", explained.out)
         self.assertEqual(world.bootstrap("--skip", "start").code, 0)
         for said in (explained.err, "\n".join(world.status()["warnings"])):
             for file, owner, mode in wanted:
@@ -511,8 +511,8 @@ class Explain(WorldTest):
 
     def test_path_of_a_document(self) -> None:
         world = self.world()
-        for asked in ("spec.drain.margin", "drain.margin", "margin"):
-            self.assertRegex(world.run("explain", asked).out, r"^drain.margin = 15s\n", asked)
+        for asked in ("spec.drain.margin", "drain.margin", "margin", "spec.drain"):
+            self.assertRegex(world.run("explain", asked).out, r"(?m)^spec.drain.margin = 15s\n", asked)
 
     def test_unknown_field(self) -> None:
         world = self.world()
@@ -521,10 +521,10 @@ class Explain(WorldTest):
             self.assertEqual(done.code, 3, (args, done.out))
             self.assertIn("no final value", done.err)
         for mistyped, meant in {
-            "kubelet.maxPodz": "kubelet.maxPods",
+            "spec.kubelet.config.maxPodz": "spec.kubelet.config.maxPods",
             "maxPodz": "maxPods",
-            "spec.kubelet.config.maxPods": "kubelet.maxPods",
-            "kubelet.evictionHrad": "kubelet.evictionHard",
+            "kubelet.maxPods": "maxPods",
+            "kubelet.config.evictionHrad": "kubelet.config.evictionHard",
             "evictionHard.memory.avail": "evictionHard.memory.available",
         }.items():
             self.assertIn(f"did you mean {meant}?", world.run("explain", mistyped).err)

@@ -77,7 +77,7 @@ class Scripts(WorldTest):
         self.assertEqual(world.effects().count(f"RestartUnit {CONTAINERD}"), 1, "not for a label")
         self.assertEqual(world.kubelet_starts(), 1)
         self.assertEqual(world.bus.calls.count("ReloadUnit nodeclaimd.service"), 1, "the daemon reads documents too")
-        self.assertEqual(world.run("explain", "kubelet.maxPods").code, 0)
+        self.assertEqual(world.run("explain", "spec.kubelet.config.maxPods").code, 0)
 
     def test_hidden_and_upper_case(self) -> None:
         """nodeadm reads these too."""

@@ -291,7 +291,7 @@ class Bootstrap(SecretsTest):
             return f"  kubelet: {value}\n"
 
         runtime = "  containerd:\n    baseRuntimeSpec: |\n      {process: {env: [A=%s]}}\n" % PASSWORD
-        of_map, of_flag = "must be a map", "kubelet.flags: after --manifest-url-header: "
+        of_map, of_flag = "must be a map", "spec.kubelet.flags: after --manifest-url-header: "
         rows = {
             "a block scalar": (f"  instance:\n    environment:\n      default:\n        HTTPS_PROXY: |\n          {PROXY}\n", "one line"),
             "a number": (environment("{default: {PIN: 1234567890123456}}"), "must be a string"),

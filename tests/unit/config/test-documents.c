@@ -324,12 +324,12 @@ static void places(void **state) {
     nc_auto_free char *none = NULL;
 
     (void)state;
-    none = nc_mark_text(&d, (struct nc_mark){0});
+    none = nc_mark_location(&d, (struct nc_mark){0});
     add(&d, GOOD);
-    known = nc_mark_text(&d, (struct nc_mark){.source = 1, .line = 7, .column = 3});
-    whole = nc_mark_text(&d, (struct nc_mark){.source = 1});
+    known = nc_mark_location(&d, (struct nc_mark){.source = 1, .line = 7, .column = 3});
+    whole = nc_mark_location(&d, (struct nc_mark){.source = 1});
     assert_string_equal(none, "built-in default");
-    assert_string_equal(known, "d line 7");
+    assert_string_equal(known, "d:7:3");
     assert_string_equal(whole, "d");
 }
 

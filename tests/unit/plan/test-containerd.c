@@ -592,7 +592,7 @@ static void test_base_spec(void **state) {
     assert_has(x->plan.containerd.base_spec, expected);
     assert_int_equal(
         nc_value_path(x->plan.containerd.base_spec, "process.capabilities.bounding")->n, 14);
-    assert_non_null(strstr(origin_of(x, "containerd.baseRuntimeSpec.foo"), "document 1 line"));
+    assert_non_null(strstr(origin_of(x, "containerd.baseRuntimeSpec.foo"), "document 1:"));
     fixture_free(x);
 }
 

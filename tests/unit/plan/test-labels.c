@@ -406,12 +406,15 @@ static void test_secret_values(void **state) {
         const char *items[2], *message;
     } rows[] = {
         {{"--manifest-url-header=s3cret"},
-         "kubelet.flags: 'manifest-url-header': kubelet cannot read this value"},
-        {{"--manifest-url-header=a:Bearer s3cret"}, "kubelet.flags: after --manifest-url-header: "},
-        {{"--manifest_url_header=a:b", "s3cret"}, "kubelet.flags: after --manifest-url-header: no"},
-        {{"--manifest-url-header 'a:s3cret"}, "kubelet.flags: after --manifest-url-header: this "},
-        {{"s3cret"}, "kubelet.flags: no flag; a name needs two dashes"},
-        {{"\"s3cret"}, "kubelet.flags: this quote is not closed"},
+         "spec.kubelet.flags: 'manifest-url-header': kubelet cannot read this value"},
+        {{"--manifest-url-header=a:Bearer s3cret"},
+         "spec.kubelet.flags: after --manifest-url-header: "},
+        {{"--manifest_url_header=a:b", "s3cret"},
+         "spec.kubelet.flags: after --manifest-url-header: no"},
+        {{"--manifest-url-header 'a:s3cret"},
+         "spec.kubelet.flags: after --manifest-url-header: this "},
+        {{"s3cret"}, "spec.kubelet.flags: no flag; a name needs two dashes"},
+        {{"\"s3cret"}, "spec.kubelet.flags: this quote is not closed"},
     };
 
     (void)state;

@@ -10,6 +10,7 @@ static void test_at_most(void **state) {
     static const char *const cap[] = {AGENT("maxPods: {atMost: 20}"), NULL};
     static const char *const high[] = {AGENT("maxPods: {atMost: 250}"), NULL};
     struct fixture *x = fixture_with(cap, "");
+    size_t n = 0;
 
     (void)state;
     fixture_plan(x);
@@ -19,10 +20,12 @@ static void test_at_most(void **state) {
     fixture_plan(x);
     assert_int_equal(x->plan.max_pods, 20);
     for (size_t i = 0; i < x->plan.n_origins; i++)
-        if (nc_streq(x->plan.origins[i].field, "maxPods")) {
-            assert_string_equal(x->plan.origins[i].from, "document 2 line 3, maxPods.atMost");
-            assert_true(nc_starts_with(x->plan.origins[i].overrode, "29 from document 1 line "));
+        if (nc_streq(x->plan.origins[i].field, "spec.kubelet.config.maxPods")) {
+            assert_string_equal(x->plan.origins[i].from, "document 2:3:26, spec.maxPods.atMost");
+            assert_true(nc_starts_with(x->plan.origins[i].overrode, "29 from document 1:"));
+            n++;
         }
+    assert_int_equal(n, 1);
     fixture_free(x);
     x = fixture_with(high, "    config: {maxPods: 29}\n");
     fixture_plan(x);

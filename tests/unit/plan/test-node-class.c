@@ -38,7 +38,7 @@ static void test_evaluated(void **state) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
         const char *const documents[] = {rows[i].class, NULL};
         struct fixture *x = fixture_with(documents, "");
-        nc_auto_free char *field = nc_asprintf("kubelet.%s", rows[i].field);
+        nc_auto_free char *field = nc_asprintf("spec.kubelet.config.%s", rows[i].field);
 
         print_message("# %s\n", rows[i].class);
         fixture_plan(x);
@@ -83,9 +83,9 @@ static void test_unknown_type(void **state) {
     (void)state;
     fixture_type(x, "x9.huge", 4);
     fixture_plan(x);
-    assert_string_equal(fixture_value(&x->plan, "kubelet.maxPods"), "110");
+    assert_string_equal(fixture_value(&x->plan, "spec.kubelet.config.maxPods"), "110");
     assert_true(nc_strv_contains(&x->plan.warnings,
-                                 "document 2 line 3: spec.kubelet.maxPods: left out: the instance "
+                                 "document 2:3:27: spec.kubelet.maxPods: left out: the instance "
                                  "type is not known"));
     fixture_free(x);
     x = fixture_with(wrong, "");

@@ -30,7 +30,7 @@ static void test_labels_from(void **state) {
     assert_string_equal(fixture_value(&x->plan, "labels[example.com/partition]"), "3");
     assert_int_equal(x->plan.n_certain, 1);
     assert_true(nc_strv_contains(&x->plan.warnings,
-                                 "label example.com/team from document 2 line 3: this instance has "
+                                 "label example.com/team from document 2:3:97: this instance has "
                                  "no tags/instance/team, or its metadata options do not let IMDS "
                                  "serve tags: left out"));
     fixture_free(x);

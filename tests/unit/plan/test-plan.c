@@ -212,11 +212,10 @@ static void test_m5_large(void **state) {
     assert_string_equal(value_of(&x->plan, "karpenter.allocatable.memory"), "6903Mi");
     assert_string_equal(value_of(&x->plan, "karpenter.allocatable.ephemeral-storage"), "17Gi");
     assert_string_equal(value_of(&x->plan, "karpenter.allocatable.pods"), "29");
-    assert_string_equal(origin(&x->plan, "kubelet.maxPods"), "instance type m5.large");
-    assert_string_equal(origin(&x->plan, "maxPods"), "instance type m5.large");
-    assert_string_equal(origin(&x->plan, "kubelet.kubeReserved.memory"),
+    assert_string_equal(origin(&x->plan, "spec.kubelet.config.maxPods"), "instance type m5.large");
+    assert_string_equal(origin(&x->plan, "spec.kubelet.config.kubeReserved.memory"),
                         "reservation policy karpenter for 2 CPUs and 29 pods");
-    assert_string_equal(origin(&x->plan, "kubelet.address"), "built-in default");
+    assert_string_equal(origin(&x->plan, "spec.kubelet.config.address"), "built-in default");
     fixture_free(x);
 }
 
@@ -278,7 +277,8 @@ static void test_local_disks(void **state) {
         for (size_t w = 0; w < x->plan.warnings.n; w++)
             is_warned |= strstr(x->plan.warnings.v[w], "no local disk") != NULL;
         assert_int_equal(is_warned, rows[i].is_warned);
-        assert_string_equal(value_of(&x->plan, "instance.localStorage.strategy"), rows[i].strategy);
+        assert_string_equal(value_of(&x->plan, "spec.instance.localStorage.strategy"),
+                            rows[i].strategy);
         fixture_free(x);
     }
 }
@@ -370,9 +370,10 @@ static void test_kubelet_block(void **state) {
     assert_int_equal(x->plan.system_reserved.ephemeral_bytes, GI);
     assert_string_equal(x->plan.cluster_dns.v[0], "10.0.1.100");
     assert_int_equal(nc_value_get(x->plan.kubelet_base, "maxPods")->integer, 29);
+    assert_non_null(strstr(overrode(&x->plan, "spec.kubelet.config.maxPods"),
+                           "29 from instance type c5.large"));
     assert_non_null(
-        strstr(overrode(&x->plan, "kubelet.maxPods"), "29 from instance type c5.large"));
-    assert_non_null(strstr(origin(&x->plan, "kubelet.kubeReserved.memory"), "line"));
+        strstr(origin(&x->plan, "spec.kubelet.config.kubeReserved.memory"), "document 2:10:"));
     fixture_free(x);
 }
 
@@ -411,9 +412,10 @@ static void test_flags(void **state) {
     assert_string_equal(p->user_flags.v[0], "--max-pods=7");
     assert_string_equal(p->user_flags.v[1], "--v=4");
     assert_string_equal(p->user_flags.v[5], "--cloud-provider=");
-    assert_true(nc_starts_with(origin(p, "kubelet.maxPods"), "flag --max-pods of "));
-    assert_non_null(strstr(overrode(p, "kubelet.maxPods"), "20 from "));
-    assert_non_null(strstr(overrode(p, "kubelet.maxPods"), "; 29 from instance type m5.large"));
+    assert_true(nc_starts_with(origin(p, "spec.kubelet.config.maxPods"), "flag --max-pods of "));
+    assert_non_null(strstr(overrode(p, "spec.kubelet.config.maxPods"), "20 from "));
+    assert_non_null(
+        strstr(overrode(p, "spec.kubelet.config.maxPods"), "; 29 from instance type m5.large"));
     assert_true(nc_starts_with(origin(p, "labels[a]"), "flag --node-labels of "));
     assert_true(nc_starts_with(overrode(p, "labels[a]"), "1 from flag --node-labels"));
     assert_true(
@@ -900,7 +902,8 @@ static void test_other_clusters(void **state) {
     assert_null(nc_value_path(x->plan.kubelet_base, "authentication.x509"));
     assert_null(nc_value_get(x->plan.kubelet_base, "clusterDNS"));
     assert_string_equal(x->plan.node_ip, "2001:db8::5");
-    assert_string_equal(origin(&x->plan, "kubelet.clusterDNS"), "the user's kubelet configuration");
+    assert_string_equal(origin(&x->plan, "spec.kubelet.config.clusterDNS"),
+                        "the user's kubelet configuration");
     fixture_free(x);
 }
 
@@ -945,7 +948,7 @@ static void test_user_map(void **state) {
     expect_json(nc_value_get(x->plan.kubelet_effective, "evictionHard"),
                 "{'memory.available':'100Mi','nodefs.available':'10%'}");
     expect_json(nc_value_get(x->plan.kubelet_dropin, "registerWithTaints"), "[]");
-    assert_string_equal(origin(&x->plan, "kubelet.protectKernelDefaults"), "(none)");
+    assert_string_equal(origin(&x->plan, "spec.kubelet.config.protectKernelDefaults"), "(none)");
     fixture_free(x);
 }
 
@@ -962,11 +965,11 @@ static void test_history(void **state) {
     fixture_document(x, "apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec: {kubelet: "
                         "{config: {maxPods: 30}}}\n");
     fixture_plan(x);
-    history = overrode(&x->plan, "kubelet.maxPods");
-    assert_string_equal(value_of(&x->plan, "kubelet.maxPods"), "30");
-    assert_true(nc_starts_with(origin(&x->plan, "kubelet.maxPods"), "document 3 line 3"));
-    assert_true(nc_starts_with(history, "20 from document 2 line "));
-    assert_non_null(strstr(history, "; 10 from document 1 line 5"));
+    history = overrode(&x->plan, "spec.kubelet.config.maxPods");
+    assert_string_equal(value_of(&x->plan, "spec.kubelet.config.maxPods"), "30");
+    assert_true(nc_starts_with(origin(&x->plan, "spec.kubelet.config.maxPods"), "document 3:3:"));
+    assert_true(nc_starts_with(history, "20 from document 2:"));
+    assert_non_null(strstr(history, "; 10 from document 1:5:"));
     assert_non_null(strstr(history, "; 29 from instance type m5.large"));
     fixture_free(x);
 }
@@ -984,7 +987,7 @@ static void test_overrides(void **state) {
     fixture_plan(x);
     assert_string_equal(x->plan.provider_id, "aws:///x/i-2");
     assert_string_equal(value_of(&x->plan, "providerID"), "aws:///x/i-2");
-    assert_string_equal(value_of(&x->plan, "kubelet.providerID"), "aws:///x/i-2");
+    assert_string_equal(value_of(&x->plan, "spec.kubelet.config.providerID"), "aws:///x/i-2");
     nc_strv_add(&x->config.kubelet_flags, "--provider-id=aws:///x/i-1");
     nc_value_set_string(x->config.kubelet, "resolvConf", "");
     {
@@ -996,15 +999,16 @@ static void test_overrides(void **state) {
     }
     fixture_plan(x);
     assert_string_equal(x->plan.provider_id, "aws:///x/i-1");
-    assert_string_equal(value_of(&x->plan, "kubelet.providerID"), "aws:///x/i-1");
-    assert_string_equal(origin(&x->plan, "kubelet.kubeReserved"),
+    assert_string_equal(value_of(&x->plan, "spec.kubelet.config.providerID"), "aws:///x/i-1");
+    assert_string_equal(origin(&x->plan, "spec.kubelet.config.kubeReserved"),
                         "the user's kubelet configuration, merged over reservation policy "
                         "karpenter for 2 CPUs and 29 pods");
-    assert_string_equal(overrode(&x->plan, "kubelet.kubeReserved"), "");
-    assert_string_equal(overrode(&x->plan, "kubelet.kubeReserved.cpu"),
+    assert_string_equal(overrode(&x->plan, "spec.kubelet.config.kubeReserved"), "");
+    assert_string_equal(overrode(&x->plan, "spec.kubelet.config.kubeReserved.cpu"),
                         "70m from reservation policy karpenter for 2 CPUs and 29 pods");
-    assert_true(nc_ends_with(value_of(&x->plan, "kubelet.staticPodPath"), "ü…"));
-    assert_int_equal(strlen(value_of(&x->plan, "kubelet.staticPodPath")), 400 + strlen("…"));
+    assert_true(nc_ends_with(value_of(&x->plan, "spec.kubelet.config.staticPodPath"), "ü…"));
+    assert_int_equal(strlen(value_of(&x->plan, "spec.kubelet.config.staticPodPath")),
+                     400 + strlen("…"));
     x->config.ec2 = NC_EC2_ALWAYS;
     x->facts.described_type = (struct nc_instance_type){
         .name = "m5.large", .vcpus = 2, .memory_mib = 8192, .enis = 4, .ipv4_per_eni = 15};
