@@ -218,8 +218,8 @@ static void check_containerd(struct image *m) {
                "names");
     if (!nc_image_tree_has(&m->tree, "/etc/eks/pause.tar"))
         warning(m,
-                "image/provision --pause-image FILE, or name another one in spec.containerd.config "
-                "of every node: localhost/kubernetes/pause is on no registry",
+                PROVISION " with --pause-image FILE, or name another one in spec.containerd.config "
+                          "of every node: localhost/kubernetes/pause is on no registry",
                 "there is no pause image (/etc/eks/pause.tar)");
     nc_image_unit_done(&u);
 }
@@ -252,13 +252,13 @@ static void check_ecr(struct image *m) {
             return;
     }
     if (nc_image_tree_has(&m->tree, nc_ecr_folders))
-        failed(m, "image/provision --ecr-credential-provider FILE",
+        failed(m, PROVISION " with --ecr-credential-provider FILE",
                "%s has no program " ECR_BINARY ": no image is pulled from private repositories",
                nc_ecr_folders);
     else
         warning(m,
-                "image/provision --ecr-credential-provider FILE, unless nodes pull from "
-                "elsewhere",
+                PROVISION " with --ecr-credential-provider FILE, unless nodes pull from "
+                          "elsewhere",
                 "there is no " ECR_BINARY ": no image is pulled from private repositories of ECR");
 }
 

@@ -387,6 +387,15 @@ class Preflight(unittest.TestCase):
         self.assertIn("/etc/eks/kubelet/environment", found["kubelet"][1]["detail"])
         self.assertEqual(len(found["nodeadm"]), 2)
 
+    def test_remedies_name_the_script_of_the_package(self) -> None:
+        imagetree.al2023(self.root)
+        for name in ("etc/eks/pause.tar", "etc/eks/image-credential-provider/ecr-credential-provider"):
+            (self.root / name).unlink()
+        remedies = [entry["remedy"] for entries in self.lines(3).values() for entry in entries]
+        for option in ("--pause-image FILE", "--ecr-credential-provider FILE"):
+            (remedy,) = [one for one in remedies if option in one]
+            self.assertIn("/usr/share/nodeclaimd/provision", remedy)
+
     def test_links_do_not_lead_out(self) -> None:
         """The file that the link names exists on this machine, not in the image."""
         imagetree.al2023(self.root)
