@@ -129,6 +129,8 @@ int nc_documents_add(struct nc_documents *d, const char *source, struct nc_text 
  * that nc_documents_add_source() has made. */
 void nc_documents_warn(struct nc_documents *d, struct nc_mark mark, const char *path,
                        const char *message);
+/* An error of a source that brought no document. */
+void nc_documents_add_error(struct nc_documents *d, const char *source, const char *message);
 unsigned nc_documents_add_source(struct nc_documents *d, const char *name);
 
 /* Decodes user data (nc/userdata.h) and adds every part that is ours, named "NAME part K (type)". A
@@ -139,9 +141,12 @@ int nc_documents_add_userdata(struct nc_documents *d, const char *source, const 
 /* For who asks what else is refused: the value that an error is about leaves its document, so that
  * nc_config_build can be tried without it. The first is for the errors among the diagnostics,
  * those of whole documents too; the others without one go on being refused. The second makes a
- * rule's error one more diagnostic; false: it has no value, nothing has changed. */
+ * rule's error one more diagnostic, 1; 0: it is among them, and nothing has changed; negative: it
+ * is about no value, and is not among them. */
 void nc_documents_set_aside_errors(struct nc_documents *d);
-bool nc_documents_set_aside(struct nc_documents *d, const struct nc_err *err);
+int nc_documents_set_aside(struct nc_documents *d, const struct nc_err *err);
+/* Is an error among them about the field at this path, or about what it is in? */
+bool nc_documents_refuse(const struct nc_documents *d, const char *path);
 /* Diagnostics by source, line and column. */
 void nc_documents_sort(struct nc_documents *d);
 size_t nc_documents_errors(const struct nc_documents *d); /* count of error diags */
@@ -302,6 +307,9 @@ void nc_config_set_defaults(struct nc_config *c);
     { 0 }
 void nc_config_done(struct nc_config *c);
 void nc_fit_settings_done(struct nc_fit_settings *f);
+
+/* The code of what nc_config_build refuses because a field is missing. */
+#define NC_CONFIG_MISSING ENOKEY
 
 /* Merges and types the documents. NC_ERR_CONFIG with "SOURCE:LINE:COLUMN: path: message" where a
  * document had an error, where two documents name two clusters, where nothing of ours was found,

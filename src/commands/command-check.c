@@ -171,19 +171,37 @@ static bool names_cluster(const struct nc_documents *d) {
     return false;
 }
 
-/* Documents that report nothing of the cluster are read beside others that do: here, beside this.
- */
-static int add_any_cluster(struct nc_documents *d, struct nc_err *err) {
-    static const char text[] = "apiVersion: node.eks.aws/v1alpha1\n"
-                               "kind: NodeConfig\n"
-                               "spec:\n"
-                               "  cluster:\n"
-                               "    name: any\n"
-                               "    apiServerEndpoint: https://192.0.2.1\n"
-                               "    certificateAuthority: YW55\n"
-                               "    cidr: 10.100.0.0/16\n";
+/* The field of the cluster, as documents have it by themselves. */
+static bool has_field(const struct nc_documents *d, const char *path) {
+    for (size_t i = 0; i < d->n_docs; i++) {
+        const char *text = nc_value_path_string(d->docs[i].tree, path);
+        if (text && *text)
+            return true;
+    }
+    return false;
+}
 
-    return nc_documents_add(d, "any cluster", nc_text(text), err);
+/* One more document, which has what the others lack of the cluster: all of it, because it is
+ * another document's to say it, or was told to be missing; else what was refused. */
+static int add_any_cluster(struct nc_documents *d, bool all, struct nc_err *err) {
+    static const char paths[] = "spec.cluster.name\0spec.cluster.apiServerEndpoint\0"
+                                "spec.cluster.certificateAuthority\0spec.cluster.cidr\0";
+    static const char *const values[] = {
+        "any", "https://192.0.2.1",
+        /* a PEM file of a certificate that nobody reads */
+        "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCllXNTUKLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo=",
+        "10.100.0.0/16"};
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    const char *path = paths;
+
+    for (size_t i = 0; *path; i++, path = nc_next_name(path))
+        if (!has_field(d, path) && (all || nc_documents_refuse(d, path)))
+            (void)nc_buf_printf(&text, "    %s: %s\n", path + strlen("spec.cluster."), values[i]);
+    if (text.len == 0)
+        return 0;
+    nc_auto_free char *document = nc_asprintf(
+        "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  cluster:\n%s", text.data);
+    return nc_documents_add(d, "any cluster", nc_text(document), err);
 }
 
 static void print_notes(const struct nc_strv *notes) {
@@ -310,64 +328,79 @@ static int add_userdata_of_classes(struct nc_gather *g, struct nc_err *err) {
     return r;
 }
 
-/* Reads what is named. *ret_foreign: how many are cloud-init's. */
-static int add_all(struct nc_gather *g, size_t *ret_foreign, struct nc_err *err) {
-    int r = 0;
+/* What cannot be read does not keep the others from being read. */
+static void note_unread(struct nc_documents *d, const char *what, const struct nc_err *err) {
+    const char *at = strstr(err->msg, what);
+    const size_t n = at && nc_starts_with(at + strlen(what), ": ") ? strlen(what) + 2 : 0;
+    nc_auto_free char *message =
+        nc_asprintf("%s%s%s", n ? at + n : err->msg, *err->remedy ? "; " : "", err->remedy);
 
-    for (int i = 0; r >= 0 && i < g->app->opts.n_args; i++) {
-        r = add_one(g, g->app->opts.args[i], err);
-        *ret_foreign += r > 0;
-    }
-    return r < 0 ? r : add_userdata_of_classes(g, err);
+    nc_documents_add_error(d, what, message);
 }
 
-static int try_bootstrap(struct nc_gather *g, bool is_drop_in, struct nc_err *err) {
+/* Reads what is named. *ret_foreign: how many are cloud-init's. */
+static int add_all(struct nc_gather *g, size_t *ret_foreign, struct nc_err *err) {
+    for (int i = 0; i < g->app->opts.n_args; i++) {
+        struct nc_err own = NC_ERR_INIT;
+        const int r = add_one(g, g->app->opts.args[i], &own);
+        if (r < 0 && own.class != NC_ERR_CONFIG) {
+            *err = own;
+            return r;
+        }
+        if (r < 0)
+            note_unread(&g->documents, g->app->opts.args[i], &own);
+        *ret_foreign += r > 0;
+    }
+    return add_userdata_of_classes(g, err);
+}
+
+static int try_bootstrap(struct nc_gather *g, struct nc_err *err) {
     int r;
 
     nc_config_done(&g->config);
     r = nc_config_build(&g->documents, &g->config, err);
     if (r >= 0)
         r = try_plan(g, err);
-    if (r >= 0 && !is_drop_in)
-        r = nc_config_check_authority(&g->documents, &g->config, err);
-    return r;
+    return r < 0 ? r : nc_config_check_authority(&g->documents, &g->config, err);
 }
 
 /* Each rule that refuses something, and not the first alone: what it refuses is set aside, and the
- * rest is tried again. */
+ * rest is tried again. A failure that the diagnostics have leaves err without a class. */
 static int try_each_rule(struct nc_gather *g, bool is_drop_in, struct nc_err *err) {
-    int r = is_drop_in ? add_any_cluster(&g->documents, err) : 0;
+    struct nc_documents *d = &g->documents;
+    bool all = is_drop_in; /* what the cluster needs is not asked for */
+    int r, aside = 0;
 
-    if (r < 0)
-        return r;
     assume_any_instance(&g->facts);
     nc_gather_tables(g);
-    nc_documents_set_aside_errors(&g->documents);
-    do
-        r = try_bootstrap(g, is_drop_in, err);
-    while (r < 0 && nc_documents_set_aside(&g->documents, err));
+    nc_documents_set_aside_errors(d);
+    do {
+        r = add_any_cluster(d, all, err);
+        if (r >= 0)
+            r = try_bootstrap(g, err);
+        all |= r < 0 && err->code == -NC_CONFIG_MISSING;
+    } while (r < 0 && (aside = nc_documents_set_aside(d, err)) > 0);
+    if (r >= 0 || aside == 0)
+        err->class = NC_ERR_NONE;
     for (size_t i = 0; i < g->plan.n_certain; i++)
-        nc_documents_warn(&g->documents, g->plan.certain[i].mark, g->plan.certain[i].path,
+        nc_documents_warn(d, g->plan.certain[i].mark, g->plan.certain[i].path,
                           g->plan.certain[i].message);
-    nc_documents_sort(&g->documents);
+    nc_documents_sort(d);
     return r;
 }
 
-/* r, err: what a bootstrap would come to. The errors among the diagnostics were printed with their
- * place; what else is refused is not among them. */
+/* r, err: what a bootstrap would come to. The errors among the diagnostics are printed with their
+ * place; err has a class where it is not among them. */
 static int print_end(struct nc_gather *g, int r, struct nc_err *err) {
-    const bool is_told = nc_documents_errors(&g->documents) > 0;
-    const struct nc_err none = NC_ERR_INIT;
-
     for (size_t i = 0; g->app->opts.strict && i < g->documents.n_diags; i++)
         g->documents.diags[i].is_error = true;
     if (g->app->opts.json)
-        print_json(g, is_told ? &none : err);
+        print_json(g, err);
     else
         print_text(g);
-    if (r < 0 && !g->app->opts.json && err->class == NC_ERR_CONFIG && g->documents.n_docs > 0)
-        (void)printf("note: correct this and check again: some rules can be checked only then\n");
-    if (r < 0 && !is_told)
+    if (r < 0 && !g->app->opts.json && g->documents.n_docs > 0)
+        (void)printf("note: the rest was not checked: correct this and check again\n");
+    if (r < 0 && err->class != NC_ERR_NONE)
         return nc_app_fail(g->app, err);
     if (nc_documents_errors(&g->documents) > 0
         || (g->app->opts.strict && g->config.unsupported.n + g->plan.unsupported.n > 0))
@@ -398,7 +431,9 @@ int nc_command_check(struct nc_app *app) {
     }
     is_drop_in = r >= 0 && n_docs > 0 && !names_cluster(&g.documents);
     /* Of a part each field is judged by itself: other documents have the rest, or another value. */
-    if (r >= 0 && !(app->opts.fragment && n_docs > 0))
+    if (r >= 0 && n_docs == 0 && nc_documents_errors(&g.documents) > 0)
+        err.class = NC_ERR_NONE; /* none of them is a document */
+    else if (r >= 0 && !(app->opts.fragment && n_docs > 0))
         r = try_each_rule(&g, is_drop_in, &err);
     r = print_end(&g, r, &err);
     if (r == 0 && !app->opts.json)

@@ -94,7 +94,7 @@ static struct nc_value *copy_at(const struct nc_config *c, const char *path) {
 static struct nc_mark blame(const struct nc_documents *d) {
     for (size_t i = 0; i < d->n_docs; i++) {
         const struct nc_value *cluster = nc_value_path(d->docs[i].tree, "spec.cluster");
-        if (cluster && d->n_aside == 0) /* else it may have been there, and is wrong */
+        if (cluster)
             return cluster->mark;
     }
     return (struct nc_mark){.source = d->docs[0].source};
@@ -108,6 +108,8 @@ static int missing(const struct nc_documents *d, const char *path, const char *w
 
     nc_err_remedy(err, "give it in a NodeConfig or AgentConfig document of the user data or of "
                        "/etc/nodeclaimd/conf.d");
+    if (err)
+        err->code = -NC_CONFIG_MISSING;
     return r;
 }
 

@@ -26,67 +26,132 @@ static bool is_at(struct nc_mark a, struct nc_mark b) {
     return a.source == b.source && a.line == b.line && a.column == b.column;
 }
 
-static bool remove_at(struct nc_value *v, struct nc_mark mark) {
-    for (size_t i = 0; i < v->n; i++) {
-        struct nc_value *child = v->type == NC_VALUE_MAP ? v->members[i].value : v->items[i];
+/* Does the path end with this key? Then it is the key that is wrong, and not the map that begins
+ * with it, at the same place. */
+static bool is_key(const struct nc_member *m, const char *path) {
+    return nc_ends_with(path, m->key) || nc_ends_with(path, "']");
+}
 
-        if (remove_at(child, mark))
-            return true;
-        if (!is_at(child->mark, mark))
+static bool is_whole(const struct nc_value *v, struct nc_mark mark, const char *path) {
+    return is_at(v->mark, mark)
+           && !(v->type == NC_VALUE_MAP && v->n > 0 && is_at(v->members[0].mark, mark)
+                && is_key(&v->members[0], path));
+}
+
+static bool remove_item(struct nc_value *list, size_t i) {
+    nc_value_free(list->items[i]);
+    list->n--;
+    memmove(&list->items[i], &list->items[i + 1], (list->n - i) * sizeof(struct nc_value *));
+    return true;
+}
+
+/* *ret_key: the place of its key, where it has one. An object of a list goes as a whole: a taint
+ * without its key is none. */
+static bool remove_at(struct nc_value *v, struct nc_mark mark, const char *path,
+                      struct nc_mark *ret_key) {
+    for (size_t i = 0; i < v->n; i++) {
+        const bool is_map = v->type == NC_VALUE_MAP;
+        struct nc_value *child = is_map ? v->members[i].value : v->items[i];
+
+        if (remove_at(child, mark, path, ret_key))
+            return is_map || child->type != NC_VALUE_MAP || remove_item(v, i);
+        if (!is_whole(child, mark, path)
+            && !(is_map && is_at(v->members[i].mark, mark) && is_key(&v->members[i], path)))
             continue;
-        if (v->type == NC_VALUE_MAP)
-            return nc_value_remove(v, v->members[i].key);
-        nc_value_free(child);
-        v->n--;
-        memmove(&v->items[i], &v->items[i + 1], (v->n - i) * sizeof(struct nc_value *));
-        return true;
+        if (!is_map)
+            return remove_item(v, i);
+        *ret_key = v->members[i].mark;
+        return nc_value_remove(v, v->members[i].key);
     }
     return false;
 }
 
-static bool remove_from_all(struct nc_documents *d, struct nc_mark mark) {
+/* The document that has lost it; NULL: none had it. */
+static const struct nc_document *remove_from_all(struct nc_documents *d, struct nc_mark mark,
+                                                 const char *path, struct nc_mark *ret_key) {
     for (size_t i = 0; mark.line > 0 && i < d->n_docs; i++)
-        if (remove_at(d->docs[i].tree, mark))
-            return true;
-    return false;
+        if (remove_at(d->docs[i].tree, mark, path, ret_key))
+            return &d->docs[i];
+    return NULL;
 }
 
 void nc_documents_set_aside_errors(struct nc_documents *d) {
+    struct nc_mark key;
+
     if (nc_documents_errors(d) >= NC_DIAGS_MAX) /* there may be more, that nobody has named */
         return;
     d->n_aside += d->n_whole;
     for (size_t i = 0; i < d->n_diags; i++)
         if (d->diags[i].is_error)
-            d->n_aside += remove_from_all(d, d->diags[i].mark);
+            d->n_aside += remove_from_all(d, d->diags[i].mark, d->diags[i].path, &key) != NULL;
 }
 
-bool nc_documents_set_aside(struct nc_documents *d, const struct nc_err *err) {
+bool nc_documents_refuse(const struct nc_documents *d, const char *path) {
+    for (size_t i = 0; i < d->n_diags; i++) {
+        const char *above = d->diags[i].path;
+        const size_t n = strlen(above);
+
+        if (d->diags[i].is_error && n > 0 && nc_starts_with(path, above)
+            && strchr(".[", path[n])) /* or its end */
+            return true;
+    }
+    return false;
+}
+
+static bool is_refused_at(const struct nc_documents *d, struct nc_mark mark) {
+    for (size_t i = 0; mark.line > 0 && i < d->n_diags; i++)
+        if (d->diags[i].is_error && is_at(d->diags[i].mark, mark))
+            return true;
+    return false;
+}
+
+/* A warning of the same field says it already, or as much of it: it becomes the error. */
+static bool is_warned(struct nc_documents *d, const struct nc_err *err, struct nc_mark key) {
+    for (size_t i = 0; i < d->n_diags; i++) {
+        struct nc_diagnostic *g = &d->diags[i];
+        char *was = g->message; /* of a warning, until now */
+
+        if (g->is_error || !is_at(g->mark, g->is_unsupported ? err->mark : key))
+            continue;
+        if (g->is_unsupported) {
+            g->message = nc_asprintf("%s; %s", was, err->remedy);
+            free(was);
+        }
+        g->is_unsupported = false;
+        g->is_error = true;
+        return true;
+    }
+    return false;
+}
+
+int nc_documents_set_aside(struct nc_documents *d, const struct nc_err *err) {
     nc_auto_free char *place = nc_mark_location(d, err->mark), *path = NULL;
     const char *text = nc_starts_with(err->msg, place) ? err->msg + strlen(place) + 2 : err->msg;
-    size_t n;
+    static const char config[] = "spec.kubelet.config."; /* of a NodeClass: spec.kubelet. */
+    const size_t n = strcspn(text, " ");
+    struct nc_mark key = {0};
 
-    if (d->n_aside >= NC_DIAGS_MAX || !remove_from_all(d, err->mark))
-        return false;
-    for (size_t i = 0; i < d->n_diags; i++)
-        if (d->diags[i].is_unsupported && is_at(d->diags[i].mark, err->mark)) {
-            char *was = d->diags[i].message; /* of a warning, until now */
-
-            d->diags[i].message = nc_asprintf("%s; %s", was, err->remedy);
-            d->diags[i].is_unsupported = false;
-            d->diags[i].is_error = true;
-            d->n_aside++;
-            free(was);
-            return true;
-        }
-    n = strcspn(text, " ");
     if (n > 1 && text[n] && text[n - 1] == ':') { /* "PATH: message" */
         path = nc_strndup(text, n - 1);
         text += n + 1;
     }
-    nc_diag(d, true, err->mark, path ? path : "", "%s%s%s", text, err->remedy[0] ? "; " : "",
-            err->remedy);
+    if (d->n_aside >= NC_DIAGS_MAX)
+        return -E2BIG;
+    if (err->code == -NC_CONFIG_MISSING && nc_documents_refuse(d, path))
+        return 0;
+    if (err->code != -NC_CONFIG_MISSING) {
+        const struct nc_document *of = remove_from_all(d, err->mark, path ? path : "", &key);
+        if (!of)
+            return is_refused_at(d, err->mark) ? 0 : -ENOENT;
+        if (path && nc_starts_with(path, config) && of->kind == NC_DOCUMENT_NODE_CLASS)
+            memmove(path + strlen("spec.kubelet."), path + strlen(config),
+                    strlen(path + strlen(config)) + 1);
+    }
     d->n_aside++;
-    return true;
+    if (!is_warned(d, err, key))
+        nc_diag(d, true, err->mark, path ? path : "", "%s%s%s", text, err->remedy[0] ? "; " : "",
+                err->remedy);
+    return 1;
 }
 
 void nc_documents_done(struct nc_documents *d) {
@@ -114,6 +179,20 @@ unsigned nc_documents_add_source(struct nc_documents *d, const char *name) {
         *nc_append(&d->sources, &d->n_sources) = nc_strdup("built-in default");
     *nc_append(&d->sources, &d->n_sources) = nc_strdup(name);
     return (unsigned)(d->n_sources - 1);
+}
+
+/* What was said since then is of what becomes no document. */
+static int refuse_whole(struct nc_documents *d, size_t errors_before) {
+    d->n_whole += nc_documents_errors(d) - errors_before;
+    return 0;
+}
+
+void nc_documents_add_error(struct nc_documents *d, const char *source, const char *message) {
+    const size_t before = nc_documents_errors(d);
+
+    nc_diag(d, true, (struct nc_mark){.source = nc_documents_add_source(d, source)}, "", "%s",
+            message);
+    (void)refuse_whole(d, before);
 }
 
 /* The first map or list below v that is too large to work on. */
@@ -275,12 +354,6 @@ static void check(struct nc_documents *d, const struct known_kind *kind,
         nc_rules_taints(d, taints, NULL, "spec.node.taints", "");
 }
 
-/* What was said since then is of what becomes no document. */
-static int refuse_whole(struct nc_documents *d, size_t errors_before) {
-    d->n_whole += nc_documents_errors(d) - errors_before;
-    return 0;
-}
-
 static int adopt(struct nc_documents *d, unsigned source, struct nc_value **tree,
                  struct nc_err *err) {
     const size_t before = nc_documents_errors(d);
@@ -376,15 +449,12 @@ static void note_mistyped(struct nc_documents *d, const char *name,
 int nc_documents_add_userdata(struct nc_documents *d, const char *source, const char *data,
                               size_t n, struct nc_err *err) {
     nc_cleanup(nc_userdata_done) struct nc_userdata u = NC_USERDATA_INIT;
-    const size_t before = nc_documents_errors(d);
     struct nc_err decode_error = NC_ERR_INIT;
     int r = nc_userdata_decode(data, n, &u, &decode_error);
 
     if (r < 0) {
-        struct nc_mark mark = {.source = nc_documents_add_source(d, source)};
-
-        nc_diag(d, true, mark, "", "%s", decode_error.msg);
-        return refuse_whole(d, before);
+        nc_documents_add_error(d, source, decode_error.msg);
+        return 0;
     }
     if (u.n == 0)
         nc_strv_addf(&d->found, "%s is empty", source);

@@ -40,7 +40,7 @@ static void set_aside(struct nc_documents *d) {
         nc_cleanup(nc_config_done) struct nc_config c = NC_CONFIG_INIT;
         struct nc_err err = NC_ERR_INIT;
 
-        if (nc_config_build(d, &c, &err) == 0 || !nc_documents_set_aside(d, &err))
+        if (nc_config_build(d, &c, &err) == 0 || nc_documents_set_aside(d, &err) <= 0)
             return;
         if (nc_documents_errors(d) != ++n_errors)
             abort();

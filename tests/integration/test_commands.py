@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import fcntl
+import gzip
 import json
 import os
 import re
@@ -311,6 +312,90 @@ class Check(WorldTest):
         self.assertEqual(done.code, 0, done.err)
         self.assertTrue(done.out.endswith(f"note: {pool} is a NodePool: it is not checked\n"), done.out)
 
+    def test_every_fault_at_once(self) -> None:
+        """Whatever kind a fault has and whatever format brings it: one run names it once, with its place and what is right."""
+        text = (
+            self.w.node_config(
+                kubelet="""  kubelet:
+    config:
+      maxpods: 20
+      podsPerCore: ten
+      kubeReserved: {cpu: 100x}
+      evictionHard: {memory.available: 1000%, nodefs.availble: 1Gi}
+      registerWithTaints:
+      - {key: a, effect: NoSuch}
+      runOnce: true
+    flags:
+    - --node-labels=bad key=x
+    colour: blue
+"""
+            )
+            .replace(self.w.api.ca.base64, "Zm9v")
+            .replace("10.100.0.0/16", "10.100.0.0/99")
+        )
+        drop_in = AGENT_CONFIG + "  node:\n    labels: {'bad key': x, kubernetes.io/foo: z}\n    taints: [{key: bad key, effect: NoExecute}]\n"
+        wanted = (
+            ("Zm9v", "spec.cluster.certificateAuthority", "copy it from"),
+            ("10.100.0.0/99", "spec.cluster.cidr", "such as 10.100.0.0/16"),
+            ("maxpods", "spec.kubelet.config", 'did you mean "maxPods"?'),
+            ("podsPerCore", "spec.kubelet.config.podsPerCore", "must be an integer"),
+            ("100x", "spec.kubelet.config.kubeReserved.cpu", 'such as "100m"'),
+            ("1000%", "spec.kubelet.config.evictionHard.memory.available", "from 0% to 100%"),
+            ("nodefs.availble", "spec.kubelet.config.evictionHard['nodefs.availble']", 'did you mean "nodefs.available"?'),
+            ("NoSuch", "spec.kubelet.config.registerWithTaints[0].effect", "NoSchedule, PreferNoSchedule or NoExecute"),
+            ("runOnce", "spec.kubelet.config.runOnce", "must be false"),
+            ("bad key=x", "spec.kubelet.flags", "needs two dashes"),
+            ("'bad key'", "spec.node.labels['bad key']", "such as example.com/name"),
+            ("key: bad key", "spec.node.taints[0].key", "such as example.com/name"),
+        )
+        files = {
+            "yaml": f"{text}---\n{drop_in}".encode(),
+            "mime": mime(("application/node.eks.aws", text), ("application/vnd.nodeclaimd+yaml", drop_in)),
+            "cloud": "".join(
+                ["#cloud-config\nwrite_files:\n- path: /etc/nodeclaimd/conf.d/10-a.yaml\n  content: |\n"]
+                + [f"    {line}\n" for line in f"{text}---\n{drop_in}".splitlines()]
+            ).encode(),
+        }
+        files["gzip"] = gzip.compress(files["mime"])
+        files["base64"] = base64.b64encode(files["mime"])
+        for name, data in files.items():
+            self.good.write_bytes(data)
+            done = self.w.run("check", "-o", "json", str(self.good))
+            self.assertEqual((done.code, done.err), (3, ""), name)
+            errors = [e for e in json.loads(done.out) if e["severity"] == "error"]
+            plain = files["mime"] if name in ("gzip", "base64") else data
+            lines = plain.decode().splitlines()
+            for of, path, right in wanted:
+                (line,) = [n for n, one in enumerate(lines, 1) if of in one]
+                (found,) = [e for e in errors if (e["line"], e["path"]) == (line, path)]
+                self.assertIn(right, found["message"], (name, path))
+            self.assertEqual(len(errors), len(wanted), (name, errors))
+            warnings = [e for e in json.loads(done.out) if e["severity"] == "warning"]
+            self.assertEqual(sum('unknown field "colour"' in e["message"] for e in warnings), 1, (name, warnings))
+            self.assertEqual(sum("kubernetes.io/foo=z" in e["message"] for e in warnings), 1, (name, warnings))
+            self.assertNotIn("the rest was not checked", self.w.run("check", str(self.good)).out)
+            self.assertNotEqual(self.w.run("render", "--out", str(self.w.folder / "out"), "--source", self.good.as_uri()).code, 0, name)
+            self.assertFalse((self.w.folder / "out").exists())
+
+    def test_what_is_missing_hides_nothing(self) -> None:
+        text = self.w.node_config(kubelet="  kubelet: {config: {runOnce: true}}\n").splitlines(keepends=True)
+        self.good.write_text("".join(line for line in text if "cidr:" not in line and "certificateAuthority:" not in line))
+        done = self.w.run("check", str(self.good))
+        self.assertEqual((done.code, done.err), (3, ""))
+        missing, kubelet = (line for line in self.lines(done.out))
+        self.assertRegex(missing, r":\d+:\d+: error: spec\.cluster\.certificateAuthority: is missing: .*; spec\.cluster\.cidr is missing, too")
+        self.assertIn(" error: spec.kubelet.config.runOnce: ", kubelet)
+        self.good.write_text("".join(text) + "---\n" + AGENT_CONFIG + "  cluster: {auth: {mode: client-certificate}}\n")
+        done = self.w.run("check", str(self.good))
+        self.assertEqual(done.code, 3)
+        self.assertIn(" error: spec.cluster.auth.clientCertificate: is missing: ", done.out)
+        self.assertIn("note: the rest was not checked: correct this and check again\n", done.out)
+
+    def test_path_in_a_node_class(self) -> None:
+        self.good.write_text("apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nspec:\n  kubelet: {evictionHard: {memory.available: 1000%}}\n")
+        done = self.w.run("check", str(self.good))
+        self.assertIn(f"{self.good}:4:46: error: spec.kubelet.evictionHard.memory.available: ", done.out)
+
     def test_one_fault_is_told_once(self) -> None:
         """What was set aside is not missing, and its default does not contradict what goes with it."""
         kubelet = "  kubelet: {config: {imageGCLowThresholdPercent: 70, imageGCHighThresholdPercent: 60}}\n"
@@ -396,7 +481,7 @@ class Check(WorldTest):
         self.w.set_user_data(None)
         done = self.w.run("check", "imds://user-data")
         self.assertEqual(done.code, 3, done.out + done.err)
-        self.assertIn("no user data", done.err)
+        self.assertIn("no user data", done.out)
 
     def test_rules_between_fields(self) -> None:
         """What a bootstrap would find when it plans is found here, without an instance."""
@@ -418,7 +503,14 @@ class Check(WorldTest):
         for path in (self.w.folder / "none.yaml", Path("/dev/null/x")):
             done = self.w.run("check", str(path))
             self.assertIn(done.code, (3, 6), done.out)
-            self.assertIn(str(path), done.err)
+            self.assertIn(str(path), done.out + done.err)
+        missing = [self.w.folder / name for name in ("one.yaml", "two.yaml")]
+        self.typo.write_text(AGENT_CONFIG + "  drain: {mode: perhaps}\n")
+        done = self.w.run("check", str(missing[0]), str(self.typo), str(missing[1]))
+        self.assertEqual((done.code, done.err), (3, ""))
+        for path in missing:
+            self.assertIn(f"{path}: error: No such file or directory; ", done.out)
+        self.assertIn(f"{self.typo}:4:17: error: spec.drain.mode: ", done.out)
 
     def test_a_table_that_cannot_be_read(self) -> None:
         (self.w.root / "etc/nodeclaimd/instance-types.tsv").mkdir(parents=True)

@@ -332,7 +332,7 @@ class Commands(DaemonTest):
         world.pod("web", grace=1)
         conf = world.root / "etc/nodeclaimd/conf.d"
         head = "apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec:\n"
-        (conf / "90-typo.yaml").write_text(head + "  interruption: {spot: reports}\n")
+        (conf / "90-typo.yaml").write_text(head + "  interruption: {spot: reports}\n  node: {labels: {bad key: x}}\n")
         (conf / "99-off.yaml").write_text(head + '  drain: {mode: "off"}\n')
         world.start()
         world.must(lambda: "ConfigurationRefused" in world.events(), "the Event")
