@@ -421,7 +421,9 @@ func TestChartChangesAlerts(t *testing.T) {
 	want := alerts("metrics.ruleLabels=null,metrics.ruleOverrides=null")
 	got := alerts("metrics.disabledRules={NodeclaimdVolumeWait,NodeclaimControllerLeaders},metrics.ruleLabels.team=a," +
 		"metrics.ruleOverrides.NodeclaimdNotRunning.for=30m,metrics.ruleOverrides.NodeclaimdNotRunning.expr=up == 0," +
-		"metrics.ruleOverrides.NodeclaimdNotRunning.labels.severity=info,metrics.ruleOverrides.NodeclaimdNotConnected.labels.team=b")
+		"metrics.ruleOverrides.NodeclaimdNotRunning.labels.severity=info,metrics.ruleOverrides.NodeclaimdNotConnected.labels.team=b," +
+		"metrics.ruleOverrides.NodeclaimdDrainBlocked.for=null," +
+		"metrics.thresholds.NodeclaimdNoticesUnavailable=1200000,metrics.thresholds.NodeclaimControllerNodeClaimWithoutNode=600")
 	delete(want, "NodeclaimdVolumeWait")
 	delete(want, "NodeclaimControllerLeaders")
 	for _, rule := range want {
@@ -431,6 +433,17 @@ func TestChartChangesAlerts(t *testing.T) {
 	want["NodeclaimdNotRunning"]["expr"] = "up == 0"
 	want["NodeclaimdNotRunning"]["labels"].(map[string]any)["severity"] = "info"
 	want["NodeclaimdNotConnected"]["labels"].(map[string]any)["team"] = "b"
+	delete(want["NodeclaimdDrainBlocked"], "for")
+	for name, limits := range map[string][2]string{
+		"NodeclaimdNoticesUnavailable":            {"_seconds > 120 ", "_seconds > 1200000 "},
+		"NodeclaimControllerNodeClaimWithoutNode": {") > 300", ") > 600"},
+	} {
+		was := want[name]["expr"].(string)
+		want[name]["expr"] = strings.Replace(was, limits[0], limits[1], 1)
+		if want[name]["expr"] == was {
+			t.Errorf("%s has no %s", name, limits[0])
+		}
+	}
 	if len(want) < 10 || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v\nnot\n%v", got, want)
 	}
@@ -509,10 +522,14 @@ func TestChartRefusesValues(t *testing.T) {
 		{"extraVolumes[0].emptyDir.medium=Memory", "missing property 'name'"},
 		{"extraVolumeMounts[0].name=ca", "missing property 'mountPath'"},
 		{"envFrom[0].name=ca", "'name' not allowed"},
-		{"metrics.rules=true,metrics.disabledRules={NodeclaimdVolumeWait,Mine}", "there is no alert Mine; the alerts are NodeclaimdBootstrapFailed, "},
-		{"metrics.rules=true,metrics.ruleOverrides.Mine.for=1m", "there is no alert Mine; the alerts are NodeclaimdBootstrapFailed, "},
+		{"metrics.disabledRules={NodeclaimdVolumeWait,Mine}", "there is no alert Mine; the alerts are NodeclaimdBootstrapFailed, "},
+		{"metrics.ruleOverrides.Mine.for=1m", "there is no alert Mine; the alerts are NodeclaimdBootstrapFailed, "},
 		{"metrics.ruleOverrides.NodeclaimdVolumeWait.alert=Mine", "'alert' not allowed"},
 		{"metrics.ruleOverrides.NodeclaimdVolumeWait.for=soon", "'soon' does not match pattern"},
+		{"metrics.thresholds.NodeclaimdNotRunnin=600", "no alert NodeclaimdNotRunnin with a number of seconds; those with one are NodeclaimControllerNodeClaimWithoutNode (300), "},
+		{"metrics.thresholds.NodeclaimdDrainBlocked=600", "no alert NodeclaimdDrainBlocked with a number of seconds"},
+		{"metrics.thresholds.NodeclaimdNotRunning=0", "minimum"},
+		{"metrics.thresholds.NodeclaimdNotRunning=600,metrics.ruleOverrides.NodeclaimdNotRunning.expr=up", "another expr, which does not read it"},
 		{"metrics.ruleLabels.severity=info", "/metrics/ruleLabels/severity"},
 		{"metrics.ruleLabels.a-b=c", "'a-b' does not match pattern"},
 		{"metrics.namespace=a.b", "'a.b' does not match pattern"},
