@@ -110,9 +110,11 @@ struct nc_documents {
     bool may_bring_documents; /* a part of user data that cloud-init's network stage reads: more
                                  than shell scripts */
     struct nc_strv found; /* what user data held that is not ours: "a shell script", "a part of type
-                             text/plain"; and "FILE" NC_FOUND_NODE_POOL "…" */
+                             text/plain"; and "FILE" NC_FOUND_NODE_POOL "…",
+                             "FILE" NC_FOUND_NOTHING */
 };
 #define NC_FOUND_NODE_POOL " is a NodePool"
+#define NC_FOUND_NOTHING " without any document"
 
 #define NC_DOCUMENTS_INIT                                                                          \
     { 0 }

@@ -103,8 +103,9 @@ static int fail_parser(struct reader *r) {
         return fail(r, mark, all ? all : problem);
     }
     const struct nc_mark mark = mark_of(r, &p->mark);
-    return nc_err_config(r->err, "line %u, column %u: %s (byte %zu)", mark.line, mark.column,
-                         problem, p->problem_offset);
+    return nc_err_config(r->err, "line %u, column %u: %s (byte %zu)%s", mark.line, mark.column,
+                         problem, p->problem_offset,
+                         strstr(problem, "UTF-8") ? ": save the text as UTF-8" : "");
 }
 
 static struct nc_value *innermost(struct reader *r) {

@@ -153,7 +153,7 @@ static int add_folder(struct nc_gather *g, const char *path, const char *name, s
                        "configuration source %s: %d documents, at most %d are read", path,
                        documents, MAX_FILES_PER_FOLDER);
     else if (documents == 0)
-        nc_strv_addf(&g->documents.found, "%s without any document", name);
+        nc_strv_addf(&g->documents.found, "%s" NC_FOUND_NOTHING, name);
     const bool is_read = r == 0;
     for (int i = 0; i < n; i++) {
         const int added =

@@ -448,6 +448,8 @@ int nc_command_check(struct nc_app *app) {
         if (at)
             (void)printf("note: %.*s" NC_FOUND_NODE_POOL ": it is not checked\n", (int)(at - name),
                          name);
+        else if (nc_ends_with(name, NC_FOUND_NOTHING))
+            (void)printf("note: %s\n", name);
     }
     return r;
 }

@@ -403,7 +403,7 @@ int nc_documents_add(struct nc_documents *d, const char *source, struct nc_text 
         return refuse_whole(d, before);
     }
     if (trees.n == 0)
-        nc_strv_addf(&d->found, "%s without any document", source);
+        nc_strv_addf(&d->found, "%s" NC_FOUND_NOTHING, source);
     for (size_t i = 0; r >= 0 && i < trees.n; i++)
         r = adopt(d, index, &trees.v[i], err);
     return r;

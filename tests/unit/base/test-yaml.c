@@ -330,6 +330,9 @@ static void refused(void **state) {
         {"a: [b, , c]\n", 0, "line 1, column 8: a value is missing here"},
         {"a: ]\n", 0, "line 1, column 4: a value is missing here"},
         {"a: 1\n b: 2\n", 0, "line 2, column 3: this ':' makes a key where none can stand"},
+        {"\xff\xfe"
+         "a: b\n",
+         0, "line 1, column 1: invalid leading UTF-8 octet (byte 0): save the text as UTF-8"},
         {"a:\n\t- b\n", 0, "line 2, column 1: a tab, where YAML is indented with spaces only"},
         {"a:\n  b: c\n\td: 1\n", 0,
          "line 3, column 1: a tab, where YAML is indented with spaces only"},
