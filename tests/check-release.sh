@@ -87,7 +87,8 @@ is "and so do the RPMs" "$(grep ^BuildRequires "$top/nodeclaimd.spec" | versions
 
 # archive NAME: the sum of the chart's archive, made of a copy with the times and the rights of now
 archive() {
-    mkdir -p "$work/$1/release" "$work/$1/deploy" && cp -R "$top/deploy/chart" "$work/$1/deploy" && cp "$top/release/chart" "$top/release/cut-links" "$work/$1/release" &&
+    mkdir -p "$work/$1/release" "$work/$1/deploy" "$work/$1/debian" && cp -R "$top/deploy/chart" "$work/$1/deploy" && cp "$top/VERSION" "$work/$1" && echo 0 >"$work/$1/COMMIT" &&
+        cp "$top/debian/changelog" "$work/$1/debian" && cp "$top"/release/{chart,cut-links,version} "$work/$1/release" &&
         mkdir "$work/$1/tests" && cp "$top/tests/check-links" "$work/$1/tests" &&
         SOURCE_DATE_EPOCH=1000000000 "$work/$1/release/chart" "$work/$1.tgz" && sha256sum <"$work/$1.tgz"
 }
@@ -104,7 +105,7 @@ is "of which there is an SBOM, too" "$(SOURCE_DATE_EPOCH=0 /usr/bin/python3 "$to
 "./nodeclaim-controller/Chart.yaml"'
 
 mkdir -p "$work/tree/release" "$work/tree/debian" "$work/tree/deploy/chart" && cd "$work/tree" && git init -q . || exit 1
-cp "$top/release/run" "$top/release/chart" "$top/release/spdx-tools.lock" release/
+cp "$top"/release/{run,chart,version,spdx-tools.lock} release/
 printf 'version: 0.1.0\nappVersion: 0.1.0\n' >deploy/chart/Chart.yaml
 echo untrusted >release/nodeclaimd.pub
 echo 0.1.0 >VERSION
@@ -188,13 +189,16 @@ failed: Keep a verdict
 3 passed, 3 failed"
 
 # Packages between releases: of the project's own files, at commits of a repository that holds nothing else.
-git init -q "$work/versions" && cd "$work/versions" && mkdir release && cp -R "$top/VERSION" "$top/debian" "$top/nodeclaimd.spec" . || exit 1
+git init -q "$work/versions" && cd "$work/versions" && mkdir -p release deploy/chart && cp -R "$top"/{VERSION,debian,nodeclaimd.spec,kubectl} . || exit 1
 cp "$top/release/version" release/
+cp "$top/deploy/chart/Chart.yaml" deploy/chart/
 version=$(cat VERSION)
 git add . && git commit -q -m one && git tag "v$version"
+is "that is what a build calls itself" "$(release/version)" "$version"
+is "and its time is that of debian/changelog" "$(release/version --time)" "$(dpkg-parsechangelog -S Timestamp)"
 # versions: of Debian's packages, of the RPMs, and of the newest entry of their changelog
 versions() {
-    rm -rf dist && mkdir dist && cp -R VERSION debian nodeclaimd.spec dist && release/version dist
+    rm -rf dist && mkdir dist && cp -R VERSION debian nodeclaimd.spec release deploy kubectl dist && release/version dist
     (cd dist && dpkg-parsechangelog -S Version && rpmspec -q --srpm --undefine dist --qf '%{VERSION}-%{RELEASE}\n%{CHANGELOGNAME}\n' nodeclaimd.spec) |
         sed 's/^.* - //' | paste -sd ' '
 }
@@ -213,6 +217,12 @@ for count in {2..10}; do
     [[ $count = [2-8] ]] || {
         build=$count.g$(git rev-parse HEAD | cut -c 1-8)
         is "those of a later commit name it" "$next" "$version+$build $version-1.$build $version-1.$build"
+        is "and so does a build, here and of the tarball" "$(release/version) $(dist/release/version)" "$version+$build $version+$build"
+        is "whose commit it is" "$(dist/release/version --commit)" "$(git rev-parse HEAD)"
+        is "and whose time" "$(dist/release/version --time)" "$(git log -1 --format=%ct)"
+        is "and the chart" "$(sed -nE 's/^(version|appVersion): //p' dist/deploy/chart/Chart.yaml | paste -sd ' ')" "$version+$build $version+$build"
+        is "and the plugin" "$(dist/kubectl/kubectl-nodeclaim version)" "kubectl-nodeclaim $version+$build"
+        is "and the archive of which an RPM is made" "$(rpmspec -q --srpm --qf '[%{SOURCE}]\n' dist/nodeclaimd.spec) $(rpmspec -P dist/nodeclaimd.spec | grep -c "^cd 'nodeclaimd-$version+$build'")" "nodeclaimd-$version+$build.tar.xz 1"
         is "and upgrade the older Debian package, until the next release" "$(after deb "${last% *}" "${next%% *}")" yes
         is "and RPM" "$(after rpm "${last#* }" "${next##* }")" -1-1
     }

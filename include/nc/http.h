@@ -98,7 +98,7 @@ struct nc_http *
 nc_http_free(struct nc_http *h); /* cancels what is in flight; callbacks are not called */
 
 /* "nodeclaimd/0.2.0 (run)": what this process calls itself to every peer; never set:
- * "nodeclaimd/…". `command` NULL: without the parentheses. Cut at 63 characters. */
+ * "nodeclaimd". `command` NULL: without the parentheses. Cut at 63 characters. */
 void nc_http_set_program(const char *program, const char *command);
 const char *nc_http_user_agent(void);
 

@@ -17,6 +17,7 @@
 #include "nc/file.h"
 #include "nc/str.h"
 #include "nc/time.h"
+#include "nc/version.h"
 #include "time-limits.h"
 
 #define LEAST_ATTEMPT_USEC 50000u /* less time than this is no attempt */
@@ -446,7 +447,7 @@ int nc_command_bootstrap(struct nc_app *app) {
     b.started_mono_usec = nc_mono_usec();
     app->deadline_usec = b.started_mono_usec + timeout;
     nc_report_start(&b.report, now, now + timeout);
-    nc_log(NC_LOG_INFO, &fields, "bootstrap starts, version " NC_VERSION);
+    nc_log(NC_LOG_INFO, &fields, "bootstrap starts, version %s", nc_version);
     (void)nc_process_lock(app, NC_LOCK_BOOTSTRAP, &b.lock_fd, NULL);
     r = nc_app_loop(app, &err);
     if (r >= 0)

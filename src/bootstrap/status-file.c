@@ -15,6 +15,7 @@
 #include "nc/file.h"
 #include "nc/report.h"
 #include "nc/str.h"
+#include "nc/version.h"
 
 #define LOCK_FILE NC_RUN_DIR "/.lock"
 #define MAX_BYTES ((size_t)1 << 20)
@@ -83,7 +84,7 @@ static struct nc_value *unite(enum nc_status_writer writer, struct nc_value *own
     if (!whole) { /* no bootstrap has run yet */
         whole = nc_value_new_map();
         nc_value_set_int(whole, "schema", NC_STATUS_SCHEMA);
-        nc_value_set_string(whole, "version", NC_VERSION);
+        nc_value_set_string(whole, "version", nc_version);
     }
     for (size_t i = 0; i < NC_ARRAY_SIZE(of_daemon); i++) {
         const struct nc_value *v = nc_value_get(part, of_daemon[i]);

@@ -17,6 +17,7 @@
 #include "nc/clock.h"
 #include "nc/mem.h"
 #include "nc/str.h"
+#include "nc/version.h"
 #include "process.h"
 
 #define CHECK_USEC 10000000u
@@ -182,7 +183,7 @@ int nc_controller_run(const struct nc_settings *s) {
     int r;
 
     c.identity = make_identity(s);
-    nc_log(NC_LOG_INFO, NULL, NC_CONTROLLER " starts, version " NC_VERSION ", as %s", c.identity);
+    nc_log(NC_LOG_INFO, NULL, NC_CONTROLLER " starts, version %s, as %s", nc_version, c.identity);
     r = set_up(&c, &err);
     if (r < 0)
         return nc_process_fail(s->command, &err);

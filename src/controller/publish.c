@@ -15,6 +15,7 @@
 #include "nc/file.h"
 #include "nc/prometheus.h"
 #include "nc/str.h"
+#include "nc/version.h"
 #include "process.h"
 
 #define METRICS_SHARE 10u /* metrics take one part in so many of the time at most */
@@ -39,7 +40,7 @@ static struct nc_value *about_trouble(const struct nc_controller *c) {
 static struct nc_value *about_us(const struct nc_controller *c) {
     struct nc_value *map = nc_value_new_map();
 
-    nc_value_set_string(map, "version", NC_VERSION);
+    nc_value_set_string(map, "version", nc_version);
     nc_value_set_string(map, "identity", c->identity);
     nc_value_set_string(map, "mode",
                         c->settings->mode == NC_CONTROL_MODE_UNKNOWN
@@ -133,7 +134,7 @@ static void write_metrics(const struct nc_controller *c, struct nc_buf *out) {
     if (c->control)
         nc_control_metrics(c->control, nc_controller_now(c), out);
     nc_metric_family(&m, "build_info", NC_GAUGE, "Version of the program, as a label; always 1.");
-    nc_metric_count_by(&m, "version", NC_VERSION, 1);
+    nc_metric_count_by(&m, "version", nc_version, 1);
     nc_metric_one(&m, "synced", NC_GAUGE, "Whether all lists are complete.",
                   nc_controller_is_synced(c));
     nc_metric_one(&m, "elections_total", NC_COUNTER, "Times this process became the leader.",

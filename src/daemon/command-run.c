@@ -16,6 +16,7 @@
 #include "nc/file.h"
 #include "nc/host.h"
 #include "nc/str.h"
+#include "nc/version.h"
 
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
@@ -136,7 +137,7 @@ static int set_up(struct nc_daemon *d, struct nc_err *err) {
     if (r < 0)
         return r;
     nc_log(NC_LOG_INFO, &(struct nc_log_fields){.milestone = NC_MILESTONE_DAEMON_STARTED},
-           "the daemon starts, version " NC_VERSION);
+           "the daemon starts, version %s", nc_version);
     d->started_mono_usec = nc_mono_usec();
     d->counters.started_usec = nc_now_usec();
     d->boot_id = read_boot_id(d->app);

@@ -20,6 +20,7 @@
 #include "nc/mem.h"
 #include "nc/report.h"
 #include "nc/time.h"
+#include "nc/version.h"
 
 #define LEAST_PAUSE_USEC 100000u
 #define BUSY_PAUSE_USEC 20000u /* the other writer holds the lock */
@@ -67,7 +68,7 @@ static struct nc_value *daemon_tree(const struct nc_daemon *d) {
     const struct nc_err *err;
     const enum nc_api_state state = nc_api_session_state(&d->api, &err);
 
-    nc_value_set_string(map, "version", NC_VERSION);
+    nc_value_set_string(map, "version", nc_version);
     nc_value_set_int(map, "pid", getpid());
     nc_value_set_time(map, "started", d->counters.started_usec);
     nc_value_set_bool(map, "ready", d->is_ready);
@@ -170,11 +171,12 @@ static void write_daemon_metrics(struct nc_daemon *d, struct nc_buf *out) {
     d->counters.api_state = nc_api_session_state(&d->api, &err);
     nc_daemon_metrics(d->life, &d->counters, nc_daemon_now(d), out);
     nc_metric_family(&m, "node_info", NC_GAUGE,
-                     "Name of the Node and its NodePool, as labels; always 1.");
+                     "Name of the Node, its NodePool and the version, as labels; always 1.");
     if (d->node_name)
-        nc_metric_count(
-            &m, NC_LABELS("node_name", d->node_name, "nodepool", d->node.pool ? d->node.pool : ""),
-            1);
+        nc_metric_count(&m,
+                        NC_LABELS("node_name", d->node_name, "nodepool",
+                                  d->node.pool ? d->node.pool : "", "version", nc_version),
+                        1);
 }
 
 static void write_counters(struct nc_daemon *d) {

@@ -19,6 +19,7 @@
 #include "nc/clock.h"
 #include "nc/str.h"
 #include "nc/time.h"
+#include "nc/version.h"
 
 #define MAX_RETRY_AFTER_SEC 86400
 /* A peer that is gone without a word: noticed by the kernel after so long, with bytes in flight or
@@ -35,11 +36,11 @@
 #define DEADLINE_ACCURACY_USEC 5000
 
 /* One process, one program: set once at its start. */
-static char user_agent[64] = "nodeclaimd/" NC_VERSION;
+static char user_agent[64] = "nodeclaimd";
 
 void nc_http_set_program(const char *program, const char *command) {
     (void)snprintf(user_agent, sizeof(user_agent), command ? "%s/%s (%s)" : "%s/%s", program,
-                   NC_VERSION, command);
+                   nc_version, command);
 }
 
 const char *nc_http_user_agent(void) {

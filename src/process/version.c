@@ -9,8 +9,8 @@
 
 #include "nc/mem.h"
 #include "nc/value.h"
+#include "nc/version.h"
 
-#include "commit.h"
 #include "process.h"
 
 void nc_print_json(const struct nc_value *v) {
@@ -24,13 +24,13 @@ int nc_version_print(const char *program, bool is_json) {
     nc_auto_value struct nc_value *map = NULL;
 
     if (!is_json) {
-        (void)printf("%s " NC_VERSION "\ncommit " NC_COMMIT "\n%s\n%s\ncJSON %s\n", program,
+        (void)printf("%s %s\ncommit %s\n%s\n%s\ncJSON %s\n", program, nc_version, nc_commit,
                      curl_version(), OpenSSL_version(OPENSSL_VERSION), cJSON_Version());
         return 0;
     }
     map = nc_value_new_map();
-    nc_value_set_string(map, "version", NC_VERSION);
-    nc_value_set_string(map, "commit", NC_COMMIT);
+    nc_value_set_string(map, "version", nc_version);
+    nc_value_set_string(map, "commit", nc_commit);
     nc_value_set_string(map, "libcurl", curl_version_info(CURLVERSION_NOW)->version);
     nc_value_set_string(map, "openssl", OpenSSL_version(OPENSSL_VERSION_STRING));
     nc_value_set_string(map, "cjson", cJSON_Version());

@@ -9,6 +9,7 @@
 #include "nc/prometheus.h"
 #include "nc/quantity.h"
 #include "nc/report.h"
+#include "nc/version.h"
 
 #define ANNOTATION_MAX_BYTES 2048
 
@@ -145,7 +146,7 @@ struct nc_value *nc_report_tree(const struct nc_report *r, uint64_t now_usec) {
         if (nc_phase_is_shown(r, p))
             nc_value_push(phases, phase_tree(r, p, now_usec));
     nc_value_set_int(root, "schema", NC_STATUS_SCHEMA);
-    nc_value_set_string(root, "version", NC_VERSION);
+    nc_value_set_string(root, "version", nc_version);
     set_text(root, "node", r->node);
     nc_value_set(root, "instance", instance_tree(r));
     nc_value_set(root, "nodeClaim", claim_tree(r));
@@ -204,7 +205,7 @@ void nc_report_annotation(const struct nc_report *r, struct nc_buf *out) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     struct nc_value *phases = nc_value_new_map();
 
-    nc_value_set_string(map, "version", NC_VERSION);
+    nc_value_set_string(map, "version", nc_version);
     for (enum nc_phase p = NC_PHASE_IMDS; p < _NC_PHASE_MAX; p++)
         if (r->phases[p].attempts > 0)
             nc_value_set_int(phases, nc_phase_name(p), (int64_t)r->phases[p].duration_usec);

@@ -84,7 +84,7 @@ class Usage(unittest.TestCase):
                 self.assertIn(word, done.stderr)
 
     def test_version(self) -> None:
-        version = (SOURCE / "VERSION").read_text().strip()
+        version = subprocess.run([SOURCE / "release/version"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
         self.assertTrue(run("version").stdout.startswith(f"nodeclaimd {version}\n"))
         self.assertEqual(run("--version").stdout, run("version").stdout)
         self.assertEqual(json.loads(run("version", "-o", "json").stdout)["version"], version)

@@ -54,6 +54,9 @@ class Plugin(unittest.TestCase):
         self.assertEqual(code, 0, f"{args}: {out}{err}")
         return out
 
+    def test_version(self) -> None:
+        self.assertEqual(self.says("version"), "kubectl-nodeclaim of a clone, which has no version\n")
+
     def refuses(self, code: int, says: str, *args: str) -> None:
         got, out, err = self.run_plugin(*args)
         self.assertEqual((got, says in err), (code, True), f"{args}: {got} {out}{err}")
@@ -757,7 +760,7 @@ class Plugin(unittest.TestCase):
 
     def test_completion(self) -> None:
         self.node("n1")
-        for args, words in ((("",), ["status", "why", "drain", ":4"]), (("why", ""), ["n1", ":4"])):
+        for args, words in ((("",), ["status", "why", "drain", "version", ":4"]), (("why", ""), ["n1", ":4"])):
             code, out, _ = self.run_plugin(*args, name="kubectl_complete-nodeclaim")
             self.assertEqual((code, out.split()), (0, words))
 

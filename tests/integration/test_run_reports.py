@@ -6,11 +6,12 @@ import json
 import os
 import re
 import signal
+import subprocess
 import time
 import unittest
 from pathlib import Path
 
-from harness import needs
+from harness import agent_path, needs
 from promtext import check_with_promtool, documented_families, families_of, parse_metrics
 from running import PATIENCE, DaemonTest, DaemonWorld
 
@@ -49,6 +50,15 @@ class Reports(DaemonTest):
         after = [f.stat().st_ino for f in files]
         self.assertEqual(before[0], after[0], "status.json was written again")
         self.assertNotEqual(before[1], after[1])
+
+    def test_version(self) -> None:
+        """What `version` prints, which between releases names the commit: in status.json, the metrics and the journal."""
+        version = subprocess.run([agent_path(), "version"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()[1]
+        world = self.node_world()
+        world.start()
+        world.must(lambda: world.said_of_itself()["version"] == version, "the version in status.json")
+        world.must(lambda: f'version="{version}"' in world.metrics_text(), "the version in the metrics")
+        self.assertIn(f"the daemon starts, version {version}\n", world.log())
 
     def test_beside_nodeadm(self) -> None:
         """The node is drained all the same; a bootstrap would refuse. Read again on reload."""

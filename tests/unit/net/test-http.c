@@ -14,6 +14,8 @@
 #include "groups.h"
 #include "http-world.h"
 #include "nc/mem.h"
+#include "nc/str.h"
+#include "nc/version.h"
 
 static struct nc_http_answer get(struct world *w, const char *path, struct nc_http_options *more) {
     nc_auto_free char *url = url_of(w, path);
@@ -31,10 +33,13 @@ static struct nc_http_answer get(struct world *w, const char *path, struct nc_ht
 
 static void test_answer(void **state) {
     struct world w = world_new(PLAY_PATH, 0);
+    nc_auto_free char *user_agent =
+        nc_asprintf("\r\nUser-Agent: nodeclaimd/%s (test)\r\n", nc_version);
     struct nc_http_answer a;
     (void)state;
     world_start(&w);
 
+    nc_http_set_program("nodeclaimd", "test");
     a = get(&w, "/hello", NULL);
     assert_int_equal(a.result.outcome, NC_HTTP_ANSWERED);
     assert_int_equal(a.result.status, 200);
@@ -45,7 +50,7 @@ static void test_answer(void **state) {
     assert_true(a.result.duration_usec > 0);
     assert_true(a.result.received_usec > 1600000000 * SECOND);
     assert_non_null(strstr(w.script.head, "GET /hello HTTP/1.1\r\n"));
-    assert_non_null(strstr(w.script.head, "User-Agent: nodeclaimd/"));
+    assert_non_null(strstr(w.script.head, user_agent));
     assert_null(strstr(w.script.head, "Accept-Encoding"));
     nc_http_answer_done(&a);
 

@@ -9,6 +9,7 @@
 
 #include "nc/report.h"
 #include "nc/str.h"
+#include "nc/version.h"
 
 #define T0 1704067200000000u /* 2024-01-01T00:00:00Z */
 #define SECOND 1000000u
@@ -254,10 +255,12 @@ static void test_annotation(void **state) {
     nc_report_succeed(&r, NC_PHASE_IMDS, T0 + 5);
     nc_report_finish(&r, T0 + 5);
     nc_report_annotation(&r, &text);
-    assert_string_equal(text.data,
-                        "{\"outcome\":\"succeeded\",\"phase\":\"imds\",\"duration_usec\":"
-                        "5,\"node\":null,\"instance\":null,\"version\":\"" NC_VERSION
-                        "\",\"phases_usec\":{\"imds\":5},\"memory\":null}");
+    nc_auto_free char *expected =
+        nc_asprintf("{\"outcome\":\"succeeded\",\"phase\":\"imds\",\"duration_usec\":5,"
+                    "\"node\":null,\"instance\":null,\"version\":\"%s\","
+                    "\"phases_usec\":{\"imds\":5},\"memory\":null}",
+                    nc_version);
+    assert_string_equal(text.data, expected);
     r.actual = nc_value_new_map();
     nc_value_set_string(r.actual, "memory", "6903Mi");
     nc_buf_clear(&text);
