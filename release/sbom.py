@@ -15,9 +15,11 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import urllib.parse
 
 NAMESPACE = "https://nodeclaimd.io/spdx"
 ENTRIES = "var/lib/dpkg/status.d/"
+OURS = "Organization: nodeclaimd"
 
 
 def output(*command, data=None):
@@ -77,29 +79,50 @@ def spdx_id(kind, name):
     return f"SPDXRef-{kind}-" + re.sub(r"[^A-Za-z0-9.-]", lambda match: f"-{ord(match.group()):x}-", name)
 
 
-def package(kind, name, version, licence="NOASSERTION", **more):
-    return {"SPDXID": spdx_id(kind, name), "name": name, "versionInfo": version, "downloadLocation": "NOASSERTION", "filesAnalyzed": False,
+def package(kind, name, version, supplier, licence="NOASSERTION", **more):
+    return {"SPDXID": spdx_id(kind, name), "name": name, "versionInfo": version, "supplier": supplier, "downloadLocation": "NOASSERTION", "filesAnalyzed": False,
             "licenseConcluded": "NOASSERTION", "licenseDeclared": licence, "copyrightText": "NOASSERTION", **more}
+
+
+def os_release(text):
+    return {key: value.strip("\"'") for key, value in re.findall(r"^([A-Z_]+)=(.*)$", text, re.M)}
+
+
+def purl(kind, system, name, version, **qualifiers):
+    """What vulnerability scanners know a package by; `system` is of os_release."""
+    def quote(text):
+        return urllib.parse.quote(text, safe="~:")
+    distro = {"distro": f"{system['ID']}-{system['VERSION_ID']}"}
+    more = "&".join(f"{key}={quote(value)}" for key, value in sorted({**qualifiers, **distro}.items()) if value)
+    return [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
+             "referenceLocator": f"pkg:{kind}/{system['ID']}/{quote(name)}@{quote(version)}?{more}"}]
 
 
 def library(soname, is_rpm):
     """A library that a package's programs load from the system they are installed on; here it is as where the package was built."""
+    with open("/etc/os-release", encoding="utf-8") as file:
+        system = os_release(file.read())
     if is_rpm:
-        listed = output("rpm", "-q", "--whatprovides", "--qf", "%{NAME} %{VERSION}-%{RELEASE}\n", soname + "()(64bit)")
-        owner, version = listed.decode().splitlines()[0].split()
+        listed = output("rpm", "-q", "--whatprovides", "--qf", "%{NAME} %{VERSION}-%{RELEASE} %{ARCH} %{SOURCERPM}\n", soname + "()(64bit)")
+        owner, version, arch, source = listed.decode().splitlines()[0].split()
+        url = purl("rpm", system, owner, version, arch=arch, upstream=source)
     else:
         owner = output("dpkg-query", "-S", "*/" + soname).decode().split(":")[0]
-        version = output("dpkg-query", "-W", "-f=${Version}\n", owner).decode().splitlines()[0]
-    return package("Library", soname, version, comment=f"Present at the build: {owner} {version}. The system provides its own.")
+        listed = output("dpkg-query", "-W", "-f=${Version} ${Architecture} ${source:Package}\n", owner)
+        version, arch, source = listed.decode().splitlines()[0].split()
+        url = purl("deb", system, owner, version, arch=arch, upstream=source)
+    return package("Library", soname, version, f"Organization: {system['NAME']}", externalRefs=url,
+                   comment=f"Present at the build: {owner} {version}. The system provides its own.")
 
 
-def contained(entry):
-    """A package of Debian in an image."""
+def contained(entry, system):
+    """A package in an image: Debian's or, built from its source, libcurl-minimal; or that of the program, which no scanner knows."""
     found = fields(entry)
     source = found.get("Source", found["Package"]).split(" ")[0]
-    url = f"pkg:deb/debian/{found['Package']}@{found['Version']}?arch={found['Architecture']}&upstream={source}".replace("+", "%2B")
-    return package("Package", found["Package"], found["Version"], externalRefs=[
-        {"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": url}])
+    url = purl("deb", system, found["Package"], found["Version"], arch=found["Architecture"], upstream=source)
+    if found["Package"] in ("nodeclaim-controller", "libcurl-minimal"):
+        return package("Package", found["Package"], found["Version"], OURS, externalRefs=url if source == "curl" else [])
+    return package("Package", found["Package"], found["Version"], f"Organization: {system['NAME']}", externalRefs=url)
 
 
 def file_entry(path, content):
@@ -114,11 +137,12 @@ def describe(path):
     digest = hashlib.sha256(open(path, "rb").read()).hexdigest()
     listed = [file_entry(path, content) for path, content in sorted(files.items())]
     sums = "".join(sorted(entry["checksums"][0]["checksumValue"] for entry in listed))
-    whole = package("Artifact", name, version, "Apache-2.0", packageFileName=name, filesAnalyzed=True, licenseInfoFromFiles=["NOASSERTION"],
+    whole = package("Artifact", name, version, OURS, "Apache-2.0", packageFileName=name, filesAnalyzed=True, licenseInfoFromFiles=["NOASSERTION"],
                     packageVerificationCode={"packageVerificationCodeValue": hashlib.sha1(sums.encode()).hexdigest()},
                     checksums=[{"algorithm": "SHA256", "checksumValue": digest}])
     if name.endswith(".oci.tar"):
-        relation, parts = "CONTAINS", [contained(content) for path, content in sorted(files.items()) if path.startswith(ENTRIES)]
+        system = os_release(files["usr/lib/os-release"].decode())
+        relation, parts = "CONTAINS", [contained(content, system) for path, content in sorted(files.items()) if path.startswith(ENTRIES)]
     else:
         sonames = {soname for content in files.values() for soname in needed(content)} if arch else set()
         relation, parts = "DYNAMIC_LINK", [library(soname, name.endswith(".rpm")) for soname in sorted(sonames)]
