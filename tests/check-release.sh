@@ -54,6 +54,10 @@ sbom() {
 is "an SBOM needs a time" "$(sbom '')" "sbom.py: SOURCE_DATE_EPOCH, the time of the document in seconds, is not set"
 is "and is made with one" "$(sbom 0)" '{  "spdxVersion": "SPDX-2.3",'
 
+# purl: the references of the libraries of an SBOM on standard input
+purl() {
+    grep -oE '"(supplier|referenceLocator)": .*' | sort -u | sed 's/distro=.*/distro/; s/Organization: [^n].*/Organization/'
+}
 # An RPM, and a database that has who provides its library.
 printf '%s\n' 'Name: a' 'Version: 1' 'Release: 2' 'Summary: a' 'License: a' 'Provides: libc.so.6()(64bit)' %description a \
     %install 'install -D /bin/true %{buildroot}/a' %files /a >"$work/a.spec"
@@ -64,6 +68,12 @@ is "an RPM's names a library as rpm does" \
     "$(HOME=$work/home SOURCE_DATE_EPOCH=0 /usr/bin/python3 "$top/release/sbom.py" "$work"/rpm/RPMS/*/a-1-2.*.rpm | grep -o -e '"./a"' -e 'build: [^.]*')" \
     'build: a 1-2
 "./a"'
+system=$(. /etc/os-release && echo "$ID")
+is "whose package and supplier it says, too" \
+    "$(HOME=$work/home SOURCE_DATE_EPOCH=0 /usr/bin/python3 "$top/release/sbom.py" "$work"/rpm/RPMS/*/a-1-2.*.rpm | purl)" \
+    "\"referenceLocator\": \"pkg:rpm/$system/a@1-2?arch=$(uname -m)&distro
+\"supplier\": \"Organization
+\"supplier\": \"Organization: nodeclaimd\","
 is "everybody builds the RPM for Amazon Linux 2023 in the same way" \
     "$(grep -hoE 'dnf (install -y spal|builddep).*(xz|spec)|rpmbuild -tb .*"' "$top"/{README.md,docs/install.md,.github/workflows/release.yml} | sed 's/$check check/--without check/' | sort | uniq -c | awk '{print $1}' | paste -sd ' ')" "3 3 3"
 
@@ -113,6 +123,9 @@ printf '## [Unreleased]\n\n## [0.1.0] - 2026-11-23\n\n### Added\n\n- All.\n' >CH
 printf 'nodeclaimd (0.1.0) unstable; urgency=medium\n\n  * All.\n\n -- A <a@example>  Mon, 23 Nov 2026 12:00:00 +0000\n' >debian/changelog
 echo 'Maintainer: A <a@example.org>' >debian/control
 printf 'Version:        0.1.0\n%%changelog\n* Mon Nov 23 2026 A <a@example> - 0.1.0-1\n- All\n' >nodeclaimd.spec
+echo >release/sbom.py
+mkdir -p .github/workflows
+printf '    docker run debian:12@sha256:0 x\n    - uses: actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2\n' >.github/workflows/a.yml
 git add . && git commit -q -m good && git tag good
 
 missing "" true
@@ -126,13 +139,21 @@ missing "debian/changelog begins with nodeclaimd (0.1.0-1)" sed -i s/0.1.0/0.1.0
 missing "nodeclaimd.spec: Version is 0.2.0" sed -i '1s/0.1.0/0.2.0/' nodeclaimd.spec
 missing "nodeclaimd.spec: the newest entry" sed -i s/0.1.0-1/0.0.9-1/ nodeclaimd.spec
 missing "deploy/chart/Chart.yaml is of another version" sed -i '1s/0.1.0/0.0.9/' deploy/chart/Chart.yaml
-missing "debian/control: the address of the maintainer is a placeholder" sed -i s/example.org/nodeclaimd.example/ debian/control
+missing "debian/control:1: a placeholder: Maintainer: A <a@nodeclaimd.example>" sed -i s/example.org/nodeclaimd.example/ debian/control
+missing "nodeclaimd.spec:4: a placeholder: - https://nodeclaimd.io" sed -i 's|- All|- https://nodeclaimd.io|' nodeclaimd.spec
+missing "release/sbom.py:1: a placeholder: https://nodeclaimd.io/spdx" sed -i 's|^|https://nodeclaimd.io/spdx|' release/sbom.py
+missing "CHANGELOG.md:7: a placeholder: - Built from source: nobody publishes it." sed -i 's/All/Built from source: nobody publishes it/' CHANGELOG.md
+missing ".github/workflows/a.yml:1: a tag, which may be moved, and no digest: docker run debian:12" sed -i s/@sha256:0// .github/workflows/a.yml
+missing ".github/workflows/a.yml:2: a tag, which may be moved, and no digest: - uses: actions/checkout@v4" sed -i 's/@1.*/@v4/' .github/workflows/a.yml
 missing "release/nodeclaimd.pub" git rm -q release/nodeclaimd.pub
 missing "the tag v0.1.0 is another commit" git tag v0.1.0 good
 git tag -d v0.1.0 >/dev/null
 missing "the tree has changes" touch uncommitted
 release/run 0.1.0 >/dev/null 2>&1
 is "nothing was built" "$?$(ls -d build 2>/dev/null)" 1
+git checkout -q --detach good
+sed -i s/example.org/nodeclaimd.example/ debian/control && sed -i 's/@1.*/@v4/' .github/workflows/a.yml && git commit -q -a -m both
+is "all placeholders are named at once" "$(release/run 0.1.0 2>&1 | grep -c -e ': a placeholder: ' -e ': a tag, ')" 2
 
 # With programs that do nothing but leave files: packages are taken where their tarball is the same and lies beside them.
 git checkout -q --detach good
@@ -161,6 +182,8 @@ echo other >build/package/nodeclaimd-0.1.0.tar.xz
 is "those of another tarball are not" "$(took)" new
 is "the chart has the release's name" "$(cd build/release && echo *.tgz)" nodeclaim-controller-0.1.0.tgz
 is "what is of one architecture has its name" "$(cd build/release && echo PROV*)" "PROVENANCE-$(dpkg --print-architecture).txt"
+is "each step says when it begins, and how long it took" "$(sed -nE 's/^(-- chart|ok [0-9]+ - chart, [0-9]+ s)$/\1/p' "$work/said" | sed 's/[0-9][0-9]*/N/g')" "-- chart
+ok N - chart, N s"
 is "there is a signature" "$(cd build/release && echo SHA*)" "SHA256SUMS SHA256SUMS.minisig"
 took --unsigned >/dev/null
 is "where another machine signs there is none, and no key is missing" \
