@@ -60,6 +60,19 @@ class Workflows(unittest.TestCase):
         minutes = workflow("ci")["jobs"]["ci"]["timeout-minutes"]
         self.assertGreater(minutes, int(re.findall(r"Ends within (\d+) minutes", (SOURCE / ".ci/run").read_text())[0]))
 
+    def test_renew(self) -> None:
+        """It fails where a version is another, and only there."""
+        step = workflow("renew")["jobs"]["renew"]["steps"][-1]["run"]
+        with TemporaryDirectory() as folder:
+            def run(commands: str) -> int:
+                return subprocess.run(["bash", "-e", "-c", f"docker() {{ :; }}; {commands}"], cwd=folder, capture_output=True, check=False).returncode
+
+            git = "git -c user.name=a -c user.email=a@example"
+            self.assertEqual(run(f"mkdir release; printf '# snapshot 1\na 1\n' >release/controller-image.lock; {git} init; {git} add .; {git} commit -m a"), 0)
+            self.assertEqual(run(step), 0)
+            self.assertEqual(run("printf '# snapshot 2\na 1\n' >release/controller-image.lock;" + step), 0)
+            self.assertEqual(run("printf '# snapshot 2\na 2\n' >release/controller-image.lock;" + step), 1)
+
     def test_release(self) -> None:
         """On both architectures, since nothing is cross-built; the job that has the key runs nothing of the tree."""
         jobs = workflow("release")["jobs"]
