@@ -247,8 +247,7 @@ static char *outage_text(const struct nc_daemon *d, const struct nc_lifecycle_ac
     if (!err)
         return nc_strdup("");
     nc_time_format(since_usec, since);
-    return nc_asprintf("; no request to the API server has succeeded since %s: %s", since,
-                       err->msg);
+    return nc_asprintf("; no request of the drain has succeeded since %s: %s", since, err->msg);
 }
 
 /* While the API server is unavailable nobody shows whether a pod ends. */

@@ -55,22 +55,22 @@ static void report_outage(struct nc_daemon *d, bool is_over) {
         || (!is_over && (d->api.lasting || d->api.error.code == 403)))
         return;
     nc_lifecycle_get_view(d->life, now, &view);
-    if (view.policy != NC_POLICY_DRAIN || view.drained_usec)
+    if (view.policy != NC_POLICY_DRAIN || view.drained_usec
+        || (!view.is_unlisted && view.drain.remaining == view.drain.leaving))
         return;
     if (!d->api.lasting)
         d->api.lasting = nc_strdup(d->api.error.msg);
     nc_time_format(d->api.failing_usec, since);
     if (is_over)
         message = nc_asprintf(
-            "Nothing was evicted for %llu s%s: no request to the API server succeeded "
-            "from %s on: %s",
+            "Nothing was evicted for %llu s%s: no request of the drain succeeded from %s on: %s",
             (unsigned long long)(usec / 1000000),
             has_deadline_passed(d, view.leading, now) ? ", and the deadline passed" : "", since,
             d->api.lasting);
     else
         message = nc_asprintf(
-            "Nothing is evicted: no request to the API server has succeeded since %s: %s%s%s",
-            since, d->api.error.msg, *d->api.error.remedy ? "; " : "", d->api.error.remedy);
+            "Nothing is evicted: no request of the drain has succeeded since %s: %s%s%s", since,
+            d->api.error.msg, *d->api.error.remedy ? "; " : "", d->api.error.remedy);
     nc_daemon_announce(d, &(struct nc_lifecycle_action){.kind = NC_LIFECYCLE_ACTION_ANNOUNCE,
                                                         .milestone = NC_LIFECYCLE_MILESTONE_BLOCKED,
                                                         .reason = "DrainBlocked",
@@ -184,6 +184,7 @@ uint64_t nc_api_session_away_usec(const struct nc_api_session *s) {
 
     return state == NC_API_UNREACHABLE || s->waits != NC_API_CONNECTING
                    || (state == NC_API_REFUSED && err->code == 401)
+                   || (state == NC_API_FAILING && err == &s->error)
                ? s->failing_usec
                : 0;
 }

@@ -106,6 +106,7 @@ struct nc_moments {
 };
 struct nc_moments nc_drain_moments(const struct nc_drain *d, const struct nc_drain_rules *r,
                                    uint64_t now_usec);
+enum nc_pod_reason nc_pod_hangs_as(const struct nc_pod *p); /* FINALIZER or SILENT */
 struct nc_verdict nc_drain_verdict(const struct record *e, const struct nc_moments *m);
 
 /* UINT64_MAX without T. */

@@ -89,8 +89,9 @@ struct nc_value *nc_drain_counts(const struct nc_drain_summary *s, bool is_liste
     return v;
 }
 
-static struct nc_value *new_blocked_pod(const struct nc_drain_line *line,
+static struct nc_value *new_blocked_pod(const struct nc_drain_line *line, uint64_t now_usec,
                                         int64_t clock_offset_usec) {
+    const uint64_t at_usec = nc_lifecycle_shift(line->verdict.at_usec, clock_offset_usec);
     struct nc_value *v = nc_value_new_map();
     nc_auto_free char *name = nc_asprintf("%s/%s", line->pod->namespace, line->pod->name);
 
@@ -108,6 +109,9 @@ static struct nc_value *new_blocked_pod(const struct nc_drain_line *line,
     nc_value_set_time(v, "since", nc_lifecycle_shift(line->since_usec, clock_offset_usec));
     nc_value_set_time(v, "forceDeleteAt",
                       nc_lifecycle_shift(line->force_delete_at_usec, clock_offset_usec));
+    if (nc_pod_reason_kind(line->verdict.reason) == NC_REASON_KIND_BLOCKED
+        && line->verdict.verb == NC_DRAIN_EVICT && at_usec > now_usec)
+        nc_value_set_time(v, "at", at_usec);
     if (line->verdict.reason == NC_POD_REASON_KEPT && !line->pod->never_disrupt
         && (!line->force_delete_at_usec || line->pod->keep_until_usec < line->force_delete_at_usec))
         nc_value_set_time(v, "keptUntil",
@@ -144,7 +148,7 @@ static void set_pods(struct nc_value *v, const struct nc_lifecycle_view *view,
     for (size_t i = 0; i < n; i++) {
         const bool is_named = nc_pod_reason_is_named(lines[i].verdict.reason);
         if (is_named && blocked->n < MAX_BLOCKED)
-            nc_value_push(blocked, new_blocked_pod(&lines[i], offset_usec));
+            nc_value_push(blocked, new_blocked_pod(&lines[i], now_usec, offset_usec));
         else if (!is_named && others->n < MAX_OTHERS)
             nc_value_push(others, new_other_pod(&lines[i], now_usec, offset_usec));
     }

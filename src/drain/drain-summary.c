@@ -46,7 +46,7 @@ size_t nc_drain_lines(const struct nc_drain *d, const struct nc_drain_rules *r, 
 enum nc_pod_reason nc_drain_held_as(const struct nc_drain_line *line) {
     if (line->verdict.reason != NC_POD_REASON_STUCK)
         return line->verdict.reason;
-    return line->pod->has_finalizer ? NC_POD_REASON_FINALIZER : NC_POD_REASON_SILENT;
+    return nc_pod_hangs_as(line->pod);
 }
 
 static void count(const struct record *e, const struct nc_moments *m,

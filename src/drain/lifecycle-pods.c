@@ -11,6 +11,7 @@
 #define BUSY_TIMES 4
 #define BLOCKED_EVENT_USEC (30 * NC_SEC_USEC)
 #define BLOCKED_EVENT_MAX_USEC (600 * NC_SEC_USEC)
+#define OUTDATED_EVENT_USEC (5 * NC_SEC_USEC)
 #define BLOCKED_SHARE 60 /* of the time that is left */
 #define STALLED_USEC (NC_SEC_USEC / 10)
 #define RELIST_USEC NC_SEC_USEC /* of an incomplete list: nothing else is left to be done, */
@@ -281,8 +282,9 @@ static size_t place_of(const struct nc_lifecycle *l, const char *key) {
  * took the place of another would begin a new Event each time. */
 static bool was_reported(const struct nc_lifecycle *l, const struct nc_lifecycle_budget *b,
                          const char *key) {
-    const uint64_t pause_usec =
-        nc_streq(b->key, key) ? blocked_event_pause(l, b) : 2 * BLOCKED_EVENT_MAX_USEC;
+    const uint64_t pause_usec = !nc_streq(b->key, key) ? 2 * BLOCKED_EVENT_MAX_USEC
+                                : b->is_outdated       ? OUTDATED_EVENT_USEC
+                                                       : blocked_event_pause(l, b);
 
     return b->key && l->now_usec < nc_sum_usec(b->reported_usec, pause_usec);
 }
@@ -388,5 +390,5 @@ void nc_lifecycle_report_kept(struct nc_lifecycle *l, uint64_t *next_usec,
     for (size_t i = 0; i < n; i++)
         if (v[i].verdict.reason == NC_POD_REASON_KEPT)
             report_held(l, &v[i], nc_pod_reason_text(NC_POD_REASON_KEPT), of ? of : "", out);
-    nc_wake_at(nc_sum_usec(l->now_usec, BLOCKED_EVENT_USEC), next_usec);
+    nc_wake_at(nc_sum_usec(l->now_usec, OUTDATED_EVENT_USEC), next_usec);
 }

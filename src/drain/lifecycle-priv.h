@@ -61,6 +61,7 @@ struct nc_lifecycle_budget {
     char *key;
     uint64_t reported_usec;
     unsigned times;
+    bool is_outdated; /* the deadline is another one than was said */
 };
 
 struct nc_lifecycle_hook {

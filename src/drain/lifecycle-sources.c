@@ -287,8 +287,21 @@ static void forget_cordon(struct nc_lifecycle *l) {
             l->has_announced[NC_LIFECYCLE_MILESTONE_UNCORDONED] = false;
 }
 
+/* What was said of a pod that is held names another time, or none: it is said anew. */
+static void renew_blocked(struct nc_lifecycle *l, uint64_t before_usec) {
+    const uint64_t t_usec = l->in_force.t_usec;
+
+    if (nc_less_usec(t_usec, before_usec) + nc_less_usec(before_usec, t_usec) < NC_SEC_USEC)
+        return;
+    for (size_t i = 0; i < NC_LIFECYCLE_BUDGETS; i++)
+        l->budgets[i].is_outdated = true;
+}
+
 void nc_lifecycle_apply_policies(struct nc_lifecycle *l, uint64_t *next_usec) {
+    const uint64_t before_usec = l->in_force.t_usec;
+
     evaluate_sources(l, next_usec);
+    renew_blocked(l, before_usec);
     if (l->in_force.policy < NC_POLICY_DRAIN) {
         forget_drain(l);
         l->is_cordoned_to_drain = false;

@@ -50,12 +50,12 @@ static void retry_cordon(struct nc_lifecycle *l, struct nc_lifecycle_try *t) {
 
 static void report_uncordoned(struct nc_lifecycle *l, const char *what, const char *why,
                               struct nc_lifecycle_actions *out) {
-    nc_lifecycle_emit_once(l, NC_LIFECYCLE_MILESTONE_UNCORDONED,
-                           nc_asprintf("The API server refuses the %s: the node takes new "
-                                       "pods; it is tried again, and waited for without a "
-                                       "deadline; %s",
-                                       what, why),
-                           out);
+    nc_lifecycle_emit_once(
+        l, NC_LIFECYCLE_MILESTONE_UNCORDONED,
+        nc_asprintf("The API server refuses the %s: the node takes new "
+                    "pods; it is tried again%s; %s",
+                    what, l->in_force.t_usec ? "" : ", and evictions wait for it", why),
+        out);
 }
 
 /* Nothing of the notice is on the Node. Where the API server is unavailable that is said of it. */

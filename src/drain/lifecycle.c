@@ -100,6 +100,10 @@ static void observe_node(struct nc_lifecycle *l, const struct nc_lifecycle_event
     }
     if (l->is_unverified)
         verify(l, &v);
+    /* Somebody put the record of a cordon back: whether the cordon, too, is not in the metadata. */
+    if (v.has_cordon_record && !l->node.has_cordon_record && !e->node->is_complete && !l->in_flight
+        && l->in_force.policy < NC_POLICY_CORDON)
+        v.is_complete = false;
     if (l->node.is_unschedulable && !v.is_unschedulable) /* what refused the release may not now */
         l->tries[NC_WRITE_RELEASE].next_usec = 0;
     v.exists = true;

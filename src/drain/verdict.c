@@ -77,6 +77,14 @@ enum nc_tier nc_pod_turn(const struct nc_pod *p, const struct nc_drain_rules *r)
     return is_annotated(p) || !has_order(p, r) ? p->tier : NC_TIER_LAST;
 }
 
+/* kubelet deletes what has ended once more, without a grace period: only then is it a finalizer
+ * that holds it. */
+enum nc_pod_reason nc_pod_hangs_as(const struct nc_pod *p) {
+    return p->has_finalizer && (p->is_terminal || p->deletion_grace_sec == 0)
+               ? NC_POD_REASON_FINALIZER
+               : NC_POD_REASON_SILENT;
+}
+
 /* When it should have ended for so long that somebody should know. */
 static uint64_t hangs_from(const struct nc_pod *p) {
     return p->deletion_usec ? nc_sum_usec(p->deletion_usec, HANGS_AFTER_USEC) : UINT64_MAX;
@@ -237,7 +245,7 @@ static struct due due_by_force(const struct record *e, const struct nc_moments *
 
 static enum nc_pod_reason leaving_as(const struct record *e, const struct nc_moments *m) {
     if (e->pod.deletion_usec && m->now_usec >= hangs_from(&e->pod))
-        return e->pod.has_finalizer ? NC_POD_REASON_FINALIZER : NC_POD_REASON_SILENT;
+        return nc_pod_hangs_as(&e->pod);
     if (e->pod.deletion_usec)
         return ends_late(&e->pod, m) ? NC_POD_REASON_LATE : NC_POD_REASON_TERMINATING;
     return e->deleted_usec ? NC_POD_REASON_DELETED : NC_POD_REASON_EVICTED;

@@ -14,6 +14,7 @@
 #include "timeline-model.h"
 
 #define MAX_SOURCES 16
+#define SKEW_SEC 5
 #define MAX_BLOCKED 20
 #define MAX_OTHERS 250
 #define MAX_COUNT 1000000u
@@ -58,6 +59,17 @@ static void show_remedy(struct nc_buf *out, const char *remedy) {
     (void)nc_buf_putc(out, '\n');
 }
 
+/* Deadlines are EC2's; the times of the journal and of Events are this clock's. */
+static void show_clock(struct nc_buf *out, const struct nc_value *skew) {
+    const int64_t sec = skew && skew->type == NC_VALUE_INT ? skew->integer / 1000000 : 0;
+
+    if (sec > -SKEW_SEC && sec < SKEW_SEC)
+        return;
+    nc_auto_free char *text = nc_asprintf("the clock is %" PRId64 " s %s EC2's: chronyc tracking",
+                                          sec < 0 ? -sec : sec, sec < 0 ? "ahead of" : "behind");
+    nc_show_line(out, "", text);
+}
+
 static void show_daemon(struct nc_buf *out, const struct nc_value *daemon) {
     const char *error = nc_show_text(daemon, "apiError", NULL);
     const char *delay = nc_show_text(daemon, "inhibitDelay", NULL);
@@ -95,6 +107,7 @@ static void show_daemon(struct nc_buf *out, const struct nc_value *daemon) {
     (void)nc_buf_puts(out, ", running since ");
     nc_show_put(out, nc_show_text(daemon, "started", "-"));
     (void)nc_buf_putc(out, '\n');
+    show_clock(out, nc_value_get(daemon, "skewUsec"));
     if (error)
         nc_show_line(out, "", error);
     if (error)
@@ -301,6 +314,7 @@ static void show_blocked(struct nc_buf *out, const struct nc_value *blocked) {
         show_more(out, b, "budget", "budget");
         show_more(out, b, "since", "since");
         show_more(out, b, "forceDeleteAt", "force-delete");
+        show_more(out, b, "at", "asked again at");
         show_reason(out, b);
         (void)nc_buf_putc(out, '\n');
     }
@@ -319,14 +333,26 @@ static void show_hooks(const struct nc_value *drain, struct nc_buf *out) {
     }
 }
 
-/* A deadline ends no pod whose deletion is refused. */
-static void show_held_remedy(struct nc_buf *out, const struct nc_value *drain) {
-    const struct nc_value *blocked = nc_show_list(drain, "blocked"), *endless = find_endless(drain);
-    const char *undeleted = nc_pod_reason_name(NC_POD_REASON_UNDELETED);
-    bool is_undeleted = false;
+static bool is_named_for(const struct nc_value *drain, enum nc_pod_reason reason) {
+    const struct nc_value *blocked = nc_show_list(drain, "blocked");
 
     for (size_t i = 0; blocked && i < nc_show_at_most(blocked->n, MAX_BLOCKED); i++)
-        is_undeleted |= nc_value_says(blocked->items[i], "reason", undeleted);
+        if (nc_value_says(blocked->items[i], "reason", nc_pod_reason_name(reason)))
+            return true;
+    return false;
+}
+
+/* A deadline ends no pod whose deletion is refused. In an outage nobody knows what holds a pod. */
+static void show_held_remedy(struct nc_buf *out, const struct nc_value *drain) {
+    const struct nc_value *blocked = nc_show_list(drain, "blocked"), *endless = find_endless(drain);
+    const bool is_undeleted = is_named_for(drain, NC_POD_REASON_UNDELETED);
+
+    if (nc_show_text(drain, "unansweredSince", NULL))
+        return;
+    if (is_named_for(drain, NC_POD_REASON_FINALIZER))
+        show_remedy(out, "ask the finalizer's owner: kubectl get pod -o yaml names it");
+    if (is_named_for(drain, NC_POD_REASON_SILENT))
+        show_remedy(out, "journalctl -u kubelet -u containerd: the pod is to end, and does not");
     if (truth_of(nc_value_get(drain, "cordon"), "lifted") == 1
         && !nc_show_text(drain, "forceDeleteAt", NULL))
         show_remedy(out, "kubectl cordon the Node, for nothing is evicted before that, or withdraw "

@@ -336,11 +336,25 @@ class Identity(DaemonTest):
         good = path.read_text()
         path.write_text("clusters: [")
         world.must(lambda: "cannot evict: the API server has done nothing for this node since" in world.run("status").out, "what status says", 20)
-        world.must(lambda: any("no request to the API server has succeeded since" in line for line in world.log().splitlines() if "force-delete time has come" in line),
+        world.must(lambda: any("no request of the drain has succeeded since" in line for line in world.log().splitlines() if "force-delete time has come" in line),
                    "the cause beside what is due", 40)  # fmt: skip
         self.assertEqual(world.log().count("credentials were replaced"), 1)
         path.write_text(good)
         world.must(lambda: not world.pods(), "the end of the pod", 20)
+
+    def test_outage_while_pods_end(self) -> None:
+        """Nothing was left to evict: it delayed nobody."""
+        world = self.node_world()
+        world.pod("a", grace=60)
+        world.api.kubelet.stuck.add("a")
+        world.start()
+        world.run("drain")
+        world.must(lambda: world.evictions("a", accepted=True), "the eviction")
+        fault = world.api.server.fault("status", path="/api", status=503)
+        world.must(lambda: "the API server has done nothing for this node since" in world.run("status").out, "what status says", 20)
+        world.api.server.faults.remove(fault)
+        world.must(lambda: "the API server answers again" in world.log(), "the end of it", 40)
+        self.assertNotIn("Nothing was evicted", world.log())
 
     def test_list_of_pods_that_is_refused(self) -> None:
         """Who sees Events alone is told why the pods were not listed."""

@@ -79,7 +79,7 @@ class Commands(DaemonTest):
         self.assertIn("cannot evict: the API server has done nothing for this node since 2", done.out)
         self.assertRegex(world.run("status").out, r"drain +failed: the API server has done nothing for this node since 2")
         self.assertEqual(world.drain()["phase"], "failed")
-        self.assertRegex(world.log(), r"exceeded before the pods were listed; no request to the API server has succeeded since 2\S+Z: ")
+        self.assertRegex(world.log(), r"exceeded before the pods were listed; no request of the drain has succeeded since 2\S+Z: ")
         self.assertIsNone(world.drain()["pods"]["remaining"])
         metrics = world.metrics()
         self.assertEqual([labels for labels, on in metrics["nodeclaimd_phase"].items() if on], ['{phase="failed"}'])
@@ -122,7 +122,7 @@ class Commands(DaemonTest):
         self.assertEqual(world.run("drain").code, 0)
         lines = lambda: [json.loads(line.partition(": ")[2]) for line in world.console().splitlines()]
         said = world.must(lambda: len(lines()) == 2 and lines()[1], "the line on the console", within=60)
-        self.assertRegex(said["message"], r"^Nothing is evicted: no request to the API server has succeeded since 2\S+Z: .*the proxy has no server")
+        self.assertRegex(said["message"], r"^Nothing is evicted: no request of the drain has succeeded since 2\S+Z: .*the proxy has no server")
         self.assertEqual((said["drain"], said["reason"]), ("signalling", "DrainBlocked"))
         self.assertRegex(world.run("status").out, "daemon +connected, with an error, ")
         world.api.server.faults.remove(away)

@@ -193,6 +193,7 @@ static void break_blocked_rate(void) {
                                     .message = (char *)"Pod 1: budget-1"};
 
     scene_spot();
+    scene_wait_sec(1); /* or its deadline is new when it is named */
     scene_action(a);
     scene_wait_sec(29);
     scene_action(a);

@@ -442,15 +442,16 @@ static void judge_rate(struct rules *r, unsigned *n, uint64_t *second_usec, unsi
         rules_break(r, rule, "more than %u in one second", most);
 }
 
-/* A budget that blocks is named once in 30 s; budgets are told apart by the number in their name.
- */
+/* A budget that blocks is named once in 30 s, after 5 s where the deadline has changed; budgets are
+ * told apart by the number in their name. */
 static void judge_blocked(struct rules *r, const char *message, uint64_t now_usec) {
     const char *budget = strstr(message, "budget-");
     unsigned i = budget ? (unsigned)(budget[7] - '0') : 8;
 
     if (i >= NC_ARRAY_SIZE(r->blocked_usec))
         return;
-    if (r->blocked_usec[i] && now_usec < r->blocked_usec[i] + 30 * SEC)
+    const uint64_t pause_usec = (r->t_since_usec >= r->blocked_usec[i] ? 5 : 30) * SEC;
+    if (r->blocked_usec[i] && now_usec < r->blocked_usec[i] + pause_usec)
         rules_break(r, "blocked-rate", "budget %u is named again too early", i);
     r->blocked_usec[i] = now_usec;
 }

@@ -321,6 +321,27 @@ static void test_refused_again_and_again(void **state) {
     expect("DOWN connect UP");
 }
 
+/* A 403 is of one request. */
+static void test_what_does_nothing_for_the_node(void **state) {
+    static const struct {
+        struct nc_err err;
+        bool is_away;
+    } rows[] = {{{.class = NC_ERR_TRANSIENT}, true},
+                {{.class = NC_ERR_HOST}, true}, /* a key that does not match */
+                {{.class = NC_ERR_AUTH, .code = 401}, true},
+                {{.class = NC_ERR_AUTH, .code = 403}, false}};
+    struct world *w = *state;
+
+    w->d.node_name = nc_strdup("node-1");
+    turn(w);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        nc_api_session_well(&w->d);
+        assert_int_equal(nc_api_session_away_usec(&w->d.api), 0);
+        nc_api_session_failed(&w->d, &rows[i].err);
+        assert_int_equal(nc_api_session_away_usec(&w->d.api) != 0, rows[i].is_away);
+    }
+}
+
 /* It may be another cluster's. */
 static void test_another_kubeconfig(void **state) {
     struct world *w = *state;
@@ -355,7 +376,7 @@ TEST_GROUP() {
         TEST(test_kubeconfig_that_comes_later), TEST(test_each_step_may_fail),
         TEST(test_a_drain_does_not_wait_long),  TEST(test_renewal),
         TEST(test_refused_again_and_again),     TEST(test_another_kubeconfig),
-        TEST(test_closed_on_the_way),
+        TEST(test_closed_on_the_way),           TEST(test_what_does_nothing_for_the_node),
     };
 
     return run_group(tests, NULL, NULL);

@@ -365,6 +365,28 @@ static void test_withdrawn_after_the_cordon_was_lifted(void **state) {
 }
 
 /* A Node that goes stays cordoned. */
+/* Whether what is lifted stands is not in the metadata. */
+static void test_cordon_is_put_back_after_the_release(void **state) {
+    static const struct life_row story[] = {
+        LIFE_EVICTING("request drain", "Requested"),
+        {2000, "clear request", NULL},
+        {2010, "node", "WRITE release[- uncordon unrecord unlabel] @releasing"},
+        {2020, "ok", "SAY NodeReleased; WRITE calm[ !pending] @releasing"},
+        {2030, "ok", "@idle"},
+        {9000, "set cordoned record status", NULL},
+        {9010, "meta", "LOOK @releasing"},
+        {9020, "node", "WRITE release[- uncordon unrecord] @releasing"},
+        {9030, "ok", "SAY NodeReleased @idle"},
+    };
+    struct life_world w;
+
+    (void)state;
+    life_world_init(&w);
+    life_play(&w, story, NC_ARRAY_SIZE(story));
+    assert_string_equal(w.last_message, "Node uncordoned: the cordon was set by nodeclaimd");
+    life_world_done(&w);
+}
+
 static void test_held_by_deletion(void **state) {
     static const struct life_row story[] = {
         LIFE_EVICTING("spot +120", "SpotInterruption"),
@@ -486,6 +508,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_cordon_that_stays_over_a_restart),
         cmocka_unit_test(test_cordon_lifted_by_a_person),
         cmocka_unit_test(test_withdrawn_after_the_cordon_was_lifted),
+        cmocka_unit_test(test_cordon_is_put_back_after_the_release),
         cmocka_unit_test(test_held_by_deletion),
         cmocka_unit_test(test_held_by_the_taint),
         cmocka_unit_test(test_withdrawn_while_the_cordon_is_written),

@@ -184,7 +184,10 @@ static void test_messages(void **state) {
          "ns/b"},
         {{"begin", "notice request drain", "ok", "refused", "refused"},
          "The API server refuses the cordon: the node takes new pods; it is tried again, and "
-         "waited for without a deadline; HTTP 403 Forbidden"},
+         "evictions wait for it; HTTP 403 Forbidden"},
+        {{"begin", "notice spot +120", "ok", "refused", "refused"},
+         "The API server refuses the cordon: the node takes new pods; it is tried again; HTTP 403 "
+         "Forbidden"},
         {{"begin", "notice request drain", "ok", "ok", "clear request", "node", "refused"},
          "Nothing ends this node any more, but the API server refuses to lift the cordon: it is "
          "tried again each minute; HTTP 403 Forbidden"},

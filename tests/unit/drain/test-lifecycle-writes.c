@@ -332,6 +332,24 @@ static void test_blocked_once_in_thirty_seconds(void **state) {
     LIFE_STORY(story);
 }
 
+/* What was said names no end, or another one. */
+static void test_blocked_anew_with_another_deadline(void **state) {
+    static const struct life_row story[] = {
+        LIFE_EVICTING("request drain", "Requested"),
+        {1030, "kept a:30", "@evicting"},
+        {1040, "synced", "SAY DrainBlocked @evicting"},
+        {3000, "notice request drain +600", "WRITE signal[Evicting pending] @evicting"},
+        {3010, "ok", "@evicting"},
+        {6030, "tick", "@evicting"},
+        {6040, "tick", "SAY DrainBlocked @evicting"},
+        {12000, "notice request drain +500",
+         "WRITE signal[Evicting pending]; SAY DrainBlocked @evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
 static void test_disrupted_taint_is_checked(void **state) {
     static const struct life_row story[] = {
         {0, "begin", "@idle"},
@@ -588,6 +606,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_nothing_announced_nothing_written),
         cmocka_unit_test(test_answer_of_the_write_gets_lost),
         cmocka_unit_test(test_blocked_once_in_thirty_seconds),
+        cmocka_unit_test(test_blocked_anew_with_another_deadline),
         cmocka_unit_test(test_disrupted_taint_is_checked),
         cmocka_unit_test(test_cleared_twice),
         cmocka_unit_test(test_another_ending_of_the_same_source),

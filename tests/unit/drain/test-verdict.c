@@ -178,8 +178,11 @@ static const struct script_row reason_rows[] = {
      "2: delete b 28\n"
      "a evicted, b deleted: delete 70, c terminating, d late\n"},
     {"on their way out for too long",
-     "see a del=10/30 finalizer\nsee b del=10/30\nat 14\nwhy\nnext\nat 15\nwhy",
-     "14:\na terminating, b terminating\nnext 15\n15:\na finalizer, b kubelet\n"},
+     "see a del=10/0 finalizer\nsee b del=10/30\nsee c del=10/30 finalizer\nat 14\nwhy\nnext\nat "
+     "15\n"
+     "why",
+     "14:\na terminating, b terminating, c terminating\nnext 15\n15:\na finalizer, b kubelet, c "
+     "kubelet\n"},
     {"what they ask for", "rules replaced=60\nsee a never\nsee b keep=50\nsee c waits\nwhy",
      "a do-not-disrupt, b do-not-disrupt: evict 50, c replacement: evict 60\n"},
     {"refusals",

@@ -142,6 +142,13 @@ static void test_status(void **state) {
     assert_text("{'daemon': {'running': false, 'connected': true, 'ready': true}}", nc_status_text,
                 "node         -\n"
                 "daemon       not running; what follows is what it last wrote\n");
+    assert_text("{'daemon': {'connected': true, 'skewUsec': 90000000}}", nc_status_text,
+                "node         -\n"
+                "daemon       connected, shutdown inhibitor unknown, running since -\n"
+                "             the clock is 90 s behind EC2's: chronyc tracking\n");
+    assert_text("{'daemon': {'connected': true, 'skewUsec': -4000000}}", nc_status_text,
+                "node         -\n"
+                "daemon       connected, shutdown inhibitor unknown, running since -\n");
     assert_text("{'daemon': {'running': null, 'connected': false}}", nc_status_text,
                 "node         -\n"
                 "daemon       cannot tell whether it runs: run as root (as root: /run is "
@@ -227,12 +234,15 @@ static void test_each_reason(void **state) {
          "             ns/room, waits for the evictions in flight\n"
          "             ns/static, mirror pod of kubelet\n"
          "             ns/later, waits for an earlier tier\n"},
-        {"see held del=-10/30 finalizer\nsee silent del=-10/30",
+        {"see held del=-10/0 finalizer\nsee silent del=-10/30",
          "drain        evicting, 2 of 2 pods remain, 2 leaving\n"
          "blocked      ns/held, since 1970-01-12T13:46:30Z, has ended, a finalizer holds it\n"
          "             ns/silent, since 1970-01-12T13:46:30Z, its grace period is over, kubelet "
          "has "
-         "not reported its end\n"},
+         "not reported its end\n"
+         "             remedy: ask the finalizer's owner: kubectl get pod -o yaml names it\n"
+         "             remedy: journalctl -u kubelet -u containerd: the pod is to end, and does "
+         "not\n"},
         {"rules t=100 karpenter\nsee late del=300/30\nsee forced grace=200\n"
          "see left tolerates",
          "drain        evicting, 3 of 3 pods remain, 1 leaving\n"
@@ -245,7 +255,8 @@ static void test_each_reason(void **state) {
          "refused\nrules",
          "drain        evicting, 1 of 1 pods remain, 1 blocked, waits without end, since "
          "1970-01-12T13:46:40Z: no deadline is in force\n"
-         "blocked      ns/a, since 1970-01-12T13:46:40Z, its deletion is refused, says 'refused'\n"
+         "blocked      ns/a, since 1970-01-12T13:46:40Z, asked again at 1970-01-12T13:46:40Z, its "
+         "deletion is refused, says 'refused'\n"
          "             remedy: mend what refuses it, or delete the pod\n"},
         {"rules watch\nsee web", "drain        evicting, 1 of 1 pods remain\n"
                                  "pods         ns/web, nodeclaimd evicts no pods yet\n"},
