@@ -99,7 +99,9 @@ static void on_sent(void *userdata, const struct nc_value *object,
         drop_event(e, err->msg);
     } else {
         if (status->http == 429 && !d->events.was_refused)
-            nc_log_node(NC_LOG_WARNING, d->node_name, "Events wait, up to an hour: %s", err->msg);
+            nc_log_node(NC_LOG_WARNING, d->node_name,
+                        "Events wait, up to an hour, those of pods up to the deadline: %s",
+                        err->msg);
         d->events.was_refused |= status->http == 429;
         note_failure(d);
     }

@@ -106,9 +106,9 @@ int nc_kube_refused(const struct nc_kube_status *s, const char *what, struct nc_
                       clock);
     else if (s->http == 401)
         nc_err_remedy(err,
-                      "the API server does not know this credential: check the cluster's "
-                      "name, then let the node's role or certificate in "
-                      "(EKS: an access entry of type EC2_LINUX, or aws-auth)%s",
+                      "the API server does not know this credential, or it has expired: check "
+                      "the cluster's name and the certificate's end, then let the node's role or "
+                      "certificate in (EKS: an access entry of type EC2_LINUX, or aws-auth)%s",
                       s->date_usec ? "" : "; check the clock");
     else if (s->http == 403)
         nc_err_remedy(err, "the API server knows this identity but does not allow the request: it "

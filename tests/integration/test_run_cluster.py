@@ -369,7 +369,7 @@ class Identity(DaemonTest):
 
     def test_events_that_are_refused(self) -> None:
         """Runbooks lean on them: the journal says once why there are none."""
-        for status, line in ((403, "Events are refused and dropped: "), (429, "Events wait, up to an hour: ")):
+        for status, line in ((403, "Events are refused and dropped: "), (429, "Events wait, up to an hour, ")):
             with self.subTest(status):
                 world = self.node_world(profile="m5.large")
                 world.api.server.fault("status", path="/events", status=status)
