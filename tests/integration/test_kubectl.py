@@ -698,6 +698,9 @@ class Plugin(unittest.TestCase):
         self.node("n5")
         self.answer("n5", '{"id":"ID","source":"request","phase":"Evicting","deadline":null,"total":3,"remaining":1,"blocked":[]}')
         self.refuses(1, "drain deadline exceeded; its drain-status says: Evicting: 1 of 3 pods remain", "drain", "n5", "--deadline=5m", "--wait")
+        self.node("n9")  # no pod remains
+        self.answer("n9", '{"id":"ID","source":"request","phase":"VolumeWait","deadline":null,"total":3,"remaining":0,"blocked":[]}')
+        self.refuses(1, "not drained after 3s: its drain-status says: VolumeWait: 0 of 3", "drain", "n9", "--deadline=5m", "--wait", "--timeout=3s")
         self.node("n7")  # which may not write its conditions
         self.answer("n7", '{"id":"ID","source":"request","phase":"Drained","deadline":null,"total":3,"remaining":0,"blocked":[]}')
         self.assertIn("condition met: its drain-status says so", self.says("drain", "n7", "--wait", "--timeout=30s"))
