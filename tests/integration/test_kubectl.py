@@ -152,6 +152,8 @@ class Plugin(unittest.TestCase):
         self.node("n4", **{STATUS_KEY: "{"})
         ended = '{"source":"requested","phase":"Evicting","deadline":"%s","total":12,"remaining":3}' % past
         self.node("n5", **{STATUS_KEY: ended})  # by a daemon that has ended, or that says what it does
+        just = stamp(time.time() - 5)
+        self.node("n9", **{STATUS_KEY: ended.replace(past, just)})
         self.node("n8", **{STATUS_KEY: ended[:-1] + ',"updated":"' + stamp(time.time()) + '"}'})
         self.node("n6", **{STATUS_KEY: status % ("Failed", f'"{past}"', 12, 3, "")})
         self.node("n7", **{STATUS_KEY: running.replace('"updated"', '"hook":"nodeclaimd-pre-drain.target","updated"')})
@@ -159,7 +161,7 @@ class Plugin(unittest.TestCase):
                          [f"Evicting: 3 of 12 pods remain, blocked: shop/db-0, shop/db-1, until {ahead}", "Cordoned", "NodeDrained: No pods remaining", "-",
                           f"Evicting: 3 of 12 pods remain, deadline passed: {past}; does nodeclaimd run there?", "Failed: 3 of 12 pods remain",
                           f"Evicting: 3 of 12 pods remain, blocked: shop/db-0, shop/db-1, waits for nodeclaimd-pre-drain.target, until {ahead}",
-                          f"Evicting: 3 of 12 pods remain, deadline passed: {past}"])  # fmt: skip
+                          f"Evicting: 3 of 12 pods remain, deadline passed: {past}", f"Evicting: 3 of 12 pods remain, deadline passed: {just}"])  # fmt: skip
 
     def test_how_old_it_is(self) -> None:
         """What a node wrote stays when the node or its daemon is silent; a cordon, a report and what is over change no more."""
