@@ -676,6 +676,30 @@ class Plugin(unittest.TestCase):
 
         self.once_asked(name, lambda id: self.change(name, lambda n: write(n, id)))
 
+    def test_waits_and_shows_progress(self) -> None:
+        """A line for each change of the drain-status, of which another time is none."""
+        times = [stamp(time.time() - 1000 + i) for i in range(4)]
+        status = '{"id":"%s","source":"request","phase":"Evicting","total":3,"remaining":%d,"updated":"%s"}'
+
+        def reads() -> int:
+            return sum(e["method"] == "GET" and "/nodes/n1" in e["path"] for e in self.api.server.log.snapshot())
+
+        def go(id: str) -> None:
+            for i, (is_cordoned, remaining) in enumerate(((False, 2), (True, 2), (True, 2), (True, 1))):
+                text = status % (id, remaining, times[i])
+                self.change("n1", lambda n: n["spec"].update(unschedulable=is_cordoned) or n["metadata"]["annotations"].update({STATUS_KEY: text}))
+                seen = reads()
+                harness.until(lambda: reads() >= seen + 2, 30)  # the first may be of before
+            self.drained("n1")
+
+        self.node("n1")
+        self.once_asked("n1", go)
+        said = self.says("drain", "n1", "--wait", "--context=k")
+        words = "node/n1: Evicting: %d of 3 pods remain, unchanged since %s"
+        self.assertEqual([line for line in said.splitlines() if line.startswith("node/")],
+                         ["node/n1 annotated", words % (2, times[0]) + ", NOT cordoned (why: kubectl nodeclaim why n1 --context=k)", words % (2, times[1]),
+                          words % (1, times[3]), "node/n1 condition met: No pods remaining; volumes still attached: 2"])  # fmt: skip
+
     def test_waits_in_vain(self) -> None:
         """Why, what the node says, and that the request stays."""
         self.node("n1")
