@@ -415,6 +415,15 @@ class Plugin(unittest.TestCase):
         self.event("Node", "n3", "NodeReleased", "Node uncordoned", source="nodeclaimd")
         self.assertNotIn("no annotation", self.says("why", "n3"))
 
+    def test_why_of_a_name_that_was_used_before(self) -> None:
+        """Events stay when their Node is deleted."""
+        self.event("Node", "n1", "DrainFailed", "of before")
+        self.api.put("nodes", {"metadata": {"name": "n1", "creationTimestamp": stamp(time.time() + 60)}, "status": {}})
+        self.assertIn("DrainFailed: of before (older than this Node)\n", self.says("why", "n1"))
+        self.node("n2")
+        self.event("Node", "n2", "DrainFailed", "of now")
+        self.assertIn("DrainFailed: of now\n", self.says("why", "n2"))
+
     def test_why_after_a_withdrawal(self) -> None:
         """The daemon removes its annotations; its conditions stay."""
         withdrawn = {**condition("InterruptionPending", "False", "InterruptionWithdrawn"), "lastTransitionTime": "2026-11-29T11:58:00Z"}
