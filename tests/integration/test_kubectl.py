@@ -526,7 +526,8 @@ class Plugin(unittest.TestCase):
         self.assertEqual(asked, {"mode": "graceful", "reason": "bad disk"})
         self.says("drain", "n1", "--mode=cordon")  # its own request is replaced: a blocked drain gets a deadline that way
         self.assertEqual(json.loads(self.request("n1"))["mode"], "cordon")
-        self.assertIn("nodeclaimd lifts the cordon that it set as soon as it answers there; kubectl cordon after that keeps the node so\n", self.says("drain", "--cancel", "n1"))
+        self.assertIn("nodeclaimd lifts the cordon that it set as soon as it answers there; kubectl cordon after that keeps the node so; "
+                      "a cordon of somebody else stays: kubectl uncordon lifts it\n", self.says("drain", "--cancel", "n1"))  # fmt: skip
         self.assertEqual(self.request("n1"), "")
         self.refuses(1, "has no drain request", "drain", "--cancel", "n1")
         begin = time.time()
