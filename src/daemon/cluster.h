@@ -292,7 +292,7 @@ struct nc_event_queue {
     size_t n, in_flight;
     unsigned failures;        /* in a row */
     uint64_t not_before_usec; /* monotonic: the pause after a failure */
-    bool was_refused;         /* the last one that was answered, which was said */
+    char *refused;            /* what the journal says of the last one that was answered, or NULL */
     sd_event_source *timer;
 };
 

@@ -84,6 +84,7 @@ static struct nc_value *daemon_tree(const struct nc_daemon *d) {
     nc_value_set_text(map, "inhibitDelay", d->shutdown.short_delay);
     nc_value_set_text(map, "conflict", d->conflict);
     nc_value_set_text(map, "stateError", d->state.error);
+    nc_value_set_text(map, "eventsError", d->events.refused);
     nc_value_set_int(map, "skewUsec", d->counters.skew_usec);
     return map;
 }

@@ -77,6 +77,20 @@ static void note_failure(struct nc_daemon *d) {
     d->events.not_before_usec = nc_mono_usec() + nc_backoff_pause(&b, d->events.failures, 0);
 }
 
+/* What became of the last one that was answered; NULL: it was taken. In the journal once. */
+static void note_refused(struct nc_daemon *d, const char *what, const struct nc_err *err) {
+    const bool was_refused = d->events.refused != NULL;
+
+    d->is_status_due |= was_refused != (what != NULL);
+    if (was_refused && what)
+        return;
+    free(nc_steal(&d->events.refused));
+    if (!what)
+        return;
+    d->events.refused = nc_asprintf("%s: %s", what, err->msg);
+    nc_log_node(NC_LOG_WARNING, d->node_name, "%s", d->events.refused);
+}
+
 static void on_sent(void *userdata, const struct nc_value *object,
                     const struct nc_kube_status *status, const struct nc_err *err) {
     struct nc_queued_event *e = userdata;
@@ -86,23 +100,18 @@ static void on_sent(void *userdata, const struct nc_value *object,
     d->events.in_flight--;
     if (err->class == NC_ERR_NONE || nc_event_exists(status)) {
         d->events.failures = 0;
-        d->events.was_refused = false;
+        note_refused(d, NULL, NULL);
         d->counters.pod_events_sent += e->event.is_once;
         remove_event(e);
     } else if (e->event.is_there && status->http == 404) { /* no longer */
         e->event.is_there = false;
     } else if (is_refused(status)) {
-        if (!d->events.was_refused && !e->event.is_once) /* a pod's namespace may be ending */
-            nc_log_node(NC_LOG_WARNING, d->node_name, "Events are refused and dropped: %s",
-                        err->msg);
-        d->events.was_refused |= !e->event.is_once;
+        if (!e->event.is_once) /* a pod's namespace may be ending */
+            note_refused(d, "Events are refused and dropped", err);
         drop_event(e, err->msg);
     } else {
-        if (status->http == 429 && !d->events.was_refused)
-            nc_log_node(NC_LOG_WARNING, d->node_name,
-                        "Events wait, up to an hour, those of pods up to the deadline: %s",
-                        err->msg);
-        d->events.was_refused |= status->http == 429;
+        if (status->http == 429)
+            note_refused(d, "Events wait, up to an hour, those of pods up to the deadline", err);
         note_failure(d);
     }
     if (d->events.n > 0)
@@ -242,4 +251,5 @@ void nc_event_queue_done(struct nc_daemon *d) {
     while (d->events.queue)
         remove_event(d->events.queue);
     d->events.timer = sd_event_source_disable_unref(d->events.timer);
+    free(nc_steal(&d->events.refused));
 }

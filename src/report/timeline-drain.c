@@ -118,6 +118,8 @@ static void show_daemon(struct nc_buf *out, const struct nc_value *daemon) {
         nc_show_line(out, "", conflict);
     if (unsaved)
         nc_show_line(out, "", unsaved);
+    if (nc_show_text(daemon, "eventsError", NULL))
+        nc_show_line(out, "", nc_show_text(daemon, "eventsError", NULL));
 }
 
 /* ", WORD text" where there is such a member. */
