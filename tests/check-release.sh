@@ -199,6 +199,15 @@ is "an image is refused before anything is fetched or compiled" \
     "$(XDG_CACHE_HOME=$work/cache PATH=$PWD/bin:$PATH "$top/release/controller-image" --mirror "file://$work/none" a.deb a.tar 2>&1 | grep -o -e '^Error.*' -e '[^ ]* --privileged' -e 'cannot fetch')" \
     "Error during unshare(CLONE_NEWUSER): Operation not permitted
 run --privileged"
+# Its libcurl is compiled for it: the image is made only where that is hardened.
+printf '#include <stdio.h>\n#include <string.h>\nint f(const char *s, size_t n) { char t[64]; memcpy(t, s, n); return puts(t); }\n' >f.c
+hardening() {
+    gcc -O2 -shared -fPIC "$@" f.c -o libf.so && "$top/tests/check-hardening.sh" libf.so | sed -n 's/^not ok .*: //p'
+    echo "${PIPESTATUS[0]}"
+}
+is "a library without hardening" "$(hardening -fno-stack-protector -U_FORTIFY_SOURCE -Wl,-z,norelro,-z,lazy | paste -sd ,)" \
+    "GNU_RELRO,BIND_NOW,stack protector,fortified calls,1"
+is "a library with it" "$(hardening -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -Wl,-z,relro,-z,now)" 0
 
 # Subjects of commits count from the one on that brings the rule.
 cp "$top/tests/check-commits" tests/
