@@ -52,7 +52,7 @@ variable "nodeclaimd_version" {
 variable "options" {
   type        = string
   default     = ""
-  description = "More options of image/provision; files that they name must be in the source image."
+  description = "More options of image/provision; files that they name are in the bundle, which is unpacked in /tmp/nodeclaimd-image, or in source_ami."
 }
 
 variable "subnet_id" {
