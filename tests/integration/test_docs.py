@@ -144,7 +144,7 @@ class Docs(unittest.TestCase):
         rows = re.findall(r"(?m)^\| .* \| .* \| (.*) \|$", text)[1:]
         self.assertGreater(len(rows), 10)
         for row in rows:
-            self.assertRegex(row, "^`(kubectl|aws) |^the command below")
+            self.assertRegex(row, "^`(kubectl|aws|find) |^the command below")
 
     def test_command_blocks_are_run_or_say_why_not(self) -> None:
         rows = [
