@@ -197,8 +197,21 @@ static void draw_span(struct drawing *d, const struct nc_span *s) {
 
 /* --- pods */
 
+/* Up to the first line of a moment in the right half, which text must not cross. */
+static struct box below_box(const struct drawing *d, const struct nc_timeline *t) {
+    struct box b = no_bar_box();
+
+    for (size_t i = 0; i < t->n_moments; i++) {
+        const unsigned x = place(d, t->moments[i].after_usec);
+        if (!t->moments[i].is_of_pod && x > LEFT + AXIS / 2 && x - GAP < b.x + b.width)
+            b.width = x - GAP - b.x;
+    }
+    return b;
+}
+
 /* Beside its bars where there is room for all of it, else below them. */
-static void draw_pod_text(struct drawing *d, unsigned x, unsigned end, const struct nc_buf *text) {
+static void draw_pod_text(struct drawing *d, const struct nc_timeline *t, unsigned x, unsigned end,
+                          const struct nc_buf *text) {
     const unsigned width = nc_svg_width(text->data, text->len, FONT);
     const unsigned right = WIDTH - MARGIN - end - GAP;
 
@@ -208,7 +221,7 @@ static void draw_pod_text(struct drawing *d, unsigned x, unsigned end, const str
         (void)draw_text(d, (struct box){"time", x - GAP, x - LEFT - GAP, FONT, true}, text->data);
     } else {
         d->y += LINE;
-        d->y += (draw_text(d, no_bar_box(), text->data) - 1) * LINE;
+        d->y += (draw_text(d, below_box(d, t), text->data) - 1) * LINE;
     }
 }
 
@@ -237,16 +250,21 @@ static void draw_pod(struct drawing *d, const struct nc_timeline *t, const struc
         draw_bar(d, at[ending], end, times[NC_POD_TIME_FORCE_DELETED] ? "failed" : "succeeded");
     nc_pod_row_text(t, p, &text);
     if (text.data)
-        draw_pod_text(d, begin, end, &text);
+        draw_pod_text(d, t, begin, end, &text);
     d->y = (d->y > above ? d->y : above) + ROW;
 }
 
 /* --- moments */
 
+/* That of one pod is earlier, and in its row. */
+static const char *title_of(enum nc_moment_kind kind) {
+    return kind == NC_MOMENT_FORCE_DELETE ? "force-delete time of all pods" : nc_moment_name(kind);
+}
+
 static void describe_moment(const struct nc_moment *m, struct nc_buf *out) {
     (void)nc_buf_puts(out, "+");
     nc_svg_duration(out, m->after_usec);
-    if (*m->text)
+    if (*m->text && m->kind != NC_MOMENT_FORCE_DELETE)
         (void)nc_buf_printf(out, ", %s", m->text);
 }
 
@@ -259,6 +277,7 @@ static void draw_moment(struct drawing *d, const struct nc_moment *m) {
     const unsigned room = is_before ? x - LEFT : WIDTH - MARGIN - x;
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     const char *class = nc_moment_name(m->kind);
+    unsigned lines, more;
 
     if (m->is_of_pod)
         return;
@@ -266,15 +285,13 @@ static void draw_moment(struct drawing *d, const struct nc_moment *m) {
         draw_vertical(d, class, x, mid);
     (void)nc_buf_printf(d->front, "<path d=\"M%u %ul6 5l-6 5l%s\" class=\"%s end\"/>\n", x,
                         d->y + 6, is_outside ? "0 -10z" : "-6 -5z", class);
-    (void)draw_text(d, name, nc_moment_title(m->kind));
+    lines = draw_text(d, name, title_of(m->kind));
     describe_moment(m, &text);
-    d->y += ROW
-            + (draw_text(d,
-                         (struct box){"time", is_before ? x - 2 * GAP : x + 2 * GAP, room - 2 * GAP,
-                                      FONT, is_before},
-                         text.data)
-               - 1)
-                  * LINE;
+    more = draw_text(d,
+                     (struct box){"time", is_before ? x - 2 * GAP : x + 2 * GAP, room - 2 * GAP,
+                                  FONT, is_before},
+                     text.data);
+    d->y += ROW + ((more > lines ? more : lines) - 1) * LINE;
 }
 
 /* --- the legend */
@@ -348,13 +365,13 @@ static void draw_legend(struct drawing *d, const struct nc_timeline *t) {
         has_moment[t->moments[i].kind] |= !t->moments[i].is_of_pod;
     /* Together on a line: none of them alone below the others. */
     for (enum nc_moment_kind k = 0; k < _NC_MOMENT_MAX; k++)
-        width += has_moment[k] ? entry_width(nc_moment_title(k)) + 2 * GAP : 0;
+        width += has_moment[k] ? entry_width(title_of(k)) + 2 * GAP : 0;
     begin_entry(d, &x, width);
     for (enum nc_moment_kind k = 0; k < _NC_MOMENT_MAX; k++)
         if (has_moment[k]) {
-            begin_entry(d, &x, entry_width(nc_moment_title(k)));
+            begin_entry(d, &x, entry_width(title_of(k)));
             draw_line_entry(d, x, nc_moment_name(k));
-            name_entry(d, &x, nc_moment_title(k));
+            name_entry(d, &x, title_of(k));
         }
     d->y += ROW + ROW / 2;
 }

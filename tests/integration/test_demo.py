@@ -38,10 +38,10 @@ class Demo(unittest.TestCase):
             self.assertEqual(done.returncode, 0, text)
             self.assertEqual(ElementTree.parse(kept / "timeline.svg").getroot().tag, "{http://www.w3.org/2000/svg}svg")
             drawn = (kept / "timeline.svg").read_text()
-            self.assertRegex(drawn, r">\+[^<]* refused by PodDisruptionBudget database, \+[^<]* force-deleted \(its grace ends")
+            self.assertRegex(drawn, r">\+[^<]* refused by PodDisruptionBudget database, \+[^<]* force-deleted \(its")
             self.assertRegex(drawn, r">[^<]*\), \+[^<]* gone<")
             self.assertRegex(drawn, r">\+[^<]* evicted, \+[^<]* gone<")
-            self.assertIn(">force-delete time<", drawn)
+            self.assertIn(">force-delete time of all pods<", drawn)
             self.assertTrue((kept / "root/var/lib/kubelet/kubeconfig").exists())
             steps = text[text.index("\nNext, ") :].split("\n  ")[1:]
             self.assertEqual(len(steps), 4, "two commands of two lines each")

@@ -384,8 +384,9 @@ static void test_svg(void **state) {
     assert_has(text, ">a/b</text>");
     assert_has(text, ">no, +1 min 15 s force-delete time</text>");
     assert_has(text, ">and 11 more pods</text>");
-    assert_has(text, ">force-delete time</text>");
-    assert_has(text, ">+1 min 45 s, all pods</text>");
+    assert_has(text, ">force-delete time of</text>");
+    assert_has(text, ">force-delete time of all pods</text>"); /* the legend */
+    assert_has(text, ">+1 min 45 s</text>");
     assert_null(strstr(text, ">force-delete<"));
     assert_null(strstr(text, "2023"));
     assert_has(none, "no phases are known");
@@ -434,6 +435,22 @@ static void test_pod_rows(void **state) {
                "+1 min 45 s force-delete time\n"
                "a/kept                       kept by do-not-disrupt, +1 min 46 s force-delete "
                "time\nand 1 more pod\n");
+}
+
+/* The line of the force-delete time is 590 of 675 pixels from the left. */
+static void test_text_beside_a_line(void **state) {
+    static const char json[] =
+        "{'drain': {'forceDeleteAt': '2024-01-01T00:01:45Z', 'deadline': '2024-01-01T00:02:00Z',"
+        " 'history': [{'phase': 'evicting', 'at': '2024-01-01T00:00:00Z'}], 'podHistory': ["
+        "{'pod': 'a/db', 'refusedUsec': 1704067201000000, 'refusal': 'Eviction of pod a/db refused"
+        " by PodDisruptionBudget database', 'forceDeletedUsec': 1704067275000000,"
+        " 'goneUsec': 1704067280000000}]}}";
+    nc_auto_free char *text = text_of(json, draw_svg_now);
+
+    (void)state;
+    assert_has(text, "<path d=\"M765.5 ");
+    assert_has(text, " force-deleted (its grace</text>");
+    assert_has(text, ">ends at +1 min 45 s), +1 min 20 s gone</text>");
 }
 
 /* A deadline that is far away is named, and leaves the bars their room. */
@@ -614,21 +631,14 @@ static void test_too_much(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pods),
-        cmocka_unit_test(test_status),
-        cmocka_unit_test(test_timeline),
-        cmocka_unit_test(test_in_progress),
-        cmocka_unit_test(test_svg),
-        cmocka_unit_test(test_svg_scale),
-        cmocka_unit_test(test_svg_long_text),
-        cmocka_unit_test(test_tree),
-        cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_too_much),
-        cmocka_unit_test(test_each_reason),
-        cmocka_unit_test(test_hooks),
-        cmocka_unit_test(test_pod_rows),
-        cmocka_unit_test(test_gate),
-        cmocka_unit_test(test_moment_of_the_cordon),
+        cmocka_unit_test(test_pods),          cmocka_unit_test(test_status),
+        cmocka_unit_test(test_timeline),      cmocka_unit_test(test_in_progress),
+        cmocka_unit_test(test_svg),           cmocka_unit_test(test_svg_scale),
+        cmocka_unit_test(test_svg_long_text), cmocka_unit_test(test_tree),
+        cmocka_unit_test(test_hostile),       cmocka_unit_test(test_too_much),
+        cmocka_unit_test(test_each_reason),   cmocka_unit_test(test_hooks),
+        cmocka_unit_test(test_pod_rows),      cmocka_unit_test(test_text_beside_a_line),
+        cmocka_unit_test(test_gate),          cmocka_unit_test(test_moment_of_the_cordon),
         cmocka_unit_test(test_polls),
     };
 
