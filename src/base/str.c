@@ -314,7 +314,7 @@ static size_t distance(const char *a, size_t na, const char *b, size_t nb) {
 const char *nc_nearest(const char *s, const char *names) {
     const size_t n = strlen(s);
     const char *nearest = NULL;
-    size_t best = n / 3 + 1; /* not good enough yet */
+    size_t best = n < 3 ? n : n / 3 + 1; /* not good enough yet */
 
     if (n > NEAREST_MAX_LENGTH)
         return NULL;

@@ -41,10 +41,14 @@ int nc_gather_open(struct nc_gather *g, struct nc_app *app, struct nc_err *err) 
     g->app = app;
     if (facts && !nc_starts_with(facts, "http://")) {
         struct stat st;
-        if (stat(facts, &st) < 0 || !S_ISDIR(st.st_mode))
-            return nc_err_set(err, NC_ERR_CONFIG, ENOTDIR,
-                              "--facts %s: neither a folder of recorded facts nor an http:// URL",
-                              facts);
+        if (stat(facts, &st) < 0 || !S_ISDIR(st.st_mode)) {
+            const int r = nc_err_set(err, NC_ERR_CONFIG, ENOTDIR,
+                                     "--facts %s: neither a folder of recorded facts nor an "
+                                     "http:// URL",
+                                     facts);
+            nc_err_remedy(err, "correct the option --facts");
+            return r;
+        }
         g->folder = facts;
         return 0;
     }

@@ -203,7 +203,8 @@ static int check_one_cluster(const struct nc_documents *d, struct nc_err *err) {
         place = nc_mark_location(d, first->mark);
         r = nc_diag_err(d, name->mark, "spec.cluster.name", err,
                         "names cluster '%s', but %s names '%s'", name->text, place, first->text);
-        nc_err_remedy(err, "A node joins one cluster: remove the document that is not meant.");
+        nc_err_remedy(err, "all documents are those of one node, which joins one cluster: "
+                           "remove the one that is not meant");
         return r;
     }
     return 0;

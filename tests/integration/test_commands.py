@@ -687,6 +687,7 @@ class Render(WorldTest):
             done = world.run("render", "--facts", str(facts), "--out", str(world.folder / "out"))
             self.assertEqual(done.code, 3, done.err)
             self.assertIn(str(facts), done.err)
+            self.assertIn("correct the option --facts", done.err)
 
     def test_the_default_folder_is_below_the_root_or_nowhere(self) -> None:
         """A root without a folder of documents must not take those of the machine that it is rendered on."""

@@ -173,7 +173,7 @@ static void nearest_names(void **state) {
     long_name[sizeof(long_name) - 1] = '\0';
     static const char names[] =
         "a-name-that-is-longer-than-sixty-four-characters-and-is-therefore-left-alone\0"
-        "maxPods\0clusterDNS\0kubeReserved\0name\0";
+        "maxPods\0clusterDNS\0kubeReserved\0name\0off\0";
     static const char *const rows[][2] = {
         {"maxPod", "maxPods"},
         {"MAXPODS", "maxPods"},
@@ -184,6 +184,8 @@ static void nearest_names(void **state) {
         {"completely", NULL},
         {"", NULL},
         {"ab", NULL},
+        {"of", "off"},
+        {"o", NULL},
     };
     (void)state;
 

@@ -116,6 +116,8 @@ static void refused_user_data(void **state) {
         {NODE_CONFIG "spec: {cluster: 1, kubelet: 2, instance: 3}\n",
          "user-data:3:17: spec.cluster: must be a map, not the number 1; and 2 more errors",
          "names all"},
+        {NODE_CONFIG "spec: {cluster: {name: a}}\n---\n" NODE_CONFIG "spec: {cluster: {name: b}}\n",
+         "names cluster 'b', but ", "all documents are those of one node, which joins one cluster"},
     };
 
     (void)state;
