@@ -58,7 +58,7 @@ def read(path):
         files = image_files(path)
         entry = fields(files[ENTRIES + "nodeclaim-controller"])
         return files, entry["Version"], entry["Architecture"]
-    return tar_files(open(path, "rb").read()), re.search(r"-([0-9][^-]*)\.t(?:ar\.|gz$)", name).group(1), None
+    return tar_files(open(path, "rb").read()), re.search(r"-([0-9].*)\.t(?:ar\.|gz$)", name).group(1), None
 
 
 def fields(entry):

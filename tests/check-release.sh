@@ -109,9 +109,9 @@ tar -xf "$work/a.tgz" -C "$work"
 is "whose README links to nothing else" "$("$top/tests/check-links" "$work/nodeclaim-controller/README.md")" ""
 is "and differs by nothing but that" "$(diff -r "$top/deploy/chart" "$work/nodeclaim-controller" | sed -n 's/^> //p')" \
     "$(diff -r "$top/deploy/chart" "$work/nodeclaim-controller" | sed -nE 's/^< //p' | sed -E 's~\[([^][]*)\]\(\.\./[^)]*\)~\1~g')"
-cp "$work/a.tgz" "$work/a-1.2.3.tgz"
-is "of which there is an SBOM, too" "$(SOURCE_DATE_EPOCH=0 /usr/bin/python3 "$top/release/sbom.py" "$work/a-1.2.3.tgz" | grep -oE '"versionInfo": .*|"./nodeclaim-controller/Chart.yaml"')" \
-    '"versionInfo": "1.2.3",
+cp "$work/a.tgz" "$work/a-1.2.3-dev.4.gf.tgz"
+is "of which there is an SBOM, too" "$(SOURCE_DATE_EPOCH=0 /usr/bin/python3 "$top/release/sbom.py" "$work/a-1.2.3-dev.4.gf.tgz" | grep -oE '"versionInfo": .*|"./nodeclaim-controller/Chart.yaml"')" \
+    '"versionInfo": "1.2.3-dev.4.gf",
 "./nodeclaim-controller/Chart.yaml"'
 
 mkdir -p "$work/tree/release" "$work/tree/debian" "$work/tree/deploy/chart" && cd "$work/tree" && git init -q . || exit 1
@@ -225,45 +225,52 @@ git init -q "$work/versions" && cd "$work/versions" && mkdir -p release deploy/c
 cp "$top/release/version" release/
 cp "$top/deploy/chart/Chart.yaml" deploy/chart/
 version=$(cat VERSION)
-git add . && git commit -q -m one && git tag "v$version"
-is "that is what a build calls itself" "$(release/version)" "$version"
-is "and its time is that of debian/changelog" "$(release/version --time)" "$(dpkg-parsechangelog -S Timestamp)"
+git add . && git commit -q -m 1
 # versions: of Debian's packages, of the RPMs, and of the newest entry of their changelog
 versions() {
     rm -rf dist && mkdir dist && cp -R VERSION debian nodeclaimd.spec release deploy kubectl dist && release/version dist
     (cd dist && dpkg-parsechangelog -S Version && rpmspec -q --srpm --undefine dist --qf '%{VERSION}-%{RELEASE}\n%{CHANGELOGNAME}\n' nodeclaimd.spec) |
         sed 's/^.* - //' | paste -sd ' '
 }
-# after KIND OLDER NEWER: the package manager takes the second for an upgrade, and VERSION.1 for one of that.
-after() {
-    case $1 in
-        deb) dpkg --compare-versions "$2" lt "$3" && dpkg --compare-versions "$3" lt "$version.1" && echo yes ;;
-        rpm) rpm --eval "%{lua: print(rpm.vercmp('$2.amzn2023', '$3.amzn2023') .. rpm.vercmp('$3.amzn2023', '$version.1-1.amzn2023'))}" ;;
-    esac
+# upgrades OLDER NEWER: both package managers take the second of what versions printed for an upgrade.
+upgrades() {
+    local older newer
+    read -r -a older <<<"$1"
+    read -r -a newer <<<"$2"
+    dpkg --compare-versions "${older[0]}" lt "${newer[0]}" && rpm --eval "%{lua: print(rpm.vercmp('${older[1]}.amzn2023', '${newer[1]}.amzn2023'))}"
 }
-is "the packages of a release's tag have its version" "$(versions)" "$version $version-1 $version-1"
-last="$version $version-1"
-for count in {2..10}; do
-    git commit -q --allow-empty -m "$count"
+# commits COUNT BUILD DEB RPM: what the tree with one more commit, the COUNTth, calls itself, where G stands for COUNT.gCOMMIT
+commits() {
+    local next build
+    git commit -q --allow-empty -m "$1"
+    build=$1.g$(git rev-parse HEAD | cut -c 1-8)
+    set -- "${@//G/$build}"
     next=$(versions)
-    [[ $count = [2-8] ]] || {
-        build=$count.g$(git rev-parse HEAD | cut -c 1-8)
-        is "those of a later commit name it" "$next" "$version+$build $version-1.$build $version-1.$build"
-        is "and so does a build, here and of the tarball" "$(release/version) $(dist/release/version)" "$version+$build $version+$build"
-        is "whose commit it is" "$(dist/release/version --commit)" "$(git rev-parse HEAD)"
-        is "and whose time" "$(dist/release/version --time)" "$(git log -1 --format=%ct)"
-        is "and the chart" "$(sed -nE 's/^(version|appVersion): //p' dist/deploy/chart/Chart.yaml | paste -sd ' ')" "$version+$build $version+$build"
-        is "and the plugin" "$(dist/kubectl/kubectl-nodeclaim version)" "kubectl-nodeclaim $version+$build"
-        is "and the archive of which an RPM is made" "$(rpmspec -q --srpm --qf '[%{SOURCE}]\n' dist/nodeclaimd.spec) $(rpmspec -P dist/nodeclaimd.spec | grep -c "^cd 'nodeclaimd-$version+$build'")" "nodeclaimd-$version+$build.tar.xz 1"
-        is "and upgrade the older Debian package, until the next release" "$(after deb "${last% *}" "${next%% *}")" yes
-        is "and RPM" "$(after rpm "${last#* }" "${next##* }")" -1-1
-    }
-    last=${next% *}
-done
+    is "the packages name the commit" "$next" "$3 $4 $4"
+    is "and so does a build, here and of the tarball" "$(release/version) $(dist/release/version)" "$2 $2"
+    is "whose commit it is" "$(dist/release/version --commit)" "$(git rev-parse HEAD)"
+    is "and whose time" "$(dist/release/version --time)" "$(git log -1 --format=%ct)"
+    is "and the chart" "$(sed -nE 's/^(version|appVersion): //p' dist/deploy/chart/Chart.yaml | paste -sd ' ')" "$2 $2"
+    is "and the plugin" "$(dist/kubectl/kubectl-nodeclaim version)" "kubectl-nodeclaim $2"
+    is "and the archive of which an RPM is made" "$(rpmspec -q --srpm --qf '[%{SOURCE}]\n' dist/nodeclaimd.spec) $(rpmspec -P dist/nodeclaimd.spec | grep -c "^cd 'nodeclaimd-$2'")" "nodeclaimd-$2.tar.xz 1"
+    is "and they upgrade those before them" "$(upgrades "$last" "$next")" -1
+    last=$next
+}
+last="0.0.1 0.0.1-1"
+for count in {2..8}; do git commit -q --allow-empty -m "$count"; done
+for count in 9 10; do commits "$count" "$version-dev.G" "$version~dev.G" "$version~dev.G-1"; done
+git commit -q --allow-empty -m 11 && git tag "v$version"
+is "at the tag of the release a build has its version" "$(release/version)" "$version"
+is "and its time is that of debian/changelog" "$(release/version --time)" "$(dpkg-parsechangelog -S Timestamp)"
+is "and so have the packages" "$(versions)" "$version $version-1 $version-1"
+is "which upgrade those before the release" "$(upgrades "$last" "$(versions)")" -1
+last=$(versions)
+for count in 12 13; do commits "$count" "$version+G" "$version+G" "$version-1.G"; done
+is "and after it, until the next release" "$(upgrades "$last" "$version.1 $version.1-1")" -1
 git clone -q --depth 1 "file://$PWD" "$work/shallow" && cd "$work/shallow" || exit 1
-build=0.g$(git rev-parse HEAD | cut -c 1-8)
+build=dev.0.g$(git rev-parse HEAD | cut -c 1-8)
 is "where not every commit is there it is said, and none upgrades another" "$(versions 2>&1 | sed 's/.*git fetch/git fetch/')" \
     "git fetch --unshallow
-$version+$build $version-1.$build $version-1.$build"
+$version~$build $version~$build-1 $version~$build-1"
 echo "1..$n"
 exit "$bad"

@@ -373,8 +373,11 @@ func TestChartArchive(t *testing.T) {
 	must(t, err)
 	version, err := tools.Run(ctx, "../../release/version")
 	must(t, err)
-	_, build, _ := strings.Cut(strings.TrimSpace(version), "+") // not in labels and tags with the plus, which these may not have
-	plain := strings.NewReplacer("_"+build, "", "-"+build, "")
+	version = strings.TrimSpace(version)
+	plain := strings.NewReplacer()
+	if i := strings.IndexAny(version, "+-"); i > 0 { // labels and tags may not have a plus
+		plain = strings.NewReplacer(strings.ReplaceAll(version, "+", "_"), version[:i], strings.ReplaceAll(version, "+", "-"), version[:i])
+	}
 	for name, values := range chartValues {
 		var texts []string
 		for _, chart := range []string{chartDir, archive} {
