@@ -132,7 +132,7 @@ missing "" true
 missing "VERSION is 0.1.1" sed -i s/0.1.0/0.1.1/ VERSION
 missing "VERSION is 0x1.0" sed -i s/0.1.0/0x1.0/ VERSION
 missing 'CHANGELOG.md has no section "## [0.1.0] - YYYY-MM-DD" with an entry' sed -i '/^- /d' CHANGELOG.md
-missing "CHANGELOG.md: entries are left" sed -i 's/^## .Unreleased./&\n\n### Fixed\n\n- It./' CHANGELOG.md
+missing "CHANGELOG.md: entries are left under Unreleased, 2" sed -i 's/^## .Unreleased./&\n\n### Fixed\n\n- It.\n- That./' CHANGELOG.md
 missing "CHANGELOG.md, debian/changelog and nodeclaimd.spec have different days: 2026-11-24, 2026-11-23" sed -i s/-23/-24/ CHANGELOG.md
 missing "debian/changelog begins with nodeclaimd (0.1.0) UNRELEASED" sed -i s/unstable/UNRELEASED/ debian/changelog
 missing "debian/changelog begins with nodeclaimd (0.1.0-1)" sed -i s/0.1.0/0.1.0-1/ debian/changelog
