@@ -122,6 +122,7 @@ echo 0.1.0 >VERSION
 printf '## [Unreleased]\n\n## [0.1.0] - 2026-11-23\n\n### Added\n\n- All.\n' >CHANGELOG.md
 printf 'nodeclaimd (0.1.0) unstable; urgency=medium\n\n  * All.\n\n -- A <a@example>  Mon, 23 Nov 2026 12:00:00 +0000\n' >debian/changelog
 echo 'Maintainer: A <a@example.org>' >debian/control
+printf '## How to report\n\nTo a@example.org.\n\n## What is promised\n' >SECURITY.md
 printf 'Version:        0.1.0\n%%changelog\n* Mon Nov 23 2026 A <a@example> - 0.1.0-1\n- All\n' >nodeclaimd.spec
 echo >release/sbom.py
 mkdir -p .github/workflows
@@ -139,9 +140,13 @@ missing "debian/changelog begins with nodeclaimd (0.1.0-1)" sed -i s/0.1.0/0.1.0
 missing "nodeclaimd.spec: Version is 0.2.0" sed -i '1s/0.1.0/0.2.0/' nodeclaimd.spec
 missing "nodeclaimd.spec: the newest entry" sed -i s/0.1.0-1/0.0.9-1/ nodeclaimd.spec
 missing "deploy/chart/Chart.yaml is of another version" sed -i '1s/0.1.0/0.0.9/' deploy/chart/Chart.yaml
-missing "debian/control:1: a placeholder: Maintainer: A <a@nodeclaimd.example>" sed -i s/example.org/nodeclaimd.example/ debian/control
-missing "nodeclaimd.spec:4: a placeholder: - https://nodeclaimd.io" sed -i 's|- All|- https://nodeclaimd.io|' nodeclaimd.spec
-missing "release/sbom.py:1: a placeholder: https://nodeclaimd.io/spdx" sed -i 's|^|https://nodeclaimd.io/spdx|' release/sbom.py
+missing "debian/control: lines with an address that is a placeholder: 1" sed -i s/example.org/nodeclaimd.example/ debian/control
+missing "nodeclaimd.spec: lines with an address that is a placeholder: 1" sed -i 's|- All|- https://nodeclaimd.io|' nodeclaimd.spec
+missing "deploy/chart/Chart.yaml: lines with an address that is a placeholder: 2" sed -i '1i home: https://nodeclaimd.io\n# http://www.nodeclaimd.io/docs' deploy/chart/Chart.yaml
+missing "release/sbom.py: lines with an address that is a placeholder: 1" sed -i 's|^|https://nodeclaimd.io/spdx|' release/sbom.py
+missing "" sed -i 's|^|nodeclaimd.io/drain: a name|' release/sbom.py
+missing "SECURITY.md: lines with an address that is a placeholder: 1" sed -i s/@example.org/@nodeclaimd.io/ SECURITY.md
+missing 'SECURITY.md: "How to report" has no address' sed -i s/a@example.org/us/ SECURITY.md
 missing "CHANGELOG.md:7: a placeholder: - Built from source: nobody publishes it." sed -i 's/All/Built from source: nobody publishes it/' CHANGELOG.md
 missing ".github/workflows/a.yml:1: a tag, which may be moved, and no digest: docker run debian:12" sed -i s/@sha256:0// .github/workflows/a.yml
 missing ".github/workflows/a.yml:2: a tag, which may be moved, and no digest: - uses: actions/checkout@v4" sed -i 's/@1.*/@v4/' .github/workflows/a.yml
@@ -153,7 +158,7 @@ release/run 0.1.0 >/dev/null 2>&1
 is "nothing was built" "$?$(ls -d build 2>/dev/null)" 1
 git checkout -q --detach good
 sed -i s/example.org/nodeclaimd.example/ debian/control && sed -i 's/@1.*/@v4/' .github/workflows/a.yml && git commit -q -a -m both
-is "all placeholders are named at once" "$(release/run 0.1.0 2>&1 | grep -c -e ': a placeholder: ' -e ': a tag, ')" 2
+is "all placeholders are named at once" "$(release/run 0.1.0 2>&1 | grep -c -e ' a placeholder: 1$' -e ': a tag, ')" 2
 
 # With programs that do nothing but leave files: packages are taken where their tarball is the same and lies beside them.
 git checkout -q --detach good
