@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """sbom.py ARTIFACT: an SPDX 2.3 document (JSON) of a release's tarball, chart, Debian package, RPM or image, on standard output.
 
-What it says is read from the artifact: each file with its hashes; the libraries that its programs are linked to, with the versions
-that were present at the build; the packages of an image. The same artifact gives the same document: its time is SOURCE_DATE_EPOCH, in
-seconds, which must be set.
+What it says is read from the artifact: each file with its hashes; the libraries that its programs are linked to; the packages of an
+image. The versions of these libraries are those of the machine that runs it: run it where the package was built. On the same machine the
+same artifact gives the same document: its time is SOURCE_DATE_EPOCH, in seconds, which must be set.
 """
 import datetime
 import hashlib
@@ -58,7 +58,10 @@ def read(path):
         files = image_files(path)
         entry = fields(files[ENTRIES + "nodeclaim-controller"])
         return files, entry["Version"], entry["Architecture"]
-    return tar_files(open(path, "rb").read()), re.search(r"-([0-9].*)\.t(?:ar\.|gz$)", name).group(1), None
+    version = re.search(r"-([0-9].*)\.t(?:ar\.|gz$)", name)
+    if not version:
+        sys.exit(f"sbom.py: {name}: wanted is NAME-VERSION.tar.xz, NAME-VERSION.tgz, or a .deb, .rpm or .oci.tar")
+    return tar_files(open(path, "rb").read()), version.group(1), None
 
 
 def fields(entry):
@@ -99,7 +102,7 @@ def purl(kind, system, name, version, **qualifiers):
 
 
 def library(soname, is_rpm):
-    """A library that a package's programs load from the system they are installed on; here it is as where the package was built."""
+    """A library that a package's programs load from the system they are installed on; its version is this machine's."""
     with open("/etc/os-release", encoding="utf-8") as file:
         system = os_release(file.read())
     if is_rpm:
@@ -112,7 +115,7 @@ def library(soname, is_rpm):
         version, arch, source = listed.decode().splitlines()[0].split()
         url = purl("deb", system, owner, version, arch=arch, upstream=source)
     return package("Library", soname, version, f"Organization: {system['NAME']}", externalRefs=url,
-                   comment=f"Present at the build: {owner} {version}. The system provides its own.")
+                   comment=f"Version of the machine that made this document: {owner} {version}. The system provides its own.")
 
 
 def contained(entry, system):

@@ -52,7 +52,9 @@ sbom() {
     tar -cf "$work/a-1.tar.xz" -T /dev/null && SOURCE_DATE_EPOCH=$1 /usr/bin/python3 "$top/release/sbom.py" "$work/a-1.tar.xz" 2>&1 | head -n 2 | paste -sd ' '
 }
 is "an SBOM needs a time" "$(sbom '')" "sbom.py: SOURCE_DATE_EPOCH, the time of the document in seconds, is not set"
-is "and is made with one" "$(sbom 0)" '{  "spdxVersion": "SPDX-2.3",'
+is "and an artifact with a version" "$(SOURCE_DATE_EPOCH=0 /usr/bin/python3 "$top/release/sbom.py" "$work/chart.tgz" 2>&1)" \
+    "sbom.py: chart.tgz: wanted is NAME-VERSION.tar.xz, NAME-VERSION.tgz, or a .deb, .rpm or .oci.tar"
+is "and is made with both" "$(sbom 0)" '{  "spdxVersion": "SPDX-2.3",'
 
 # purl: the references of the libraries of an SBOM on standard input
 purl() {
@@ -65,8 +67,8 @@ mkdir "$work/home" && echo "%_dbpath $work/db" >"$work/home/.rpmmacros"
 HOME=$work/home rpmbuild -bb --quiet --define "_topdir $work/rpm" --define '__os_install_post %{nil}' "$work/a.spec" >"$work/said" 2>&1
 HOME=$work/home rpm -i --justdb --nodeps "$work"/rpm/RPMS/*/a-1-2.*.rpm >"$work/said" 2>&1
 is "an RPM's names a library as rpm does" \
-    "$(HOME=$work/home SOURCE_DATE_EPOCH=0 /usr/bin/python3 "$top/release/sbom.py" "$work"/rpm/RPMS/*/a-1-2.*.rpm | grep -o -e '"./a"' -e 'build: [^.]*')" \
-    'build: a 1-2
+    "$(HOME=$work/home SOURCE_DATE_EPOCH=0 /usr/bin/python3 "$top/release/sbom.py" "$work"/rpm/RPMS/*/a-1-2.*.rpm | grep -o -e '"./a"' -e 'document: [^.]*')" \
+    'document: a 1-2
 "./a"'
 system=$(. /etc/os-release && echo "$ID")
 is "whose package and supplier it says, too" \
