@@ -7,7 +7,6 @@
  */
 #include "daemon.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -9,8 +9,6 @@
 #include "daemon.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "log.h"
 #include "nc/names.h"

@@ -71,10 +71,8 @@ static void show_clock(struct nc_buf *out, const struct nc_value *skew) {
 }
 
 static void show_daemon(struct nc_buf *out, const struct nc_value *daemon) {
+    static const char sentences[] = "inhibitDelay\0conflict\0stateError\0eventsError\0";
     const char *error = nc_show_text(daemon, "apiError", NULL);
-    const char *delay = nc_show_text(daemon, "inhibitDelay", NULL);
-    const char *conflict = nc_show_text(daemon, "conflict", NULL);
-    const char *unsaved = nc_show_text(daemon, "stateError", NULL);
     const char *remedy = nc_show_text(daemon, "apiRemedy", NULL);
     const char *state = nc_show_text(daemon, "apiState", NULL);
 
@@ -112,14 +110,9 @@ static void show_daemon(struct nc_buf *out, const struct nc_value *daemon) {
         nc_show_line(out, "", error);
     if (error)
         show_remedy(out, remedy);
-    if (delay)
-        nc_show_line(out, "", delay);
-    if (conflict)
-        nc_show_line(out, "", conflict);
-    if (unsaved)
-        nc_show_line(out, "", unsaved);
-    if (nc_show_text(daemon, "eventsError", NULL))
-        nc_show_line(out, "", nc_show_text(daemon, "eventsError", NULL));
+    for (const char *name = sentences; *name; name = nc_next_name(name))
+        if (nc_show_text(daemon, name, NULL))
+            nc_show_line(out, "", nc_show_text(daemon, name, NULL));
 }
 
 /* ", WORD text" where there is such a member. */
