@@ -158,6 +158,7 @@ enum nc_lifecycle_milestone {
     NC_LIFECYCLE_MILESTONE_WAITING,    /* a pod waits for its replacement; once a drain */
     NC_LIFECYCLE_MILESTONE_UNREPLACED, /* one that has waited is evicted without; once a drain */
     NC_LIFECYCLE_MILESTONE_UNCORDONED, /* the cordon is refused, and tried again; once a drain */
+    NC_LIFECYCLE_MILESTONE_UNLABELLED, /* the load balancer label was removed; once a drain */
     _NC_LIFECYCLE_MILESTONE_MAX
 };
 #define NC_LIFECYCLE_HANGING "hanging" /* the series of PodsNotEnding */
@@ -264,6 +265,7 @@ struct nc_lifecycle_view {
     bool is_ours;           /* the cordon: we made it, and it was not lifted since */
     bool is_lifted;         /* the cordon, by somebody else, and it was not made again */
     bool is_refused;        /* the cordon, so far */
+    bool is_unlabelled;     /* somebody else removed the load balancer label */
     bool is_orphaned;       /* our Node was deleted, and another one was not seen */
     bool is_failed;         /* the force-delete time has passed, and pods remain or may */
     size_t n_volumes;       /* that are attached once the pods are gone */

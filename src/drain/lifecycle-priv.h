@@ -111,6 +111,7 @@ struct nc_lifecycle {
     bool is_cordon_done;                  /* it was written */
     bool is_cordoned_to_drain;            /* with all that a drain wants */
     uint64_t label_refused_usec;          /* with what else was written; 0 = it was not */
+    bool is_label_lost;                   /* somebody removed it: to be set once more */
     bool is_foreign;                      /* somebody else had cordoned */
     bool has_cordoned;                    /* we had, and the end of that was not seen yet */
     uint64_t pruned_usec;   /* when what somebody removed was written again; 0 = never */

@@ -265,7 +265,7 @@ static void forget_drain(struct nc_lifecycle *l) {
         NC_LIFECYCLE_MILESTONE_DRAINED,    NC_LIFECYCLE_MILESTONE_FAILED,
         NC_LIFECYCLE_MILESTONE_ORPHANED,   NC_LIFECYCLE_MILESTONE_WAITING,
         NC_LIFECYCLE_MILESTONE_UNREPLACED, NC_LIFECYCLE_MILESTONE_BLOCKED,
-        NC_LIFECYCLE_MILESTONE_INCOMPLETE};
+        NC_LIFECYCLE_MILESTONE_INCOMPLETE, NC_LIFECYCLE_MILESTONE_UNLABELLED};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(of_drain); i++)
         l->has_announced[of_drain[i]] = false;
@@ -273,7 +273,7 @@ static void forget_drain(struct nc_lifecycle *l) {
         free(nc_steal(&l->budgets[i].key));
     if (nc_lifecycle_all_observed(l)) /* after a restart the drain may yet turn out to go on */
         memset(l->hooks, 0, sizeof(l->hooks));
-    l->has_taken_over = false;
+    l->has_taken_over = l->is_label_lost = false;
     l->evicting_usec = 0;
     l->held_phase = NC_LIFECYCLE_IDLE;
 }

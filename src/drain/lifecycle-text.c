@@ -150,7 +150,8 @@ void nc_lifecycle_emit(enum nc_lifecycle_milestone m, const char *reason, char *
                     || m == NC_LIFECYCLE_MILESTONE_FAILED || m == NC_LIFECYCLE_MILESTONE_ORPHANED
                     || m == NC_LIFECYCLE_MILESTONE_RECORDONED || m == NC_LIFECYCLE_MILESTONE_HOOK
                     || m == NC_LIFECYCLE_MILESTONE_UNREPLACED
-                    || m == NC_LIFECYCLE_MILESTONE_UNCORDONED;
+                    || m == NC_LIFECYCLE_MILESTONE_UNCORDONED
+                    || m == NC_LIFECYCLE_MILESTONE_UNLABELLED;
 }
 
 void nc_lifecycle_emit_once(struct nc_lifecycle *l, enum nc_lifecycle_milestone m, char *message,
@@ -166,6 +167,7 @@ void nc_lifecycle_emit_once(struct nc_lifecycle *l, enum nc_lifecycle_milestone 
         [NC_LIFECYCLE_MILESTONE_ORPHANED] = "NodeDeletedInDrain",
         [NC_LIFECYCLE_MILESTONE_WAITING] = "WaitingForReplacement",
         [NC_LIFECYCLE_MILESTONE_UNREPLACED] = "ReplacementNotReady",
+        [NC_LIFECYCLE_MILESTONE_UNLABELLED] = "BalancerLabelRemoved",
     };
 
     if (l->has_announced[m]) {

@@ -104,7 +104,7 @@ void nc_lifecycle_report_cordon_left(struct nc_lifecycle *l, struct nc_lifecycle
 static bool wants_label(const struct nc_lifecycle *l, uint64_t *next_usec) {
     return l->in_force.policy == NC_POLICY_DRAIN && l->is_cordon_done && l->node.is_unschedulable
            && !l->node.has_balancers_label
-           && is_worth_another_try(l, l->label_refused_usec, next_usec);
+           && (l->is_label_lost || is_worth_another_try(l, l->label_refused_usec, next_usec));
 }
 
 /* A foreign cordon that was lifted under us: now we need our own. */

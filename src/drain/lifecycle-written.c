@@ -16,6 +16,10 @@ static void apply(struct nc_lifecycle *l, const struct nc_node_write *w) {
 
     if (w->unschedulable >= 0)
         n->is_unschedulable = w->unschedulable;
+    if (w->balancers_label == 1) { /* removed by somebody, it is not set for ever */
+        l->is_label_lost = false;
+        l->label_refused_usec = 0;
+    }
     if (w->balancers_label >= 0)
         n->has_balancers_label = n->is_balancers_label_ours = w->balancers_label;
     if (w->sets_cordon)
@@ -162,6 +166,7 @@ void nc_lifecycle_written(struct nc_lifecycle *l, const struct nc_lifecycle_even
     /* What freezes labels refuses what else is written with them: then that alone. */
     if (e->outcome == NC_WRITE_REFUSED && l->in_flight_parts.balancers_label == 1) {
         l->label_refused_usec = e->now_usec;
+        l->is_label_lost = false;
         t->attempts--; /* that and this are one */
         return;
     }

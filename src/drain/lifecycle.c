@@ -9,6 +9,7 @@
 #include <assert.h>
 
 #include "lifecycle-priv.h"
+#include "nc/names.h"
 
 static const char phase_names[_NC_LIFECYCLE_PHASE_MAX][12] = {
     [NC_LIFECYCLE_IDLE] = "idle",         [NC_LIFECYCLE_SIGNALLING] = "signalling",
@@ -48,7 +49,7 @@ static void void_node(struct nc_lifecycle *l, struct nc_lifecycle_actions *out) 
     free(nc_steal(&l->status));
     l->signalled.is_set = false;
     l->is_cordon_done = l->is_foreign = l->was_lifted = l->is_drained_done = false;
-    l->has_cordoned = false;
+    l->has_cordoned = l->is_label_lost = false;
     l->label_refused_usec = l->cordoned_usec = l->drained_usec = 0;
     l->held_phase = NC_LIFECYCLE_IDLE;
     l->is_resuming = l->is_unverified = false;
@@ -79,6 +80,26 @@ static void verify(struct nc_lifecycle *l, const struct nc_node_view *v) {
     l->is_resuming = false;
 }
 
+/* N8: beside the cordon that stands. */
+static void note_label(struct nc_lifecycle *l, const struct nc_node_view *v,
+                       struct nc_lifecycle_actions *out) {
+    const bool has_deadline = l->in_force.t_usec != 0;
+
+    if (!l->node.has_balancers_label || v->has_balancers_label || !v->is_unschedulable
+        || !l->is_cordon_done || l->in_force.policy != NC_POLICY_DRAIN
+        || l->has_announced[NC_LIFECYCLE_MILESTONE_UNLABELLED])
+        return;
+    l->is_label_lost = has_deadline;
+    nc_lifecycle_emit_once(
+        l, NC_LIFECYCLE_MILESTONE_UNLABELLED,
+        nc_asprintf("The label " NC_LABEL_BALANCERS " was removed: %s",
+                    has_deadline ? "it is set once more, for the node has a deadline; removed "
+                                   "again it stays removed"
+                                 : "load balancers may send new connections to the node, which is "
+                                   "still drained"),
+        out);
+}
+
 static void observe_node(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,
                          struct nc_lifecycle_actions *out) {
     struct nc_node_view v = *e->node;
@@ -107,6 +128,7 @@ static void observe_node(struct nc_lifecycle *l, const struct nc_lifecycle_event
     if (l->node.is_unschedulable && !v.is_unschedulable) /* what refused the release may not now */
         l->tries[NC_WRITE_RELEASE].next_usec = 0;
     v.exists = true;
+    note_label(l, &v, out);
     l->node = v;
     l->orphaned_usec = 0;
     l->is_node_seen = true;
@@ -311,6 +333,8 @@ void nc_lifecycle_get_view(const struct nc_lifecycle *l, uint64_t now_usec,
                    && (!l->node.is_complete || l->node.is_unschedulable),
         .is_lifted = nc_lifecycle_is_cordon_lifted(l),
         .is_refused = !l->is_cordon_done && l->has_announced[NC_LIFECYCLE_MILESTONE_UNCORDONED],
+        .is_unlabelled = l->has_announced[NC_LIFECYCLE_MILESTONE_UNLABELLED] && l->node.exists
+                         && !l->node.has_balancers_label,
         .is_orphaned = l->orphaned_usec != 0,
         .is_failed = l->is_failed,
         .n_volumes = nc_lifecycle_has_volumes(l) ? l->node.n_volumes : 0,

@@ -387,6 +387,8 @@ void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
         (void)nc_buf_puts(out, ", NOT cordoned: lifted by somebody else");
     if (truth_of(cordon, "refused") == 1)
         (void)nc_buf_puts(out, ", NOT cordoned: refused");
+    if (truth_of(cordon, "labelRemoved") == 1)
+        (void)nc_buf_puts(out, ", label for load balancers removed by somebody else");
     if (truth_of(drain, "nodeDeleted") == 1)
         (void)nc_buf_puts(out, ", the Node was deleted");
     (void)nc_buf_putc(out, '\n');

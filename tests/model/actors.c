@@ -141,6 +141,9 @@ static void be_a_person(struct world *w, unsigned what) {
     } else if (what < 9 && n->label == LABEL_NONE) {
         world_log(w, "somebody labels the Node");
         n->label = LABEL_FOREIGN;
+    } else if (what < 8 && n->label == LABEL_OURS) {
+        world_log(w, "somebody removes the label of load balancers");
+        n->label = LABEL_NONE;
     } else if (what == 9 || n->is_deleting) {
         world_log(w, "somebody evicts everything");
         for (unsigned i = 0; i < w->n_pods; i++)

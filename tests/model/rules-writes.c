@@ -89,14 +89,15 @@ static void judge_drained(struct rules *r, uint64_t now_usec) {
     r->drained_try_usec = now_usec;
 }
 
-static void judge_progress(struct rules *r, uint64_t now_usec) {
+static void judge_progress(struct rules *r, const struct nc_node_write *w, uint64_t now_usec) {
     if (r->in_force < NC_POLICY_REPORT)
         rules_break(r, "idle-write", "progress is written and nothing is announced");
     if (r->progress_usec && now_usec < r->progress_usec + SEC)
         rules_break(r, "progress-rate", "progress is written twice in a second");
     /* what somebody took away is written again */
     if (r->status_text[0] && !strcmp(r->status_text, r->pending_text) && r->node.has_status
-        && (r->node.has_cordon_record || !r->memory.is_cordoned))
+        && (r->node.has_cordon_record || !r->memory.is_cordoned)
+        && (w->balancers_label != 1 || r->node.has_balancers_label))
         rules_break(r, "progress-same", "progress is written and nothing has changed");
     r->progress_usec = now_usec;
 }
@@ -111,7 +112,7 @@ static void judge_kind(struct rules *r, const struct nc_node_write *w, uint64_t 
         judge_cordon(r, w, now_usec);
         return;
     case NC_WRITE_PROGRESS:
-        judge_progress(r, now_usec);
+        judge_progress(r, w, now_usec);
         return;
     case NC_WRITE_DRAINED:
         judge_drained(r, now_usec);

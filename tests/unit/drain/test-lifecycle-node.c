@@ -153,6 +153,49 @@ static void test_our_cordon_is_lifted_without_a_deadline(void **state) {
     LIFE_STORY(story);
 }
 
+/* The label goes the way of the cordon: under a deadline it is set once more, and once only. */
+static void test_label_is_removed(void **state) {
+    static const struct life_row story[] = {
+        LIFE_EVICTING("spot +120", "SpotInterruption"),
+        {1030, "pods a:30", "@evicting"},
+        {1040, "synced", "evict a @evicting"},
+        {2050, "meta -label-ours -label",
+         "SAY BalancerLabelRemoved; WRITE progress[Evicting label] @evicting"},
+        {2060, "away", "@evicting"},
+        {3060, "tick", "WRITE progress[Evicting label] @evicting"},
+        {3070, "refused", "@evicting"},
+        {12500, "tick", "WRITE progress[Evicting label] @evicting"},
+        {12510, "ok", "@evicting"},
+        {14000, "meta -label-ours -label", "@evicting"},
+        {60000, "tick", "@evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+static void test_label_is_removed_without_a_deadline(void **state) {
+    static const struct life_row story[] = {
+        LIFE_EVICTING("request drain", "Requested"),
+        {1030, "pods a:30", "@evicting"},
+        {1040, "synced", "evict a @evicting"},
+        {2050, "meta -label-ours -label",
+         "SAY BalancerLabelRemoved; WRITE progress[Evicting] @evicting"},
+        {2060, "ok", "@evicting"},
+        {3000, "meta label-ours", "@evicting"},
+        {4000, "meta -label-ours -label", "@evicting"},
+    };
+    struct life_world w;
+    struct nc_lifecycle_view v;
+
+    (void)state;
+    life_world_init(&w);
+    life_play(&w, story, NC_ARRAY_SIZE(story));
+    nc_lifecycle_get_view(w.life, w.now_usec, &v);
+    assert_true(v.is_unlabelled);
+    life_world_done(&w);
+}
+
 /* Somebody else had cordoned: it is not claimed and never lifted. */
 static void test_foreign_cordon(void **state) {
     static const struct life_row story[] = {
@@ -498,6 +541,8 @@ TEST_GROUP() {
         cmocka_unit_test(test_node_gone_when_drained),
         cmocka_unit_test(test_our_cordon_is_lifted),
         cmocka_unit_test(test_our_cordon_is_lifted_without_a_deadline),
+        cmocka_unit_test(test_label_is_removed),
+        cmocka_unit_test(test_label_is_removed_without_a_deadline),
         cmocka_unit_test(test_foreign_cordon),
         cmocka_unit_test(test_foreign_cordon_lifted),
         cmocka_unit_test(test_cordon_seen_only_when_it_counts),

@@ -110,13 +110,13 @@ static void test_status(void **state) {
         "since 2024-01-01T00:10:00Z\n"
         "blocked      a/b, budget pdb, force-delete 2024-01-01T00:11:15Z, says no\n");
     assert_text("{'daemon': {}, 'drain': {'phase': 'evicting', 'cordon': {'ours': false, 'lifted':"
-                " true}, 'nodeDeleted': true}}",
+                " true, 'labelRemoved': true}, 'nodeDeleted': true}}",
                 nc_status_text,
                 "node         -\n"
                 "daemon       not connected to the API server, shutdown inhibitor unknown, running "
                 "since -\n"
-                "drain        evicting, NOT cordoned: lifted by somebody else, the Node was "
-                "deleted\n"
+                "drain        evicting, NOT cordoned: lifted by somebody else, label for "
+                "load balancers removed by somebody else, the Node was deleted\n"
                 "             remedy: kubectl cordon the Node, for nothing is evicted before that, "
                 "or withdraw what requests the drain\n");
     assert_text(
