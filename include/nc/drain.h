@@ -231,6 +231,7 @@ struct nc_drain_line {
     const char *message;           /* of the last refusal; borrowed */
     uint64_t since_usec; /* when it was refused first, or its grace period ended; 0 = unset */
     unsigned busy;       /* evictions in a row that the server had no time for */
+    enum nc_pod_answer_kind busy_as; /* the last of these: BUSY or UNAVAILABLE */
 };
 /* What holds a pod that is stuck; of any other its reason. */
 enum nc_pod_reason nc_drain_held_as(const struct nc_drain_line *line);

@@ -13,8 +13,11 @@ static void fill_line(const struct record *e, const struct nc_moments *m,
         .verdict = nc_drain_verdict(e, m),
         .budget = "",
         .message = "",
-        .busy =
-            e->refused == NC_ANSWER_BUSY || e->refused == NC_ANSWER_UNAVAILABLE ? e->refusals : 0};
+    };
+    if (e->refused == NC_ANSWER_BUSY || e->refused == NC_ANSWER_UNAVAILABLE) {
+        ret->busy = e->refusals;
+        ret->busy_as = e->refused;
+    }
     if (e->pod.deletion_usec && nc_pod_reason_is_named(ret->verdict.reason))
         ret->since_usec = e->pod.deletion_usec;
     if (nc_pod_reason_kind(ret->verdict.reason) < NC_REASON_KIND_LEAVING)

@@ -351,14 +351,19 @@ static void report_held(struct nc_lifecycle *l, const struct nc_drain_line *line
         out->v[out->n - 1].is_lasting = l->has_announced[NC_LIFECYCLE_MILESTONE_BLOCKED] = true;
 }
 
+const char *nc_lifecycle_busy_text(enum nc_pod_answer_kind kind) {
+    return kind == NC_ANSWER_BUSY          ? "the API server has no time for its eviction"
+           : kind == NC_ANSWER_UNAVAILABLE ? "its eviction was not carried out"
+                                           : NULL;
+}
+
 static char *held_by(const struct nc_pod_answer *a, enum nc_pod_reason reason) {
     if (reason == NC_POD_REASON_UNDELETED)
         return nc_strdup(nc_pod_reason_text(reason));
     if (a->kind == NC_ANSWER_BUDGET)
         return nc_asprintf("PodDisruptionBudget %s", a->budget);
-    return nc_strdup(a->kind == NC_ANSWER_BUSY ? "the API server has no time for its eviction"
-                     : a->kind == NC_ANSWER_UNAVAILABLE ? "its eviction was not carried out"
-                                                        : nc_pod_answer_name(a->kind));
+    const char *busy = nc_lifecycle_busy_text(a->kind);
+    return nc_strdup(busy ? busy : nc_pod_answer_name(a->kind));
 }
 
 void nc_lifecycle_report_blocked(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,

@@ -223,6 +223,8 @@ void nc_lifecycle_step_pods(struct nc_lifecycle *l, uint64_t *next_usec,
                             struct nc_lifecycle_actions *out);
 void nc_lifecycle_report_blocked(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,
                                  struct nc_lifecycle_actions *out);
+/* What kept a pod where the API server was busy or unavailable; NULL for another answer. */
+const char *nc_lifecycle_busy_text(enum nc_pod_answer_kind kind);
 void nc_lifecycle_report_kept(struct nc_lifecycle *l, uint64_t *next_usec,
                               struct nc_lifecycle_actions *out);
 

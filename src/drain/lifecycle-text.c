@@ -232,8 +232,11 @@ char *nc_lifecycle_names(const struct nc_lifecycle *l, nc_lifecycle_pod_fn is_me
         const enum nc_pod_reason held = nc_drain_held_as(&v[i]);
         (void)nc_buf_printf(&b, "%s%s/%s", named == 1 ? before : ", ", v[i].pod->namespace,
                             v[i].pod->name);
-        if (held != NC_POD_REASON_FORCED) /* it is no reason why a pod is there */
-            (void)nc_buf_printf(&b, " (%s)", nc_pod_reason_text(held));
+        const char *busy = held == NC_POD_REASON_FORCED || held == NC_POD_REASON_REQUESTED
+                               ? nc_lifecycle_busy_text(v[i].busy_as)
+                               : NULL;
+        if (busy || held != NC_POD_REASON_FORCED) /* it is no reason why a pod is there */
+            (void)nc_buf_printf(&b, " (%s)", busy ? busy : nc_pod_reason_text(held));
     }
     if (named > NAMES_MAX)
         (void)nc_buf_printf(&b, " and %zu more", named - NAMES_MAX);
@@ -281,9 +284,11 @@ static char *failed_text(const struct nc_lifecycle *l) {
     if (!l->is_synced)
         return nc_strdup("drain deadline exceeded before the pods were listed");
     return nc_asprintf(
-        "drain deadline exceeded, pods remaining: %zu%s%s", l->summary.remaining, names,
+        "drain deadline exceeded, pods remaining: %zu%s%s; evicted: %zu, force-deleted: %zu",
+        l->summary.remaining, names,
         l->summary.gap == NC_LIST_COMPLETE ? ""
-                                           : ", besides those that the list of pods did not show");
+                                           : ", besides those that the list of pods did not show",
+        l->summary.evicted, l->summary.deleted);
 }
 
 static char *forcing_text(const struct nc_lifecycle *l) {

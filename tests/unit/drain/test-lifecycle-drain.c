@@ -782,7 +782,7 @@ static void test_incomplete_is_reported(void **state) {
     assert_string_equal(w.last_message,
                         "drain deadline exceeded, pods remaining: 2: ns/a (its eviction is "
                         "requested), ns/b (its eviction is requested), besides those that "
-                        "the list of pods did not show");
+                        "the list of pods did not show; evicted: 0, force-deleted: 0");
     life_world_done(&w);
 }
 

@@ -300,6 +300,34 @@ static void test_late_is_a_drain_of_pods(void **state) {
     }
 }
 
+/* What kept each, and in the end of how many that was the end. */
+static void test_forced_and_failed(void **state) {
+    static const char *const events[] = {
+        "begin",  "notice spot +120", "ok",      "ok",   "pods a:30 b:30 c:30 d:1",
+        "synced", "busy-pod a",       "again b", "no c", "yes d",
+        NULL};
+    struct life_world w;
+
+    (void)state;
+    begin(&w, events);
+    (void)life_do(&w, 1000, "lost d");
+    (void)life_do(&w, 75000, "tick");
+    assert_string_equal(w.last_message,
+                        "The force-delete time has come, and these pods are still there: ns/a (the "
+                        "API server has no time for its eviction), ns/b (its eviction was not "
+                        "carried out), ns/c (blocked by a PodDisruptionBudget)");
+    (void)life_do(&w, 76000, "tick"); /* the marks got no answer */
+    (void)life_do(&w, 76010, "yes a");
+    (void)life_do(&w, 80000, "yes c");
+    (void)life_do(&w, 90000, "lost c");
+    (void)life_do(&w, 107000, "tick");
+    assert_string_equal(w.last_message,
+                        "drain deadline exceeded, pods remaining: 2: ns/a (force-deleted, not yet "
+                        "terminating), ns/b (its eviction was not carried out); evicted: 1, "
+                        "force-deleted: 2");
+    life_world_done(&w);
+}
+
 static void test_view(void **state) {
     static const char *const events[] = {"begin", "notice spot +120", "notice rebalance", "ok",
                                          "ok",    "pods a:30",        "synced",           NULL};
@@ -462,6 +490,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_drained_beside_a_pod_that_does_not_end),
         cmocka_unit_test(test_drained_beside_volumes),
         cmocka_unit_test(test_late_is_a_drain_of_pods),
+        cmocka_unit_test(test_forced_and_failed),
         cmocka_unit_test(test_view),
         cmocka_unit_test(test_derived_deadline),
         cmocka_unit_test(test_strange_states),
