@@ -232,22 +232,27 @@ void nc_daemon_tell_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
                        view.deadline_usec > nc_daemon_now(d) ? view.deadline_usec : 0);
 }
 
-/* What a drain that is late says of its pods is of the time before an outage. */
-static char *outage_text(const struct nc_daemon *d, const struct nc_lifecycle_action *a) {
+/* What a drain that is late says of its pods is of the time before an outage. That is why it
+ * failed. */
+static char *message_of(const struct nc_daemon *d, const struct nc_lifecycle_action *a) {
     const struct nc_err *pods = &d->api.obstacles[NC_OBSTACLE_PODS], *err;
     const uint64_t since_usec = nc_api_session_away_usec(&d->api);
     char since[32];
 
     if (a->milestone != NC_LIFECYCLE_MILESTONE_FORCING
         && a->milestone != NC_LIFECYCLE_MILESTONE_FAILED)
-        return nc_strdup("");
+        return nc_strdup(a->message);
     if (!since_usec) /* no other refusal is in a drain's way */
-        return pods->class ? nc_asprintf("; API server: %s", pods->msg) : nc_strdup("");
+        return pods->class ? nc_asprintf("%s; API server: %s", a->message, pods->msg)
+                           : nc_strdup(a->message);
     (void)nc_api_session_state(&d->api, &err);
     if (!err)
-        return nc_strdup("");
+        return nc_strdup(a->message);
     nc_time_format(since_usec, since);
-    return nc_asprintf("; no request of the drain has succeeded since %s: %s", since, err->msg);
+    nc_auto_free char *outage =
+        nc_asprintf("no request of the drain has succeeded since %s: %s", since, err->msg);
+    const bool is_first = a->milestone == NC_LIFECYCLE_MILESTONE_FAILED;
+    return nc_asprintf("%s; %s", is_first ? outage : a->message, is_first ? a->message : outage);
 }
 
 /* While the API server is unavailable nobody shows whether a pod ends. */
@@ -258,8 +263,7 @@ static bool is_unseen(const struct nc_daemon *d, const struct nc_lifecycle_actio
 void nc_daemon_announce(struct nc_daemon *d, const struct nc_lifecycle_action *a) {
     if (is_unseen(d, a))
         return;
-    nc_auto_free char *outage = outage_text(d, a);
-    nc_auto_free char *message = nc_asprintf("%s%s", a->message, outage);
+    nc_auto_free char *message = message_of(d, a);
     struct nc_lifecycle_action whole = *a;
 
     whole.message = message;
