@@ -114,6 +114,7 @@ struct nc_lifecycle {
     bool is_label_lost;                   /* somebody removed it: to be set once more */
     bool is_foreign;                      /* somebody else had cordoned */
     bool has_cordoned;                    /* we had, and the end of that was not seen yet */
+    bool was_foreign;                     /* likewise somebody else, before a drain that is over */
     uint64_t pruned_usec;   /* when what somebody removed was written again; 0 = never */
     bool was_lifted;        /* somebody else lifted our cordon: one that stands now is not ours */
     bool is_release_lost;   /* the last got no answer: a cordon that is seen may be of before */

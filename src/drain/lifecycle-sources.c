@@ -279,6 +279,7 @@ static void forget_drain(struct nc_lifecycle *l) {
 }
 
 static void forget_cordon(struct nc_lifecycle *l) {
+    l->was_foreign |= l->is_foreign;
     l->is_cordon_done = l->is_foreign = false;
     l->label_refused_usec = 0;
     l->cordoned_usec = 0;
@@ -314,6 +315,7 @@ void nc_lifecycle_apply_policies(struct nc_lifecycle *l, uint64_t *next_usec) {
         if (!l->quiet_usec)
             l->quiet_usec = l->now_usec;
     } else {
+        l->was_foreign = false;
         l->quiet_usec = 0;
         if (!l->raised_usec)
             l->raised_usec = l->now_usec;

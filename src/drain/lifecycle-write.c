@@ -83,22 +83,29 @@ static bool is_record_lost(const struct nc_lifecycle *l) {
 
 /* Nothing wants the cordon any more that was ours: what became of it is to be seen. */
 static bool awaits_end_of_cordon(const struct nc_lifecycle *l) {
-    return l->has_cordoned && l->in_force.policy < NC_POLICY_CORDON && may_undo(l);
+    return (l->has_cordoned || l->was_foreign) && l->in_force.policy < NC_POLICY_CORDON
+           && may_undo(l);
 }
 
-/* N9: what has no record is not lifted, which somebody has to know. It is told once the Node was
- * read after nothing wanted the cordon any more: a record that is written again is there then. */
+/* N9: what has no record is not lifted, also where it never had one, which somebody has to know. It
+ * is told once the Node was read after nothing wanted the cordon any more: a record that is written
+ * again is there then. */
 void nc_lifecycle_report_cordon_left(struct nc_lifecycle *l, struct nc_lifecycle_actions *out) {
     if (!awaits_end_of_cordon(l) || l->in_flight || !is_seen_since(l, l->quiet_usec)
         || (l->node.is_unschedulable && l->node.has_cordon_record))
         return;
-    l->has_cordoned = false;
-    if (l->node.is_unschedulable && !keeps_cordon(l))
+    if (l->node.is_unschedulable && !keeps_cordon(l)) {
         nc_lifecycle_emit(NC_LIFECYCLE_MILESTONE_UNCORDONED, "CordonLeft",
-                          nc_strdup("The cordon stays: the annotation " NC_ANNOTATION_CORDON
-                                    ", which says that nodeclaimd set it, was removed; kubectl "
-                                    "uncordon lifts it, if nobody else wants it"),
+                          nc_asprintf("The cordon stays: %s; kubectl uncordon lifts it, if nobody "
+                                      "else wants it",
+                                      l->was_foreign
+                                          ? "somebody else had set it before the drain"
+                                          : "the annotation " NC_ANNOTATION_CORDON
+                                            ", which says that nodeclaimd set it, was removed"),
                           out);
+        out->v[out->n - 1].is_warning = !l->was_foreign;
+    }
+    l->has_cordoned = l->was_foreign = false;
 }
 
 static bool wants_label(const struct nc_lifecycle *l, uint64_t *next_usec) {

@@ -49,7 +49,7 @@ static void void_node(struct nc_lifecycle *l, struct nc_lifecycle_actions *out) 
     free(nc_steal(&l->status));
     l->signalled.is_set = false;
     l->is_cordon_done = l->is_foreign = l->was_lifted = l->is_drained_done = false;
-    l->has_cordoned = l->is_label_lost = false;
+    l->has_cordoned = l->was_foreign = l->is_label_lost = false;
     l->label_refused_usec = l->cordoned_usec = l->drained_usec = 0;
     l->held_phase = NC_LIFECYCLE_IDLE;
     l->is_resuming = l->is_unverified = false;

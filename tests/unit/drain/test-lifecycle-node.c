@@ -205,7 +205,7 @@ static void test_foreign_cordon(void **state) {
         {1010, "ok", "WRITE cordon[Cordoned label] @cordoning"},
         {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
         {2000, "clear spot", "SAY InterruptionWithdrawn; LOOK; CLOSE @releasing"},
-        {2010, "node", "WRITE release[- unlabel] @releasing"},
+        {2010, "node", "SAY CordonLeft; WRITE release[- unlabel] @releasing"},
         {2020, "ok", "WRITE calm[ !pending] @releasing"},
         {2030, "ok", "@idle"},
     };

@@ -191,6 +191,9 @@ static void test_messages(void **state) {
         {{"begin", "notice request drain", "ok", "ok", "clear request", "node", "refused"},
          "Nothing ends this node any more, but the API server refuses to lift the cordon: it is "
          "tried again each minute; HTTP 403 Forbidden"},
+        {{"begin cordoned", "notice request drain", "ok", "ok", "clear request", "node"},
+         "The cordon stays: somebody else had set it before the drain; kubectl uncordon lifts it, "
+         "if nobody else wants it"},
         {{"begin", "notice deletion", "ok", "refused", "ok"},
          "Node cordoned; the API server refuses the label that takes it off external load "
          "balancers"},
