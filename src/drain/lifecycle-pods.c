@@ -313,6 +313,7 @@ static char *until_text(const struct nc_lifecycle *l, const struct nc_drain_line
         is_kept && !line->pod->never_disrupt ? line->pod->keep_until_usec : UINT64_MAX;
     const uint64_t until_usec = force_usec && force_usec < kept_usec ? force_usec : kept_usec;
     const bool is_endless = until_usec == UINT64_MAX;
+    const bool is_late = l->in_force.leading >= 0 && l->sources[l->in_force.leading].is_late;
     const uint64_t since_usec = line->since_usec ? line->since_usec : l->evicting_usec;
     char time[32];
 
@@ -323,9 +324,10 @@ static char *until_text(const struct nc_lifecycle *l, const struct nc_drain_line
     nc_time_format(nc_lifecycle_ec2_time(l, is_endless ? since_usec : until_usec), time);
     if (!is_endless)
         return nc_asprintf("it is %s at %s", until_usec == kept_usec ? "evicted" : "deleted", time);
-    return nc_asprintf("waiting without end since %s, for no deadline is known: %s, delete the "
+    return nc_asprintf("waiting without end since %s, for %s: %s, delete the "
                        "pod, or request the drain with a deadline",
-                       time, is_kept ? "remove the annotation" : "mend what refuses it");
+                       time, is_late ? "the deadline has passed" : "no deadline is known",
+                       is_kept ? "remove the annotation" : "mend what refuses it");
 }
 
 /* Says that `what` holds the pod, unless that was said lately. */

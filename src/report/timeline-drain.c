@@ -221,6 +221,21 @@ static const struct nc_value *find_endless(const struct nc_value *drain) {
     return endless;
 }
 
+/* A request that had one goes on without; the notice still names it. */
+static bool has_deadline_passed(const struct nc_value *drain) {
+    const struct nc_value *sources = nc_show_list(drain, "sources");
+
+    for (size_t i = 0; sources && i < nc_show_at_most(sources->n, MAX_SOURCES); i++) {
+        const struct nc_value *s = sources->items[i];
+        if (nc_show_text(s, "deadline", NULL)
+            && nc_value_says(s, "policy", nc_policy_name(NC_POLICY_DRAIN))
+            && (nc_value_says(s, "source", nc_source_name(NC_SOURCE_OPERATOR))
+                || nc_value_says(s, "source", nc_source_name(NC_SOURCE_REQUEST))))
+            return true;
+    }
+    return false;
+}
+
 void nc_drain_pods_text(const struct nc_value *drain, size_t names, struct nc_buf *out) {
     static const struct {
         char path[24], words[28];
@@ -261,7 +276,8 @@ void nc_drain_pods_text(const struct nc_value *drain, size_t names, struct nc_bu
     if (endless) {
         (void)nc_buf_puts(out, ", waits without end");
         show_more(out, endless, "since", "since");
-        (void)nc_buf_puts(out, ": no deadline is in force");
+        (void)nc_buf_puts(out, has_deadline_passed(drain) ? ": the deadline has passed"
+                                                          : ": no deadline is in force");
     }
 }
 

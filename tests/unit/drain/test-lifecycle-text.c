@@ -221,6 +221,23 @@ static void test_blocked_since(void **state) {
     life_world_done(&w);
 }
 
+/* A request that had a deadline goes on without. */
+static void test_blocked_after_the_deadline(void **state) {
+    static const char *const events[] = {
+        "begin", "notice request drain +20", "ok", "ok", "pods a:1", "synced", "no a", NULL};
+    struct life_world w;
+
+    (void)state;
+    begin(&w, events);
+    (void)life_do(&w, 26000, "tick");
+    assert_non_null(strstr(w.last_message, "that time has passed"));
+    (void)life_do(&w, 57000, "tick");
+    (void)life_do(&w, 57010, "no a");
+    assert_non_null(strstr(w.last_message, "waiting without end since 2026-01-02T03:04:05Z, for "
+                                           "the deadline has passed: mend what refuses it"));
+    life_world_done(&w);
+}
+
 static void test_report_of_a_refused_cordon(void **state) {
     static const char *const events[] = {
         "begin", "notice request drain", "ok", "refused", "refused", NULL};
@@ -489,6 +506,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_annotation_is_short),
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_blocked_since),
+        cmocka_unit_test(test_blocked_after_the_deadline),
         cmocka_unit_test(test_report_of_a_refused_cordon),
         cmocka_unit_test(test_drained_beside_a_pod_that_does_not_end),
         cmocka_unit_test(test_drained_beside_volumes),

@@ -89,6 +89,15 @@ static void test_pods(void **state) {
     assert_text("{'pods': {'total': 1, 'remaining': 1, 'kept': 1}, 'blocked': [{'pod': 'a/b',"
                 " 'reason': 'do-not-disrupt', 'keptUntil': '2026-01-02T03:04:05Z'}]}",
                 named_1, ", 1 of 1 pods remain, 1 kept by do-not-disrupt: a/b");
+    assert_text("{'pods': {'total': 1, 'remaining': 1, 'blocked': 1}, 'blocked': [{'pod': 'a/b'}],"
+                " 'sources': [{'source': 'spot', 'policy': 'drain', 'deadline': 'T'}, {'source':"
+                " 'operator', 'policy': 'report', 'deadline': 'T'}]}",
+                named_1,
+                ", 1 of 1 pods remain, 1 blocked: a/b, waits without end: no deadline is in force");
+    assert_text("{'pods': {'total': 1, 'remaining': 1, 'blocked': 1}, 'blocked': [{'pod': 'a/b'}],"
+                " 'sources': [{'source': 'operator', 'policy': 'drain', 'deadline': 'T'}]}",
+                named_1,
+                ", 1 of 1 pods remain, 1 blocked: a/b, waits without end: the deadline has passed");
     assert_text("{'pods': {'total': 0, 'remaining': 0}, 'blocked': []}", named_3, "");
     assert_text("{'pods': 7, 'blocked': 'a/b'}", named_3, "");
     assert_text("{'pods': {'total': null, 'remaining': null}}", named_3,
