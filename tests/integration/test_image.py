@@ -40,6 +40,16 @@ def state(root: Path) -> "dict[str, tuple[int, int, bytes]]":
     return found
 
 
+PAUSE = """apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+spec:
+  containerd:
+    config: |
+      [plugins."io.containerd.cri.v1.images".pinned_images]
+      sandbox = "registry.example/pause:3.10"
+"""
+
+
 @unittest.skipUnless(shutil.which("systemctl"), "systemctl is missing")
 class Provision(unittest.TestCase):
     def setUp(self) -> None:
@@ -48,6 +58,8 @@ class Provision(unittest.TestCase):
         self.root.mkdir()
         imagetree.chroot(self.dir / "bin")
         self.install = self.dir / "install"
+        self.pause = self.install / "etc/nodeclaimd/conf.d/10-pause.yaml"
+        imagetree.write(self.install, str(self.pause.relative_to(self.install)), PAUSE)
         for unit in OURS:
             imagetree.write(self.install, f"{UNITS}/{unit}", imagetree.ONESHOT.format(unit, "../sbin/nodeclaimd run"))
         for path in ("80-nodeclaimd.preset", "kubelet.service.d/10-nodeclaimd.conf"):
@@ -78,6 +90,7 @@ class Provision(unittest.TestCase):
 
     def test_the_ami_loses_two_units_and_keeps_everything_else(self) -> None:
         imagetree.al2023(self.root)
+        self.pause.unlink()
         before = state(self.root)
         said = self.twice()
         after = state(self.root)
@@ -96,6 +109,14 @@ class Provision(unittest.TestCase):
         self.assertEqual(self.text("etc/sysctl.d/zz-nodeclaimd.conf"), "".join(f"{k} = {v}\n" for k, v in (
             ("vm.panic_on_oom", 0), ("kernel.keys.root_maxkeys", 1000000), ("kernel.keys.root_maxbytes", 25000000))), "the image says the others itself")
         self.assertIn("disabled nodeadm-run.service", said)
+
+    def test_no_image_without_a_pause_image(self) -> None:
+        """Unless a document of the image names one."""
+        imagetree.debian(self.root)
+        self.pause.unlink()
+        self.assertIn("no pod can start", self.provision("--install", str(self.install), code=3))
+        self.pause.write_text(PAUSE)
+        self.assertIn("preflight passed", self.provision("--install", str(self.install)))
 
     def test_amazon_linux_gets_the_repository_of_cjson(self) -> None:
         """Only where the program needs it, and the image has it not."""
