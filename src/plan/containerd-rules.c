@@ -278,8 +278,8 @@ static int check_keys(struct nc_planner *s, const struct nc_value *user) {
     int r = 0;
 
     if (user && !s->in->containerd_keys)
-        nc_strv_add(&s->plan.warnings, "the keys of " NC_CONTAINERD_FIELD
-                                       " are not checked: containerd-keys.tsv is not installed");
+        nc_containerd_warn(s, user->mark.source, true,
+                           "its keys are not checked: containerd-keys.tsv is not installed");
     if (!user || !s->in->containerd_keys)
         return 0;
     for (size_t i = 0; plugins && i < plugins->n && r == 0; i++) {

@@ -13,6 +13,7 @@
 
 #include "kubelet.h"
 #include "nc/str.h"
+#include "origin.h"
 #include "planner.h"
 
 #define NEVER 255
@@ -273,7 +274,8 @@ int nc_plan_known(struct nc_planner *s) {
     const char *flags = s->in->flags;
     const struct nc_value *gates =
         s->in->gates ? nc_value_get(s->plan.kubelet_effective, "featureGates") : NULL;
-    bool is_unknown = !s->in->gates && nc_value_get(s->user, "featureGates");
+    const struct nc_value *unread = s->in->gates ? NULL : nc_value_get(s->user, "featureGates");
+    const struct nc_mark *unchecked = unread ? &unread->mark : NULL;
     int r = 0;
 
     for (size_t i = 0; gates && i < gates->n && r == 0; i++)
@@ -286,15 +288,17 @@ int nc_plan_known(struct nc_planner *s) {
         if (flags)
             r = check_one(s, flags, f->name, A_FLAG, f->mark);
         else if (!nc_streq(f->name, "node-labels")) /* Karpenter's, everywhere */
-            is_unknown = true;
+            unchecked = &f->mark;
     }
     if (r == 0 && flags)
         r = check_cloud_provider(s);
     for (const char *field = valued; flags && s->in->gates && *field && r == 0;
          field = nc_next_name(field))
         r = check_values(s, field);
-    if (is_unknown)
+    if (unchecked) {
         nc_strv_add(&s->plan.warnings, "gates and flags are not checked: kubelet-gates.tsv or "
                                        "kubelet-flags.tsv is not installed");
+        nc_origin_certain(&s->plan, *unchecked, "", 0);
+    }
     return r;
 }

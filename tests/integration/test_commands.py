@@ -20,6 +20,7 @@ from pathlib import Path
 from harness import CLUSTER, PATIENCE, SOURCE, VERSION, World, WorldTest, agent_path, mime, until
 
 import instances  # found by harness
+from demo import install_tables
 from ec2 import Ec2
 from wire import Fault
 
@@ -224,6 +225,7 @@ class Check(WorldTest):
 
     def test_what_cloud_init_reads(self) -> None:
         """Each example of userdata/ is checked, or it is said in one line what it is."""
+        install_tables(self.w.root)
         for path in sorted((SOURCE / "userdata").iterdir()):
             if path.suffix not in (".mime", ".yaml", ".sh"):
                 continue
@@ -415,12 +417,30 @@ class Check(WorldTest):
             self.assertEqual((done.code, "clusterDNS: no address is set" in done.out), (code, code == 0), done.out)
             self.assertNotIn("neither", done.out)
 
+    def test_strict_without_tables(self) -> None:
+        """What could not be checked does not pass, at its place."""
+        whole = self.w.node_config()
+        texts = [
+            AGENT_CONFIG + "  kubelet: {config: {featureGates: {NodeSwap: true}}}\n",
+            AGENT_CONFIG + "  kubelet: {flags: ['--v=4']}\n",
+            whole[: whole.index("spec:")] + "spec:\n  containerd: {config: 'version = 3'}\n",
+        ]
+        for text in texts:
+            self.typo.write_text(text)
+            for strict, severity, code in ((), "warning", 0), (("--strict",), "error", 3):
+                done = self.w.run("check", *strict, str(self.good), str(self.typo))
+                (line,) = self.lines(done.out)
+                self.assertRegex(line, rf"^{self.typo}:\d+:\d+: {severity}: .* are not checked: .*\.tsv is not installed$")
+                self.assertEqual((done.code, done.out.count("not checked")), (code, 1), done.out)
+        install_tables(self.w.root)
+        for text in texts:
+            self.typo.write_text(text)
+            done = self.w.run("check", "--strict", str(self.good), str(self.typo))
+            self.assertEqual((done.code, self.lines(done.out)), (0, []), done.out)
+
     def test_keys_of_containerd(self) -> None:
         """A key that no containerd reads is a typo, as an unknown field is; one that another version reads is worth a note."""
-        tables = self.w.root / "usr/local/share/nodeclaimd"
-        tables.mkdir(parents=True)
-        for table in (SOURCE / "data").glob("*.tsv"):
-            (tables / table.name).write_bytes(table.read_bytes())
+        install_tables(self.w.root)
         plugin = "io.containerd.cri.v1.runtime"
         text = self.w.node_config().replace("containerd: {}", "containerd:\n    config: |\n      version = 3\n      KEY")
         (line,) = [n for n, one in enumerate(text.splitlines(), 1) if "config: |" in one]

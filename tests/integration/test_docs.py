@@ -12,6 +12,8 @@ from textwrap import dedent
 
 from harness import agent_path
 
+from demo import install_tables
+
 TOP = Path(__file__).resolve().parents[2]
 PAGES = sorted([*TOP.glob("*.md"), *TOP.glob("docs/**/*.md"), *TOP.glob("*/README.md")])
 OURS = re.compile(r"^apiVersion: (node\.eks\.aws|nodeclaimd\.io)/", re.M)
@@ -80,12 +82,13 @@ class Docs(unittest.TestCase):
     def test_examples_are_accepted(self) -> None:
         self.assertGreater(len(blocks(TOP / "docs/configure.md")), 10)
         folder = Path(self.enterContext(TemporaryDirectory()))
+        install_tables(folder)
         for page in PAGES:
             for number, text in enumerate(blocks(page)):
                 with self.subTest(page=page.name, number=number):
                     path = folder / f"{page.stem}-{number}.yaml"
                     path.write_text(text.replace("CA_IN_BASE64", AUTHORITY))
-                    command = [agent_path(), "check", "--strict", path]
+                    command = [agent_path(), "check", "--strict", "--root", folder, path]
                     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
                     self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
                     self.assertRegex(done.stdout, "would accept")

@@ -15,6 +15,8 @@ import yaml
 
 from harness import PATIENCE, SOURCE, WorldTest
 
+from demo import install_tables
+
 SCHEMA = SOURCE / "data/agentconfig.schema.json"
 EXAMPLE = SOURCE / "data/agentconfig.example.yaml"
 BATCH = 8  # documents of one run: each has ten faults at most, and check names a hundred
@@ -95,6 +97,7 @@ class JsonSchema(WorldTest):
     def test_the_example_is_complete_and_right(self) -> None:
         document = yaml.safe_load(EXAMPLE.read_text())
         self.assertEqual([e.message for e in self.validator.iter_errors(document)], [])
+        install_tables(self.w.root)
         done = self.w.run("check", "--strict", str(EXAMPLE))
         self.assertEqual((done.code, done.err), (0, ""), done.out)
         missing = []
