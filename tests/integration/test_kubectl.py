@@ -541,6 +541,42 @@ class Plugin(unittest.TestCase):
         self.refuses(1, 'another drain of node n1 is requested: {"id":"claim-u"', "drain", "n1", "--deadline=10m")
         self.refuses(1, "not found", "drain", "n9")
 
+    def test_node_that_is_written_all_the_time(self) -> None:
+        """A node that drains writes its progress each second, and others write it, too."""
+        over = threading.Event()
+
+        def write() -> None:
+            while not over.wait(0.003):
+                self.change("n1", lambda n: n["metadata"]["annotations"].update({"x": str(time.time())}))
+
+        self.node("n1")
+        self.says("drain", "n1", "--reason=bad disk")
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            self.says("drain", "n1", "--mode=cordon")
+            self.assertEqual(json.loads(self.request("n1"))["mode"], "cordon")
+            self.says("drain", "n1", "--cancel")
+            self.assertEqual(self.request("n1"), "")
+        finally:
+            over.set()
+            writer.join()
+
+    def test_request_that_is_changed_meanwhile(self) -> None:
+        """Only the request that was read is replaced or withdrawn."""
+        other = '{"id":"kubectl-1","mode":"graceful","reason":"of another"}'
+        kubectl, wrapper = (self.folder / "kubectl").readlink(), self.folder / "kubectl"
+        wrapper.unlink()
+        wrapper.write_text(f"#!/bin/sh\n[ $1 != patch ] || {kubectl} annotate node \"$3\" --overwrite '{REQUEST_KEY}={other}' >/dev/null\nexec {kubectl} \"$@\"\n")
+        wrapper.chmod(0o755)
+        for name, option, says in (
+            ("n1", "--cancel", "is NOT withdrawn, for the reason above, or because it was changed meanwhile: the drain goes on"),
+            ("n2", "--mode=cordon", "cannot be requested: nothing was changed"),
+        ):
+            self.node(name, **{REQUEST_KEY: '{"id":"kubectl-0","mode":"graceful"}'})
+            self.refuses(1, says, "drain", name, option)
+            self.assertEqual(self.request(name), other)
+
     def lease(self, name: str, renewed_sec: int) -> None:
         """As its kubelet renews it: so long after now by this machine's clock."""
         spec = {"holderIdentity": name, "renewTime": stamp(time.time() + renewed_sec).replace("Z", ".123456Z")}
