@@ -255,7 +255,7 @@ class Plugin(unittest.TestCase):
         self.change("n2", lambda n: n["spec"].pop("unschedulable"))
         self.assertRegex(self.says("status", "n2"), r" 1 of 2 pods remain, NOT cordoned\n$")
         self.says("drain", "n2")
-        self.assertIn("a drain that others want goes on: source operator\n", self.says("drain", "n2", "--cancel"))
+        self.assertEqual(self.says("drain", "n2", "--cancel"), "the request is withdrawn: a drain that others want goes on: source operator\n")
         self.refuses(1, "node n2 has no drain request; a drain that others want goes on: source operator\n", "drain", "n2", "--cancel")
         self.node("n4", **{REQUEST_KEY: '{"id":"kubectl-1","mode":"deadline","deadline":"2026-11-28T12:00:09Z"}'})
         self.event("Node", "n4", "DrainRequestRefused", "annotation nodeclaimd.io/drain-request: drain request kubectl-1: deadline")
@@ -309,6 +309,24 @@ class Plugin(unittest.TestCase):
         self.assertEqual([row[0] for row in rows], ["NODE", "NODECLAIM", "c1", "c2", "c3"])
         why = [" ".join(row[4:]) for row in rows[2:]]
         self.assertEqual(why, ["Registered=Unknown NodeNotFound", "Launched=Unknown LaunchFailed", "-"])
+
+    def test_claims_whose_node_was_deleted(self) -> None:
+        """A Node of other labels, and one that came between two lists, are there."""
+        self.node("n1", claim="c1")
+        self.claim("c1", "n1")
+        self.claim("c2", "n2", instance="i-2")
+        self.event("Node", "n2", "NodeDeletedInDrain", "its pods are still evicted")
+        self.event("NodeClaim", "c2", "BootstrapFailed", "of the boot before")
+        for args in (("status",), ("status", "-l", "karpenter.sh/nodepool=default")):
+            rows = [re.split("  +", line) for line in self.says(*args).splitlines() if line]
+            self.assertEqual([row[0] for row in rows], ["NODE", "n1", "NODECLAIM WITHOUT A NODE", "c2"])
+            self.assertEqual(rows[3][3:], [provider_id("i-2"), "its Node n2 was deleted"])
+        self.assertEqual(self.says("status", "-l", "a=b").count("c1"), 0)
+        for name in ("c2", "n2"):
+            said = self.says("why", name)
+            self.assertIn("NodeDeletedInDrain", said)
+            self.assertIn("Node n2 was deleted, and its NodeClaim was not: the machine may still run. There, systemctl restart kubelet registers it again; "
+                          "kubectl delete nodeclaim c2 ends it. Its console: aws ec2 get-console-output --latest --output text --instance-id i-", said)  # fmt: skip
 
     def test_claims_whose_boot_failed(self) -> None:
         """Also by the Event of a node that may not read its NodeClaim, which has the Node's name; the last one counts."""
