@@ -186,7 +186,7 @@ class Plugin(unittest.TestCase):
         status = '{"id":"i","source":"request","phase":"%s","deadline":null,"total":12,"remaining":3,"blocked":["shop/db-0"]}'
         self.node("n1", claim="c1", **{STATUS_KEY: status % "Evicting"})
         self.claim("c1", "n1")
-        said = "Drain of Node n1\n  Evicting: 3 of 12 pods remain, blocked: shop/db-0%s\nAnnotations of Node n1\n"
+        said = "Drain of Node n1\n  Evicting: 3 of 12 pods remain, blocked: shop/db-0, no deadline%s\nAnnotations of Node n1\n"
         self.assertIn(said % "", self.says("why", "n1"))
         self.assertIn(said % "", self.says("why", "c1"))
         self.change("n1", lambda n: n["spec"].pop("unschedulable"))
@@ -326,7 +326,7 @@ class Plugin(unittest.TestCase):
             said = self.says("why", name)
             self.assertIn("NodeDeletedInDrain", said)
             self.assertIn("Node n2 was deleted, and its NodeClaim was not: the machine may still run. There, systemctl restart kubelet registers it again; "
-                          "kubectl delete nodeclaim c2 ends it. Its console: aws ec2 get-console-output --latest --output text --instance-id i-", said)  # fmt: skip
+                          "kubectl delete nodeclaim c2 ends it. Its console: aws ec2 get-console-output --latest --output text --region us-west-2 --instance-id i-", said)  # fmt: skip
 
     def test_claims_whose_boot_failed(self) -> None:
         """Also by the Event of a node that may not read its NodeClaim, which has the Node's name; the last one counts."""
@@ -339,7 +339,7 @@ class Plugin(unittest.TestCase):
         self.event("Node", "c3", "BootstrapFailed", "of another instance")
         self.event("NodeClaim", "c3", "SpotInterruption", "of another kind")
         why = [re.split("  +", line)[4] for line in self.says("status").splitlines()[3:]]
-        self.assertEqual(why, ["BootstrapFailed: imds: " + "x" * 94, r"BootstrapFailed: start: kubelet\nc3\texits",
+        self.assertEqual(why, ["BootstrapFailed: imds: " + "x" * 94 + "...", r"BootstrapFailed: start: kubelet\nc3\texits",
                                "Registered=Unknown NodeNotFound", "Registered=Unknown NodeNotFound"])  # fmt: skip
 
     def test_without_karpenter(self) -> None:
@@ -399,7 +399,7 @@ class Plugin(unittest.TestCase):
         self.event("NodeClaim", "another", "BootstrapFailed", "not of this one")
         text = self.says("why", "c1")
         for part in ("Registered=Unknown NodeNotFound: Node not registered with cluster", "Warning BootstrapFailed x3: preflight: certificate signed",
-                     "aws ec2 get-console-output --latest --output text --instance-id " + provider_id("i-1").rpartition("/")[2]):
+                     "aws ec2 get-console-output --latest --output text --region us-west-2 --instance-id " + provider_id("i-1").rpartition("/")[2]):
             self.assertIn(part, text)
         self.assertNotIn("not of this one", text)
         self.event("Node", "ip-10-0-0-9", "BootstrapFailed", "start: kubelet exits", instance=provider_id("i-1"))
@@ -595,6 +595,12 @@ class Plugin(unittest.TestCase):
             self.refuses(1, says, "drain", name, option)
             self.assertEqual(self.request(name), other)
 
+    def test_deadline_after_that_of_a_notice(self) -> None:
+        for i, (source, deadline) in enumerate((("spot", stamp(time.time() + 100)), ("spot", stamp(time.time() + 9000)), ("request", stamp(time.time() + 100)))):
+            self.node(f"n{i}", **{STATUS_KEY: json.dumps({"source": source, "phase": "Evicting", "deadline": deadline})})
+            said = self.says("drain", f"n{i}", "--deadline=10m")
+            self.assertEqual(f"\nthe node has an earlier deadline, {deadline}, of source spot: that one holds\n" in said, i == 0, said)
+
     def lease(self, name: str, renewed_sec: int) -> None:
         """As its kubelet renews it: so long after now by this machine's clock."""
         spec = {"holderIdentity": name, "renewTime": stamp(time.time() + renewed_sec).replace("Z", ".123456Z")}
@@ -637,6 +643,7 @@ class Plugin(unittest.TestCase):
         for pod in (("a", 30), ("b", 300), ("c", 90), ("d", 900, "DaemonSet"), ("e", 900, "Node"), ("f", 900, "Job", "Succeeded")):
             self.pod(*pod)
         self.assertIn("\nthe deadline cuts the grace period of pod shop/b, which has 300 seconds\n", self.says("drain", "n1", "--deadline=299s"))
+        self.assertIn(" of pod shop/b, which has 300 seconds, and of 1 more\n", self.says("drain", "n1", "--deadline=80s"))
         self.assertNotIn("grace", self.says("drain", "n1", "--deadline=300s"))
         self.assertNotIn("grace", self.says("drain", "n1", "--mode=graceful"))
         self.api.server.faults[:] = [Fault("status", path="/pods", status=403)]
@@ -768,7 +775,7 @@ class Plugin(unittest.TestCase):
         """Why, what the node says, and that the request stays."""
         self.node("n1")
         self.answer("n1", '{"id":"ID","source":"request","phase":"Evicting","deadline":null,"total":3,"remaining":1,"blocked":["shop/db-0"]}')
-        self.refuses(1, "node n1 is not drained after 3s: its drain-status says: Evicting: 1 of 3 pods remain, blocked: shop/db-0; "
+        self.refuses(1, "node n1 is not drained after 3s: its drain-status says: Evicting: 1 of 3 pods remain, blocked: shop/db-0, no deadline; "
                      "the request stays: kubectl nodeclaim drain --cancel n1 withdraws it\n", "drain", "n1", "--wait", "--timeout=3s")  # fmt: skip
         self.assertTrue(self.request("n1"))
         self.node("n8")
