@@ -312,17 +312,26 @@ static void publish_uninitialized(struct nc_bootstrap *b, struct nc_err *why) {
                         false);
 }
 
+/* A pool of nodes may run with a misspelled setting. */
+static char *complete_text(const struct nc_strv *warnings) {
+    static const char is_complete[] =
+        "kubelet runs with the planned configuration and nothing is missing on the node";
+
+    return warnings->n == 0 ? nc_strdup(is_complete)
+                            : nc_asprintf("%s; warnings: %zu, the first: %.300s", is_complete,
+                                          warnings->n, warnings->v[0]);
+}
+
 int nc_step_initialize(struct nc_bootstrap *b, struct nc_err *err) {
     const int r = follow_node(b, is_initialized, publish_uninitialized, err);
 
     if (r < 0)
         return r;
+    nc_auto_free char *message = complete_text(&b->report.warnings);
     nc_report_set_waiting(&b->report, NULL, NULL);
     nc_report_succeed(&b->report, NC_PHASE_INITIALIZE, nc_report_now(b));
     nc_report_finish(&b->report, nc_report_now(b));
-    nc_publish_node(
-        b, "BootstrapComplete",
-        "kubelet runs with the planned configuration and nothing is missing on the node", true);
+    nc_publish_node(b, "BootstrapComplete", message, true);
     return 0;
 }
 

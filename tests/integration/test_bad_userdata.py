@@ -94,6 +94,14 @@ class BadUserData(WorldTest):
         self.assertIn("instanze", warning)
         self.assertRegex(warning, r"\binstance\b")
 
+    def test_typo_is_told_in_the_cluster(self) -> None:
+        """A pool of nodes may run with other settings than somebody meant."""
+        world = self.world()
+        world.set_user_data(self.replaced(world, "  instance:", "  instanze:"))
+        self.assertEqual(world.bootstrap("--timeout", "30s").code, 0)
+        said = [c["message"] for c in world.node()["status"]["conditions"] if c["type"] == "BootstrapComplete"]
+        self.assertRegex(said[0], "nothing is missing on the node; warnings: [0-9]+, the first: .*instanze")
+
     def test_wrong_types(self) -> None:
         for old, new, word in (
             ("maxPods: 29", "maxPods: many", "maxPods"),
