@@ -403,6 +403,20 @@ static void report_warm_pool(struct nc_bootstrap *b) {
     nc_log(NC_LOG_INFO, NULL, "%s", text);
 }
 
+/* Documents that are refused are used for nothing but to tell that, where the rest of them still
+ * names the cluster. */
+static void connect_to_tell(struct nc_bootstrap *b) {
+    struct nc_err err = NC_ERR_INIT;
+    int r;
+
+    nc_documents_set_aside_errors(&b->gather.documents);
+    do
+        r = nc_gather_config(&b->gather, &err);
+    while (r < 0 && nc_documents_set_aside(&b->gather.documents, &err) > 0);
+    b->is_connected = r >= 0 && step_identify(b, &err) >= 0
+                      && nc_connect_configured(&b->gather, &b->connection, &err) >= 0;
+}
+
 static int finish_bootstrap(struct nc_bootstrap *b, int r) {
     const enum nc_phase p = nc_report_current(&b->report);
 
@@ -413,6 +427,10 @@ static int finish_bootstrap(struct nc_bootstrap *b, int r) {
     nc_publish(b);
     nc_publish_console(b);
     log_end(b, r);
+    if (r < 0 && (p == NC_PHASE_USERDATA || p == NC_PHASE_CONFIG)
+        && b->report.phases[p].error.class == NC_ERR_CONFIG
+        && !nc_streq(b->app->opts.skip, "start"))
+        connect_to_tell(b);
     if (b->is_connected && !b->app->signal && (r < 0 || b->channels.event_count > 0))
         nc_publish_event(b, LAST_EVENT_USEC);
     return r < 0 ? nc_err_exit_code(b->report.phases[p].error.class) : 0;

@@ -112,6 +112,8 @@ class BadUserData(WorldTest):
         ):
             with self.subTest(new), World() as world:
                 self.refused(self.replaced(world, old, new), word, world=world)
+                told = [e["message"] for e in world.api.objects("events")]
+                self.assertEqual([word in message for message in told], [True] if word != "cluster" else [], told)
 
     def test_bad_yaml_says_line_and_column(self) -> None:
         world = self.world()
