@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "gather.h"
+#include "image-tree.h"
 #include "nc/encode.h"
 #include "nc/file.h"
 #include "nc/str.h"
@@ -245,6 +246,44 @@ int nc_gather_documents(struct nc_gather *g, struct nc_err *err) {
         r = r ? r : added;
     }
     return r                                        ? r
+           : nc_documents_errors(&g->documents) > 0 ? nc_documents_first_error(&g->documents, err)
+                                                    : 0;
+}
+
+static int add_image_folder(struct nc_gather *g, struct nc_image_tree *t, const char *folder,
+                            struct nc_err *err) {
+    nc_cleanup(nc_strv_done) struct nc_strv names = NC_STRV_INIT;
+    int r = 0;
+
+    nc_image_tree_names(t, folder, &names);
+    for (size_t i = 0; r >= 0 && i < names.n; i++) {
+        nc_cleanup(nc_buf_done_secret) struct nc_buf data = NC_BUF_INIT;
+        nc_auto_free char *path = nc_asprintf("%s/%s", folder, names.v[i]);
+        if (!is_document(names.v[i]) || (*names.v[i] == '.' && !nc_streq(folder, NODEADM_DIR)))
+            continue;
+        if (nc_image_tree_read(t, path, &data))
+            r = nc_gather_add_text(g, path, &data, err);
+        else if (t->unreadable.class == NC_ERR_NONE)
+            r = nc_err_config(err, "%s is a link to what is not in the image", path);
+    }
+    return r;
+}
+
+int nc_gather_image(struct nc_gather *g, const char *root, struct nc_err *err) {
+    struct nc_image_tree tree;
+    int r = nc_image_tree_open(&tree, root, err);
+
+    if (r < 0)
+        return r;
+    r = add_image_folder(g, &tree, NODEADM_DIR, err);
+    if (r >= 0)
+        r = add_image_folder(g, &tree, NC_CONF_DIR, err);
+    nc_image_tree_close(&tree);
+    if (r >= 0 && tree.unreadable.class != NC_ERR_NONE) {
+        *err = tree.unreadable;
+        r = -EIO;
+    }
+    return r < 0                                    ? r
            : nc_documents_errors(&g->documents) > 0 ? nc_documents_first_error(&g->documents, err)
                                                     : 0;
 }

@@ -1,10 +1,12 @@
 /*
- * The lines of `preflight`, and those of an image: host/image.c finds, this prints.
+ * The lines of `preflight`, and those of an image: host/image.c finds, this prints; its documents
+ * are read as a bootstrap reads them.
  */
 #include "commands.h"
 
 #include <stdio.h>
 
+#include "gather.h"
 #include "nc/image.h"
 #include "nc/str.h"
 
@@ -54,11 +56,23 @@ static void print_finding(void *userdata, const struct nc_image_finding *f) {
         nc_preflight_failed(userdata, f->check, f->problem, "");
 }
 
+static void check_documents(struct nc_app *app, struct nc_preflight_lines *lines) {
+    nc_cleanup(nc_gather_done) struct nc_gather g = {.app = app};
+    struct nc_err err = NC_ERR_INIT;
+
+    if (nc_gather_image(&g, app->opts.image, &err) < 0)
+        nc_preflight_failed(lines, "documents", &err,
+                            "correct the document; nodeclaimd check names all that is wrong");
+    else
+        nc_preflight_line(lines, "documents", "ok", "no field of those in the image is wrong", "");
+}
+
 int nc_preflight_image(struct nc_app *app) {
     struct nc_preflight_lines lines = {.is_json = app->opts.json};
     struct nc_err err = NC_ERR_INIT;
 
     if (nc_image_check(app->opts.image, print_finding, &lines, &err) < 0)
         return nc_app_fail(app, &err);
+    check_documents(app, &lines);
     return nc_preflight_end(&lines);
 }

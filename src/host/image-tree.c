@@ -17,7 +17,7 @@
 #include "nc/file.h"
 #include "nc/str.h"
 
-#define FILE_MAX_BYTES 65536 /* units and configuration: hundreds of bytes */
+#define FILE_MAX_BYTES ((size_t)1 << 20) /* a document; units: hundreds of bytes */
 #define ALL_MAX_BYTES ((size_t)16 << 20)
 #define MAX_NAMES 4096 /* in one folder */
 #define LINK_MAX_BYTES 4096

@@ -24,7 +24,7 @@ int nc_image_tree_open(struct nc_image_tree *t, const char *root, struct nc_err 
 int nc_image_tree_open_any(struct nc_image_tree *t, const char *root, struct nc_err *err);
 void nc_image_tree_close(struct nc_image_tree *t);
 
-/* A regular file of at most 64 KiB without NUL bytes, appended to ret. False: absent, or not
+/* A regular file of at most 1 MiB without NUL bytes, appended to ret. False: absent, or not
  * readable. */
 bool nc_image_tree_read(struct nc_image_tree *t, const char *path, struct nc_buf *ret);
 bool nc_image_tree_has(struct nc_image_tree *t, const char *path); /* symbolic links are followed */

@@ -440,6 +440,34 @@ class Preflight(unittest.TestCase):
         (self.root / "etc/fstab").mkdir()
         self.assertEqual([e["outcome"] for e in self.lines(3)["swap"]], ["failed"])
 
+    def test_documents_that_a_bootstrap_would_refuse(self) -> None:
+        """Not those to which user data add the rest, and no file that a link of the image names outside of it."""
+        config = "apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec: {%s}\n"
+        outside = Path(self.enterContext(TemporaryDirectory())) / "outside.yaml"
+        outside.write_text("x: y\n")
+        imagetree.al2023(self.root)
+        for path, text, message in (
+            ("etc/nodeclaimd/conf.d/10.yaml", config % "drain: {mode: off}, maxPods: {mode: expression}", None),
+            ("etc/nodeclaimd/conf.d/10.yaml", PAUSE + "#" * 70000 + "\n", None),
+            ("etc/nodeclaimd/conf.d/10.txt", "x: y\n", None),
+            ("etc/nodeclaimd/conf.d/.10.yaml", "x: y\n", None),
+            ("etc/nodeclaimd/conf.d/10.yaml", outside, "/etc/nodeclaimd/conf.d/10.yaml is a link to what is not in the image"),
+            ("etc/nodeclaimd/conf.d/10.yaml", config % "drain: {mode: offf}", "/etc/nodeclaimd/conf.d/10.yaml:3:22: spec.drain.mode: "),
+            ("etc/nodeclaimd/conf.d/10.json", "x: y\n", "/etc/nodeclaimd/conf.d/10.json:1:1: "),
+            ("etc/eks/nodeadm.d/.a.yaml", "\x01 garbage", "/etc/eks/nodeadm.d/.a.yaml"),
+        ):
+            with self.subTest(path, text=text):
+                file = self.root / path
+                file.parent.mkdir(parents=True, exist_ok=True)
+                if isinstance(text, Path):
+                    file.symlink_to(text)
+                else:
+                    file.write_text(text)
+                (entry,) = self.lines(3)["documents"]
+                self.assertEqual(entry["outcome"], "failed" if message else "ok", entry)
+                self.assertIn(message or "", entry["detail"])
+                file.unlink()
+
     def test_no_image(self) -> None:
         done = subprocess.run([str(agent_path()), "preflight", "--image", str(self.root / "none")], text=True, capture_output=True, check=False)
         self.assertEqual((done.returncode, done.stdout), (6, ""))
