@@ -6,6 +6,7 @@
 #include "image-tree.h"
 
 #include <dirent.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -128,9 +129,14 @@ bool nc_image_tree_is_empty(struct nc_image_tree *t, const char *path) {
 }
 
 bool nc_image_tree_is_program(struct nc_image_tree *t, const char *path) {
+    char head[SELFMAG] = "";
     struct stat st;
 
-    return stat_file(t, path, &st) && (st.st_mode & 0111);
+    if (!stat_file(t, path, &st) || !(st.st_mode & 0111))
+        return false;
+    nc_cleanup(close_fd) const int fd = open_type(t, path, S_IFREG);
+    return fd >= 0 && read(fd, head, sizeof(head)) >= 2
+           && (memcmp(head, ELFMAG, SELFMAG) == 0 || memcmp(head, "#!", 2) == 0);
 }
 
 char *nc_image_tree_link(struct nc_image_tree *t, const char *path) {

@@ -30,7 +30,7 @@ bool nc_image_tree_read(struct nc_image_tree *t, const char *path, struct nc_buf
 bool nc_image_tree_has(struct nc_image_tree *t, const char *path); /* symbolic links are followed */
 bool nc_image_tree_is_empty(struct nc_image_tree *t, const char *path); /* a file of no bytes */
 bool nc_image_tree_is_program(struct nc_image_tree *t,
-                              const char *path); /* a regular file, executable */
+                              const char *path); /* executable: ELF, or a script */
 /* Where the symbolic link `path` itself points; NULL where it is none. Owned by the caller. */
 char *nc_image_tree_link(struct nc_image_tree *t, const char *path);
 /* The names in a folder, sorted; none where it is absent. */

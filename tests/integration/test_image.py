@@ -40,6 +40,7 @@ def state(root: Path) -> "dict[str, tuple[int, int, bytes]]":
     return found
 
 
+DEB, RPM = b"!<arch>\ndebian-binary", b"\xed\xab\xee\xdb"
 PAUSE = """apiVersion: node.eks.aws/v1alpha1
 kind: NodeConfig
 spec:
@@ -123,7 +124,7 @@ class Provision(unittest.TestCase):
         imagetree.al2023(self.root)
         rpm = "#!/bin/sh\ncase $* in *-qpR*) echo 'libcjson.so.1()(64bit)' ;; *) exit %d ;; esac\n"
         package = self.dir / "nodeclaimd.rpm"
-        package.write_bytes(b"")
+        package.write_bytes(RPM)
         (self.root / "var/tmp").mkdir(parents=True)
         for has, wanted in ((0, False), (1, True)):
             imagetree.write(self.root, "/usr/bin/rpm", rpm % has, 0o755)
@@ -136,8 +137,8 @@ class Provision(unittest.TestCase):
     def test_a_package_is_missing_only_where_it_is(self) -> None:
         """By the name that the caller gave it, and where another version or another build of it is installed, too."""
         package = self.dir / "nodeclaimd_0.2.0_amd64.deb"
-        package.write_bytes(b"")
-        (self.dir / "nodeclaimd.rpm").write_bytes(b"")
+        package.write_bytes(DEB)
+        (self.dir / "nodeclaimd.rpm").write_bytes(RPM)
         imagetree.debian(self.root)
         (self.root / "var/tmp").mkdir(parents=True, exist_ok=True)
         imagetree.write(self.root, "/usr/bin/dpkg-deb", "#!/bin/sh\necho installed nodeclaimd 0.2.0-1\n", 0o755)
@@ -163,7 +164,6 @@ class Provision(unittest.TestCase):
     def test_the_package_is_installed_in_place_of_any_other(self) -> None:
         """Another build of the same version, which dnf's and apt's `install` keep; a later version, which apt's keeps."""
         package = self.dir / "nodeclaimd"
-        package.write_bytes(b"")
         called = self.dir / "called"
         imagetree.write(self.dir / "bin", "unshare", f'#!/bin/sh\nshift 9\necho "$*" >>{called}\n', 0o755)
         for tree, has, wanted in ((imagetree.debian, 0, "install --reinstall --allow-downgrades --no-install-recommends"),
@@ -171,6 +171,7 @@ class Provision(unittest.TestCase):
             with self.subTest(wanted):
                 shutil.rmtree(self.root)
                 tree(self.root)
+                package.write_bytes(DEB if tree == imagetree.debian else RPM)
                 (self.root / "var/tmp").mkdir(parents=True, exist_ok=True)
                 imagetree.write(self.root, "/usr/bin/rpm", f"#!/bin/sh\ncase $* in -qp*HEADER*) echo a ;; -qp*) ;; *) exit {has} ;; esac\n", 0o755)
                 called.unlink(missing_ok=True)
@@ -267,8 +268,7 @@ class Provision(unittest.TestCase):
         self.assertEqual(self.text("etc/sysctl.d/99-all.conf"), wanted)
 
     def test_the_readme_names_each_file_that_it_writes(self) -> None:
-        imagetree.write(self.dir, "program", "#!/bin/sh\necho Kubernetes v1.35.0\n", 0o755)
-        program = str(self.dir / "program")
+        program = str(agent_path())
         written = set()
         for tree in (imagetree.al2023, imagetree.debian, imagetree.amazon):
             shutil.rmtree(self.root)
@@ -311,9 +311,8 @@ class Provision(unittest.TestCase):
     def test_a_new_kubelet_is_a_new_version_file(self) -> None:
         imagetree.debian(self.root)
         self.twice()
-        imagetree.write(self.dir, "kubelet", "#!/bin/sh\necho Kubernetes v1.35.0\n", 0o755)
         self.assertRegex(
-            self.provision("--kubelet", str(self.dir / "kubelet")),
+            self.provision("--kubelet", str(agent_path())),
             r"\Aprovision: installed /usr/bin/kubelet\nprovision: wrote /etc/eks/kubelet-version.txt\nsystemd +ok ",
         )
 
@@ -321,12 +320,24 @@ class Provision(unittest.TestCase):
         imagetree.debian(self.root)
         self.assertIn("there is no nodeclaimd in this image", self.provision(code=1))
         before = state(self.root)
-        rpm, file = self.dir / "nodeclaimd.rpm", self.dir / "file"
-        for path in (rpm, file):
-            path.write_bytes(b"")
-        for options, message in ((("--package", rpm), f"{rpm} is not of this distribution"), (("--install", file), f"{file} is not a folder"),
-                                 (("--kubelet", self.root), f"{self.root} is not a file"), (("--pause-image", self.root), f"{self.root} is not a file")):
-            with self.subTest(message):
+        program = agent_path().read_bytes()
+        contents = {"file": b"", "rpm": RPM, "foreign": program[:18] + b"\x16" + program[19:], "program": program, "tar": b"\0" * 257 + b"ustar"}
+        for name, content in contents.items():
+            (self.dir / name).write_bytes(content)
+        for option, name, message in (
+            ("--install", "file", "is not a folder"),
+            ("--kubelet", "root", "is not a file"),
+            ("--pause-image", "root", "is not a file"),
+            ("--package", "rpm", "is no package of this distribution"),
+            ("--package", "program", "is no package of this distribution"),
+            ("--kubelet", "tar", f"is no program for {os.uname().machine}"),
+            ("--kubelet", "foreign", f"is no program for {os.uname().machine}"),
+            ("--ecr-credential-provider", "file", f"is no program for {os.uname().machine}"),
+            ("--pause-image", "program", "is no archive of tar"),
+        ):
+            with self.subTest(option, name=name):
+                message = f"{self.dir / name} {message}"
+                options = (option, self.dir / name)
                 self.assertIn(message, self.provision("--install", str(self.install), *map(str, options), code=1, offline=""))
         self.assertEqual(state(self.root), before, "nothing was changed")
         (self.root / "usr/bin/kubelet").unlink()

@@ -67,8 +67,14 @@ static void test_types(void **state) {
     assert_content("/etc/nul", "unreadable");
     assert_content("/etc/large", "unreadable");
     assert_content("/fifo", "unreadable");
-    put_bytes("/bin/program", "x", 1, 0755);
+    put_bytes("/bin/program", "\177ELF", 4, 0755);
+    put_bytes("/bin/script", "#!/bin/sh", 9, 0755);
+    put_bytes("/bin/package", "!<arch>", 7, 0755);
+    put_bytes("/bin/data", "\177ELF", 4, 0644);
     assert_true(nc_image_tree_is_program(&tree, "/bin/program"));
+    assert_true(nc_image_tree_is_program(&tree, "/bin/script"));
+    assert_false(nc_image_tree_is_program(&tree, "/bin/package"));
+    assert_false(nc_image_tree_is_program(&tree, "/bin/data"));
     assert_false(nc_image_tree_is_program(&tree, "/etc/file"));
     assert_false(nc_image_tree_is_program(&tree, "/bin"));
     assert_true(nc_image_tree_has(&tree, "/bin"));

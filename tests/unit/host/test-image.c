@@ -41,7 +41,7 @@ static int make_image(void **state) {
     if (make_root(state) < 0)
         return -1;
     for (size_t i = 0; i < NC_ARRAY_SIZE(programs); i++)
-        put_bytes(programs[i], "", 0, 0755);
+        put_bytes(programs[i], "#!", 2, 0755);
     put(ETC "/kubelet.service",
         "[Service]\nEnvironmentFile=/etc/eks/kubelet/environment\n"
         "ExecStartPre=/sbin/iptables -P FORWARD ACCEPT -w 5\nExecStart=/usr/bin/kubelet\n");
@@ -179,7 +179,7 @@ static void test_containerd(void **state) {
     assert_failed("containerd", "with another configuration");
     drop("/usr/bin/containerd");
     assert_failed("containerd", "no such program");
-    put_bytes("/usr/bin/containerd", "", 0, 0755);
+    put_bytes("/usr/bin/containerd", "#!", 2, 0755);
     put(USR "/containerd.service", "[Service]\nExecStart=/usr/bin/containerd\n");
     drop("/etc/eks/pause.tar");
     assert_failed("containerd", "no pause image");
@@ -196,13 +196,13 @@ static void test_system(void **state) {
     (void)state;
     drop("/sbin/init");
     assert_failed("systemd", "there is no /sbin/init");
-    put_bytes("/sbin/init", "", 0, 0755);
+    put_bytes("/sbin/init", "#!", 2, 0755);
     drop(USR "/dbus.socket");
     assert_failed("systemd", "there is no dbus.socket");
     put(USR "/dbus.socket", "[Socket]\n");
     drop("/usr/sbin/runc");
     assert_failed("containerd", "there is no program /usr/sbin/runc");
-    put_bytes("/usr/sbin/runc", "", 0, 0755);
+    put_bytes("/usr/sbin/runc", "#!", 2, 0755);
     drop("/usr/bin/setup-local-disks");
     assert_warning("disks", "there is no /usr/bin/setup-local-disks");
 }
