@@ -611,7 +611,22 @@ class Recipes(unittest.TestCase):
         self.assertRegex(text.split("\n  tags = {")[1], r"(?m)^    nodeclaimd_version += var\.nodeclaimd_version$")
         for page in ("README.md", "docs/install.md"):
             (command,) = re.findall(r"(?m)^ *packer build (?:.*\\\n)*.*$", (TOP / page).read_text())
-            self.assertIn('-var "nodeclaimd_version=$(git rev-parse HEAD)"', command, page)
+            self.assertIn(''' -var "nodeclaimd_version=$(rpm -qp --qf '%{version}-%{release}' bundle/nodeclaimd.rpm)" ''', command, page)
+
+    def test_containers_read_the_folder_under_selinux(self) -> None:
+        for page in ("README.md", "docs/install.md"):
+            for command in re.findall(r"(?:podman|docker) run .*-v.*", (TOP / page).read_text()):
+                self.assertIn(' -v "$PWD:/src:Z" ', command, page)
+
+    def test_the_kubelet_that_is_fetched_is_checked(self) -> None:
+        commands = re.findall(r"(?m)^curl .*\n.*", (TOP / "image/README.md").read_text())
+        fetched = Path(self.enterContext(TemporaryDirectory()))
+        (fetched / "kubelet").write_bytes(b"kubelet")
+        for content, code in ((b"kubelet", 0), (b"other", 1)):
+            (fetched / "kubelet.sha256").write_text(hashlib.sha256(content).hexdigest())
+            self.assertRegex(commands[0], r'^curl -fLO "https://[^ ]+/kubelet{,[.]sha256}"\n')
+            done = subprocess.run(["sh", "-c", commands[0].split("\n")[1]], cwd=fetched, capture_output=True, check=False)
+            self.assertEqual(done.returncode, code, done.stderr)
 
 
 if __name__ == "__main__":
