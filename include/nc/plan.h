@@ -84,8 +84,8 @@ struct nc_plan {
     struct nc_strv warnings;
     struct nc_diagnostic *certain; /* those of the warnings that hold on every instance: a label of
                                       a document that is held back, a key that no version of
-                                      containerd reads, what no table is there for; their texts are
-                                      those of the warnings */
+                                      containerd reads, what no table is there for, a field that is
+                                      not honoured; their texts end those of the warnings */
     size_t n_certain;
     struct nc_strv less; /* one sentence for each resource of which the node offers less than
                             Karpenter counts on: warnings of this instance */

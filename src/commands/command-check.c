@@ -16,65 +16,88 @@
 #define MAX_BYTES ((size_t)1 << 20)
 #define STDIN "standard input"
 
-/* What is no diagnostic has its place in its message. */
-static void push_message(struct nc_value *list, const char *severity, const char *message) {
-    struct nc_value *one = nc_value_new_map();
-
-    nc_value_set_string(one, "severity", severity);
-    nc_value_set_string(one, "message", message);
-    nc_value_push(list, one);
-}
-
-/* Is it a field that is not honoured, or a diagnostic? */
+/* Is it a diagnostic? */
 static bool is_told_otherwise(const struct nc_plan *p, const char *warning) {
-    for (size_t i = 0; i < p->unsupported.n; i++)
-        if (nc_streq(p->unsupported.v[i], warning))
-            return true;
     for (size_t i = 0; i < p->n_certain; i++)
         if (nc_ends_with(warning, p->certain[i].message))
             return true;
     return false;
 }
 
-/* What a plan and what it is made from warn of. */
-static struct nc_strv plan_warnings(const struct nc_gather *g) {
+/* What is no diagnostic: it may be different on another host. */
+static struct nc_strv find_notes(const struct nc_gather *g) {
     const struct nc_plan *p = &g->plan;
+    const struct nc_strv *lists[] = {&g->ignored, &g->config.warnings, &g->warnings, &p->warnings,
+                                     &p->less};
     struct nc_strv notes = NC_STRV_INIT;
 
-    for (size_t i = 0; i < g->warnings.n; i++)
-        nc_strv_add(&notes, g->warnings.v[i]);
-    for (size_t i = 0; i < p->warnings.n; i++)
-        if (!is_told_otherwise(p, p->warnings.v[i]))
-            nc_strv_add(&notes, p->warnings.v[i]);
-    for (size_t i = 0; i < p->less.n; i++)
-        nc_strv_add(&notes, p->less.v[i]);
+    for (size_t l = 0; l < NC_ARRAY_SIZE(lists); l++)
+        for (size_t i = 0; i < lists[l]->n; i++)
+            if (!is_told_otherwise(p, lists[l]->v[i]))
+                nc_strv_add(&notes, lists[l]->v[i]);
     return notes;
+}
+
+/* Finds "SOURCE:LINE:COLUMN" in a message. Gives the message without it where it begins with it. */
+static const char *cut_place(const struct nc_documents *d, const char *message,
+                             struct nc_mark *ret) {
+    for (unsigned i = 0; i < d->n_sources; i++) {
+        const char *at = *d->sources[i] ? strstr(message, d->sources[i]) : NULL;
+        struct nc_mark mark = {.source = i};
+        int used = 0;
+
+        if (!at || (at > message && at[-1] != ' ')
+            || sscanf(at + strlen(d->sources[i]), ":%9u:%9u%n", &mark.line, &mark.column, &used)
+                   != 2)
+            continue;
+        *ret = mark;
+        used += (int)strlen(d->sources[i]);
+        return at == message && nc_starts_with(at + used, ": ") ? at + used + 2 : message;
+    }
+    return message;
+}
+
+static void push_entry(struct nc_value *list, const struct nc_documents *d, const char *severity,
+                       struct nc_mark mark, const char *path, const char *message) {
+    struct nc_value *one = nc_value_new_map();
+
+    nc_value_set_string(one, "severity", severity);
+    if (mark.line > 0) {
+        nc_value_set_string(one, "source", d->sources[mark.source]);
+        nc_value_set_int(one, "line", mark.line);
+        nc_value_set_int(one, "column", mark.column);
+    }
+    nc_value_set_string(one, "path", path);
+    nc_value_set_string(one, "message", message);
+    nc_value_push(list, one);
+}
+
+/* Of what is no diagnostic, place and path are in the message. */
+static void push_message(struct nc_value *list, const struct nc_documents *d, const char *severity,
+                         const char *message) {
+    struct nc_mark mark = {0};
+    const char *rest = cut_place(d, message, &mark);
+    const char *end = nc_starts_with(rest, "spec.") ? strstr(rest, ": ") : NULL;
+    nc_auto_free char *path = nc_strndup(rest, end ? (size_t)(end - rest) : 0);
+
+    push_entry(list, d, severity, mark, path, end ? end + 2 : rest);
 }
 
 /* whole: what is refused and no diagnostic says so; class NONE = nothing is. */
 static void print_json(const struct nc_gather *g, const struct nc_err *whole) {
-    nc_cleanup(nc_strv_done) struct nc_strv warnings = plan_warnings(g);
-    const struct nc_strv *more = &g->plan.unsupported; /* what no diagnostic says */
+    nc_cleanup(nc_strv_done) struct nc_strv notes = find_notes(g);
     const struct nc_documents *d = &g->documents;
     nc_auto_value struct nc_value *list = nc_value_new_list();
 
     for (size_t i = 0; i < d->n_diags; i++) {
         const struct nc_diagnostic *diag = &d->diags[i];
-        struct nc_value *one = nc_value_new_map();
-        nc_value_set_string(one, "severity", diag->is_error ? "error" : "warning");
-        nc_value_set_string(one, "source", d->sources[diag->mark.source]);
-        nc_value_set_int(one, "line", diag->mark.line);
-        nc_value_set_int(one, "column", diag->mark.column);
-        nc_value_set_string(one, "path", diag->path);
-        nc_value_set_string(one, "message", diag->message);
-        nc_value_push(list, one);
+        push_entry(list, d, diag->is_error ? "error" : "warning", diag->mark, diag->path,
+                   diag->message);
     }
-    for (size_t i = 0; i < more->n; i++)
-        push_message(list, g->app->opts.strict ? "error" : "warning", more->v[i]);
-    for (size_t i = 0; i < warnings.n; i++)
-        push_message(list, "warning", warnings.v[i]);
+    for (size_t i = 0; i < notes.n; i++)
+        push_message(list, d, "note", notes.v[i]);
     if (whole->class != NC_ERR_NONE)
-        push_message(list, "error", whole->msg);
+        push_message(list, d, "error", whole->msg);
     nc_print_json(list);
 }
 
@@ -204,22 +227,14 @@ static int add_any_cluster(struct nc_documents *d, bool all, struct nc_err *err)
     return nc_documents_add(d, "any cluster", nc_text(document), err);
 }
 
-static void print_notes(const struct nc_strv *notes) {
-    for (size_t i = 0; i < notes->n; i++)
-        (void)printf("note: %s\n", notes->v[i]);
-}
-
 static void print_text(const struct nc_gather *g) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-    nc_cleanup(nc_strv_done) struct nc_strv warnings = plan_warnings(g);
-    const struct nc_strv *more = &g->plan.unsupported; /* what no diagnostic says */
+    nc_cleanup(nc_strv_done) struct nc_strv notes = find_notes(g);
 
     nc_documents_print(&g->documents, true, &text);
     (void)fputs(text.data ? text.data : "", stdout);
-    print_notes(&g->ignored);
-    print_notes(more);
-    print_notes(&g->config.warnings);
-    print_notes(&warnings);
+    for (size_t i = 0; i < notes.n; i++)
+        (void)printf("note: %s\n", notes.v[i]);
 }
 
 /* A machine on which everything fits: what is refused for it is refused everywhere. */
@@ -402,8 +417,7 @@ static int print_end(struct nc_gather *g, int r, struct nc_err *err) {
         (void)printf("note: the rest was not checked: correct this and check again\n");
     if (r < 0 && err->class != NC_ERR_NONE)
         return nc_app_fail(g->app, err);
-    if (nc_documents_errors(&g->documents) > 0
-        || (g->app->opts.strict && g->config.unsupported.n + g->plan.unsupported.n > 0))
+    if (nc_documents_errors(&g->documents) > 0)
         return nc_err_exit_code(NC_ERR_CONFIG);
     return 0;
 }

@@ -112,8 +112,10 @@ int nc_origin_unsupported(const struct nc_plan_input *in, const char *path, cons
     const int r =
         nc_config_unsupported(in->docs ? in->docs : &none, in->config, &g, &p->unsupported, err);
 
-    for (size_t i = before; i < p->unsupported.n; i++)
+    for (size_t i = before; i < p->unsupported.n; i++) {
         nc_strv_add(&p->warnings, p->unsupported.v[i]);
+        nc_origin_certain(p, g.mark, path, strlen(p->unsupported.v[i]) - strlen(message));
+    }
     return r;
 }
 

@@ -107,9 +107,9 @@ static int set_label(struct nc_planner *s, const struct nc_label *l, const char 
     if (!nc_label_is_valid(l->key, value, why, sizeof(why)))
         return nc_err_config(s->err, "%s: %s", from, why);
     if (refusal) {
-        nc_strv_addf(&s->plan.warnings, "label %s=%s from %s is held back: %s", l->key, value, from,
+        nc_strv_addf(&s->plan.warnings, "%s: label %s=%s is held back: %s", from, l->key, value,
                      refusal);
-        nc_origin_certain(&s->plan, l->mark, "", 0);
+        nc_origin_certain(&s->plan, l->mark, "", strlen(from) + 2);
         return 0;
     }
     free(nc_labels_set(&s->plan.labels, &s->plan.n_labels, l->key, value, l->mark));

@@ -302,10 +302,10 @@ class Unsupported(WorldTest):
         for options, code, severity in (((), 0, "warning"), (("--strict",), 3, "error")):
             done = world.run("check", *options, str(path))
             self.assertEqual(done.code, code, done.out + done.err)
-            self.assertIn(said, done.out)
+            self.assertIn(f"{severity}: {said}", done.out)
             done = world.run("check", "-o", "json", *options, str(path))
             self.assertEqual(done.code, code, done.out + done.err)
-            (found,) = [e for e in json.loads(done.out) if said in e["message"]]
+            (found,) = [e for e in json.loads(done.out) if said in f"{e['path']}: {e['message']}"]
             self.assertEqual(found["severity"], severity)
 
 

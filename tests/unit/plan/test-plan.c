@@ -552,7 +552,7 @@ static void test_claim(void **state) {
                                nc_value_get(p->kubelet_dropin, "registerWithTaints")));
     assert_int_equal(nc_value_get(p->kubelet_dropin, "registerWithTaints")->n, 5);
     assert_int_equal(p->n_certain, 0);
-    assert_true(warns(p, "label k8s.io/x=y from "));
+    assert_true(warns(p, ": label k8s.io/x=y is held back"));
     assert_true(warns(p, "label karpenter.sh/registered="));
     assert_true(has_flag(
         p, "--node-labels=karpenter.sh/do-not-sync-taints=true,karpenter.sh/nodepool=default,"
