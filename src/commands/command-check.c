@@ -15,6 +15,7 @@
 
 #define MAX_BYTES ((size_t)1 << 20)
 #define STDIN "standard input"
+#define NODEADM "remove what calls nodeadm: docs/migrate-from-nodeadm.md"
 
 /* Is it a diagnostic? */
 static bool is_told_otherwise(const struct nc_plan *p, const char *warning) {
@@ -145,21 +146,29 @@ static int add_cloud_config(struct nc_gather *g, const char *source, struct nc_t
  * has a line; what a bootstrap passes over in it as well is not worth a word. */
 static int add_for_cloud_init(struct nc_gather *g, const char *path, struct nc_text text,
                               struct nc_err *err) {
+    static const struct {
+        const char *text, *what;
+    } calls[] = {{"bootstrap.sh", "what it gives to bootstrap.sh has to be in a NodeConfig: "
+                                  "docs/migrate-from-bootstrap-sh.md"},
+                 {"nodeadm init", NODEADM},
+                 {"bin/nodeadm", NODEADM}};
+
     if (nc_starts_with(text.data, "#cloud-config"))
         return add_cloud_config(g, path, text, err);
     if (!nc_starts_with(text.data, "#!"))
         return 1;
-    const char *at = strstr(text.data, "bootstrap.sh");
-    if (at) {
-        struct nc_mark mark = {.source = nc_documents_add_source(&g->documents, path),
-                               .line = text.line ? text.line : 1,
-                               .column = 1};
+    for (size_t i = 0; i < NC_ARRAY_SIZE(calls); i++) {
+        const char *at = strstr(text.data, calls[i].text);
+        struct nc_mark mark = {.line = text.line ? text.line : 1, .column = 1};
+        if (!at)
+            continue;
+        mark.source = nc_documents_add_source(&g->documents, path);
         for (const char *p = text.data; p < at; p++)
             mark.line += *p == '\n';
-        nc_documents_warn(&g->documents, mark, "",
-                          "what it gives to bootstrap.sh has to be in a NodeConfig: "
-                          "docs/migrate-from-bootstrap-sh.md");
-    } else if (!text.line)
+        nc_documents_warn(&g->documents, mark, "", calls[i].what);
+        return 0;
+    }
+    if (!text.line)
         (void)fprintf(stderr,
                       "%s is a script: cloud-init runs it, nodeclaimd does not read it; check the "
                       "documents that it writes by themselves\n",

@@ -195,6 +195,10 @@ class Check(WorldTest):
         done = check(script, "--strict", "-o", "json")
         (entry,) = json.loads(done.stdout)
         self.assertEqual((done.returncode, entry["severity"], entry["source"], entry["line"]), (3, "error", "standard input", 3))
+        for call in (b"nodeadm init", b"NODEADM=/usr/bin/nodeadm"):
+            done = check(b"#!/bin/sh\nmkdir -p /etc/eks/nodeadm.d\n" + call + b"\n")
+            self.assertRegex(done.stdout, rb"^standard input:3:1: warning: .*: docs/migrate-from-nodeadm\.md\n")
+        self.assertNotIn(b"warning", check(b"#!/bin/sh\nmkdir -p /etc/eks/nodeadm.d\n").stdout)
         for text in (b"", b"{", b"\0" * 100, b"a: b\n" * 300000):
             self.assertEqual(check(text).returncode, 3, text[:10])
 
@@ -269,6 +273,9 @@ class Check(WorldTest):
         self.assertEqual(done.code, 3)
         self.assertRegex(done.out, r"spec\.userData part 1 \(text/cloud-config\) /etc/nodeclaimd/conf.d/50-x.yaml:\d+:16: error: spec.drain: unknown")
         self.assertRegex(done.out, r"spec\.userData part 2 \(text/x-shellscript\):\d+:1: error: .* has to be in a NodeConfig")
+        self.good.write_text(self.good.read_text().replace("/etc/eks/bootstrap.sh prod", "/usr/bin/nodeadm init"))
+        done = self.w.run("check", "--strict", str(self.good))
+        self.assertRegex(done.out, r"spec\.userData part 2 \(text/x-shellscript\):\d+:1: error: remove what calls nodeadm")
 
     def test_json(self) -> None:
         done = self.w.run("check", "-o", "json", "--strict", str(self.typo))
