@@ -16,9 +16,9 @@ static int gather_all(struct nc_gather *g, struct nc_app *app, struct nc_err *er
         r = nc_gather_imds(g, err);
     if (r < 0 && !app->opts.facts)
         nc_err_remedy(err,
-                      "%s%son a machine that is no instance: --facts DIR, which "
-                      "render --save-facts DIR records on one",
-                      err->remedy, *err->remedy ? "; " : "");
+                      "on a machine that is no instance: --facts DIR, which "
+                      "render --save-facts DIR records on one%s%s",
+                      *err->remedy ? "; " : "", err->remedy);
     if (r >= 0)
         r = nc_gather_documents(g, err);
     if (r < 0 && err->class == NC_ERR_CONFIG && !*err->remedy)

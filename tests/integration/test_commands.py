@@ -721,6 +721,9 @@ class Render(WorldTest):
             self.assertEqual(done.code, 3, done.err)
             self.assertIn(str(facts), done.err)
             self.assertIn("correct the option --facts", done.err)
+        world.imds.server.fault("status", status=403)
+        done = world.run("render", "--out", str(world.folder / "out"))
+        self.assertRegex(done.err, r"(?m)^remedy: on a machine that is no instance: --facts DIR")
 
     def test_the_default_folder_is_below_the_root_or_nowhere(self) -> None:
         """A root without a folder of documents must not take those of the machine that it is rendered on."""
