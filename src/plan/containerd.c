@@ -149,6 +149,7 @@ static struct nc_value *make_config(struct nc_planner *s, const struct nc_contai
                                     unsigned version) {
     const bool is_nvidia = s->facts->has_nvidia_runtime;
     const unsigned minor = s->plan.kubelet_minor;
+    const struct nc_value *by = nc_value_get(nc_value_get(u->tree, "plugins"), CRI_PLUGIN);
     nc_auto_free char *why_cdi = nc_asprintf("kubelet 1.%u (on from 1.%d)", minor, CDI_FIRST_MINOR);
     const struct file f = {.planner = s,
                            .tree = nc_value_new_map(),
@@ -157,6 +158,8 @@ static struct nc_value *make_config(struct nc_planner *s, const struct nc_contai
                            .why_runtime = is_nvidia ? "this host has " NC_NVIDIA_RUNTIME : NULL};
 
     nc_value_set_int(f.tree, "version", version);
+    if (u->version == 2 && by)
+        nc_value_get(f.tree, "version")->mark = by->mark; /* its name says which version it is */
     put_all(&f, SETTINGS, NULL);
     put_cni(&f, u);
     put(&f, AT(CRI "containerd/default_runtime_name", RUNTIME "containerd/default_runtime_name"),

@@ -292,6 +292,19 @@ static void test_merged_key_by_key(void **state) {
     assert_string_equal(
         origin_of(x, "containerd.config.plugins.\"io.containerd.cri.v1.runtime\".enable_cdi"),
         "kubelet 1.34 (on from 1.32)");
+    assert_string_equal(origin_of(x, "containerd.config.version"), "built-in default");
+    fixture_free(x);
+}
+
+/* The version that the name of a plugin states. */
+static void test_origin_of_version(void **state) {
+    struct fixture *x = host_with("2.1.4");
+
+    (void)state;
+    add_toml(x, "\n[plugins.'io.containerd.grpc.v1.cri']\nenable_cdi = false");
+    fixture_plan(x);
+    assert_string_equal(origin_of(x, "containerd.config.version"),
+                        "document 1: spec.containerd.config line 2");
     fixture_free(x);
 }
 
@@ -685,6 +698,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_not_there),
         cmocka_unit_test(test_runtime_and_devices),
         cmocka_unit_test(test_merged_key_by_key),
+        cmocka_unit_test(test_origin_of_version),
         cmocka_unit_test(test_keys_by_version),
         cmocka_unit_test(test_ignored_keys),
         cmocka_unit_test(test_unknown_keys),
