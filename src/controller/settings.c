@@ -157,7 +157,6 @@ static const struct nc_option options[] = {
     {"mode\0auto|karpenter|standalone", ACCEPTS_RUN,
      "who manages NodeClaims; auto checks the Lease of Karpenter", OWN(parse_mode),
      INTO(enum nc_control_mode, mode)},
-    {"mode\0alone", ACCEPTS_RUN, NULL, OWN(parse_mode), INTO(enum nc_control_mode, mode)},
     {"karpenter-namespace\0NAME", ACCEPTS_RUN,
      "where its Lease is; may be given several times; kube-system and karpenter",
      OWN(add_karpenter_namespace)},

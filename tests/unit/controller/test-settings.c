@@ -144,8 +144,7 @@ static void test_former_names(void **state) {
     int code = -1;
 
     (void)state;
-    assert_int_equal(read_line("--mode alone --stamp-after 7s", &s, &code), 0);
-    assert_int_equal(s.mode, NC_CONTROL_STANDALONE);
+    assert_int_equal(read_line("--stamp-after 7s", &s, &code), 0);
     assert_int_equal(s.rules.timestamp_after_usec, 7000000);
 }
 
@@ -201,6 +200,7 @@ static void test_refused(void **state) {
         "--margin 15",
         "--margin -1s",
         "--stamp-after 1h",
+        "--mode alone",
         "--max-in-flight 3",
         "--max-in-flight 1025",
         "--max-in-flight 64x",
