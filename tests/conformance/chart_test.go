@@ -59,7 +59,7 @@ var chartValues = map[string][]string{
 	"noRights": {"--set", "rbac.create=false,replicas=0,mode=auto,replacementFirst={default}"},
 	"account":  {"--set", "serviceAccount.create=false,serviceAccount.name=default,podDisruptionBudget.enabled=false"},
 	"pod": {"--set", "podDisruptionBudget.minAvailable=50%,dnsPolicy=None,dnsConfig.nameservers={10.0.0.10},podSecurityContext.runAsUser=null," +
-		"podSecurityContext.runAsGroup=null,securityContext.runAsUser=1000,topologySpreadConstraints=null,strategy.type=Recreate," +
+		"podSecurityContext.runAsGroup=null,securityContext.runAsUser=null,topologySpreadConstraints=null,strategy.type=Recreate," +
 		"terminationGracePeriodSeconds=30,revisionHistoryLimit=1,schedulerName=mine,livenessProbe.failureThreshold=9,readinessProbe.timeoutSeconds=2", "--set-json", `extraVolumes=[{"name":"ca","configMap":{"name":"ca"}}]`, "--set-json",
 		`extraVolumeMounts=[{"name":"ca","mountPath":"/etc/ssl/certs","readOnly":true}]`, "--set-json",
 		`envFrom=[{"prefix":"AWS_","configMapRef":{"name":"aws","optional":true}}]`, "--set-json", `env=[{"name":"AWS_REGION",` +
@@ -536,6 +536,7 @@ func TestChartRefusesValues(t *testing.T) {
 		{"metrics.thresholds.NodeclaimdNotRunnin=600", "no alert NodeclaimdNotRunnin with a number of seconds; those with one are NodeclaimControllerNodeClaimWithoutNode (300), "},
 		{"metrics.thresholds.NodeclaimdDrainBlocked=600", "no alert NodeclaimdDrainBlocked with a number of seconds"},
 		{"metrics.thresholds.NodeclaimdNotRunning=0", "minimum"},
+		{"metrics.thresholds.NodeclaimControllerNodeClaimWithoutNode=900", "maximum"},
 		{"metrics.thresholds.NodeclaimdNotRunning=600,metrics.ruleOverrides.NodeclaimdNotRunning.expr=up", "another expr, which does not read it"},
 		{"metrics.ruleLabels.severity=info", "/metrics/ruleLabels/severity"},
 		{"metrics.ruleLabels.a-b=c", "'a-b' does not match pattern"},
