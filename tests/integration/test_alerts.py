@@ -42,7 +42,7 @@ class Rules(unittest.TestCase):
             self.assertEqual(found[2], name.lower(), name)
             self.assertIn(found[2], pages[found[1]], name)
             for part in ("severity: (critical|warning)", r"summary: [A-Za-z].*\.", r"description: >-",
-                         r"\n        First: `(kubectl|nodeclaimd|systemctl) [^`]+`( on the node)?\.\n      runbook_url"):
+                         r"\n        First: `(kubectl|nodeclaimd|systemctl) [^`]+`( on the node| or `kubectl [^`]+`)?\.\n      runbook_url"):
                 self.assertRegex(rule, part, name)
         runbooks = set(re.findall(r"(?m)^### (Node[Cc]laim\w+)$", (SOURCE / "docs/runbooks.md").read_text()))
         self.assertEqual(runbooks - {rule.split("\n")[0] for rule in rules}, set(), "runbooks without an alert")
@@ -88,8 +88,8 @@ class OfClusters(unittest.TestCase):
         said = [{"exp_labels": {"severity": "warning", "job": "n", "instance": "10.0.0.1:9100", **more},
                  "exp_annotations": {"summary": summary, "runbook_url": "https://nodeclaimd.io/docs/runbooks.md#nodeclaimdconfigurationrefused",
                                      "description": f"nodeclaimd on 10.0.0.1:9100{name} refuses a document. Other policies than those written "
-                                                    "there are in force. First: `kubectl nodeclaim why NODE`."}}
-                for more, name in (({"cluster": "a"}, " (node n-a)"), ({}, ""))]
+                                                    f"there are in force. First: `kubectl nodeclaim why {node}` or `kubectl describe node {node}`."}}
+                for more, name, node in (({"cluster": "a"}, " (node n-a)", "n-a"), ({}, "", "NODE"))]
         check_alert(folder, given, "NodeclaimdConfigurationRefused", 30, said)
 
     def test_volumes(self) -> None:
