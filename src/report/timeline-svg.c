@@ -220,7 +220,7 @@ static void draw_pod_text(struct drawing *d, const struct nc_timeline *t, unsign
     } else if (width + GAP <= x - LEFT) {
         (void)draw_text(d, (struct box){"time", x - GAP, x - LEFT - GAP, FONT, true}, text->data);
     } else {
-        d->y += LINE;
+        d->y += LINE + GAP / 2; /* what surrounds the letters must not touch the bars */
         d->y += (draw_text(d, below_box(d, t), text->data) - 1) * LINE;
     }
 }
@@ -392,6 +392,8 @@ static void draw_chart(struct drawing *d, const struct nc_timeline *t) {
     begin_chart(d, span_of(t));
     for (size_t i = 0; i < t->n_spans; i++)
         draw_span(d, &t->spans[i]);
+    if (t->n_pods > 0)
+        draw_paragraph(d, (struct box){"tick", MARGIN, AXIS, FONT, false}, "pods:");
     for (size_t i = 0; i < t->n_pods; i++)
         draw_pod(d, t, &t->pods[i]);
     if (t->more_pods > 0) {

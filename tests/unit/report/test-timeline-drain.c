@@ -405,6 +405,22 @@ static void draw_svg_now(const struct nc_value *status, struct nc_buf *out) {
     nc_timeline_svg(status, (uint64_t)(1704067200 + 80) * 1000000, out);
 }
 
+/* Letters of 12 px, with 2 px around them, below the bar of 16 px that is drawn before them. */
+static void assert_clear_of_bars(const char *svg, const char *said) {
+    const char *at = strstr(svg, said), *bar = NULL;
+    unsigned y = 0, bar_y = 0;
+
+    assert_non_null(at);
+    for (const char *p = strstr(svg, "<rect"); p && p < at; p = strstr(p + 1, "<rect"))
+        bar = p;
+    while (at > svg && *at != '<')
+        at--;
+    assert_int_equal(sscanf(at, "<text x=\"%*u\" y=\"%u", &y), 1);
+    assert_non_null(bar);
+    assert_int_equal(sscanf(bar, "<rect x=\"%*u\" y=\"%u", &bar_y), 1);
+    assert_in_range(y, bar_y + 16 + 2 + 12, 1000);
+}
+
 /* A pod that was evicted, one that a budget kept until its force-delete time, one that is kept. */
 static void test_pod_rows(void **state) {
     static const char json[] =
@@ -428,6 +444,8 @@ static void test_pod_rows(void **state) {
     (void)state;
     assert_has(text, ">a/web</text>");
     assert_has(text, ">+1 s evicted, +3 s gone</text>");
+    assert_has(text, ">pods:</text>");
+    assert_clear_of_bars(text, ">+1 s refused ");
     assert_has(text, ">+1 s refused by PodDisruptionBudget pdb, +1 min 15 s force-deleted "
                      "(its grace ends");
     assert_has(text, "min 20 s gone</text>");
