@@ -242,7 +242,7 @@ def drawing(bars: list[Bar], boots: int, how: str, whole: str) -> str:
         f'<title>{title}</title>\n{style()}\n'
         f'<rect width="880" height="{bottom + 40}" class="paper"/>\n'
         f'<text x="20" y="28" class="title">{title}</text>\n'
-        f'<text x="20" y="48" class="dim">Only what differs: from the start of the program to that of kubelet. From the start of the kernel it is {whole}.</text>\n'
+        f'<text x="20" y="48" class="dim">From the start of the program to that of kubelet. From the start of the kernel it is {whole}.</text>\n'
         f'<text x="20" y="66" class="dim">A virtual machine, {how}. A bar is one boot, the mark below it the range of all, the number their median.</text>\n'
         + "\n".join(lines)
         + "\n</svg>\n"
