@@ -47,6 +47,8 @@ is "pip installs by hashes alone" "$(grep -E 'pip.* install' "$top/release/run" 
 is "which each package has" "$(grep -cE '^[a-z0-9.-]+==[0-9.]+( --hash=sha256:[0-9a-f]{64})+$' "$top/release/spdx-tools.lock")" \
     "$(grep -c '^[^#]' "$top/release/spdx-tools.lock")"
 
+is "what only tries that programs start says so" "$(grep -c "^Restrictions: superficial" "$top/debian/tests/control")" 1
+
 # sbom EPOCH: what an SBOM of an empty tarball says first.
 sbom() {
     tar -cf "$work/a-1.tar.xz" -T /dev/null && SOURCE_DATE_EPOCH=$1 /usr/bin/python3 "$top/release/sbom.py" "$work/a-1.tar.xz" 2>&1 | head -n 2 | paste -sd ' '
