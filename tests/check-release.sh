@@ -119,6 +119,20 @@ is "of which there is an SBOM, too" "$(SOURCE_DATE_EPOCH=0 /usr/bin/python3 "$to
     '"versionInfo": "1.2.3-dev.4.gf",
 "./nodeclaim-controller/Chart.yaml"'
 
+# usage PROGRAM ARGUMENT...: its exit code, whether it says the comment at its head, and what it leaves where it is called
+usage() {
+    rm -rf "$work/empty" && mkdir "$work/empty" && cd "$work/empty" || return 1
+    "$top/$@" >said 2>&1
+    echo "$? $(grep -cE "^# +([a-z]+/)?${1##*/} " said) $(ls)"
+}
+for call in "release/chart --help" "release/chart" "release/chart a b" "release/version --help" "release/version none" "release/version --time a" \
+    "deploy/render --help" "deploy/render chart"; do
+    # shellcheck disable=SC2086
+    is "$call says how it is called, and does nothing" "$(usage $call | sed 's/ [1-9][0-9]* / N /')" "2 N said"
+done
+is "without helm it is said where one is" "$(HELM=$work/none usage deploy/render) $(cat "$work/empty/said")" \
+    "1 0 said deploy/render: $work/none is missing: \$HELM is the helm to run, Helm 3"
+
 mkdir -p "$work/tree/release" "$work/tree/debian" "$work/tree/deploy/chart" && cd "$work/tree" && git init -q . || exit 1
 cp "$top"/release/{run,chart,version,spdx-tools.lock} release/
 printf 'version: 0.1.0\nappVersion: 0.1.0\n' >deploy/chart/Chart.yaml
