@@ -83,9 +83,15 @@ is "and is flaky" "${flaky[*]}" "units (busy): tests/room 2 - room: test_b"
 
 # Packages: what cannot be built says why, and where the rest of it is.
 mkdir "$BUILD/package"
-is "a package that cannot be built" "$(CCACHE_DIR=$BUILD tarball=$BUILD/none make_packages "$(dpkg --print-architecture)" 2>&1 | sed "s|$BUILD|BUILD|g; s|-[a-z0-9]*\.log|-ARCH.log|" | tail -n 2)" \
+is "a package that cannot be built" "$(export CCACHE_DIR=$BUILD; tarball=$BUILD/none kinds=(deb); make_packages "$(dpkg --print-architecture)" 2>&1 | sed "s|$BUILD|BUILD|g; s|-[a-z0-9]*\.log|-ARCH.log|" | tail -n 2)" \
     "tar: Error is not recoverable: exiting now
 dev: the packages cannot be built (all of it: BUILD/package/deb-ARCH.log)"
+# kinds ARGUMENT...: which of them dev_package makes
+kinds() {
+    (need() { :; }; dist() { :; }; list_files() { :; }; make_packages() { echo "kinds: ${kinds[*]}"; }; dev_package "$@") | sed -n 's/^kinds: //p'
+}
+is "packages are Debian's" "$(kinds)" deb
+is "and RPMs where they are wanted" "$(kinds --rpm)" "deb rpm"
 is "only what runs here is checked" "$(dev_package --check --arch all 2>&1)" \
     "dev: --check runs what it makes: only packages of this machine's architecture"
 
