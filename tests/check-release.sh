@@ -190,9 +190,9 @@ chmod +x dev tests/package/run bin/minisign
 git add . && git commit -q -m programs
 # took [OPTION]: which packages a release of these has
 took() {
-    rm -rf build/release
+    rm -rf build/release-dry-run
     XDG_CACHE_HOME=$work/cache PATH=$PWD/bin:$PATH release/run 0.1.0 --dry-run "$@" >"$work/said" 2>&1
-    cat build/release/*.deb && ls build/release/*.rpm 2>/dev/null
+    cat build/release-dry-run/*.deb && ls build/release-dry-run/*.rpm 2>/dev/null
 }
 tools=$work/cache/nodeclaimd/spdx-tools-$(sha256sum <release/spdx-tools.lock | cut -c 1-16)
 mkdir -p "$tools" build/package/deb
@@ -204,14 +204,29 @@ echo v0.1.0 >build/package/nodeclaimd-0.1.0.tar.xz
 is "tested packages of the same tarball, which is that of the tag, are taken" "$(took)" old
 echo other >build/package/nodeclaimd-0.1.0.tar.xz
 is "those of another tarball are not" "$(took)" new
-is "the chart has the release's name" "$(cd build/release && echo *.tgz)" nodeclaim-controller-0.1.0.tgz
-is "what is of one architecture has its name" "$(cd build/release && echo PROV*)" "PROVENANCE-$(dpkg --print-architecture).txt"
+is "the chart has the release's name" "$(cd build/release-dry-run && echo *.tgz)" nodeclaim-controller-0.1.0.tgz
+is "what is of one architecture has its name" "$(cd build/release-dry-run && echo PROV*)" "PROVENANCE-dry-run-$(dpkg --print-architecture).txt"
+is "and says that it is of a dry run" "$(head -n 1 build/release-dry-run/PROV*)" "nodeclaimd 0.1.0: of a dry run, not of a release"
+is "so does the line before the last" "$(tail -n 2 "$work/said" | sed 's/[0-9][0-9]*/N/g')" "dry run: N missing, not a release
+N passed, N failed"
+is "with how many things were" "$(tail -n 2 "$work/said" | sed -n 's/^dry run: \([0-9]*\) .*/\1/p')" "$(grep -c '^missing: ' "$work/said")"
 is "each step says when it begins, and how long it took" "$(sed -nE 's/^(-- chart|ok [0-9]+ - chart, [0-9]+ s)$/\1/p' "$work/said" | sed 's/[0-9][0-9]*/N/g')" "-- chart
 ok N - chart, N s"
-is "there is a signature" "$(cd build/release && echo SHA*)" "SHA256SUMS SHA256SUMS.minisig"
-took --unsigned >/dev/null
-is "where another machine signs there is none, and no key is missing" \
-    "$(cd build/release && echo SHA*) $(grep 'there is no key' "$work/said")" "SHA256SUMS "
+is "the signature was tried, and is deleted" "$(grep -c "^ok .* - checksums and signature" "$work/said") $(cd build/release-dry-run && echo SHA*)" "1 SHA256SUMS"
+took --key "$work/a.spec" >/dev/null
+is "so is that of a release's key" "$(cd build/release-dry-run && echo SHA*)" SHA256SUMS
+# released [OPTION]: the signature, and the first line about its origin, of what is no dry run; on this machine as on Debian 12
+released() {
+    sed -i 's|VERSION_CODENAME=bookworm. /etc/os-release|ID=. /etc/os-release|' release/run && git commit -q -a --allow-empty -m release
+    XDG_CACHE_HOME=$work/cache PATH=$PWD/bin:$PATH release/run 0.1.0 "$@" >"$work/said" 2>&1
+    (cd build/release && echo SHA* && head -n 1 PROVENANCE-*.txt && grep -c 'dry run:' "$work/said")
+}
+is "a release has one, in another folder" "$(released --key "$work/a.spec")" "SHA256SUMS SHA256SUMS.minisig
+nodeclaimd 0.1.0
+0"
+is "where another machine signs there is none, and no key is missing" "$(released --unsigned) $(grep 'there is no key' "$work/said")" "SHA256SUMS
+nodeclaimd 0.1.0
+0 "
 
 # The image is refused at once where buildah cannot work, as in a container without more capabilities than Docker's own.
 printf '#!/bin/sh\necho "Error during unshare(CLONE_NEWUSER): Operation not permitted" >&2\nexit 1\n' >bin/buildah
