@@ -20,6 +20,7 @@ import urllib.parse
 NAMESPACE = "https://nodeclaimd.io/spdx"
 ENTRIES = "var/lib/dpkg/status.d/"
 OURS = "Organization: nodeclaimd"
+LICENCE = "Apache-2.0"
 
 
 def output(*command, data=None):
@@ -124,7 +125,8 @@ def contained(entry, system):
     source = found.get("Source", found["Package"]).split(" ")[0]
     url = purl("deb", system, found["Package"], found["Version"], arch=found["Architecture"], upstream=source)
     if found["Package"] in ("nodeclaim-controller", "libcurl-minimal"):
-        return package("Package", found["Package"], found["Version"], OURS, externalRefs=url if source == "curl" else [])
+        licence = "NOASSERTION" if source == "curl" else LICENCE
+        return package("Package", found["Package"], found["Version"], OURS, licence, externalRefs=url if source == "curl" else [])
     return package("Package", found["Package"], found["Version"], f"Organization: {system['NAME']}", externalRefs=url)
 
 
@@ -140,7 +142,7 @@ def describe(path):
     digest = hashlib.sha256(open(path, "rb").read()).hexdigest()
     listed = [file_entry(path, content) for path, content in sorted(files.items())]
     sums = "".join(sorted(entry["checksums"][0]["checksumValue"] for entry in listed))
-    whole = package("Artifact", name, version, OURS, "Apache-2.0", packageFileName=name, filesAnalyzed=True, licenseInfoFromFiles=["NOASSERTION"],
+    whole = package("Artifact", name, version, OURS, LICENCE, packageFileName=name, filesAnalyzed=True, licenseInfoFromFiles=["NOASSERTION"],
                     packageVerificationCode={"packageVerificationCodeValue": hashlib.sha1(sums.encode()).hexdigest()},
                     checksums=[{"algorithm": "SHA256", "checksumValue": digest}])
     if name.endswith(".oci.tar"):

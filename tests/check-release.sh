@@ -58,6 +58,20 @@ is "and an artifact with a version" "$(SOURCE_DATE_EPOCH=0 /usr/bin/python3 "$to
     "sbom.py: chart.tgz: wanted is NAME-VERSION.tar.xz, NAME-VERSION.tgz, or a .deb, .rpm or .oci.tar"
 is "and is made with both" "$(sbom 0)" '{  "spdxVersion": "SPDX-2.3",'
 
+# image: an OCI archive of one layer, which has the entries of the program's package and of another
+image() {
+    mkdir -p layer/usr/lib layer/var/lib/dpkg/status.d oci/blobs/sha256 && printf 'ID=debian\nVERSION_ID=12\nNAME=Debian\n' >layer/usr/lib/os-release || return 1
+    for name in libc6 nodeclaim-controller; do
+        printf 'Package: %s\nVersion: 1\nArchitecture: all\n' "$name" >"layer/var/lib/dpkg/status.d/$name"
+    done
+    tar -C layer -cf oci/blobs/sha256/1 . && echo '{"layers": [{"digest": "sha256:1"}]}' >oci/blobs/sha256/2 &&
+        echo '{"manifests": [{"digest": "sha256:2"}]}' >oci/index.json && tar -C oci -cf a-1-all.oci.tar .
+}
+(cd "$work" && image)
+is "the image's says the licence of the project's own package" \
+    "$(SOURCE_DATE_EPOCH=0 /usr/bin/python3 "$top/release/sbom.py" "$work/a-1-all.oci.tar" | sed -nE 's/^  +"(name|licenseDeclared)": "(.*)",/\2/p' | paste -sd ' ')" \
+    "a-1-all.oci.tar Apache-2.0 libc6 NOASSERTION nodeclaim-controller Apache-2.0"
+
 # purl: the references of the libraries of an SBOM on standard input
 purl() {
     grep -oE '"(supplier|referenceLocator)": .*' | sort -u | sed 's/distro=.*/distro/; s/Organization: [^n].*/Organization/'
