@@ -180,6 +180,7 @@ missing "release/sbom.py: lines with an address that is a placeholder: 1" sed -i
 missing "" sed -i 's|^|nodeclaimd.io/drain: a name|' release/sbom.py
 missing "SECURITY.md: lines with an address that is a placeholder: 1" sed -i s/@example.org/@nodeclaimd.io/ SECURITY.md
 missing 'SECURITY.md: "How to report" has no address' sed -i s/a@example.org/us/ SECURITY.md
+missing "SECURITY.md:3: a placeholder: Nobody answers yet, not a@example.org." sed -i 's/To a/Nobody answers yet, not a/' SECURITY.md
 missing "CHANGELOG.md:7: a placeholder: - Built from source: nobody publishes it." sed -i 's/All/Built from source: nobody publishes it/' CHANGELOG.md
 missing ".github/workflows/a.yml:1: a tag, which may be moved, and no digest: docker run debian:12" sed -i s/@sha256:0// .github/workflows/a.yml
 missing ".github/workflows/a.yml:2: a tag, which may be moved, and no digest: - uses: actions/checkout@v4" sed -i 's/@1.*/@v4/' .github/workflows/a.yml
