@@ -368,10 +368,14 @@ static void note_another(struct nc_daemon *d) {
 /* err NULL: it was not sent. */
 static void post_written(struct nc_daemon *d, enum nc_write_outcome outcome, uint64_t retry_usec,
                          const struct nc_err *err) {
+    nc_auto_free char *message =
+        err && err->code >= 400
+            ? nc_asprintf("%s%s%s", err->msg, *err->remedy ? "; " : "", err->remedy)
+            : NULL;
     struct nc_lifecycle_event e = {.kind = NC_LIFECYCLE_WRITTEN,
                                    .outcome = outcome,
                                    .retry_after_usec = retry_usec,
-                                   .message = err && err->code >= 400 ? err->msg : NULL};
+                                   .message = message};
 
     if (outcome != NC_WRITTEN && d->node.write_kind < _NC_WRITE_MAX)
         d->counters.node_writes_failed[d->node.write_kind]++;

@@ -84,13 +84,12 @@ bool nc_lifecycle_is_given_back(const struct nc_lifecycle *l) {
            && nc_sources[l->in_force.leading].has_own_policy && nc_lifecycle_is_cordon_lifted(l);
 }
 
-/* The cordon stands, as far as the Node was seen since. */
-static bool is_shut(const struct nc_lifecycle *l) {
+bool nc_lifecycle_is_shut(const struct nc_lifecycle *l) {
     return l->orphaned_usec || (l->is_cordon_done && !nc_lifecycle_is_cordon_lifted(l));
 }
 
 static bool is_listed_since_shut(const struct nc_lifecycle *l) {
-    return is_shut(l) && l->synced_usec >= shut_usec(l);
+    return nc_lifecycle_is_shut(l) && l->synced_usec >= shut_usec(l);
 }
 
 bool nc_lifecycle_is_emptied(const struct nc_lifecycle *l, uint64_t *next_usec) {
@@ -186,8 +185,11 @@ bool nc_lifecycle_is_failed(const struct nc_lifecycle *l, uint64_t *next_usec) {
         from_usec = l->summary.ends_usec;
 
     if (l->in_force.policy != NC_POLICY_DRAIN || !nc_lifecycle_has_machine(l) || l->is_resuming
-        || l->phase == NC_LIFECYCLE_DRAINED || l->phase == NC_LIFECYCLE_VOLUME_WAIT)
+        || l->phase == NC_LIFECYCLE_DRAINED
+        || (l->phase == NC_LIFECYCLE_VOLUME_WAIT && nc_lifecycle_is_shut(l)))
         return false;
+    if (l->phase == NC_LIFECYCLE_VOLUME_WAIT && is_listed) /* no pod may rightly end later */
+        return is_time_over(l, next_usec);
     if (!l->in_force.t_usec) /* a request that has failed goes on so, without its deadline */
         return l->is_failed && l->sources[l->in_force.leading].is_late;
     return nc_has_come(

@@ -104,6 +104,7 @@ struct nc_lifecycle {
     bool is_in_flight_void; /* it was for a Node that is no more */
     char *status;           /* what the annotation says (without `updated`); NULL = nothing */
     bool is_status_there;   /* it was written, and not refused */
+    bool is_main_refused;   /* the last progress was: it goes out with the status */
     uint64_t status_usec;   /* when it was sent; 0 = never */
     struct nc_lifecycle_try tries[_NC_WRITE_MAX];
 
@@ -197,6 +198,8 @@ bool nc_lifecycle_is_signalled(const struct nc_lifecycle *l);
 bool nc_lifecycle_may_cordon(const struct nc_lifecycle *l, uint64_t *next_usec);
 /* By somebody else, as far as the Node was seen. */
 bool nc_lifecycle_is_cordon_lifted(const struct nc_lifecycle *l);
+/* The cordon stands, as far as the Node was seen since. */
+bool nc_lifecycle_is_shut(const struct nc_lifecycle *l);
 /* No pod is left and none comes. */
 bool nc_lifecycle_is_emptied(const struct nc_lifecycle *l, uint64_t *next_usec);
 bool nc_lifecycle_is_failed(const struct nc_lifecycle *l, uint64_t *next_usec);

@@ -284,8 +284,9 @@ static char *failed_text(const struct nc_lifecycle *l) {
     if (!l->is_synced)
         return nc_strdup("drain deadline exceeded before the pods were listed");
     return nc_asprintf(
-        "drain deadline exceeded, pods remaining: %zu%s%s; evicted: %zu, force-deleted: %zu",
+        "drain deadline exceeded, pods remaining: %zu%s%s%s; evicted: %zu, force-deleted: %zu",
         l->summary.remaining, names,
+        nc_lifecycle_is_shut(l) ? "" : "; the node is not cordoned and takes new pods",
         l->summary.gap == NC_LIST_COMPLETE ? ""
                                            : ", besides those that the list of pods did not show",
         l->summary.evicted, l->summary.deleted);

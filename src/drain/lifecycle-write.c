@@ -450,7 +450,7 @@ void nc_lifecycle_write(struct nc_lifecycle *l, uint64_t *next_usec,
             next = kind;
     }
     if (!next && update_progress(l, next_usec))
-        next = NC_WRITE_PROGRESS;
+        next = l->is_main_refused ? NC_WRITE_UNDRAINED : NC_WRITE_PROGRESS;
     if (next)
         send(l, next, out);
 }

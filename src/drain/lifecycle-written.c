@@ -119,8 +119,12 @@ static void finish_write(struct nc_lifecycle *l, bool is_done, struct nc_lifecyc
         l->has_announced[NC_LIFECYCLE_MILESTONE_RECORDONED] = true;
     if (w->kind == NC_WRITE_DRAINED)
         l->is_drained_done = l->phase == NC_LIFECYCLE_DRAINED;
-    /* Who may not write conditions may write the annotation: it is progress then. */
-    if (w->sets_status && (is_done || !nc_node_write_is_of_status(w->kind))) {
+    /* Who may not write conditions may write the annotation: it is progress then. And who may not
+     * write the Node may write its status. */
+    if (w->sets_status
+        && (is_done
+            || (l->is_main_refused ? w->kind == NC_WRITE_UNDRAINED
+                                   : !nc_node_write_is_of_status(w->kind)))) {
         free(l->status);
         l->status = nc_steal(&l->in_flight_status);
         l->is_status_there = is_done && l->status;
@@ -175,6 +179,9 @@ void nc_lifecycle_written(struct nc_lifecycle *l, const struct nc_lifecycle_even
         report_uncordoned(l, "cordon", e->message, out);
         return;
     }
+    if (kind == NC_WRITE_PROGRESS
+        || (e->outcome == NC_WRITTEN && !nc_node_write_is_of_status(kind)))
+        l->is_main_refused = t->is_refused;
     if (e->outcome == NC_WRITE_REFUSED)
         t->next_usec = nc_sum_usec(e->now_usec, NC_LIFECYCLE_REFUSED_USEC);
     else

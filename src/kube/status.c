@@ -92,6 +92,15 @@ char *nc_kube_clock_text(const struct nc_kube_status *s) {
                        ahead > 0 ? "ahead of" : "behind");
 }
 
+/* nodes "NAME" is forbidden: User "system:node:NAME" cannot … */
+static bool is_own_node(const char *message) {
+    static const char as_node[] = "User \"system:node:";
+    const char *node = strchr(message, '"'), *user = strstr(message, as_node);
+
+    return node && user
+           && strncmp(node + 1, user + strlen(as_node), strcspn(node + 1, "\"") + 1) == 0;
+}
+
 int nc_kube_refused(const struct nc_kube_status *s, const char *what, struct nc_err *err) {
     nc_auto_free char *clock = nc_kube_clock_text(s);
     const char *message = nc_streq(s->message, s->reason) ? "" : s->message;
@@ -110,6 +119,9 @@ int nc_kube_refused(const struct nc_kube_status *s, const char *what, struct nc_
                       "the cluster's name and the certificate's end, then let the node's role or "
                       "certificate in (EKS: an access entry of type EC2_LINUX, or aws-auth)%s",
                       s->date_usec ? "" : "; check the clock");
+    else if (s->http == 403 && is_own_node(s->message))
+        nc_err_remedy(err, "the identity is the right one: allow it this request for its own Node "
+                           "(RBAC, the node authorizer, or an admission policy)");
     else if (s->http == 403)
         nc_err_remedy(err, "the API server knows this identity but does not allow the request: it "
                            "must be system:node:NAME with exactly the node's name, in group "

@@ -401,6 +401,24 @@ class Identity(DaemonTest):
         world.must(lambda: told("NodeCordoned"), "the cordon", 30)
         self.assertEqual((told("NodeCordoned"), world.node()["metadata"]["labels"].get(LABEL)), (["Node cordoned"], "nodeclaimd"))
 
+    def test_cordon_that_is_refused_to_the_end(self) -> None:
+        """The pods are gone and the node is not drained: the last Event says both, and so does drain-status, which /status still takes."""
+        world = self.node_world()
+        name = world.node_name
+        said = f'nodes "{name}" is forbidden: User "system:node:{name}" cannot patch resource "nodes" in API group "" at the cluster scope'
+        text = json.dumps({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "message": said, "code": 403})
+        world.pod("a", grace=2)
+        world.start()
+        world.api.server.fault("status", method="PATCH", path="/nodes/[^/]*$", status=403, body=text, content_type="application/json")
+        world.imds.spot(20)
+        told = lambda reason: [s.body["message"] for s in world.steps("event") if s.what == reason]
+        status = lambda: json.loads(world.node()["metadata"].get("annotations", {}).get("nodeclaimd.io/drain-status", "{}"))
+        world.must(lambda: (status().get("phase"), status().get("remaining")) == ("VolumeWait", 0), "the progress", 15)
+        world.must(lambda: told("DrainFailed"), "the failure", 30)
+        self.assertIn("pods remaining: 0; the node is not cordoned and takes new pods; evicted: 1,", told("DrainFailed")[0])
+        self.assertIn("; the identity is the right one: allow it this request", told("CordonRefused")[0])
+        world.must(lambda: status()["phase"] == "Failed", "the status", 5)
+
     def test_node_writes_that_fail(self) -> None:
         """Whatever else is served: who sees the cluster alone reads that a node with a notice takes new pods."""
         for status, request in ((500, "drain"), (429, "drain"), (500, "spot")):

@@ -118,8 +118,11 @@ static void judge_kind(struct rules *r, const struct nc_node_write *w, uint64_t 
         judge_drained(r, now_usec);
         return;
     case NC_WRITE_UNDRAINED:
-        if (!r->node.is_drained_true && !(w->known_set & ~w->known_true))
+        if (r->node.is_drained_true || w->known_set & ~w->known_true)
+            return;
+        if (!r->is_progress_refused)
             rules_break(r, "idle-write", "no condition is taken back");
+        judge_progress(r, w, now_usec);
         return;
     case NC_WRITE_RELEASE:
         judge_undoing(r, w);

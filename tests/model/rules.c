@@ -364,10 +364,14 @@ static void on_written_event(struct rules *r, const struct nc_lifecycle_event *e
         apply_conditions(r);
     if (r->write == NC_WRITE_CORDON)
         r->refused_usec = e->outcome == NC_WRITE_REFUSED ? e->now_usec : 0;
-    if (is_final
+    if (r->write == NC_WRITE_PROGRESS
+        || (e->outcome == NC_WRITTEN && !nc_node_write_is_of_status(r->write)))
+        r->is_progress_refused = e->outcome == NC_WRITE_REFUSED;
+    if (is_final && (r->write != NC_WRITE_PROGRESS || e->outcome == NC_WRITTEN)
         && (e->outcome == NC_WRITTEN
             || (r->write != NC_WRITE_SIGNAL && r->write != NC_WRITE_DRAINED
-                && r->write != NC_WRITE_UNDRAINED))) /* of conditions alone */
+                && (r->write != NC_WRITE_UNDRAINED
+                    || r->is_progress_refused)))) /* of conditions alone */
         memcpy(r->status_text, r->pending_text, sizeof(r->status_text));
     r->write = NC_WRITE_NONE;
     r->signal_asked_usec = 0;

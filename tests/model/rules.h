@@ -107,9 +107,10 @@ struct rules {
     uint64_t free_usec; /* since when no eviction is in flight */
     uint64_t moved_usec, any_moved_usec;
     uint64_t refused_usec; /* when the last cordon was; 0 = it was not */
-    bool is_past_t;        /* in this drain: volumes are not waited for */
-    bool has_waited;       /* under a deadline, for a write that fails: what follows goes on */
-    bool took_over_now;    /* and not before a restart */
+    bool is_progress_refused;
+    bool is_past_t;     /* in this drain: volumes are not waited for */
+    bool has_waited;    /* under a deadline, for a write that fails: what follows goes on */
+    bool took_over_now; /* and not before a restart */
 
     enum nc_policy in_force;
     uint64_t t_usec;

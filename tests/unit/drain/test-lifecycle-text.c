@@ -348,6 +348,25 @@ static void test_forced_and_failed(void **state) {
     life_world_done(&w);
 }
 
+static void test_failed_without_a_cordon(void **state) {
+    static const char *const events[] = {"begin",   "notice spot +60", "ok",
+                                         "refused", "refused",         NULL};
+    struct life_world w;
+
+    (void)state;
+    begin(&w, events);
+    (void)life_do(&w, 3100, "tick");
+    (void)life_do(&w, 3110, "pods a:10");
+    (void)life_do(&w, 3120, "synced");
+    (void)life_do(&w, 3130, "yes a");
+    (void)life_do(&w, 9000, "lost a");
+    (void)life_do(&w, 59100, "tick");
+    assert_string_equal(w.last_message,
+                        "drain deadline exceeded, pods remaining: 0; the node is not cordoned and "
+                        "takes new pods; evicted: 1, force-deleted: 0");
+    life_world_done(&w);
+}
+
 static void test_view(void **state) {
     static const char *const events[] = {"begin", "notice spot +120", "notice rebalance", "ok",
                                          "ok",    "pods a:30",        "synced",           NULL};
@@ -498,6 +517,7 @@ static void test_stranger_states(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_failed_without_a_cordon),
         cmocka_unit_test(test_annotation),
         cmocka_unit_test(test_annotation_before_the_pods_are_known),
         cmocka_unit_test(test_annotation_of_what_is_only_reported),

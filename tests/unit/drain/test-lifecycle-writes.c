@@ -132,7 +132,7 @@ static void test_refused_for_good(void **state) {
         {2110, "refused", "@volume-wait"},
         {6030, "tick", "SAY NodeDrained; WRITE drained[Drained drained] @drained"},
         {6040, "refused", "@drained"},
-        {8000, "tick", "WRITE progress[Drained] @drained"}, /* who waits reads the annotation */
+        {8000, "tick", "WRITE undrained[Drained] @drained"}, /* who waits reads the annotation */
         {8010, "ok", "@drained"},
         {10800, "tick", "WRITE signal[Drained pending] @drained"}, /* it may have been mended */
         {10810, "ok", "@drained"},
@@ -233,6 +233,42 @@ static void test_cordon_refused_under_a_deadline(void **state) {
         {30030, "synced", "@volume-wait"},
         {30040, "node", NULL},
         {35010, "tick", "SAY NodeDrained; WRITE drained[Drained drained] @drained"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* N5: who may not write the Node may write its status; N11: that is no node that is drained. */
+static void test_cordon_refused_to_the_end(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +60",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "refused", "WRITE cordon[Cordoned cordon record] @cordoning"},
+        {1030, "refused", "SAY CordonRefused @cordoning"},
+        {2030, "tick", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {2040, "refused", "WRITE cordon[Cordoned cordon record] @cordoning"},
+        {2050, "refused", "@cordoning"},
+        {4010, "tick",
+         "SAY DrainStarted; WRITE cordon[Evicting cordon record label]; OPEN @evicting"},
+        {4020, "pods a:10", "@evicting"},
+        {4020, "synced", "evict a @evicting"},
+        {4030, "refused", "WRITE cordon[Evicting cordon record] @evicting"},
+        {4040, "refused", "@evicting"},
+        {5100, "tick", "WRITE progress[Evicting] @evicting"},
+        {5110, "refused", "@evicting"},
+        {6120, "tick", "WRITE undrained[Evicting] @evicting"},
+        {6130, "ok", "@evicting"},
+        {6140, "yes a", "@evicting"},
+        {7200, "lost a", "LOOK; WRITE undrained[VolumeWait] @volume-wait"},
+        {7210, "ok", "@volume-wait"},
+        {7220, "node", "@volume-wait"},
+        {60000, "tick", "SAY DrainFailed; WRITE cordon[Failed cordon record label] @volume-wait"},
+        {60010, "refused", "WRITE cordon[Failed cordon record] @volume-wait"},
+        {60020, "refused", "@volume-wait"},
+        {61030, "tick", "WRITE undrained[Failed] @volume-wait"},
     };
 
     (void)state;
@@ -601,6 +637,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_status_is_taken_away),
         cmocka_unit_test(test_cordon_refused),
         cmocka_unit_test(test_cordon_refused_under_a_deadline),
+        cmocka_unit_test(test_cordon_refused_to_the_end),
         cmocka_unit_test(test_label_only_to_drain),
         cmocka_unit_test(test_progress_once_a_second),
         cmocka_unit_test(test_nothing_announced_nothing_written),

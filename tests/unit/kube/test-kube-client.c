@@ -267,6 +267,27 @@ static void test_refusals(void **state) {
     }
 }
 
+/* What it is not: wrong. */
+static void test_remedy_where_the_identity_is_right(void **state) {
+    static const struct {
+        const char *user, *remedy;
+    } rows[] = {{"system:node:a", "the identity is the right one: allow it this request"},
+                {"system:node:ab", "must be system:node:NAME"},
+                {"system:node:", "must be system:node:NAME"},
+                {"admin", "must be system:node:NAME"}};
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct nc_kube_status s = {.http = 403};
+        struct nc_err err = NC_ERR_INIT;
+        snprintf(s.message, sizeof(s.message),
+                 "nodes \"a\" is forbidden: User \"%s\" cannot patch resource \"nodes\"",
+                 rows[i].user);
+        assert_true(nc_kube_refused(&s, "cordon node", &err) < 0);
+        assert_non_null(strstr(err.remedy, rows[i].remedy));
+    }
+}
+
 static void test_status_is_cut(void **state) {
     char text[2048];
     struct nc_kube_status s = {0};
@@ -536,6 +557,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_new),
         cmocka_unit_test(test_perform),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_remedy_where_the_identity_is_right),
         cmocka_unit_test(test_status_is_cut),
         cmocka_unit_test(test_token),
         cmocka_unit_test(test_bad_token),
