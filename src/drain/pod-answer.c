@@ -23,12 +23,15 @@ static bool is_other_uid(const char *message) {
     return strstr(message, "the UID in the precondition") || strstr(message, "UID in precondition");
 }
 
-/* Priority and fairness answers with plain text and Retry-After; whoever else says that there are
- * too many requests means this one. */
-static enum nc_pod_answer_kind kind_of_too_many(const struct nc_pod_response *r) {
+/* Priority and fairness answers with plain text and Retry-After, a proxy before the API server with
+ * its words in a Status; whoever else says that there are too many requests means this one. */
+static enum nc_pod_answer_kind kind_of_too_many(const struct nc_pod_response *r,
+                                                const char *message) {
     if (nc_streq(r->cause, "DisruptionBudget"))
         return NC_ANSWER_BUDGET;
-    return r->retry_after_usec || !r->reason || !*r->reason ? NC_ANSWER_BUSY : NC_ANSWER_REFUSED;
+    return r->retry_after_usec || !r->reason || !*r->reason || strstr(message, "Too many requests")
+               ? NC_ANSWER_BUSY
+               : NC_ANSWER_REFUSED;
 }
 
 static enum nc_pod_answer_kind kind_of(const struct nc_pod_response *r, const char *message) {
@@ -43,7 +46,7 @@ static enum nc_pod_answer_kind kind_of(const struct nc_pod_response *r, const ch
     if (http == 409)
         return is_other_uid(message) ? NC_ANSWER_GONE : NC_ANSWER_BUSY;
     if (http == 429)
-        return kind_of_too_many(r);
+        return kind_of_too_many(r, message);
     if (http == 500 && *message) /* else it is a proxy's page */
         return strstr(message, BUDGETS_TEXT) ? NC_ANSWER_BUDGETS : NC_ANSWER_FAILED;
     if (http == 403 && nc_streq(r->cause, "NamespaceTerminating"))

@@ -137,6 +137,19 @@ static const struct {
      "'a\\x1b[31m\\nb'"},
 };
 
+/* A proxy's copy of what a busy server says; its rows have a Retry-After, which this has not. */
+static void test_busy_in_a_status(void **state) {
+    struct nc_pod_answer a;
+
+    (void)state;
+    nc_pod_answer_read(
+        &(struct nc_pod_response){.http = 429,
+                                  .reason = "TooManyRequests",
+                                  .message = "Too many requests, please try again later."},
+        &a);
+    assert_int_equal(a.kind, NC_ANSWER_BUSY);
+}
+
 static void test_rows(void **state) {
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
@@ -192,6 +205,7 @@ static void test_bound(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_busy_in_a_status),
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_cut),
         cmocka_unit_test(test_bound),
