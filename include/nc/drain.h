@@ -190,8 +190,9 @@ enum nc_pod_news_kind {
 };
 struct nc_pod_news {
     enum nc_pod_news_kind kind;
-    bool is_first; /* of EVICTED and FORCED: neither was reported of this pod before */
-    bool is_kept;  /* of the same: do-not-disrupt would still keep it, were it not for T */
+    bool is_first;  /* of EVICTED and FORCED: neither was reported of this pod before */
+    bool is_kept;   /* of the same: do-not-disrupt would still keep it, were it not for T */
+    char grace[64]; /* of the same: " with 19 of 60 s" where its grace period is cut; else "" */
     char *namespace, *name, *uid, *message; /* owned */
 };
 #define NC_POD_KEPT_TEXT "; karpenter.sh/do-not-disrupt ends at the deadline"
@@ -212,6 +213,7 @@ struct nc_drain_summary {
     size_t named;       /* whose reason is named */
     size_t excluded[_NC_POD_REASON_EXCLUDED_MAX]; /* pods not touched, by reason; [NONE] is 0 */
     size_t deleted;              /* how many were deleted at their force-delete time so far */
+    size_t cut;                  /* of how many the grace period was cut by either so far */
     size_t evicted;              /* how many left by an eviction that was accepted */
     uint64_t last_progress_usec; /* a pod began to leave, or left; 0 = never */
     bool is_forcing;             /* the force-delete time of a pod that is not leaving has come */

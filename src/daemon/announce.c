@@ -190,7 +190,8 @@ static void announce_as_event(struct nc_daemon *d, const struct nc_lifecycle_act
 
 static char *pod_message(const struct nc_daemon *d, const struct nc_pod_news *n,
                          const struct nc_lifecycle_view *view) {
-    const char *what = n->kind == NC_POD_NEWS_FORCED ? "Force-deleted" : "Evicted";
+    nc_auto_free char *what =
+        nc_asprintf("%s%s", n->kind == NC_POD_NEWS_FORCED ? "Force-deleted" : "Evicted", n->grace);
     const char *source;
     char deadline[32];
 

@@ -6,6 +6,7 @@
  * was requested from it is remembered.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -171,10 +172,25 @@ void nc_drain_note_news(struct nc_drain *d, enum nc_pod_news_kind kind, struct r
     e->was_told = e->was_told || is_end;
 }
 
-void nc_drain_note_deletion(struct nc_drain *d, struct record *e) {
-    nc_drain_note_news(d, NC_POD_NEWS_FORCED, e,
-                       nc_asprintf("Force-deleted pod %s/%s with a grace period of %u s",
-                                   e->pod.namespace, e->pod.name, e->delete_grace_sec));
+void nc_drain_note_end(struct nc_drain *d, struct record *e, enum nc_pod_news_kind kind) {
+    const bool is_cut = e->grace_sec && e->grace_sec < e->pod.grace_sec;
+    const bool is_deletion = kind == NC_POD_NEWS_FORCED;
+    char grace[64] = "";
+
+    if (is_cut)
+        (void)snprintf(grace, sizeof(grace), " with %u of %llu s", e->grace_sec,
+                       (unsigned long long)e->pod.grace_sec);
+    else if (is_deletion)
+        (void)snprintf(grace, sizeof(grace), " with a grace period of %u s", e->grace_sec);
+    d->so_far.cut += is_cut && !e->is_cut;
+    e->is_cut |= is_cut;
+    nc_drain_note_news(
+        d, kind, e,
+        nc_asprintf("%s pod %s/%s%s%s", is_deletion ? "Force-deleted" : "Evicted", e->pod.namespace,
+                    e->pod.name, grace,
+                    !is_deletion && nc_drain_is_kept_at_end(e) ? NC_POD_KEPT_TEXT : ""));
+    if (is_cut)
+        memcpy(d->news[d->n_news - 1].grace, grace, sizeof(grace));
 }
 
 void nc_drain_warn_of_order(struct nc_drain *d, struct record *e) {
@@ -214,7 +230,7 @@ void nc_drain_gone(struct nc_drain *d, const char *uid, uint64_t now_usec) {
     if (!e)
         return;
     if (e->is_deleting && e->is_forced && !e->deleted_usec && !e->evicted_usec) {
-        nc_drain_note_deletion(d, e); /* the watch was faster than the answer */
+        nc_drain_note_end(d, e, NC_POD_NEWS_FORCED); /* the watch was faster than the answer */
         nc_drain_note_ended(d, e, NC_POD_RETURN_FORCED);
         e->deleted_usec = e->delete_sent_usec;
         d->so_far.deleted++;
@@ -244,6 +260,7 @@ static void come_back(struct nc_drain *d, struct record *e, uint64_t now_usec) {
                          .is_evicting = was.is_evicting,
                          .is_marking = was.is_marking,
                          .is_deleting = was.is_deleting,
+                         .is_cut = was.is_cut,
                          .was_told = was.was_told,
                          .has_warned = was.has_warned,
                          .has_hung = was.has_hung,
@@ -477,7 +494,7 @@ void nc_drain_restart(struct nc_drain *d) {
             e->requested_usec = 0;
         e->evictions = e->marks = e->deletions = e->refusals = 0;
         e->refused = 0;
-        e->was_eligible = e->is_forced = e->has_warned = e->has_hung = e->was_slow =
+        e->was_eligible = e->is_forced = e->is_cut = e->has_warned = e->has_hung = e->was_slow =
             e->was_overdue = e->was_kept = false;
         e->pod.put_back = NC_POD_RETURN_NONE;
     }

@@ -43,11 +43,12 @@ struct record {
     uint64_t mark_usec;    /* when it was marked last; 0 = never */
     unsigned evictions, marks, deletions; /* how often each was requested */
     unsigned refusals;                    /* in a row, of the kind `refused` */
-    unsigned delete_grace_sec;            /* of the last deletion */
+    unsigned grace_sec;                   /* of the last eviction or deletion; 0 = its own */
     enum nc_pod_answer_kind refused : 8;  /* what the last eviction met; 0 = nothing */
     bool is_evicting : 1, is_marking : 1, is_deleting : 1; /* questions in flight */
     bool was_eligible : 1;                                 /* in this drain */
     bool is_forced : 1;   /* a deletion was requested while it stayed */
+    bool is_cut : 1;      /* its grace period was, by an eviction or deletion that was accepted */
     bool is_gone : 1;     /* said to be gone, not seen since */
     bool was_told : 1;    /* that it was evicted or deleted was reported */
     bool has_warned : 1;  /* that its order is ignored */
@@ -91,8 +92,8 @@ void nc_drain_note_news(struct nc_drain *d, enum nc_pod_news_kind kind, struct r
                         char *message);
 /* Once, where its order is none. */
 void nc_drain_warn_of_order(struct nc_drain *d, struct record *e);
-/* A deletion by force was accepted. */
-void nc_drain_note_deletion(struct nc_drain *d, struct record *e);
+/* An eviction or a deletion by force was accepted. */
+void nc_drain_note_end(struct nc_drain *d, struct record *e, enum nc_pod_news_kind kind);
 /* Assume that it is deleted. */
 void nc_drain_mark_absent(struct nc_drain *d, struct record *e, uint64_t now_usec);
 void nc_drain_progress(struct nc_drain *d, uint64_t usec);

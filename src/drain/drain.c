@@ -51,6 +51,7 @@ static struct nc_drain_action request_pod(struct nc_drain *d, struct record *e,
             a.grace_sec = nc_drain_grace(&e->pod, 0, m->rules, now_usec);
         if (a.grace_sec >= e->pod.grace_sec)
             a.grace_sec = 0;
+        e->grace_sec = (unsigned)a.grace_sec;
         break;
     case NC_DRAIN_MARK:
         e->is_marking = true;
@@ -64,7 +65,7 @@ static struct nc_drain_action request_pod(struct nc_drain *d, struct record *e,
         a.attempt = ++e->deletions;
         a.grace_sec = nc_drain_grace(&e->pod, e->evicted_usec ? e->evicted_usec : e->deleted_usec,
                                      m->rules, now_usec);
-        e->delete_grace_sec = a.grace_sec < UINT_MAX ? (unsigned)a.grace_sec : UINT_MAX;
+        e->grace_sec = a.grace_sec < UINT_MAX ? (unsigned)a.grace_sec : UINT_MAX;
         break;
     }
     *v = nc_drain_verdict(e, m);
@@ -293,9 +294,7 @@ static void eviction_answered(struct nc_drain *d, struct record *e, const struct
         if (!nc_drain_is_leaving(e))
             nc_drain_progress(d, now_usec);
         if (!e->evicted_usec)
-            nc_drain_note_news(d, NC_POD_NEWS_EVICTED, e,
-                               nc_asprintf("Evicted pod %s/%s%s", e->pod.namespace, e->pod.name,
-                                           nc_drain_is_kept_at_end(e) ? NC_POD_KEPT_TEXT : ""));
+            nc_drain_note_end(d, e, NC_POD_NEWS_EVICTED);
         nc_drain_note_ended(d, e,
                             is_last_eviction(e, d->last_rules.t_usec) ? NC_POD_RETURN_FORCED
                                                                       : NC_POD_RETURN_EVICTED);
@@ -334,7 +333,7 @@ static void deletion_answered(struct nc_drain *d, struct record *e, const struct
         d->so_far.deleted++;
     nc_drain_note_ended(d, e, NC_POD_RETURN_FORCED);
     if (!e->deleted_usec)
-        nc_drain_note_deletion(d, e);
+        nc_drain_note_end(d, e, NC_POD_NEWS_FORCED);
     if (!e->deleted_usec)
         e->deleted_usec = e->delete_sent_usec ? e->delete_sent_usec : nc_later_usec(now_usec, 1);
     forget_refusal(e);

@@ -258,8 +258,16 @@ static bool is_forced(const struct nc_drain_line *line, uint64_t now_usec) {
            && line->force_delete_at_usec && line->force_delete_at_usec <= now_usec;
 }
 
+static char *counts_text(const struct nc_drain_summary *s) {
+    nc_auto_free char *cut =
+        s->cut ? nc_asprintf(", grace period cut: %zu", s->cut) : nc_strdup("");
+
+    return nc_asprintf("; evicted: %zu, force-deleted: %zu%s", s->evicted, s->deleted, cut);
+}
+
 char *nc_lifecycle_drained_text(const struct nc_lifecycle *l) {
     nc_auto_free char *but = nc_lifecycle_names(l, stays_behind, ", besides ");
+    nc_auto_free char *counts = counts_text(&l->summary);
 
     const uint64_t end_usec = l->drained_usec ? l->drained_usec : l->now_usec;
     nc_auto_free char *late =
@@ -274,22 +282,20 @@ char *nc_lifecycle_drained_text(const struct nc_lifecycle *l) {
             ? nc_asprintf("; volumes still attached: %zu", l->node.n_volumes)
             : nc_strdup("");
 
-    return nc_asprintf("No pods remaining%s; evicted: %zu, force-deleted: %zu%s%s", but,
-                       l->summary.evicted, l->summary.deleted, late, volumes);
+    return nc_asprintf("No pods remaining%s%s%s%s", but, counts, late, volumes);
 }
 
 static char *failed_text(const struct nc_lifecycle *l) {
     nc_auto_free char *names = nc_lifecycle_names(l, remains, ": ");
+    nc_auto_free char *counts = counts_text(&l->summary);
 
     if (!l->is_synced)
         return nc_strdup("drain deadline exceeded before the pods were listed");
     return nc_asprintf(
-        "drain deadline exceeded, pods remaining: %zu%s%s%s; evicted: %zu, force-deleted: %zu",
-        l->summary.remaining, names,
-        nc_lifecycle_is_shut(l) ? "" : "; the node is not cordoned and takes new pods",
+        "drain deadline exceeded, pods remaining: %zu%s%s%s%s", l->summary.remaining, names,
         l->summary.gap == NC_LIST_COMPLETE ? ""
                                            : ", besides those that the list of pods did not show",
-        l->summary.evicted, l->summary.deleted);
+        nc_lifecycle_is_shut(l) ? "" : "; the node is not cordoned and takes new pods", counts);
 }
 
 static char *forcing_text(const struct nc_lifecycle *l) {

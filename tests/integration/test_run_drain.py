@@ -100,6 +100,18 @@ class LastMoments(DaemonTest):
         self.assertTrue(t - 3.05 <= world.deletions("kept")[0].at <= t - 2.5 + SLACK, world.story())
         self.assertEqual(world.deletions("kept-an-hour"), [])
 
+    def test_grace_that_is_cut(self) -> None:
+        """Whoever owns the pod reads how much of its grace period it had."""
+        world = self.node_world()
+        world.pod("slow", grace=60)
+        world.start()
+        world.imds.spot(20)
+        world.must(lambda: not world.pods(), "the end", within=30)
+        events = lambda: [e["message"] for e in world.api.objects("events") if e["reason"] == "NodeDraining"]
+        world.must(events, "the pod's Event")
+        self.assertRegex(events()[0], r"^Evicted with 1\d of 60 s: node ")
+        self.assertRegex(world.log(), r"Evicted pod default/slow with 1\d of 60 s\n")
+
     def test_what_terminates_already_is_shortened_from_its_first_request(self) -> None:
         world = self.node_world()
         uid = world.pod("long", grace=3600)["metadata"]["uid"]

@@ -348,6 +348,28 @@ static void test_forced_and_failed(void **state) {
     life_world_done(&w);
 }
 
+/* A pod that has less than its own grace period is told so, however it is asked to go. */
+static void test_grace_that_is_cut(void **state) {
+    static const char *const events[] = {"begin", "notice spot +20", "ok",
+                                         "ok",    "pods a:60 b:10",  "synced",
+                                         "yes a", "no b web",        NULL};
+    struct life_world w;
+
+    (void)state;
+    begin(&w, events);
+    (void)life_do(&w, 14000, "tick");
+    (void)life_do(&w, 14010, "yes b"); /* the mark */
+    (void)life_do(&w, 14020, "yes b");
+    (void)life_do(&w, 17000, "lost a");
+    (void)life_do(&w, 17010, "lost b");
+    (void)life_do(&w, 17020, "node");
+    assert_string_equal(w.last_message, "No pods remaining; evicted: 1, force-deleted: 1, grace "
+                                        "period cut: 2");
+    assert_non_null(strstr(w.news.data, "Evicted pod ns/a with 17 of 60 s; "));
+    assert_non_null(strstr(w.news.data, "Force-deleted pod ns/b with 5 of 10 s; "));
+    life_world_done(&w);
+}
+
 static void test_failed_without_a_cordon(void **state) {
     static const char *const events[] = {"begin",   "notice spot +60", "ok",
                                          "refused", "refused",         NULL};
@@ -517,6 +539,7 @@ static void test_stranger_states(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_grace_that_is_cut),
         cmocka_unit_test(test_failed_without_a_cordon),
         cmocka_unit_test(test_annotation),
         cmocka_unit_test(test_annotation_before_the_pods_are_known),
