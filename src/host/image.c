@@ -19,8 +19,7 @@
 #define KUBELET_ENV "/etc/nodeclaimd/kubelet.env"
 #define KUBELET_ARGS "NODECLAIMD_KUBELET_ARGS"
 #define ECR_BINARY "ecr-credential-provider"
-#define PROVISION                                                                                  \
-    "run image/provision (a package's is /usr/share/nodeclaimd/provision) in the image"
+#define PROVISION "run image/provision (/usr/share/nodeclaimd/provision) in the image"
 
 const struct nc_kubelet_sysctl nc_kubelet_sysctls[NC_KUBELET_SYSCTLS] = {
     {"vm.overcommit_memory", "1", false},

@@ -435,7 +435,7 @@ class Preflight(unittest.TestCase):
         (self.root / "usr/bin/kubelet").symlink_to(sys.executable)
         found = self.lines(3)["kubelet"][0]
         self.assertIn("there is no such program", found["detail"])
-        self.assertIn("image/provision (a package's is /usr/share/nodeclaimd/provision)", found["remedy"], "who has no sources")
+        self.assertIn("image/provision (/usr/share/nodeclaimd/provision)", found["remedy"], "who has no sources")
 
     def test_names_are_not_a_terminals_commands(self) -> None:
         """Neither a line of our own nor an escape sequence comes from the image."""
