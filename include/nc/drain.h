@@ -32,8 +32,9 @@ struct nc_drain_rules {
     bool karpenter_drains;       /* nobody else does: it leaves who tolerates its taint alone */
     bool tolerating_last;        /* pods that would be left are drained last */
     uint64_t cordoned_usec;      /* 0 = not cordoned */
-    uint64_t replaced_by_usec;   /* until when a replacement is waited for; 0 = it is not */
-    unsigned max_in_flight;      /* client budget, at least 1 */
+    uint64_t blind_usec[2];    /* from and until when nobody showed the pods; 0 = they are shown */
+    uint64_t replaced_by_usec; /* until when a replacement is waited for; 0 = it is not */
+    unsigned max_in_flight;    /* client budget, at least 1 */
     uint64_t seed;
 };
 /* P8: so long before its force-delete time a pod is marked, and evicted whatever keeps it. */

@@ -256,14 +256,7 @@ static char *message_of(const struct nc_daemon *d, const struct nc_lifecycle_act
     return nc_asprintf("%s; %s", is_first ? outage : a->message, is_first ? a->message : outage);
 }
 
-/* While the API server is unavailable nobody shows whether a pod ends. */
-static bool is_unseen(const struct nc_daemon *d, const struct nc_lifecycle_action *a) {
-    return nc_streq(a->series, NC_LIFECYCLE_HANGING) && nc_api_session_away_usec(&d->api);
-}
-
 void nc_daemon_announce(struct nc_daemon *d, const struct nc_lifecycle_action *a) {
-    if (is_unseen(d, a))
-        return;
     nc_auto_free char *message = message_of(d, a);
     struct nc_lifecycle_action whole = *a;
 

@@ -222,6 +222,7 @@ static void step(struct nc_daemon *d, struct nc_lifecycle_event *e) {
     bool was_active;
 
     set_time(d, e);
+    e->away_usec = nc_api_session_away_usec(&d->api);
     e->more = is_of_pods(e->kind) && check_after_turn(d);
     was_active = is_active(d, e);
     nc_lifecycle_step(d->life, e, &actions);

@@ -47,6 +47,7 @@ void nc_lifecycle_drain_rules(const struct nc_lifecycle *l, struct nc_drain_rule
         .daemons_until_usec = daemons_until(l),
         .karpenter_drains = l->in_force.is_only_deletion, /* nobody else requests a drain */
         .tolerating_last = l->rules.drain.tolerating_last,
+        .blind_usec = {l->blind_usec[0], l->blind_usec[1]},
         .cordoned_usec = l->is_cordon_done ? l->cordoned_usec : l->raised_usec,
         .replaced_by_usec = replaced_by(l),
         .max_in_flight = l->rules.max_in_flight ? l->rules.max_in_flight : 1,

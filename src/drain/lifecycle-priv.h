@@ -74,6 +74,8 @@ struct nc_lifecycle {
     uint64_t now_usec;               /* of the last event; all moments are on its clock, but for
                                         those of notices and signals, which are EC2's */
     int64_t clock_offset_usec;       /* of the last event */
+    bool is_blind;                   /* the API server is unavailable */
+    uint64_t blind_usec[2];          /* or was: from and until when */
     uint64_t next_usec;              /* the earliest moment that something waits for */
     struct nc_drain_summary summary; /* of the pods, as this step found them */
 

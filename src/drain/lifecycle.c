@@ -260,6 +260,11 @@ void nc_lifecycle_step(struct nc_lifecycle *l, const struct nc_lifecycle_event *
         l->clock_offset_usec = e->clock_offset_usec;
         nc_lifecycle_update_deadlines(l);
     }
+    if (e->away_usec)
+        l->blind_usec[0] = nc_lifecycle_own_time(l, e->away_usec);
+    if (e->away_usec || l->is_blind)
+        l->blind_usec[1] = e->now_usec;
+    l->is_blind = e->away_usec != 0;
     observe(l, e, out);
     nc_lifecycle_report_pods(l, out);
     if (!e->more)

@@ -85,9 +85,14 @@ enum nc_pod_reason nc_pod_hangs_as(const struct nc_pod *p) {
                : NC_POD_REASON_SILENT;
 }
 
-/* When it should have ended for so long that somebody should know. */
-static uint64_t hangs_from(const struct nc_pod *p) {
-    return p->deletion_usec ? nc_sum_usec(p->deletion_usec, HANGS_AFTER_USEC) : UINT64_MAX;
+/* When it should have ended for so long that somebody should know. In an outage nobody shows that,
+ * nor in the moment after it. */
+static uint64_t hangs_from(const struct nc_pod *p, const struct nc_drain_rules *r) {
+    const uint64_t usec =
+        p->deletion_usec ? nc_sum_usec(p->deletion_usec, HANGS_AFTER_USEC) : UINT64_MAX;
+    const uint64_t shown_usec = nc_sum_usec(r->blind_usec[1], HANGS_AFTER_USEC);
+
+    return r->blind_usec[0] && usec > r->blind_usec[0] && usec < shown_usec ? shown_usec : usec;
 }
 
 uint64_t nc_drain_overdue_from(const struct record *e) {
@@ -244,7 +249,7 @@ static struct due due_by_force(const struct record *e, const struct nc_moments *
 /* --- P2 to P6, P10, P13: what keeps a pod from being evicted */
 
 static enum nc_pod_reason leaving_as(const struct record *e, const struct nc_moments *m) {
-    if (e->pod.deletion_usec && m->now_usec >= hangs_from(&e->pod))
+    if (e->pod.deletion_usec && m->now_usec >= hangs_from(&e->pod, m->rules))
         return nc_pod_hangs_as(&e->pod);
     if (e->pod.deletion_usec)
         return ends_late(&e->pod, m) ? NC_POD_REASON_LATE : NC_POD_REASON_TERMINATING;
@@ -333,8 +338,8 @@ static uint64_t next_change(const struct record *e, const struct nc_moments *m) 
     const uint64_t last_usec = nc_drain_force_delete_at(p, m->rules->t_usec);
     uint64_t next = nc_sum_usec(stuck_usec(p), 1);
 
-    if (hangs_from(p) > m->now_usec)
-        nearest(&next, hangs_from(p));
+    if (hangs_from(p, m->rules) > m->now_usec)
+        nearest(&next, hangs_from(p, m->rules));
 
     if (nc_drain_is_leaving(e)) {
         if (nc_drain_overdue_from(e) > m->now_usec)

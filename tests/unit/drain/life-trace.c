@@ -97,6 +97,7 @@ void life_step(struct life_world *w, struct nc_lifecycle_event *e) {
     e->clock_offset_usec = w->clock_offset_usec;
     e->more = w->more;
     w->lasting = "";
+    e->away_usec = w->away_usec;
     nc_lifecycle_step(w->life, e, &out);
     for (size_t i = 0; i < out.n; i++) {
         struct nc_lifecycle_action *a = &out.v[i];

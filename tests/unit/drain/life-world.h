@@ -50,6 +50,7 @@ struct life_world {
     struct nc_lifecycle_rules rules;
     uint64_t now_usec;
     int64_t clock_offset_usec; /* so far EC2's clock is known to be ahead of it */
+    uint64_t away_usec;        /* since when the API server is unavailable */
     bool more;                 /* the event of this row says that others follow at once */
     struct nc_node_view server;
     struct life_write {

@@ -276,6 +276,26 @@ static void test_drained_beside_a_pod_that_does_not_end(void **state) {
     life_world_done(&w);
 }
 
+/* Kubelet may have said so all the same. */
+static void test_no_pod_hangs_in_an_outage(void **state) {
+    static const char *const events[] = {
+        "begin", "notice request drain", "ok", "ok", "leaving a:10", "synced", NULL};
+    struct life_world w;
+
+    (void)state;
+    begin(&w, events);
+    w.away_usec = LIFE_EPOCH_USEC + 5000000;
+    (void)life_do(&w, 5000, "tick");
+    (void)life_do(&w, 30000, "tick");
+    w.away_usec = 0;
+    (void)life_do(&w, 40000, "tick");
+    (void)life_do(&w, 44000, "tick");
+    assert_null(strstr(w.news.data ? w.news.data : "", "does not end"));
+    (void)life_do(&w, 45000, "tick");
+    assert_non_null(strstr(w.news.data, "Pod ns/a does not end"));
+    life_world_done(&w);
+}
+
 static void test_drained_beside_volumes(void **state) {
     static const char *const events[] = {
         "begin volumes=2", "notice spot +55", "ok", "ok", "synced", "node", NULL};
@@ -539,6 +559,7 @@ static void test_stranger_states(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_pod_hangs_in_an_outage),
         cmocka_unit_test(test_grace_that_is_cut),
         cmocka_unit_test(test_failed_without_a_cordon),
         cmocka_unit_test(test_annotation),
