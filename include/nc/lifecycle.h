@@ -255,7 +255,7 @@ struct nc_lifecycle_view {
     enum nc_lifecycle_phase phase;
     const char *status_phase; /* Detected, Cordoned, Evicting, Forcing, VolumeWait, Drained, Failed;
                                  "" while idle */
-    uint64_t since_usec;      /* of the phase */
+    uint64_t since_usec;      /* of the phase, or of the failure */
     bool is_active[_NC_SOURCE_MAX];
     enum nc_policy policies[_NC_SOURCE_MAX]; /* as each counts now */
     const struct nc_notice *notices;         /* _NC_SOURCE_MAX of them */

@@ -137,8 +137,9 @@ struct nc_lifecycle {
     uint64_t evicting_usec; /* when this drain came to evict; 0 = it did not */
     uint64_t empty_usec;    /* since when no eligible pod is left; 0 = there are some */
     struct nc_lifecycle_hook hooks[_NC_HOOK_MAX];
-    bool is_failed;      /* the deadline has passed and pods are left */
-    bool has_taken_over; /* from whoever deleted the Node */
+    bool is_failed;       /* the deadline has passed and pods are left */
+    uint64_t failed_usec; /* since when */
+    bool has_taken_over;  /* from whoever deleted the Node */
 };
 
 static inline void nc_wake_at(uint64_t when_usec, uint64_t *next_usec) {

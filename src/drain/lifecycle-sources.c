@@ -89,10 +89,15 @@ void nc_lifecycle_clear(struct nc_lifecycle *l, enum nc_source source,
     s->is_observed = true;
     if (!s->is_active)
         return;
-    if (s->is_announced)
-        nc_lifecycle_emit(NC_LIFECYCLE_MILESTONE_WITHDRAWN, "InterruptionWithdrawn",
-                          nc_asprintf("interruption notice withdrawn: %s", nc_source_name(source)),
-                          out);
+    if (s->is_announced) {
+        nc_auto_free char *pods = l->summary.evicted + l->summary.leaving
+                                      ? nc_asprintf("; evicted: %zu, still ending: %zu",
+                                                    l->summary.evicted, l->summary.leaving)
+                                      : nc_strdup("");
+        nc_lifecycle_emit(
+            NC_LIFECYCLE_MILESTONE_WITHDRAWN, "InterruptionWithdrawn",
+            nc_asprintf("interruption notice withdrawn: %s%s", nc_source_name(source), pods), out);
+    }
     *s = (struct nc_lifecycle_source){.is_observed = true};
     l->notices[source] = (struct nc_notice){0};
     if (source == NC_SOURCE_SHUTDOWN)

@@ -240,7 +240,10 @@ static void reconcile(struct nc_lifecycle *l, struct nc_lifecycle_actions *out) 
         l->evicting_usec = l->now_usec;
         nc_lifecycle_update_summary(l); /* pods may wait for their replacement from now on */
     }
+    const bool was_failed = l->is_failed;
     l->is_failed = nc_lifecycle_is_failed(l, &next_usec);
+    if (l->is_failed && !was_failed)
+        l->failed_usec = l->now_usec;
     nc_lifecycle_announce(l, out);
     nc_lifecycle_refresh_node(l, &next_usec, out);
     nc_lifecycle_write(l, &next_usec, out);
@@ -328,7 +331,7 @@ void nc_lifecycle_get_view(const struct nc_lifecycle *l, uint64_t now_usec,
                            struct nc_lifecycle_view *ret) {
     *ret = (struct nc_lifecycle_view){
         .phase = l->phase,
-        .since_usec = nc_lifecycle_ec2_time(l, l->since_usec),
+        .since_usec = nc_lifecycle_ec2_time(l, l->is_failed ? l->failed_usec : l->since_usec),
         .notices = l->notices,
         .leading = l->in_force.leading,
         .policy = l->in_force.policy,

@@ -355,7 +355,7 @@ static bool is_named_for(const struct nc_value *drain, enum nc_pod_reason reason
 
 /* A deadline ends no pod whose deletion is refused. In an outage nobody knows what holds a pod. */
 static void show_held_remedy(struct nc_buf *out, const struct nc_value *drain) {
-    const struct nc_value *blocked = nc_show_list(drain, "blocked"), *endless = find_endless(drain);
+    const struct nc_value *endless = find_endless(drain);
     const bool is_undeleted = is_named_for(drain, NC_POD_REASON_UNDELETED);
 
     if (nc_show_text(drain, "unansweredSince", NULL))
@@ -372,7 +372,8 @@ static void show_held_remedy(struct nc_buf *out, const struct nc_value *drain) {
         show_remedy(out, "mend what refuses it, delete the pod, or end the wait: nodeclaimd drain "
                          "--deadline TIME");
     else if (is_undeleted || endless
-             || (blocked && blocked->n && nc_value_says(drain, "phase", NC_LIFECYCLE_FAILED)))
+             || (nc_show_number(drain, "pods.blocked", MAX_COUNT)
+                 && nc_value_says(drain, "phase", NC_LIFECYCLE_FAILED)))
         show_remedy(out, "mend what refuses it, or delete the pod");
 }
 
@@ -408,6 +409,8 @@ void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
     if (truth_of(drain, "nodeDeleted") == 1)
         (void)nc_buf_puts(out, ", the Node was deleted");
     (void)nc_buf_putc(out, '\n');
+    if (truth_of(drain, "nodeDeleted") == 1)
+        show_remedy(out, "restart kubelet to register again, or end the instance");
     show_hooks(drain, out);
     show_sources(out, nc_show_list(drain, "sources"));
     show_blocked(out, nc_show_list(drain, "blocked"));

@@ -393,6 +393,7 @@ static void test_grace_that_is_cut(void **state) {
 static void test_failed_without_a_cordon(void **state) {
     static const char *const events[] = {"begin",   "notice spot +60", "ok",
                                          "refused", "refused",         NULL};
+    struct nc_lifecycle_view v;
     struct life_world w;
 
     (void)state;
@@ -406,6 +407,12 @@ static void test_failed_without_a_cordon(void **state) {
     assert_string_equal(w.last_message,
                         "drain deadline exceeded, pods remaining: 0; the node is not cordoned and "
                         "takes new pods; evicted: 1, force-deleted: 0");
+    nc_lifecycle_get_view(w.life, w.now_usec, &v);
+    assert_true(v.is_failed);
+    assert_int_equal(v.since_usec, w.now_usec);
+    (void)life_do(&w, 59200, "clear spot");
+    assert_string_equal(w.last_message,
+                        "interruption notice withdrawn: spot; evicted: 1, still ending: 0");
     life_world_done(&w);
 }
 
