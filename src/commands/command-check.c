@@ -59,29 +59,32 @@ static const char *cut_place(const struct nc_documents *d, const char *message,
 }
 
 static void push_entry(struct nc_value *list, const struct nc_documents *d, const char *severity,
-                       struct nc_mark mark, const char *path, const char *message) {
+                       const struct nc_diagnostic *said) {
     struct nc_value *one = nc_value_new_map();
 
     nc_value_set_string(one, "severity", severity);
-    if (mark.line > 0) {
-        nc_value_set_string(one, "source", d->sources[mark.source]);
-        nc_value_set_int(one, "line", mark.line);
-        nc_value_set_int(one, "column", mark.column);
+    if (said->mark.line > 0) {
+        nc_value_set_string(one, "source", d->sources[said->mark.source]);
+        nc_value_set_int(one, "line", said->mark.line);
+        nc_value_set_int(one, "column", said->mark.column);
     }
-    nc_value_set_string(one, "path", path);
-    nc_value_set_string(one, "message", message);
+    nc_value_set_string(one, "path", said->path);
+    nc_value_set_string(one, "message", said->message);
     nc_value_push(list, one);
 }
 
 /* Of what is no diagnostic, place and path are in the message. */
 static void push_message(struct nc_value *list, const struct nc_documents *d, const char *severity,
                          const char *message) {
-    struct nc_mark mark = {0};
-    const char *rest = cut_place(d, message, &mark);
+    struct nc_diagnostic said = {0};
+    const char *rest = cut_place(d, message, &said.mark);
     const char *end = nc_starts_with(rest, "spec.") ? strstr(rest, ": ") : NULL;
     nc_auto_free char *path = nc_strndup(rest, end ? (size_t)(end - rest) : 0);
+    nc_auto_free char *text = nc_strdup(end ? end + 2 : rest);
 
-    push_entry(list, d, severity, mark, path, end ? end + 2 : rest);
+    said.path = path;
+    said.message = text;
+    push_entry(list, d, severity, &said);
 }
 
 /* whole: what is refused and no diagnostic says so; class NONE = nothing is. */
@@ -92,8 +95,7 @@ static void print_json(const struct nc_gather *g, const struct nc_err *whole) {
 
     for (size_t i = 0; i < d->n_diags; i++) {
         const struct nc_diagnostic *diag = &d->diags[i];
-        push_entry(list, d, diag->is_error ? "error" : "warning", diag->mark, diag->path,
-                   diag->message);
+        push_entry(list, d, diag->is_error ? "error" : "warning", diag);
     }
     for (size_t i = 0; i < notes.n; i++)
         push_message(list, d, "note", notes.v[i]);

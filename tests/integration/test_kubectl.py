@@ -197,7 +197,7 @@ class Plugin(unittest.TestCase):
         self.assertNotIn("Drain of", self.says("why", "n3"))
         named = (status % "Evicting").replace('"shop/db-0"]', '"shop/db-0", "shop/a"],"reasons":["budget", "stuck"]')
         self.node("n4", **{STATUS_KEY: named})
-        self.assertIn("blocked: shop/db-0 (budget), shop/a (stuck)\n", self.says("why", "n4"))
+        self.assertIn("blocked: shop/db-0 (budget), shop/a (stuck), no deadline\n", self.says("why", "n4"))
 
     def test_drain_without_a_cordon(self) -> None:
         """Whoever lifted it, and whether the drain is over or not; a condition that is False hides no drain."""
