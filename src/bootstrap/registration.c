@@ -253,9 +253,9 @@ static const char *find_waiting_reason(const struct nc_bootstrap *b, char **ret_
     if (!karpenter || nc_node_has_taint(node, NC_TAINT_BOOTSTRAP, NULL))
         return NULL; /* Karpenter waits for that taint, and the taint for this report */
     free(*ret_sentence);
-    *ret_sentence = nc_strdup(
-        "nothing is missing on the node, Karpenter has not labelled it as initialized "
-        "yet: where it plans with DRA it waits until the drivers have published their pools");
+    *ret_sentence =
+        nc_strdup("nothing is missing on the node, Karpenter has not labelled it as initialized "
+                  "yet: where it plans with DRA it waits for the pools of the drivers");
     return "NodeNotInitialized";
 }
 

@@ -276,7 +276,7 @@ static void request_volume(struct nc_daemon *d, const char *namespace, const cha
 /* Which volumes it keeps is not known: they are waited for as any other. Said once a drain. */
 static void note_unread_claims(struct nc_daemon *d, const struct nc_pod *pod) {
     nc_log(d->pods.has_warned_of_claims ? NC_LOG_DEBUG : NC_LOG_WARNING, NULL,
-           "volumes of pod %s/%s, which stays: their list is too large to be read; waiting until "
+           "volumes of pod %s/%s, which stays: their list is too large; waiting until "
            "they are detached, or the deadline comes",
            pod->namespace, pod->name);
     d->pods.has_warned_of_claims = true;

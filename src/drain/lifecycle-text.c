@@ -214,8 +214,8 @@ static char *gap_text(const struct nc_lifecycle *l, enum nc_list_gap gap) {
         return nc_strdup("A pod of this node cannot be read: the node is not drained before a list "
                          "of its pods is read completely");
     return nc_asprintf("More pods are bound to this node than the %zu that are handled at a time: "
-                       "those are evicted, then the others are listed; the node is not drained "
-                       "before a list shows every pod",
+                       "the others are listed when those are gone, and only then is the node "
+                       "drained",
                        l->rules.max_pods ? l->rules.max_pods : (size_t)NC_DRAIN_MAX_PODS);
 }
 

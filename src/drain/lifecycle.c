@@ -90,14 +90,12 @@ static void note_label(struct nc_lifecycle *l, const struct nc_node_view *v,
         || l->has_announced[NC_LIFECYCLE_MILESTONE_UNLABELLED])
         return;
     l->is_label_lost = has_deadline;
-    nc_lifecycle_emit_once(
-        l, NC_LIFECYCLE_MILESTONE_UNLABELLED,
-        nc_asprintf("The label " NC_LABEL_BALANCERS " was removed: %s",
-                    has_deadline ? "it is set once more, for the node has a deadline; removed "
-                                   "again it stays removed"
-                                 : "load balancers may send new connections to the node, which is "
-                                   "still drained"),
-        out);
+    nc_lifecycle_emit_once(l, NC_LIFECYCLE_MILESTONE_UNLABELLED,
+                           nc_asprintf("The label " NC_LABEL_BALANCERS " was removed: %s",
+                                       has_deadline
+                                           ? "it is set once more, for the node has a deadline"
+                                           : "load balancers may send new connections to the node"),
+                           out);
 }
 
 static void observe_node(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,

@@ -19,7 +19,7 @@
 #define KUBELET_ENV "/etc/nodeclaimd/kubelet.env"
 #define KUBELET_ARGS "NODECLAIMD_KUBELET_ARGS"
 #define ECR_BINARY "ecr-credential-provider"
-#define PROVISION "run image/provision (/usr/share/nodeclaimd/provision) in the image"
+#define PROVISION "run image/provision (/usr/share/nodeclaimd/provision)"
 
 const struct nc_kubelet_sysctl nc_kubelet_sysctls[NC_KUBELET_SYSCTLS] = {
     {"vm.overcommit_memory", "1", false},
@@ -235,8 +235,7 @@ static void check_containerd(struct image *m) {
         failed(m,
                PROVISION " with --pause-image FILE, or name another one in spec.containerd.config "
                          "of a NodeConfig " CONF_DIR "/*.yaml of the image",
-               "there is no pause image (/etc/eks/pause.tar), and localhost/kubernetes/pause is on "
-               "no registry: no pod can start");
+               "there is no pause image (/etc/eks/pause.tar): no pod can start");
     nc_image_unit_done(&u);
 }
 
