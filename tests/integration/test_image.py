@@ -611,7 +611,7 @@ class Recipes(unittest.TestCase):
         self.assertRegex(text.split("\n  tags = {")[1], r"(?m)^    nodeclaimd_version += var\.nodeclaimd_version$")
         for page in ("README.md", "docs/install.md"):
             (command,) = re.findall(r"(?m)^ *packer build (?:.*\\\n)*.*$", (TOP / page).read_text())
-            self.assertIn(''' -var "nodeclaimd_version=$(rpm -qp --qf '%{version}-%{release}' bundle/nodeclaimd.rpm)" ''', command, page)
+            self.assertIn(''' -var "nodeclaimd_version=$(basename build/al2023/RPMS/x86_64/nodeclaimd-0.2.0*.rpm .rpm)" ''', command, page)
 
     def test_containers_read_the_folder_under_selinux(self) -> None:
         for page in ("README.md", "docs/install.md"):

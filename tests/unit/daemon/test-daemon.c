@@ -141,6 +141,11 @@ void nc_fit_gate_check(struct nc_daemon *d) {
     (void)d;
 }
 
+uint64_t nc_api_session_away_usec(const struct nc_api_session *s) {
+    (void)s;
+    return 0;
+}
+
 void nc_api_session_check_soon(struct nc_daemon *d) {
     (void)d;
 }
