@@ -548,6 +548,7 @@ class Gone(DaemonTest):
                 world.must(lambda: len(world.evictions()) >= 2, "both were asked")
                 world.delete_node()
                 world.must(lambda: world.drain().get("nodeDeleted"), "status.json says it")
+                world.must(lambda: "NodeDeletedInDrain" in world.events(), "why it is drained without its Node")
                 if restarts:
                     world.kill()
                     world.start(ready=False)
@@ -558,7 +559,6 @@ class Gone(DaemonTest):
                 self.assertEqual(len(world.deletions("web-1")), 1)
                 world.must(lambda: "DrainFailed" in world.events(), "the failure", within=20)
                 world.must(lambda: world.drain()["pods"]["remaining"] == 1, "the one that is left")
-                world.must(lambda: "NodeDeletedInDrain" in world.events(), "why it is drained without its Node")
                 self.assertEqual(world.node(), {})
                 world.api.kubelet.stuck.clear()
                 world.api.on_loop(lambda: world.api.pods.remove(world.api.store.get(POD_RESOURCE, "never-dies", "default")))
