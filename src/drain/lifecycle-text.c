@@ -352,7 +352,7 @@ void nc_lifecycle_announce(struct nc_lifecycle *l, struct nc_lifecycle_actions *
             l, NC_LIFECYCLE_MILESTONE_ORPHANED,
             nc_strdup("The Node was deleted during its drain: its pods are still evicted; progress "
                       "is reported in Events and on this machine only; restart kubelet to register "
-                      "again, or end the instance"),
+                      "again, without request and cordon, or end the instance"),
             out);
     if (l->phase == NC_LIFECYCLE_EVICTING && nc_lifecycle_is_hook_over(l, NC_HOOK_PRE_DRAIN))
         nc_lifecycle_emit_once(l, NC_LIFECYCLE_MILESTONE_DRAINING, nc_strdup("Evicting pods"), out);

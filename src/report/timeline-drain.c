@@ -410,7 +410,9 @@ void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
         (void)nc_buf_puts(out, ", the Node was deleted");
     (void)nc_buf_putc(out, '\n');
     if (truth_of(drain, "nodeDeleted") == 1)
-        show_remedy(out, "restart kubelet to register again, or end the instance");
+        show_remedy(
+            out,
+            "restart kubelet to register again, without request and cordon, or end the instance");
     show_hooks(drain, out);
     show_sources(out, nc_show_list(drain, "sources"));
     show_blocked(out, nc_show_list(drain, "blocked"));

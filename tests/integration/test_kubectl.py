@@ -255,8 +255,8 @@ class Plugin(unittest.TestCase):
         self.change("n2", lambda n: n["spec"].pop("unschedulable"))
         self.assertRegex(self.says("status", "n2"), r" 1 of 2 pods remain, NOT cordoned\n$")
         self.says("drain", "n2")
-        self.assertEqual(self.says("drain", "n2", "--cancel"), "the request is withdrawn: a drain that others want goes on: source operator\n")
-        self.refuses(1, "node n2 has no drain request; a drain that others want goes on: source operator\n", "drain", "n2", "--cancel")
+        self.assertEqual(self.says("drain", "n2", "--cancel"), "the request is withdrawn: a drain that was requested on the machine goes on: there, nodeclaimd undrain ends it\n")
+        self.refuses(1, "node n2 has no drain request; a drain that was requested on the machine goes on: there, nodeclaimd undrain ends it\n", "drain", "n2", "--cancel")
         self.node("n4", **{REQUEST_KEY: '{"id":"kubectl-1","mode":"deadline","deadline":"2026-11-28T12:00:09Z"}'})
         self.event("Node", "n4", "DrainRequestRefused", "annotation nodeclaimd.io/drain-request: drain request kubectl-1: deadline")
         self.assertIn("the former request is replaced", self.run_plugin("drain", "n4")[2])
@@ -325,7 +325,7 @@ class Plugin(unittest.TestCase):
         for name in ("c2", "n2"):
             said = self.says("why", name)
             self.assertIn("NodeDeletedInDrain", said)
-            self.assertIn("Node n2 was deleted, and its NodeClaim was not: the machine may still run. There, systemctl restart kubelet registers it again; "
+            self.assertIn("Node n2 was deleted, and its NodeClaim was not: the machine may still run. There, systemctl restart kubelet registers it again, without drain request and cordon; "
                           "kubectl delete nodeclaim c2 ends it. Its console: aws ec2 get-console-output --latest --output text --region us-west-2 --instance-id i-", said)  # fmt: skip
 
     def test_claims_whose_boot_failed(self) -> None:

@@ -126,7 +126,8 @@ static void test_status(void **state) {
                 "since -\n"
                 "drain        evicting, NOT cordoned: lifted by somebody else, label for "
                 "load balancers removed by somebody else, the Node was deleted\n"
-                "             remedy: restart kubelet to register again, or end the instance\n"
+                "             remedy: restart kubelet to register again, without request and "
+                "cordon, or end the instance\n"
                 "             remedy: kubectl cordon the Node, for nothing is evicted before that, "
                 "or withdraw what requests the drain\n");
     assert_text(
