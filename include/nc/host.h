@@ -13,6 +13,8 @@
 #include "nc/facts.h"
 #include "nc/fileset.h"
 
+#define NC_CONF_DIR "/etc/nodeclaimd/conf.d" /* the documents of this machine, *.yaml */
+
 /* Fills the host's part of the facts: online CPUs, MemTotal, size of the file system that holds
  * /var/lib/kubelet, boot id, host name, the sysctls that kubelet insists on, logind's
  * InhibitDelayMaxSec without our file, whether an ECR credential provider and an NVIDIA device are

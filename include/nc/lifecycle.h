@@ -207,8 +207,7 @@ struct nc_lifecycle_event {
     enum nc_lifecycle_event_kind kind;
     uint64_t now_usec; /* on a clock that nobody sets; what was before this boot is above 0 */
     int64_t clock_offset_usec; /* EC2's clock less now_usec: what is dated in this event is by it */
-    uint64_t
-        away_usec; /* since when the API server is unavailable; 0 = it is not. By EC2's clock */
+    uint64_t away_usec;        /* by EC2's clock, since when the API server is unavailable; or 0 */
     /* POD, POD_GONE, POD_ANSWER: others follow at once. Its own answer is given, but what is to be
      * done about it is asked with the next that has no more (a TICK will do): a question about all
      * pods, so that bursts would cost the square of their number. */

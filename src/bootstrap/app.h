@@ -10,6 +10,7 @@
 
 #include "nc/clock.h"
 #include "nc/err.h"
+#include "nc/host.h"
 #include "nc/mem.h"
 #include "nc/value.h"
 #include "process.h"
@@ -21,7 +22,6 @@
 #define NC_WARM_POOL_FILE NC_RUN_DIR "/warm-pool"
 #define NC_KUBECONFIG "/var/lib/kubelet/kubeconfig"
 #define NC_BOOTSTRAP_KUBECONFIG "/etc/kubernetes/kubelet/bootstrap-kubeconfig"
-#define NC_CONF_DIR "/etc/nodeclaimd/conf.d"
 #define NC_INSTANCE_TYPES_FILE "/etc/nodeclaimd/instance-types.tsv"
 
 /* Options as given; NULL or 0 where not. Strings are borrowed from argv and the environment. */

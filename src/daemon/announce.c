@@ -252,8 +252,9 @@ static char *message_of(const struct nc_daemon *d, const struct nc_lifecycle_act
     nc_time_format(since_usec, since);
     nc_auto_free char *outage =
         nc_asprintf("no request of the drain has succeeded since %s: %s", since, err->msg);
-    const bool is_first = a->milestone == NC_LIFECYCLE_MILESTONE_FAILED;
-    return nc_asprintf("%s; %s", is_first ? outage : a->message, is_first ? a->message : outage);
+    return a->milestone == NC_LIFECYCLE_MILESTONE_FAILED
+               ? nc_asprintf("%s; %s", outage, a->message)
+               : nc_asprintf("%s; %s", a->message, outage);
 }
 
 void nc_daemon_announce(struct nc_daemon *d, const struct nc_lifecycle_action *a) {

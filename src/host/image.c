@@ -15,7 +15,6 @@
 
 #include "image-tree.h"
 
-#define CONF_DIR "/etc/nodeclaimd/conf.d"
 #define KUBELET_ENV "/etc/nodeclaimd/kubelet.env"
 #define KUBELET_ARGS "NODECLAIMD_KUBELET_ARGS"
 #define ECR_BINARY "ecr-credential-provider"
@@ -200,10 +199,10 @@ static bool is_pause_image_named(struct nc_image_tree *t) {
     nc_cleanup(nc_strv_done) struct nc_strv names = NC_STRV_INIT;
     bool is_named = false;
 
-    nc_image_tree_names(t, CONF_DIR, &names);
+    nc_image_tree_names(t, NC_CONF_DIR, &names);
     for (size_t i = 0; i < names.n && !is_named; i++) {
         nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-        nc_auto_free char *path = nc_asprintf(CONF_DIR "/%s", names.v[i]);
+        nc_auto_free char *path = nc_asprintf(NC_CONF_DIR "/%s", names.v[i]);
         is_named = nc_ends_with(path, ".yaml") && nc_image_tree_read(t, path, &text)
                    && (strstr(text.data, "sandbox_image") || strstr(text.data, "pinned_images"));
     }
@@ -234,7 +233,7 @@ static void check_containerd(struct image *m) {
     if (!nc_image_tree_has(&m->tree, "/etc/eks/pause.tar") && !is_pause_image_named(&m->tree))
         failed(m,
                PROVISION " with --pause-image FILE, or name another one in spec.containerd.config "
-                         "of a NodeConfig " CONF_DIR "/*.yaml of the image",
+                         "of a NodeConfig " NC_CONF_DIR "/*.yaml of the image",
                "there is no pause image (/etc/eks/pause.tar): no pod can start");
     nc_image_unit_done(&u);
 }
