@@ -57,10 +57,12 @@ static void set_at(struct nc_value *map, const char *path, struct nc_value *valu
 
 #define CRI_PLUGIN "io.containerd.grpc.v1.cri"
 #define IMAGES_PLUGIN "io.containerd.cri.v1.images"
-#define CRI "plugins/" CRI_PLUGIN "/"
-#define IMAGES "plugins/" IMAGES_PLUGIN "/"
 #define RUNTIME_PLUGIN "io.containerd.cri.v1.runtime"
-#define RUNTIME "plugins/" RUNTIME_PLUGIN "/"
+/* A path that begins with 1 is below the first of the plugins, and so on: their names are long. */
+static const char *const plugin_names[] = {CRI_PLUGIN, IMAGES_PLUGIN, RUNTIME_PLUGIN};
+#define CRI "\1"
+#define IMAGES "\2"
+#define RUNTIME "\3"
 #define ADDRESS "grpc/address" /* in version 4 of a plugin, all else is as in version 3 */
 #define SERVER "io.containerd.server.v1.grpc"
 
@@ -105,10 +107,13 @@ static void put(const struct file *f, const char *at, struct nc_value *value, co
     const char *path = f->version == 2                            ? at
                        : f->version == 4 && nc_streq(at, ADDRESS) ? "plugins/" SERVER "/address"
                                                                   : nc_next_name(at);
-    const char *hole = strchr(path, '@');
-    nc_auto_free char *whole =
-        hole ? nc_asprintf("%.*s%s%s", (int)(hole - path), path, f->runtime, hole + 1)
-             : nc_strdup(path);
+    const unsigned char plugin = (unsigned char)*path;
+    const bool is_below = plugin && plugin <= NC_ARRAY_SIZE(plugin_names);
+    nc_auto_free char *above =
+        is_below ? nc_asprintf("plugins/%s/", plugin_names[plugin - 1]) : nc_strdup("");
+    const char *below = path + is_below, *hole = strchrnul(below, '@');
+    nc_auto_free char *whole = nc_asprintf("%s%.*s%s%s", above, (int)(hole - below), below,
+                                           *hole ? f->runtime : "", *hole ? hole + 1 : "");
 
     set_at(f->tree, whole, value);
     if (why)
