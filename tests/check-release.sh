@@ -112,7 +112,7 @@ versions() {
 demanded=$(grep PKG_CHECK_MODULES "$top/configure.ac" | versions)
 is "Debian's packages demand the versions that configure does" "$(sed -n '/^Build-Depends/,/^$/p' "$top/debian/control" | versions)" "$demanded"
 is "and so do the RPMs" "$(grep ^BuildRequires "$top/nodeclaimd.spec" | versions)" "$demanded"
-is "which have the same names" "$(rpmspec -q --qf '%{NAME}\n' "$top/nodeclaimd.spec" | sort)" "$(sed -n 's/^Package: //p' "$top/debian/control" | sort)"
+is "which have the same names" "$(rpmspec -q --load "$top/release/rpm-macros" --qf '%{NAME}\n' "$top/nodeclaimd.spec" | sort)" "$(sed -n 's/^Package: //p' "$top/debian/control" | sort)"
 
 # archive NAME: the sum of the chart's archive, made of a copy with the times and the rights of now
 archive() {
