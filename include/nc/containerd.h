@@ -32,5 +32,7 @@ struct nc_containerd_plan {
 #define NC_CONTAINERD_PLAN_INIT                                                                    \
     { 0 }
 void nc_containerd_plan_done(struct nc_containerd_plan *p);
+/* Does no document name another pause image than that of NC_PAUSE_ARCHIVE? */
+bool nc_containerd_needs_pause_archive(const struct nc_containerd_plan *p);
 
 #endif

@@ -25,6 +25,8 @@ extern const struct nc_kubelet_sysctl nc_kubelet_sysctls[NC_KUBELET_SYSCTLS];
 /* Where nodes search for the program "ecr-credential-provider"; the first is the EKS AMI's. */
 extern const char nc_ecr_folders[];
 
+#define NC_IMAGE_PROVISION "run image/provision (/usr/share/nodeclaimd/provision)"
+
 /* One check came to this. `problem` has class NC_ERR_NONE where all is well: then its message says
  * what was found. Borrowed, for the time of the call. */
 struct nc_image_finding {

@@ -56,12 +56,14 @@ static bool looks_like_user_data(const struct nc_buf *text) {
            || nc_starts_with(rest.data, "#cloud-");
 }
 
-char *nc_gather_warning(const struct nc_documents *d, const struct nc_diagnostic *g) {
+char *nc_diagnostic_text(const struct nc_documents *d, const struct nc_diagnostic *g) {
     nc_auto_free char *at = nc_mark_location(d, g->mark);
 
-    if (g->is_error || g->is_unsupported)
-        return NULL;
     return nc_asprintf("%s: %s%s%s", at, g->path, *g->path ? ": " : "", g->message);
+}
+
+char *nc_gather_warning(const struct nc_documents *d, const struct nc_diagnostic *g) {
+    return g->is_error || g->is_unsupported ? NULL : nc_diagnostic_text(d, g);
 }
 
 int nc_gather_add_text(struct nc_gather *g, const char *name, const struct nc_buf *text,
@@ -264,7 +266,7 @@ static int add_image_folder(struct nc_gather *g, struct nc_image_tree *t, const 
         if (nc_image_tree_read(t, path, &data))
             r = nc_gather_add_text(g, path, &data, err);
         else if (t->unreadable.class == NC_ERR_NONE)
-            r = nc_err_config(err, "%s is a link to what is not in the image", path);
+            nc_documents_add_error(&g->documents, path, "is a link to what is not in the image");
     }
     return r;
 }
@@ -278,12 +280,12 @@ int nc_gather_image(struct nc_gather *g, const char *root, struct nc_err *err) {
     r = add_image_folder(g, &tree, NODEADM_DIR, err);
     if (r >= 0)
         r = add_image_folder(g, &tree, NC_CONF_DIR, err);
+    g->facts.has_pause_archive = nc_image_tree_has(&tree, NC_PAUSE_ARCHIVE);
+    (void)nc_image_tree_read(&tree, NC_INSTANCE_TYPES_FILE, &g->types);
     nc_image_tree_close(&tree);
     if (r >= 0 && tree.unreadable.class != NC_ERR_NONE) {
         *err = tree.unreadable;
         r = -EIO;
     }
-    return r < 0                                    ? r
-           : nc_documents_errors(&g->documents) > 0 ? nc_documents_first_error(&g->documents, err)
-                                                    : 0;
+    return r;
 }

@@ -272,7 +272,9 @@ static void read_table(struct nc_gather *g, const char *file, const char *otherw
 }
 
 void nc_gather_tables(struct nc_gather *g) {
-    read_table(g, NC_INSTANCE_TYPES_FILE, "the built-in table of instance types counts", &g->types);
+    if (!g->app->opts.image)
+        read_table(g, NC_INSTANCE_TYPES_FILE, "the built-in table of instance types counts",
+                   &g->types);
     read_table(g, NC_DATADIR "/kubelet-gates.tsv", "gates are not checked", &g->gates);
     read_table(g, NC_DATADIR "/kubelet-flags.tsv", "flags are not checked", &g->flags);
     read_table(g, NC_DATADIR "/containerd-keys.tsv", "containerd's keys are not checked", &g->keys);

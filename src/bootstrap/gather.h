@@ -87,11 +87,13 @@ int nc_gather_add(struct nc_gather *g, const char *what, struct nc_err *err);
 /* The same of what was read already: documents, or user data. */
 int nc_gather_add_text(struct nc_gather *g, const char *name, const struct nc_buf *text,
                        struct nc_err *err);
-/* The documents of an image, which is not trusted (nc/image.h), in place of the sources. What is
- * refused is so by itself: other documents, such as user data, may have the rest. */
+/* The documents of an image, which is not trusted (nc/image.h), in place of the sources; whether it
+ * has a pause image, and its table of instance types. What is wrong is among the diagnostics. */
 int nc_gather_image(struct nc_gather *g, const char *root, struct nc_err *err);
-/* "PLACE: path: message" of a warning; NULL of what is an error, or unsupported, which the
- * configuration's rules tell. Owned. */
+/* "PLACE: path: message". Owned. */
+char *nc_diagnostic_text(const struct nc_documents *d, const struct nc_diagnostic *g);
+/* The same of a warning; NULL of what is an error, or unsupported, which the configuration's rules
+ * tell. */
 char *nc_gather_warning(const struct nc_documents *d, const struct nc_diagnostic *g);
 
 /* The role's credentials, from IMDS; kept until shortly before they expire. NC_ERR_TRANSIENT while

@@ -260,22 +260,25 @@ static void assume_any_instance(struct nc_facts *f) {
     f->private_dns_name = nc_strdup(f->local_hostname);
     f->hostname = nc_strdup(f->local_hostname);
     f->containerd_version = nc_strdup("2.4.2"); /* reads versions 2, 3 and 4 */
-    f->has_pause_archive = f->has_soci_snapshotter = f->has_ecr_credential_provider = true;
+    f->has_soci_snapshotter = f->has_ecr_credential_provider = true;
     f->ecr_credential_provider_dir = nc_strdup("/etc/eks/image-credential-provider");
     f->cpus = 896;
     f->mem_total_bytes = (int64_t)12 << 40;
     f->root_fs_bytes = (int64_t)16 << 40;
 }
 
-/* The kubelet that is named, else the one that is installed, else the newest that is known. */
+/* The kubelet that is named, else the one that is installed (in the image, where one is checked),
+ * else the newest that is known. */
 static char *kubelet_version(const struct nc_app *app, const struct nc_config *c) {
     char *installed = NULL;
 
     if (app->opts.kubelet_version)
         return nc_strdup(app->opts.kubelet_version);
-    if (nc_kubelet_version(app->opts.root, c->kubelet_path, &installed, NULL) == 0 && installed)
-        return installed;
-    return nc_asprintf("v1.%u.0", NC_KUBELET_LAST_MINOR);
+    if (app->opts.image)
+        installed = nc_image_kubelet_version(app->opts.image, c->kubelet_path);
+    else
+        (void)nc_kubelet_version(app->opts.root, c->kubelet_path, &installed, NULL);
+    return installed ? installed : nc_asprintf("v1.%u.0", NC_KUBELET_LAST_MINOR);
 }
 
 /* An instance of a common size, with the memory that Karpenter expects it to have: what does not
@@ -390,9 +393,7 @@ static int try_bootstrap(struct nc_gather *g, struct nc_err *err) {
     return r < 0 ? r : nc_config_check_authority(&g->documents, &g->config, err);
 }
 
-/* Each rule that refuses something, and not the first alone: what it refuses is set aside, and the
- * rest is tried again. A failure that the diagnostics have leaves err without a class. */
-static int try_each_rule(struct nc_gather *g, bool is_drop_in, struct nc_err *err) {
+int nc_check_each_rule(struct nc_gather *g, bool is_drop_in, struct nc_err *err) {
     struct nc_documents *d = &g->documents;
     bool all = is_drop_in; /* what the cluster needs is not asked for */
     int r, aside = 0;
@@ -425,7 +426,7 @@ static int print_end(struct nc_gather *g, int r, struct nc_err *err) {
     else
         print_text(g);
     if (r < 0 && !g->app->opts.json && g->documents.n_docs > 0)
-        (void)printf("note: the rest was not checked: correct this and check again\n");
+        (void)printf("note: %s\n", NC_REST_NOT_CHECKED);
     if (r < 0 && err->class != NC_ERR_NONE)
         return nc_app_fail(g->app, err);
     if (nc_documents_errors(&g->documents) > 0)
@@ -459,7 +460,7 @@ int nc_command_check(struct nc_app *app) {
     if (r >= 0 && n_docs == 0 && nc_documents_errors(&g.documents) > 0)
         err.class = NC_ERR_NONE; /* none of them is a document */
     else if (r >= 0 && !(app->opts.fragment && n_docs > 0))
-        r = try_each_rule(&g, is_drop_in, &err);
+        r = nc_check_each_rule(&g, is_drop_in, &err);
     r = print_end(&g, r, &err);
     if (r == 0 && !app->opts.json)
         (void)printf(

@@ -25,6 +25,13 @@ int nc_drain_allow_now(const struct nc_app *app, enum nc_drain_mode otherwise, s
  * when. Gives the exit code. */
 int nc_drain_plan(struct nc_app *app, const struct nc_value *request);
 
+/* command-check.c: each rule that refuses something becomes a diagnostic of the documents, and not
+ * the first alone: what it refuses is set aside, and the rest is tried again. is_drop_in: what they
+ * lack of the cluster is another document's. A failure that the diagnostics have leaves err without
+ * a class. */
+#define NC_REST_NOT_CHECKED "the rest was not checked: correct this and check again"
+int nc_check_each_rule(struct nc_gather *g, bool is_drop_in, struct nc_err *err);
+
 /* preflight-lines.c: what `preflight` prints, of an instance and of an image: a line for each
  * check, or JSON. */
 struct nc_preflight_lines {

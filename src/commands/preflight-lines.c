@@ -56,15 +56,55 @@ static void print_finding(void *userdata, const struct nc_image_finding *f) {
         nc_preflight_failed(userdata, f->check, f->problem, "");
 }
 
+#define DOCUMENTS "documents"
+#define CORRECT "correct the document"
+
+/* What user data may bring is no failure of the image. */
+static void print_diagnostic(struct nc_preflight_lines *lines, const struct nc_documents *d,
+                             const struct nc_diagnostic *diag) {
+    nc_auto_free char *text = nc_diagnostic_text(d, diag);
+    const bool fails = diag->is_error && !nc_starts_with(diag->message, "is missing");
+
+    nc_preflight_line(lines, DOCUMENTS, fails ? "failed" : "warning", text, CORRECT);
+    if (fails && lines->failed++ == 0)
+        lines->first.class = NC_ERR_CONFIG;
+}
+
 static void check_documents(struct nc_app *app, struct nc_preflight_lines *lines) {
     nc_cleanup(nc_gather_done) struct nc_gather g = {.app = app};
+    const struct nc_documents *d = &g.documents;
     struct nc_err err = NC_ERR_INIT;
+    int r = nc_gather_image(&g, app->opts.image, &err);
 
-    if (nc_gather_image(&g, app->opts.image, &err) < 0)
-        nc_preflight_failed(lines, "documents", &err,
-                            "correct the document; nodeclaimd check names all that is wrong");
-    else
-        nc_preflight_line(lines, "documents", "ok", "no field of those in the image is wrong", "");
+    const bool has_any = d->n_docs > 0;
+    if (r >= 0) {
+        r = nc_check_each_rule(&g, true, &err);
+        err.class = err.class ? NC_ERR_CONFIG : NC_ERR_NONE; /* it is the image that is wrong */
+    }
+    for (size_t i = 0; i < d->n_diags; i++)
+        print_diagnostic(lines, d, &d->diags[i]);
+    if (r < 0 && err.class != NC_ERR_NONE)
+        nc_preflight_failed(lines, DOCUMENTS, &err, CORRECT);
+    else if (d->n_diags == 0)
+        nc_preflight_line(lines, DOCUMENTS, "ok", "accepted", "");
+    if (r < 0) {
+        nc_preflight_line(lines, DOCUMENTS, "warning", NC_REST_NOT_CHECKED, CORRECT);
+        return;
+    }
+    nc_auto_free char *version = nc_image_kubelet_version(app->opts.image, g.config.kubelet_path);
+    if (!version && has_any)
+        nc_preflight_line(lines, DOCUMENTS, "warning",
+                          "tried as the newest reads them: kubelet's version is not known",
+                          NC_IMAGE_PROVISION);
+    if (g.facts.has_pause_archive || !nc_containerd_needs_pause_archive(&g.plan.containerd)) {
+        nc_preflight_line(lines, "pause", "ok", "there or named", "");
+        return;
+    }
+    (void)nc_err_config(&err, "there is no pause image (" NC_PAUSE_ARCHIVE "): no pod can start");
+    nc_preflight_failed(lines, "pause", &err,
+                        NC_IMAGE_PROVISION
+                        " with --pause-image FILE, or name another one in spec.containerd.config "
+                        "of a NodeConfig of the image");
 }
 
 int nc_preflight_image(struct nc_app *app) {

@@ -89,6 +89,10 @@ static int open_type(struct nc_image_tree *t, const char *path, mode_t type) {
     return open_below(t, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 }
 
+int nc_image_tree_open_file(struct nc_image_tree *t, const char *path) {
+    return open_type(t, path, S_IFREG);
+}
+
 bool nc_image_tree_read(struct nc_image_tree *t, const char *path, struct nc_buf *ret) {
     nc_cleanup(close_fd) const int fd = open_type(t, path, S_IFREG);
     const size_t before = ret->len;

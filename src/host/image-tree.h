@@ -27,6 +27,8 @@ void nc_image_tree_close(struct nc_image_tree *t);
 /* A regular file of at most 1 MiB without NUL bytes, appended to ret. False: absent, or not
  * readable. */
 bool nc_image_tree_read(struct nc_image_tree *t, const char *path, struct nc_buf *ret);
+/* Opens a regular file; the caller closes. Negative: absent, or not readable. */
+int nc_image_tree_open_file(struct nc_image_tree *t, const char *path);
 bool nc_image_tree_has(struct nc_image_tree *t, const char *path); /* symbolic links are followed */
 bool nc_image_tree_is_empty(struct nc_image_tree *t, const char *path); /* a file of no bytes */
 bool nc_image_tree_is_program(struct nc_image_tree *t,

@@ -18,7 +18,7 @@
 #define KUBELET_ENV "/etc/nodeclaimd/kubelet.env"
 #define KUBELET_ARGS "NODECLAIMD_KUBELET_ARGS"
 #define ECR_BINARY "ecr-credential-provider"
-#define PROVISION "run image/provision (/usr/share/nodeclaimd/provision)"
+#define PROVISION NC_IMAGE_PROVISION
 
 const struct nc_kubelet_sysctl nc_kubelet_sysctls[NC_KUBELET_SYSCTLS] = {
     {"vm.overcommit_memory", "1", false},
@@ -194,21 +194,6 @@ static void check_units(struct image *m) {
     }
 }
 
-/* As containerd 1 or 2 calls it. What user data names is not known when the image is made. */
-static bool is_pause_image_named(struct nc_image_tree *t) {
-    nc_cleanup(nc_strv_done) struct nc_strv names = NC_STRV_INIT;
-    bool is_named = false;
-
-    nc_image_tree_names(t, NC_CONF_DIR, &names);
-    for (size_t i = 0; i < names.n && !is_named; i++) {
-        nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-        nc_auto_free char *path = nc_asprintf(NC_CONF_DIR "/%s", names.v[i]);
-        is_named = nc_ends_with(path, ".yaml") && nc_image_tree_read(t, path, &text)
-                   && (strstr(text.data, "sandbox_image") || strstr(text.data, "pinned_images"));
-    }
-    return is_named;
-}
-
 static void check_containerd(struct image *m) {
     static const char config[] = "/etc/containerd/config.toml";
     struct nc_image_unit u = NC_IMAGE_UNIT_INIT;
@@ -230,11 +215,6 @@ static void check_containerd(struct image *m) {
         failed(m, PROVISION ", or link it there",
                "there is no program /usr/sbin/runc, which nodeclaimd's configuration of containerd "
                "names");
-    if (!nc_image_tree_has(&m->tree, "/etc/eks/pause.tar") && !is_pause_image_named(&m->tree))
-        failed(m,
-               PROVISION " with --pause-image FILE, or name another one in spec.containerd.config "
-                         "of a NodeConfig " NC_CONF_DIR "/*.yaml of the image",
-               "there is no pause image (/etc/eks/pause.tar): no pod can start");
     nc_image_unit_done(&u);
 }
 
@@ -400,7 +380,7 @@ static const struct check {
     {"kubelet", check_kubelet, "kubelet.service starts it with the flags of nodeclaimd"},
     {"nodeadm", check_nodeadm, "nodeadm-config and nodeadm-run are not enabled"},
     {"units", check_units, "nodeclaimd-bootstrap.service and nodeclaimd.service are enabled"},
-    {"containerd", check_containerd, "installed, with runc; a pause image is there or named"},
+    {"containerd", check_containerd, "installed, with runc"},
     {"disks", check_disks, "setup-local-disks is installed"},
     {"ecr", check_ecr, ECR_BINARY " is installed"},
     {"sysctl", check_sysctls, "nothing that kubelet would refuse"},

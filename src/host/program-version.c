@@ -22,6 +22,8 @@
 #include "nc/host.h"
 #include "nc/str.h"
 
+#include "image-tree.h"
+
 #define VERSION_MAX_BYTES 64
 #define VERSION_FILE_MAX_BYTES 4096
 #define INFO_MAX_BYTES ((size_t)1 << 20)
@@ -182,8 +184,8 @@ static bool find_info(int fd, struct part *ret) {
     return find_section(fd, &head, ".go.buildinfo", ret) || find_data_segment(fd, &head, ret);
 }
 
-static int from_binary(const struct program *program, const char *path, char **ret) {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+/* Closes fd, which may be negative. */
+static int from_fd(const struct program *program, int fd, char **ret) {
     struct part part;
     int r = -ENOENT;
 
@@ -200,6 +202,10 @@ static int from_binary(const struct program *program, const char *path, char **r
     }
     (void)close(fd);
     return r;
+}
+
+static int from_binary(const struct program *program, const char *path, char **ret) {
+    return from_fd(program, open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), ret);
 }
 
 /* `unreadable` states what keeps a version file from being read. */
@@ -237,6 +243,23 @@ int nc_kubelet_version(const char *root, const char *kubelet_path, char **ret, s
         || from_binary(&kubelet, kubelet_path, ret) >= 0)
         return 0;
     return unknown(&kubelet, binary, &unreadable, err);
+}
+
+char *nc_image_kubelet_version(const char *root, const char *kubelet_path) {
+    struct nc_image_tree tree;
+    char *version = NULL;
+
+    if (nc_image_tree_open(&tree, root, NULL) < 0)
+        return NULL;
+    for (const char *file = kubelet.files; *file && !version; file = nc_next_name(file)) {
+        nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+        if (nc_image_tree_read(&tree, file, &text))
+            (void)find_version_word(&kubelet, text.data, &version);
+    }
+    if (!version)
+        (void)from_fd(&kubelet, nc_image_tree_open_file(&tree, kubelet_path), &version);
+    nc_image_tree_close(&tree);
+    return version;
 }
 
 const char *nc_containerd_binary(const char *root) {

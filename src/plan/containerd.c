@@ -437,3 +437,13 @@ int nc_plan_containerd(struct nc_planner *s) {
     add_origins(s);
     return 0;
 }
+
+bool nc_containerd_needs_pause_archive(const struct nc_containerd_plan *p) {
+    const struct nc_value *plugins = nc_value_get(p->config, "plugins");
+    const struct nc_value *images = nc_value_get(plugins, IMAGES_PLUGIN);
+    const struct nc_value *image =
+        images ? nc_value_get(nc_value_get(images, "pinned_images"), "sandbox")
+               : nc_value_get(nc_value_get(plugins, CRI_PLUGIN), "sandbox_image");
+
+    return image && nc_streq(nc_value_string(image), SANDBOX_IMAGE);
+}

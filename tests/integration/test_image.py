@@ -17,6 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import imagetree
+from demo import install_tables
 from harness import agent_path
 
 import yamlread  # isort: skip: harness has made tests/fakes importable
@@ -40,6 +41,7 @@ def state(root: Path) -> "dict[str, tuple[int, int, bytes]]":
     return found
 
 
+KUBELET = '#include <stdio.h>\nint main(void) { return puts("%s") < 0; }\n'
 DEB, RPM = b"!<arch>\ndebian-binary", b"\xed\xab\xee\xdb"
 PAUSE = """apiVersion: node.eks.aws/v1alpha1
 kind: NodeConfig
@@ -75,6 +77,12 @@ class Provision(unittest.TestCase):
         done = subprocess.run(command, env=env, text=True, capture_output=True, check=False, timeout=60)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done.stdout + done.stderr
+
+    def kubelet(self, says: str = "Kubernetes v1.35.0") -> str:
+        """A program that answers --version."""
+        path = self.dir / "kubelet"
+        subprocess.run([os.environ.get("CC", "cc"), "-x", "c", "-o", str(path), "-"], input=KUBELET % says, text=True, check=True, timeout=60)
+        return str(path)
 
     def twice(self) -> str:
         said = self.provision("--install", str(self.install))
@@ -115,6 +123,8 @@ class Provision(unittest.TestCase):
         """Unless a document of the image names one."""
         imagetree.debian(self.root)
         self.pause.unlink()
+        self.assertIn("no pod can start", self.provision("--install", str(self.install), code=3))
+        self.pause.write_text("#" + PAUSE.replace("\n", "\n#"))
         self.assertIn("no pod can start", self.provision("--install", str(self.install), code=3))
         self.pause.write_text(PAUSE)
         self.assertIn("preflight passed", self.provision("--install", str(self.install)))
@@ -268,7 +278,7 @@ class Provision(unittest.TestCase):
         self.assertEqual(self.text("etc/sysctl.d/99-all.conf"), wanted)
 
     def test_the_readme_names_each_file_that_it_writes(self) -> None:
-        program = str(agent_path())
+        program = self.kubelet()
         written = set()
         for tree in (imagetree.al2023, imagetree.debian, imagetree.amazon):
             shutil.rmtree(self.root)
@@ -312,7 +322,7 @@ class Provision(unittest.TestCase):
         imagetree.debian(self.root)
         self.twice()
         self.assertRegex(
-            self.provision("--kubelet", str(agent_path())),
+            self.provision("--kubelet", self.kubelet()),
             r"\Aprovision: installed /usr/bin/kubelet\nprovision: wrote /etc/eks/kubelet-version.txt\nsystemd +ok ",
         )
 
@@ -400,9 +410,11 @@ class Preflight(unittest.TestCase):
 
     def setUp(self) -> None:
         self.root = Path(self.enterContext(TemporaryDirectory()))
+        self.tables = Path(self.enterContext(TemporaryDirectory()))
+        install_tables(self.tables)
 
     def lines(self, code: int) -> "dict[str, list[dict[str, str]]]":
-        command = [str(agent_path()), "preflight", "--image", str(self.root), "-o", "json"]
+        command = [str(agent_path()), "preflight", "--image", str(self.root), "-o", "json", "--root", str(self.tables)]
         done = subprocess.run(command, text=True, capture_output=True, check=False, timeout=60)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         found: "dict[str, list[dict[str, str]]]" = {}
@@ -458,11 +470,11 @@ class Preflight(unittest.TestCase):
         outside.write_text("x: y\n")
         imagetree.al2023(self.root)
         for path, text, message in (
-            ("etc/nodeclaimd/conf.d/10.yaml", config % "drain: {mode: off}, maxPods: {mode: expression}", None),
+            ("etc/nodeclaimd/conf.d/10.yaml", config % "drain: {mode: off}, cluster: {name: a}", None),
             ("etc/nodeclaimd/conf.d/10.yaml", PAUSE + "#" * 70000 + "\n", None),
             ("etc/nodeclaimd/conf.d/10.txt", "x: y\n", None),
             ("etc/nodeclaimd/conf.d/.10.yaml", "x: y\n", None),
-            ("etc/nodeclaimd/conf.d/10.yaml", outside, "/etc/nodeclaimd/conf.d/10.yaml is a link to what is not in the image"),
+            ("etc/nodeclaimd/conf.d/10.yaml", outside, "/etc/nodeclaimd/conf.d/10.yaml: is a link to what is not in the image"),
             ("etc/nodeclaimd/conf.d/10.yaml", config % "drain: {mode: offf}", "/etc/nodeclaimd/conf.d/10.yaml:3:22: spec.drain.mode: "),
             ("etc/nodeclaimd/conf.d/10.json", "x: y\n", "/etc/nodeclaimd/conf.d/10.json:1:1: "),
             ("etc/eks/nodeadm.d/.a.yaml", "\x01 garbage", "/etc/eks/nodeadm.d/.a.yaml"),
@@ -478,6 +490,32 @@ class Preflight(unittest.TestCase):
                 self.assertEqual(entry["outcome"], "failed" if message else "ok", entry)
                 self.assertIn(message or "", entry["detail"])
                 file.unlink()
+
+    def test_rules_that_no_user_data_can_mend(self) -> None:
+        """Each error by itself, as `check` names it, with the tables of the kubelet of the image."""
+        imagetree.al2023(self.root)
+        kubelet = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {kubelet: {%s}}\n"
+        agent = "apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec: {%s}\n"
+        for version, documents, expected in (
+            ("v1.34.1", (agent % "drain: {margin: 20m}", kubelet % "flags: [--nope=1], config: {featureGates: {Nope: true}}"), [
+                ("failed", "0.yaml:3:24: spec.drain.margin: must be at most 10m"),
+                ("failed", "1.yaml:3:26: spec.kubelet.flags: --nope: unknown flag"),
+                ("failed", "1.yaml:3:67: spec.kubelet.config.featureGates.Nope: unknown feature gate"),
+            ]),
+            ("v1.30.2", (kubelet % "config: {featureGates: {AppArmor: true}}",), [("ok", "")]),
+            ("v1.34.1", (kubelet % "config: {featureGates: {AppArmor: true}}",), [("failed", "featureGates.AppArmor: removed in Kubernetes 1.33")]),
+            ("", (kubelet % "config: {maxPods: 20}",), [("ok", ""), ("warning", "kubelet's version is not known")]),
+            ("v1.34.1", (agent % "cluster: {auth: {mode: bootstrap-token}}",), [("warning", "is missing"), ("warning", "the rest was not checked")]),
+        ):
+            with self.subTest(version, documents=documents):
+                shutil.rmtree(self.root / "etc/nodeclaimd/conf.d", ignore_errors=True)
+                imagetree.write(self.root, "/etc/eks/kubelet-version.txt", version)
+                for i, text in enumerate(documents):
+                    imagetree.write(self.root, f"/etc/nodeclaimd/conf.d/{i}.yaml", text)
+                found = self.lines(3)["documents"]
+                self.assertEqual([e["outcome"] for e in found], [outcome for outcome, _ in expected], found)
+                for entry, (_, message) in zip(found, expected):
+                    self.assertIn(message, entry["detail"])
 
     def test_no_image(self) -> None:
         done = subprocess.run([str(agent_path()), "preflight", "--image", str(self.root / "none")], text=True, capture_output=True, check=False)

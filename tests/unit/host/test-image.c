@@ -8,10 +8,6 @@
 
 #define ETC "/etc/systemd/system"
 #define USR "/usr/lib/systemd/system"
-#define CONF_DIR "/etc/nodeclaimd/conf.d"
-#define PAUSE(plugin, key)                                                                         \
-    "kind: NodeConfig\nspec:\n  containerd:\n    config: |\n      [plugins.'" plugin               \
-    "']\n      " key " = 'registry.example/pause:3.10'\n"
 
 static void enable(const char *unit) {
     nc_auto_free char *folder = nc_path_below(root, ETC "/multi-user.target.wants");
@@ -57,7 +53,6 @@ static int make_image(void **state) {
     put(ETC "/udev-net-manager@.service", "[Service]\n");
     enable("nodeclaimd.service");
     enable("nodeclaimd-bootstrap.service");
-    put("/etc/eks/pause.tar", "");
     put("/etc/eks/kubelet-version.txt", "");
     put("/etc/eks/containerd-version.txt", "");
     put("/etc/sysctl.d/99-amazon.conf",
@@ -181,15 +176,6 @@ static void test_containerd(void **state) {
     assert_failed("containerd", "no such program");
     put_bytes("/usr/bin/containerd", "#!", 2, 0755);
     put(USR "/containerd.service", "[Service]\nExecStart=/usr/bin/containerd\n");
-    drop("/etc/eks/pause.tar");
-    assert_failed("containerd", "no pause image");
-    put(CONF_DIR "/10-a.yaml", "kind: NodeConfig\n");
-    put(CONF_DIR "/10-pause.yaml.disabled", "sandbox_image");
-    assert_failed("containerd", "no pause image");
-    put(CONF_DIR "/10-pause.yaml", PAUSE("io.containerd.grpc.v1.cri", "sandbox_image"));
-    assert_good();
-    put(CONF_DIR "/10-pause.yaml", PAUSE("io.containerd.cri.v1.images", "pinned_images.sandbox"));
-    assert_good();
 }
 
 static void test_system(void **state) {

@@ -686,7 +686,32 @@ static void test_pause_image(void **state) {
     add_more(x, "");
     fixture_plan(x);
     assert_warned(x, "pause", false);
+    assert_true(nc_containerd_needs_pause_archive(&x->plan.containerd));
     fixture_free(x);
+}
+
+static void test_other_pause_image(void **state) {
+    static const struct {
+        const char *toml;
+        bool needs_archive;
+    } rows[] = {
+        {"[plugins.'io.containerd.cri.v1.images'.pinned_images]\nsandbox = 'example/pause'", false},
+        {"[plugins.'io.containerd.grpc.v1.cri']\nsandbox_image = 'example/pause'", false},
+        {"[plugins.'io.containerd.cri.v1.images'.pinned_images]\n"
+         "sandbox = 'localhost/kubernetes/pause:latest'",
+         true},
+        {"# sandbox_image\n[plugins.'io.containerd.cri.v1.images'.pinned_images]", true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct fixture *x = host_with("2.1.4");
+        add_toml(x, rows[i].toml);
+        fixture_plan(x);
+        if (nc_containerd_needs_pause_archive(&x->plan.containerd) != rows[i].needs_archive)
+            fail_msg("%s", rows[i].toml);
+        fixture_free(x);
+    }
 }
 
 TEST_GROUP() {
@@ -710,6 +735,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_fast_image_pull),
         cmocka_unit_test(test_fast_image_pull_without_snapshotter),
         cmocka_unit_test(test_pause_image),
+        cmocka_unit_test(test_other_pause_image),
     };
 
     return run_group(tests, NULL, NULL);
