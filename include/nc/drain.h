@@ -232,6 +232,7 @@ struct nc_drain_line {
     uint64_t force_delete_at_usec; /* 0 = no deadline */
     const char *budget;            /* "" or the budget that blocks it; borrowed */
     const char *message;           /* of the last refusal; borrowed */
+    const char *remedy;            /* of that, where it is known; else NULL */
     uint64_t since_usec; /* when it was refused first, or its grace period ended; 0 = unset */
     unsigned busy;       /* evictions in a row that the server had no time for */
     enum nc_pod_answer_kind busy_as; /* the last of these: BUSY or UNAVAILABLE */

@@ -113,6 +113,7 @@ struct nc_pod_answer {
     uint64_t retry_after_usec; /* 0 = none given */
     char budget[64];           /* the PodDisruptionBudget's name, from the cause's message */
     char message[256];         /* for people: quoted, cut */
+    bool is_unauthorized;      /* the authorizer says that this identity may not do it at all */
 };
 /* What the API server answered, or why nothing came. Texts may be NULL. */
 struct nc_pod_response {

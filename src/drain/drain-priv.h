@@ -18,6 +18,7 @@ struct refusal {
     uint64_t since_usec; /* the first of this reason */
     enum nc_pod_answer_kind kind;
     bool is_deletion; /* it was one, or one before it of this reason */
+    bool is_unauthorized;
     char budget[sizeof(((struct nc_pod_answer *)NULL)->budget)];
     char message[sizeof(((struct nc_pod_answer *)NULL)->message)];
 };

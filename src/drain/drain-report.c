@@ -107,6 +107,8 @@ static struct nc_value *new_blocked_pod(const struct nc_drain_line *line, uint64
                       nc_pod_reason_kind(line->verdict.reason) == NC_REASON_KIND_BLOCKED
                           ? line->message
                           : nc_pod_reason_text(nc_drain_held_as(line)));
+    if (line->remedy)
+        nc_value_set_string(v, "remedy", line->remedy);
     nc_value_set_time(v, "since", nc_lifecycle_shift(line->since_usec, clock_offset_usec));
     nc_value_set_time(v, "forceDeleteAt",
                       nc_lifecycle_shift(line->force_delete_at_usec, clock_offset_usec));

@@ -27,8 +27,13 @@ static void fill_line(const struct record *e, const struct nc_moments *m,
     if (e->refusal) {
         ret->budget = e->refusal->budget;
         ret->message = e->refusal->message;
-        if (nc_pod_reason_kind(ret->verdict.reason) == NC_REASON_KIND_BLOCKED)
-            ret->since_usec = e->refusal->since_usec;
+        if (nc_pod_reason_kind(ret->verdict.reason) != NC_REASON_KIND_BLOCKED)
+            return;
+        ret->since_usec = e->refusal->since_usec;
+        if (e->refusal->is_unauthorized)
+            ret->remedy = e->refusal->is_deletion
+                              ? "allow delete of pods to group system:nodes"
+                              : "allow create of pods/eviction to group system:nodes";
     }
 }
 

@@ -257,6 +257,7 @@ static void note_refusal(struct nc_drain *d, struct record *e, bool is_deletion,
         e->refusal->since_usec = now_usec;
     e->refusal->kind = a->kind;
     e->refusal->is_deletion = is_deletion || was_deletion;
+    e->refusal->is_unauthorized = a->is_unauthorized;
     memcpy(e->refusal->budget, a->budget, sizeof(a->budget));
     memcpy(e->refusal->message, a->message, sizeof(a->message));
 }

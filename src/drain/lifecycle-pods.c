@@ -316,41 +316,76 @@ static char *until_text(const struct nc_lifecycle *l, const struct nc_drain_line
     const bool is_endless = until_usec == UINT64_MAX;
     const bool is_late = l->in_force.leading >= 0 && l->sources[l->in_force.leading].is_late;
     const uint64_t since_usec = line->since_usec ? line->since_usec : l->evicting_usec;
+    const char *remedy = line->remedy ? line->remedy : "mend what refuses it";
     char time[32];
 
     if (force_usec && force_usec <= l->now_usec)
-        return nc_strdup(line->verdict.reason == NC_POD_REASON_UNDELETED
-                             ? "it is tried again each second: mend what refuses it"
-                             : "its force-delete time has come");
+        return line->verdict.reason == NC_POD_REASON_UNDELETED
+                   ? nc_asprintf("it is tried again each second: %s", remedy)
+                   : nc_strdup("its force-delete time has come");
     nc_time_format(nc_lifecycle_ec2_time(l, is_endless ? since_usec : until_usec), time);
     if (!is_endless)
-        return nc_asprintf("it is %s at %s", until_usec == kept_usec ? "evicted" : "deleted", time);
+        return nc_asprintf("it is %s at %s%s%s", until_usec == kept_usec ? "evicted" : "deleted",
+                           time, line->remedy ? "; " : "", line->remedy ? remedy : "");
     return nc_asprintf("waiting without end since %s, for %s: %s, delete the "
                        "pod, or request the drain with a deadline",
                        time, is_late ? "the deadline has passed" : "no deadline is known",
-                       is_kept ? "remove the annotation" : "mend what refuses it");
+                       is_kept ? "remove the annotation" : remedy);
 }
 
-/* Says that `what` holds the pod, unless that was said lately. */
-static void report_held(struct nc_lifecycle *l, const struct nc_drain_line *line, const char *what,
-                        const char *message, struct nc_lifecycle_actions *out) {
-    const struct nc_pod *pod = line->pod;
-    nc_auto_free char *key = nc_asprintf("%s/%s", pod->namespace, what);
-    struct nc_lifecycle_budget *place = &l->budgets[place_of(l, key)];
+/* A pod that may not leave, of the lines of all. */
+struct held {
+    const struct nc_drain_line *lines, *line;
+    size_t n;
+    const char *what, *message; /* what holds it, and what it says */
+};
 
+/* How many more of its namespace the same holds; where `names` is given, the first of them. */
+static size_t count_others(const struct held *h, struct nc_buf *names) {
+    size_t n = 0;
+
+    for (size_t i = 0; i < h->n; i++) {
+        const struct nc_drain_line *other = &h->lines[i];
+        if (other == h->line || other->verdict.reason != h->line->verdict.reason
+            || !nc_streq(other->budget, h->line->budget)
+            || !nc_streq(other->pod->namespace, h->line->pod->namespace))
+            continue;
+        if (n++ < NC_LIFECYCLE_NAMES && names)
+            (void)nc_buf_printf(names, "%s%s", n == 1 ? ", nor may " : ", ", other->pod->name);
+    }
+    if (n > NC_LIFECYCLE_NAMES && names)
+        (void)nc_buf_printf(names, " and %zu more", n - NC_LIFECYCLE_NAMES);
+    return n;
+}
+
+/* Says so, unless that was said lately. */
+static void report_held(struct nc_lifecycle *l, const struct held *h,
+                        struct nc_lifecycle_actions *out) {
+    const struct nc_pod *pod = h->line->pod;
+    nc_auto_free char *key = nc_asprintf("%s/%s", pod->namespace, h->what);
+    struct nc_lifecycle_budget *place = &l->budgets[place_of(l, key)];
+    nc_cleanup(nc_buf_done) struct nc_buf others = NC_BUF_INIT;
+    const bool is_same = nc_streq(place->key, key);
+    const bool is_more = is_same && h->line->verdict.reason != NC_POD_REASON_KEPT
+                         && count_others(h, NULL) > place->others;
+
+    place->is_outdated |= is_more;
     if (was_reported(l, place, key))
         return;
-    const unsigned times = nc_streq(place->key, key) ? place->times : 0;
+    const unsigned times = is_same ? place->times : 0;
     free(place->key);
-    *place = (struct nc_lifecycle_budget){
-        .key = nc_strdup(key), .reported_usec = l->now_usec, .times = times + 1};
-    nc_auto_free char *until = until_text(l, line);
+    *place = (struct nc_lifecycle_budget){.key = nc_strdup(key),
+                                          .reported_usec = l->now_usec,
+                                          .times = times + !is_more,
+                                          .others = count_others(h, &others)};
+    nc_auto_free char *until = until_text(l, h->line);
     nc_lifecycle_emit(NC_LIFECYCLE_MILESTONE_BLOCKED, "DrainBlocked",
-                      nc_asprintf("Pod %s/%s may not leave: %s%s%s; %s", pod->namespace, pod->name,
-                                  what, message[0] ? ": " : "", message, until),
+                      nc_asprintf("Pod %s/%s may not leave: %s%s%s; %s%s", pod->namespace,
+                                  pod->name, h->what, h->message[0] ? ": " : "", h->message, until,
+                                  others.len ? others.data : ""),
                       out);
     out->v[out->n - 1].series = nc_steal(&key);
-    if (times && !l->has_announced[NC_LIFECYCLE_MILESTONE_BLOCKED])
+    if (times && !is_more && !l->has_announced[NC_LIFECYCLE_MILESTONE_BLOCKED])
         out->v[out->n - 1].is_lasting = l->has_announced[NC_LIFECYCLE_MILESTONE_BLOCKED] = true;
 }
 
@@ -380,7 +415,7 @@ void nc_lifecycle_report_blocked(struct nc_lifecycle *l, const struct nc_lifecyc
     for (size_t i = 0; i < n; i++)
         if (nc_streq(v[i].pod->uid, e->uid) && (is_blocked || v[i].busy >= BUSY_TIMES)) {
             nc_auto_free char *what = held_by(e->answer, v[i].verdict.reason);
-            report_held(l, &v[i], what, e->answer->message, out);
+            report_held(l, &(struct held){v, &v[i], n, what, e->answer->message}, out);
             return;
         }
 }
@@ -393,10 +428,9 @@ void nc_lifecycle_report_kept(struct nc_lifecycle *l, uint64_t *next_usec,
     if (l->summary.kept == 0 || !l->evicting_usec || !l->is_synced)
         return;
     nc_auto_free struct nc_drain_line *v = nc_lifecycle_lines(l, &n);
-    nc_auto_free char *of =
-        l->summary.kept > 1 ? nc_asprintf("one of %zu on this node", l->summary.kept) : NULL;
     for (size_t i = 0; i < n; i++)
         if (v[i].verdict.reason == NC_POD_REASON_KEPT)
-            report_held(l, &v[i], nc_pod_reason_text(NC_POD_REASON_KEPT), of ? of : "", out);
+            report_held(l, &(struct held){v, &v[i], n, nc_pod_reason_text(NC_POD_REASON_KEPT), ""},
+                        out);
     nc_wake_at(nc_sum_usec(l->now_usec, OUTDATED_EVENT_USEC), next_usec);
 }

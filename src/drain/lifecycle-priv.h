@@ -61,7 +61,8 @@ struct nc_lifecycle_budget {
     char *key;
     uint64_t reported_usec;
     unsigned times;
-    bool is_outdated; /* the deadline is another one than was said */
+    size_t others;    /* pods that it was said of beside the one that it names first */
+    bool is_outdated; /* the deadline is another one than was said, or it holds more pods */
 };
 
 struct nc_lifecycle_hook {
@@ -272,6 +273,7 @@ void nc_lifecycle_written(struct nc_lifecycle *l, const struct nc_lifecycle_even
 char *nc_lifecycle_status_text(const struct nc_lifecycle *l, enum nc_node_write_kind kind,
                                bool has_updated);
 char *nc_lifecycle_cordon_text(const struct nc_lifecycle *l);
+#define NC_LIFECYCLE_NAMES 5
 /* `before`, then the name and the reason of each pod that is meant, at most five; "" = none is. */
 typedef bool (*nc_lifecycle_pod_fn)(const struct nc_drain_line *line, uint64_t now_usec);
 char *nc_lifecycle_names(const struct nc_lifecycle *l, nc_lifecycle_pod_fn is_meant,

@@ -11,7 +11,6 @@
 #include "nc/time.h"
 
 #define BLOCKED_MAX 5
-#define NAMES_MAX 5
 #define BLOCKED_BYTES                                                                              \
     ((size_t)600) /* with their reasons; the rest of the annotation is some 400                    \
                    */
@@ -91,6 +90,8 @@ static void set_blocked(struct nc_value *status, const struct nc_lifecycle *l,
         nc_value_push_string(list, name);
         nc_value_push_string(reasons, reason);
     }
+    if (s->named > list->n)
+        nc_value_set_int(status, "more", (int64_t)(s->named - list->n));
     if (has_reasons)
         nc_value_set(status, "reasons", nc_steal(&reasons));
 }
@@ -227,7 +228,7 @@ char *nc_lifecycle_names(const struct nc_lifecycle *l, nc_lifecycle_pod_fn is_me
 
     (void)nc_buf_add(&b, "", 0);
     for (size_t i = 0; i < n; i++) {
-        if (!is_meant(&v[i], l->now_usec) || ++named > NAMES_MAX)
+        if (!is_meant(&v[i], l->now_usec) || ++named > NC_LIFECYCLE_NAMES)
             continue;
         const enum nc_pod_reason held = nc_drain_held_as(&v[i]);
         (void)nc_buf_printf(&b, "%s%s/%s", named == 1 ? before : ", ", v[i].pod->namespace,
@@ -238,8 +239,8 @@ char *nc_lifecycle_names(const struct nc_lifecycle *l, nc_lifecycle_pod_fn is_me
         if (busy || held != NC_POD_REASON_FORCED) /* it is no reason why a pod is there */
             (void)nc_buf_printf(&b, " (%s)", busy ? busy : nc_pod_reason_text(held));
     }
-    if (named > NAMES_MAX)
-        (void)nc_buf_printf(&b, " and %zu more", named - NAMES_MAX);
+    if (named > NC_LIFECYCLE_NAMES)
+        (void)nc_buf_printf(&b, " and %zu more", named - NC_LIFECYCLE_NAMES);
     return nc_buf_steal(&b);
 }
 
@@ -285,17 +286,29 @@ char *nc_lifecycle_drained_text(const struct nc_lifecycle *l) {
     return nc_asprintf("No pods remaining%s%s%s%s", but, counts, late, volumes);
 }
 
+static const char *find_remedy(const struct nc_lifecycle *l) {
+    size_t n;
+    nc_auto_free struct nc_drain_line *v = nc_lifecycle_lines(l, &n);
+
+    for (size_t i = 0; i < n; i++)
+        if (v[i].remedy)
+            return v[i].remedy;
+    return NULL;
+}
+
 static char *failed_text(const struct nc_lifecycle *l) {
     nc_auto_free char *names = nc_lifecycle_names(l, remains, ": ");
     nc_auto_free char *counts = counts_text(&l->summary);
+    const char *remedy = find_remedy(l);
 
     if (!l->is_synced)
         return nc_strdup("drain deadline exceeded before the pods were listed");
     return nc_asprintf(
-        "drain deadline exceeded, pods remaining: %zu%s%s%s%s", l->summary.remaining, names,
+        "drain deadline exceeded, pods remaining: %zu%s%s%s%s%s%s", l->summary.remaining, names,
         l->summary.gap == NC_LIST_COMPLETE ? ""
                                            : ", besides those that the list of pods did not show",
-        nc_lifecycle_is_shut(l) ? "" : "; the node is not cordoned and takes new pods", counts);
+        nc_lifecycle_is_shut(l) ? "" : "; the node is not cordoned and takes new pods", counts,
+        remedy ? "; " : "", remedy ? remedy : "");
 }
 
 static char *forcing_text(const struct nc_lifecycle *l) {

@@ -107,6 +107,9 @@ void nc_pod_answer_read(const struct nc_pod_response *r, struct nc_pod_answer *r
         (struct nc_pod_answer){.kind = kind_of(r, text), .retry_after_usec = r->retry_after_usec};
     if (ret->kind == NC_ANSWER_ACCEPTED)
         return;
+    /* User "X" cannot create resource "pods/eviction" in API group "" … */
+    ret->is_unauthorized = ret->kind == NC_ANSWER_REFUSED && r->http == 403
+                           && !nc_is_denied_by_admission(text) && strstr(text, "\" cannot ");
     if (ret->kind == NC_ANSWER_BUDGET)
         sentence = read_budget(text, ret->budget, sizeof(ret->budget));
     if (sentence)

@@ -325,7 +325,7 @@ static void show_blocked(struct nc_buf *out, const struct nc_value *blocked) {
         show_more(out, b, "budget", "budget");
         show_more(out, b, "since", "since");
         show_more(out, b, "forceDeleteAt", "force-delete");
-        show_more(out, b, "at", "asked again at");
+        show_more(out, b, "at", "next try");
         show_reason(out, b);
         (void)nc_buf_putc(out, '\n');
     }
@@ -353,10 +353,22 @@ static bool is_named_for(const struct nc_value *drain, enum nc_pod_reason reason
     return false;
 }
 
+/* What is known to help against a refusal. */
+static const char *find_remedy(const struct nc_value *blocked) {
+    const char *remedy = NULL;
+
+    for (size_t i = 0; blocked && !remedy && i < nc_show_at_most(blocked->n, MAX_BLOCKED); i++)
+        remedy = nc_show_text(blocked->items[i], "remedy", NULL);
+    return remedy;
+}
+
 /* A deadline ends no pod whose deletion is refused. In an outage nobody knows what holds a pod. */
 static void show_held_remedy(struct nc_buf *out, const struct nc_value *drain) {
     const struct nc_value *endless = find_endless(drain);
     const bool is_undeleted = is_named_for(drain, NC_POD_REASON_UNDELETED);
+    const char *known = find_remedy(nc_show_list(drain, "blocked"));
+    const char *mend = known ? known : "mend what refuses it";
+    nc_auto_free char *text = NULL;
 
     if (nc_show_text(drain, "unansweredSince", NULL))
         return;
@@ -369,12 +381,14 @@ static void show_held_remedy(struct nc_buf *out, const struct nc_value *drain) {
         show_remedy(out, "kubectl cordon the Node, for nothing is evicted before that, or withdraw "
                          "what requests the drain");
     else if (endless && !is_undeleted)
-        show_remedy(out, "mend what refuses it, delete the pod, or end the wait: nodeclaimd drain "
-                         "--deadline TIME");
-    else if (is_undeleted || endless
+        text =
+            nc_asprintf("%s, delete the pod, or end the wait: %s drain --deadline TIME", mend,
+                        truth_of(drain, "nodeDeleted") == 1 ? "nodeclaimd" : "kubectl nodeclaim");
+    else if (known || is_undeleted || endless
              || (nc_show_number(drain, "pods.blocked", MAX_COUNT)
                  && nc_value_says(drain, "phase", NC_LIFECYCLE_FAILED)))
-        show_remedy(out, "mend what refuses it, or delete the pod");
+        text = nc_asprintf("%s, or delete the pod", mend);
+    show_remedy(out, text);
 }
 
 void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {

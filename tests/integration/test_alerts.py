@@ -92,6 +92,22 @@ class OfClusters(unittest.TestCase):
                 for more, name, node in (({"cluster": "a"}, " (node n-a)", "n-a"), ({}, "", "NODE"))]
         check_alert(folder, given, "NodeclaimdConfigurationRefused", 30, said)
 
+    def test_what_is_wrong_with_the_api_server(self) -> None:
+        labels = 'job="n",instance="1"'
+        for state, words in (("refused", "reaches the API server, but requests of it are refused. What these are for is not done: the interruption is "
+                                         "not announced, or pods are not drained."),
+                             ("failing", "reaches the API server, but requests of it are answered with errors. What these are for is not done: the "
+                                         "interruption is not announced, or pods are not drained."),
+                             ("unreachable", "is not connected to the API server (state unreachable). It receives notices, but can neither announce "
+                                             "an interruption nor drain the node.")):  # fmt: skip
+            given = {f'nodeclaimd_api_state{{{labels},state="{name}"}}': f"{int(name == state)}x120" for name in ("connected", "refused", "failing", "unreachable")}
+            folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="nodeclaimd-alerts-")))
+            said = {"summary": "nodeclaimd cannot use the API server, or not for all that it needs.",
+                    "description": f"nodeclaimd on 1 {words} First: `nodeclaimd status` on the node.",
+                    "runbook_url": "https://nodeclaimd.io/docs/runbooks.md#nodeclaimdnotconnected"}
+            check_alert(folder, given, "NodeclaimdNotConnected", 30,
+                        [{"exp_labels": {"severity": "warning", "job": "n", "instance": "1", "state": "connected"}, "exp_annotations": said}])
+
     def test_volumes(self) -> None:
         """Nine minutes, after which they are detached or a deadline has ended the wait, are no alert."""
         series = 'nodeclaimd_phase{cluster="%s",job="n",instance="1",phase="volume-wait"}'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
 import unittest
 
@@ -85,7 +86,7 @@ class LastMoments(DaemonTest):
         for name in names:
             self.assertEqual(world.log().count(f"Pod {name} is not evicted: kept by do-not-disrupt"), 1, "a line of the journal")
         said = world.must(lambda: [s.body["message"] for s in world.steps("event") if s.what == "DrainBlocked" and "kept by" in s.body["message"]], "the Event")
-        self.assertRegex(said[0], r"^Pod default/kept may not leave: kept by do-not-disrupt: one of 2 on this node; it is deleted at 2\S+Z$")
+        self.assertRegex(said[0], r"^Pod default/kept may not leave: kept by do-not-disrupt; it is deleted at 2\S+Z, nor may kept-an-hour$")
         world.must(lambda: not world.pods(), "the end")
         self.assertEvictedOnce(world, "was-kept", "garbage")
         word = "; karpenter.sh/do-not-disrupt ends at the deadline"
@@ -363,6 +364,26 @@ class Refusals(DaemonTest):
         world.must(lambda: not world.pods(), "the deletion")
         self.assertLessEqual(len(world.evictions("web")), 4, "after one, two and three seconds, and the last chance")
         self.assertEqual([s.status for s in world.evictions("web")][:2], [403, 403])
+
+    def test_refused_by_the_authorizer(self) -> None:
+        """Who reads of it learns how many pods that holds, which, and what to allow."""
+        world = self.node_world()
+        for i in range(8):
+            world.pod(f"web-{i}", grace=2)
+        for method, verb, what in (("POST", "create", "pods/eviction"), ("DELETE", "delete", "pods")):
+            said = f'pods "web" is forbidden: User "system:node:n" cannot {verb} resource "{what}" in API group "" in the namespace "default"'
+            text = json.dumps({"kind": "Status", "status": "Failure", "reason": "Forbidden", "message": said, "code": 403})
+            world.api.server.fault("status", method=method, path="/pods/", status=403, body=text, content_type="application/json")
+        told = lambda reason: next((e["message"] for e in world.api.objects("events") if e["reason"] == reason), "")
+        world.start()
+        world.imds.spot(14)
+        remedy = "allow create of pods/eviction to group system:nodes"
+        world.must(lambda: f"remedy: {remedy}, or delete the pod" in world.run("status").out, "the remedy")
+        world.must(lambda: re.search(f"; {remedy}, nor may (web-[0-7], ){{4}}web-[0-7] and 2 more$", told("DrainBlocked")), "all of them")
+        world.must(lambda: world.annotation().get("more") == 3, "those beside the five")
+        world.phase_is("failed")
+        world.must(lambda: re.search("pods remaining: 8: .*; allow delete of pods to group system:nodes$", told("DrainFailed")), "the failure")
+        self.assertIn("remedy: allow delete of pods to group system:nodes, or delete the pod", world.run("status").out)
 
 
 class Order(DaemonTest):

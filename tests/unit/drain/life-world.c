@@ -326,7 +326,8 @@ static void do_failing(struct life_world *w, char *rest) {
 
 static void answer_of(struct life_world *w, const char *name, enum nc_pod_answer_kind kind,
                       const char *budget) {
-    struct nc_pod_answer a = {.kind = kind, .message = "'needs 3'"};
+    struct nc_pod_answer a = {
+        .kind = kind, .message = "'needs 3'", .is_unauthorized = nc_streq(budget, "rbac")};
     struct nc_lifecycle_event e = {
         .kind = NC_LIFECYCLE_POD_ANSWER, .uid = name, .answer = &a, .verb = NC_DRAIN_EVICT};
 
@@ -363,6 +364,10 @@ static void do_busy_pod(struct life_world *w, char *rest) {
 
 static void do_refused_pod(struct life_world *w, char *rest) {
     answer(w, rest, NC_ANSWER_REFUSED);
+}
+
+static void do_forbidden_pod(struct life_world *w, char *rest) {
+    answer_of(w, rest, NC_ANSWER_REFUSED, "rbac");
 }
 
 static void do_gone_pod(struct life_world *w, char *rest) {
@@ -536,6 +541,7 @@ static const struct {
     {"again", do_away_pod},
     {"gone-pod", do_gone_pod},
     {"refused-pod", do_refused_pod},
+    {"forbidden-pod", do_forbidden_pod},
     {"busy-pod", do_busy_pod},
     {"rules", do_rules},
     {"restart", do_restart},

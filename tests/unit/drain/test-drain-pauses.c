@@ -63,11 +63,11 @@ static void measure(bool has_deadline, uint64_t seed, const char *uid,
 
 #define ROW_ANSWERS 9
 
-#define K(kind)                                                                                    \
-    { NC_ANSWER_##kind, 0, "", "" }
+#define K(answer)                                                                                  \
+    { .kind = NC_ANSWER_##answer }
 
 #define UNSENT                                                                                     \
-    { NC_ANSWER_UNSENT, 200000, "", "" }
+    { .kind = NC_ANSWER_UNSENT, .retry_after_usec = 200000 }
 
 static const struct {
     const char *name;

@@ -177,8 +177,17 @@ static void test_messages(void **state) {
         {{"begin", "notice request drain +600", "ok", "ok", "kept-for-hour a:30", "synced"},
          "Pod ns/a may not leave: kept by do-not-disrupt; it is deleted at 2026-01-02T03:13:20Z"},
         {{"begin", "notice request drain +600", "ok", "ok", "kept a:30", "kept b:30", "synced"},
-         "Pod ns/a may not leave: kept by do-not-disrupt: one of 2 on this node; it is deleted at "
-         "2026-01-02T03:13:20Z"},
+         "Pod ns/a may not leave: kept by do-not-disrupt; it is deleted at 2026-01-02T03:13:20Z, "
+         "nor "
+         "may b"},
+        {{"begin", "notice request drain +600", "ok", "ok", "pods a:30", "synced",
+          "forbidden-pod a"},
+         "Pod ns/a may not leave: refused: 'needs 3'; it is deleted at 2026-01-02T03:13:20Z; allow "
+         "create of pods/eviction to group system:nodes"},
+        {{"begin", "notice request drain", "ok", "ok", "pods a:30", "synced", "forbidden-pod a"},
+         "Pod ns/a may not leave: refused: 'needs 3'; waiting without end since "
+         "2026-01-02T03:04:05Z, for no deadline is known: allow create of pods/eviction to group "
+         "system:nodes, delete the pod, or request the drain with a deadline"},
         {{"begin", "notice spot +20", "ok", "ok", "pods a:8 b:60"},
          "The force-delete time has come, and these pods are still there: "
          "ns/b"},
@@ -235,6 +244,51 @@ static void test_blocked_after_the_deadline(void **state) {
     (void)life_do(&w, 57010, "no a");
     assert_non_null(strstr(w.last_message, "waiting without end since 2026-01-02T03:04:05Z, for "
                                            "the deadline has passed: mend what refuses it"));
+    life_world_done(&w);
+}
+
+/* The first is said at once. The others follow in a moment, but one after another: they are said
+ * once they are asked again. */
+static void test_all_that_may_not_leave(void **state) {
+    static const char *const events[] = {"begin",
+                                         "notice request drain",
+                                         "ok",
+                                         "ok",
+                                         "pods a:1 b:1 c:1 d:1 e:1 f:1 g:1 h:1",
+                                         "synced",
+                                         NULL};
+    char no[] = "forbidden-pod a";
+    struct life_world w;
+
+    (void)state;
+    begin(&w, events);
+    for (char *name = &no[sizeof(no) - 2]; *name < 'i'; (*name)++)
+        (void)life_do(&w, 100, no);
+    assert_null(strstr(w.last_message, "nor may"));
+    (void)life_do(&w, 5200, "tick");
+    (void)life_do(&w, 5300, "forbidden-pod c");
+    assert_non_null(strstr(w.last_message, "Pod ns/c may not leave"));
+    assert_non_null(strstr(w.last_message, ", nor may a, b, d, e, f and 2 more"));
+    w.last_message[0] = '\0';
+    (void)life_do(&w, 11000, "tick");
+    (void)life_do(&w, 11300, "forbidden-pod d");
+    assert_string_equal(w.last_message, "");
+    life_world_done(&w);
+}
+
+/* A deadline that passes names what is to be allowed, too. */
+static void test_failed_by_an_authorizer(void **state) {
+    static const char *const events[] = {
+        "begin",  "notice request drain +60", "ok",   "ok", "pods a:1 b:1",
+        "synced", "forbidden-pod a",          "no b", NULL};
+    struct life_world w;
+
+    (void)state;
+    begin(&w, events);
+    for (unsigned s = 1; s < 70 && !strstr(w.last_message, "exceeded"); s++)
+        (void)life_do(&w, s * 1000, "forbidden-pod a");
+    assert_non_null(strstr(w.last_message, "drain deadline exceeded, pods remaining: 2"));
+    assert_non_null(strstr(w.last_message, " of pods to group system:nodes"));
     life_world_done(&w);
 }
 
@@ -578,6 +632,8 @@ TEST_GROUP() {
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_blocked_since),
         cmocka_unit_test(test_blocked_after_the_deadline),
+        cmocka_unit_test(test_all_that_may_not_leave),
+        cmocka_unit_test(test_failed_by_an_authorizer),
         cmocka_unit_test(test_report_of_a_refused_cordon),
         cmocka_unit_test(test_drained_beside_a_pod_that_does_not_end),
         cmocka_unit_test(test_drained_beside_volumes),

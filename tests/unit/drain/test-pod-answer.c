@@ -203,12 +203,38 @@ static void test_bound(void **state) {
     assert_string_equal(a.budget, "");
 }
 
+/* Whom somebody else denies it, allowing the request helps nothing. */
+static void test_unauthorized(void **state) {
+    static const struct {
+        const char *message;
+        int http;
+        bool is_unauthorized;
+    } said[] = {
+        {"pods \"a\" is forbidden: User \"system:node:n\" cannot create resource "
+         "\"pods/eviction\" in API group \"\" in the namespace \"default\"",
+         403, true},
+        {"pods \"a\" is forbidden: node \"n\" can only evict pods with spec.nodeName set to itself",
+         403, false},
+        {DENIED("k") ": \"a\" cannot go", 403, false},
+        {"\"a\" cannot go", 429, false},
+    };
+    struct nc_pod_answer a;
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(said); i++) {
+        nc_pod_answer_read(
+            &(struct nc_pod_response){.http = said[i].http, .message = said[i].message}, &a);
+        assert_int_equal(a.is_unauthorized, said[i].is_unauthorized);
+    }
+}
+
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_busy_in_a_status),
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_cut),
         cmocka_unit_test(test_bound),
+        cmocka_unit_test(test_unauthorized),
     };
 
     return run_group(tests, NULL, NULL);
