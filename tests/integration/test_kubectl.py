@@ -110,10 +110,12 @@ class Plugin(unittest.TestCase):
             self.refuses(2, "status takes" if len(wrong) == 3 else "-l KEY=VALUE", "status", *wrong)
 
     def test_status(self) -> None:
-        self.node("n1", condition("Ready", "True", "KubeletReady"), condition("BootstrapComplete", "True", "Initialized"), claim="c1")
+        self.node("n1", condition("Ready", "True", "KubeletReady"), condition("BootstrapComplete", "True", "Initialized", "nothing is missing on the node"), claim="c1")
         self.node("n2", condition("Ready", "False", "KubeletNotReady"), condition("BootstrapComplete", "False", "NodeNotReady"),
                   condition("InterruptionPending", "True", "SpotInterruption"), condition("Drained", "True", "NodeDrained", "all\x1b[2J gone"), claim="c2")
         self.node("plain")
+        for n in (1, 12):
+            self.node(f"warned-{n}", condition("BootstrapComplete", "True", "BootstrapComplete", f"nothing is missing; warnings: {n}, the first: a, b"))
         self.claim("c1", "n1")
         self.claim("c-late", "")
         self.claim("c-launching", "", instance="")
@@ -121,7 +123,8 @@ class Plugin(unittest.TestCase):
         self.assertEqual(rows[:4], [["NODE", "NODEPOOL", "READY", "BOOTSTRAP", "INTERRUPTION", "DRAIN"], ["n1", "default", "True", "complete", "-", "-"],
                                     ["n2", "default", "False", "NodeNotReady", "SpotInterruption", "NodeDrained:", r"all\x1b[2J", "gone,", "NOT", "cordoned"],
                                     ["plain", "-", "-", "-", "-", "-"]])
-        self.assertEqual([[row[0], *row[3:]] for row in rows[6:]], [["c-late", provider_id("i-1"), "-"], ["c-launching", "-", "-"]])
+        self.assertEqual([row[3:6] for row in rows[4:6]], [["complete,", "1", "warning"], ["complete,", "12", "warnings"]])
+        self.assertEqual([[row[0], *row[3:]] for row in rows[8:]], [["c-late", provider_id("i-1"), "-"], ["c-launching", "-", "-"]])
         self.assertEqual(len(self.says("status", "n2").splitlines()), 2)
         self.refuses(1, "no such Node: c-late; of a NodeClaim: kubectl nodeclaim why c-late --context=k\n", "status", "c-late", "--context=k")
 
@@ -378,7 +381,7 @@ class Plugin(unittest.TestCase):
             ("/nodeclaims", ("why", "c1"), (), (), "NodeClaim c1"),
             ("/nodes", ("why", "n1"), (events,), (node,), "Node n1"),
             ("/nodes", ("why", "c1"), (claim, events), (node, "annotation"), "Conditions of Node n1"),
-            ("/nodes", ("why", "c2"), (conditions % "NodeClaim c2", "No Node has registered"), (), ""),
+            ("/nodes", ("why", "c2"), (conditions % "NodeClaim c2", "No Node has registered. Karpenter deletes the NodeClaim 15 minutes after its creation, 20"), (), ""),
             ("/events", ("why", "n1"), (claim, node, "drain-request: {"), (events,), "Events of NodeClaim c1; Events of Node n1"),
             ("/events", ("status",), ("n1 ", "c2 ", "requested, whether it was refused could not be read\n"), (), "Events in the namespace default"),
             ("/nodeclaims", ("status",), ("n1 ",), ("NODECLAIM",), "NodeClaims"),
