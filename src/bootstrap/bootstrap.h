@@ -103,6 +103,8 @@ void nc_log_failure(const struct nc_bootstrap *b, enum nc_phase p, const struct 
                     const char *then);
 /* What is usual in that phase, where the error has none. */
 void nc_fill_remedy(struct nc_err *err, enum nc_phase p);
+/* Adds how a value is corrected that stands at this place of a document. */
+void nc_remedy_by_source(struct nc_err *err, const char *place);
 /* The time for the report: the wall clock of the start and what has passed since. A clock that is
  * set on the way (the first NTP answer comes at boot) changes no duration. */
 uint64_t nc_report_now(const struct nc_bootstrap *b);

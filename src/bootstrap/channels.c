@@ -262,12 +262,8 @@ static const char *default_remedy(enum nc_phase p, const struct nc_err *err) {
     if (class == NC_ERR_AUTH)
         return "check the role's mapping to system:node:<name> in the cluster (access entry or "
                "aws-auth), and the cluster's CA";
-    if (class == NC_ERR_CONFIG && strstr(err->msg, NC_CONF_DIR "/"))
-        return "correct the file; nodeclaimd check " NC_CONF_DIR " names all that is wrong";
     if (class == NC_ERR_CONFIG)
-        return "correct the document, nodeclaimd check imds://user-data names all that is wrong; "
-               "where it is user data, correct spec.kubelet or spec.userData of the EC2NodeClass "
-               "and replace the node";
+        return "correct the document; nodeclaimd check names all that is wrong";
     if (class == NC_ERR_HOST)
         return "check the journal of this unit and of kubelet";
     if (class == NC_ERR_BUG)
@@ -293,6 +289,20 @@ void nc_log_failure(const struct nc_bootstrap *b, enum nc_phase p, const struct 
 void nc_fill_remedy(struct nc_err *err, enum nc_phase p) {
     if (!*err->remedy)
         nc_err_remedy(err, "%s", default_remedy(p, err));
+    if (err->class == NC_ERR_CONFIG)
+        nc_remedy_by_source(err, err->msg);
+}
+
+void nc_remedy_by_source(struct nc_err *err, const char *place) {
+    const char *how = nc_starts_with(place, "user-data")
+                          ? "only a new node has other user data: correct what makes it "
+                            "(EC2NodeClass, NodePool, Karpenter's settings, launch template)"
+                      : *place == '/' ? "a document of the image needs a new image, one of this "
+                                        "machine systemctl restart nodeclaimd-bootstrap"
+                                      : "";
+
+    if (*how && !strstr(err->remedy, how))
+        nc_err_remedy(err, "%s; %s", err->remedy, how);
 }
 
 uint64_t nc_report_now(const struct nc_bootstrap *b) {

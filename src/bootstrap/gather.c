@@ -190,11 +190,8 @@ int nc_gather_config(struct nc_gather *g, struct nc_err *err) {
     g->has_config = false;
 
     const int r = nc_config_build(&g->documents, &g->config, err);
-    if (r < 0) {
-        if (!err->remedy[0])
-            nc_err_remedy(err, "correct the setting that is named: nodeclaimd check lists all");
+    if (r < 0)
         return r;
-    }
     g->has_config = true;
     adopt_environment(&g->config.host);
     if (g->app->opts.node_name) {

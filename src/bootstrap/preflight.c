@@ -73,6 +73,27 @@ static void check_clock_skew(struct nc_bootstrap *b, const struct nc_kube_status
                                                        : "");
 }
 
+/* What the remedy says to check is in a document, unless a kubeconfig has it. */
+static void add_source(const struct nc_bootstrap *b, struct nc_err *err) {
+    static const struct {
+        const char *what, *path;
+    } fields[] = {{"certificate authority", "spec.cluster.certificateAuthority"},
+                  {"API server's endpoint", "spec.cluster.apiServerEndpoint"}};
+
+    if (b->app->opts.kubeconfig || b->gather.config.auth == NC_AUTH_KUBECONFIG)
+        return;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(fields); i++) {
+        const struct nc_value *v = nc_value_path(b->gather.config.tree, fields[i].path);
+        nc_auto_free char *place = v ? nc_mark_location(&b->gather.documents, v->mark) : NULL;
+        if (!place || !strstr(err->remedy, fields[i].what))
+            continue;
+        nc_err_remedy(err, "%s; %s is in %s", err->remedy, fields[i].path + strlen("spec.cluster."),
+                      place);
+        nc_remedy_by_source(err, place);
+        return;
+    }
+}
+
 static int check_identity(struct nc_bootstrap *b, struct nc_err *err) {
     nc_cleanup(nc_identity_done) struct nc_identity who = {0};
     nc_auto_free char *expected = nc_asprintf("system:node:%s", b->gather.plan.node_name);
@@ -81,8 +102,10 @@ static int check_identity(struct nc_bootstrap *b, struct nc_err *err) {
                            &status, err);
 
     check_clock_skew(b, &status, err);
-    if (r < 0)
+    if (r < 0) {
+        add_source(b, err);
         return r;
+    }
     b->is_connected = true;
     if (b->connection.is_bootstrap || nc_streq(who.username, expected))
         return 0;

@@ -21,12 +21,12 @@ static int gather_all(struct nc_gather *g, struct nc_app *app, struct nc_err *er
                       *err->remedy ? "; " : "", err->remedy);
     if (r >= 0)
         r = nc_gather_documents(g, err);
-    if (r < 0 && err->class == NC_ERR_CONFIG && !*err->remedy)
-        nc_err_remedy(err, "correct the document; nodeclaimd check names all that is wrong");
     if (r >= 0)
         r = nc_gather_config(g, err);
     if (r >= 0)
         r = nc_gather_plan(g, NULL, err);
+    if (r < 0 && err->class == NC_ERR_CONFIG && !*err->remedy)
+        nc_err_remedy(err, "correct the document; nodeclaimd check names all that is wrong");
     return r < 0 ? r : nc_gather_render(g, err);
 }
 

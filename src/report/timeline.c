@@ -86,12 +86,10 @@ static void show_instance(struct nc_buf *out, const struct nc_value *instance) {
 }
 
 /* The unit does not start again after what only somebody can remedy (RestartPreventExitStatus=). */
-static bool is_final(const struct nc_value *status, const struct nc_value *phase) {
+static bool is_final(const struct nc_value *phase) {
     static const enum nc_err_class final[] = {NC_ERR_CONFIG, NC_ERR_HOST, NC_ERR_BUG};
     const char *class = nc_show_text(nc_value_get(phase, "error"), "class", NULL);
 
-    if (!nc_streq(nc_show_text(status, "outcome", NULL), "failed"))
-        return false;
     for (size_t i = 0; i < NC_ARRAY_SIZE(final); i++)
         if (nc_streq(class, nc_err_class_name(final[i])))
             return true;
@@ -114,18 +112,12 @@ static void show_open_phase(struct nc_buf *out, const struct nc_value *status,
     nc_show_put(out, nc_show_text(status, "deadline", "-"));
     (void)nc_buf_putc(out, '\n');
     show_error(out, phase);
-    if (is_final(status, phase))
-        (void)nc_buf_printf(
-            out, NC_SHOW_INDENT "then: %s; nothing is retried\n",
-            nc_streq(nc_show_text(nc_value_get(phase, "error"), "class", NULL),
-                     nc_err_class_name(NC_ERR_CONFIG))
-                    && !nc_streq(name.data, nc_phase_name(NC_PHASE_IMDS))
-                ? "replace the node, or systemctl restart nodeclaimd-bootstrap where it is a file "
-                  "of this machine: user data is read again as it is"
-                : "systemctl restart nodeclaimd-bootstrap, or replace the node");
-    else if (nc_streq(nc_show_text(status, "outcome", NULL), "failed"))
-        (void)nc_buf_puts(out, NC_SHOW_INDENT
-                          "then: nodeclaimd-bootstrap.service starts again by itself\n");
+    if (nc_streq(nc_show_text(status, "outcome", NULL), "failed"))
+        (void)nc_buf_printf(out, NC_SHOW_INDENT "then: %s, with the same user data\n",
+                            is_final(phase)
+                                ? "nothing is retried: replace the node, or systemctl restart "
+                                  "nodeclaimd-bootstrap"
+                                : "nodeclaimd-bootstrap.service starts again by itself");
 }
 
 /* Without a bootstrap the daemon alone knows. */

@@ -833,14 +833,14 @@ class Preflight(WorldTest):
         code, lines = self.outcomes(world)
         self.assertEqual((code, lines["config"]["outcome"]), (3, "failed"), lines)
         self.assertIn("spec.cluster.cidr", lines["config"]["detail"])
-        self.assertIn("nodeclaimd check imds://user-data names", lines["config"]["remedy"])
+        self.assertIn("only a new node has other user data", lines["config"]["remedy"])
         world.set_user_data(mime(("application/node.eks.aws", world.node_config())))
         file = world.root / "etc/nodeclaimd/conf.d/50-x.yaml"
         for text in (AGENT_CONFIG + "  drain: {mode: x}\n", "spec: [\n"):
             file.write_text(text)
             code, lines = self.outcomes(world)
             self.assertEqual((code, lines["config"]["outcome"]), (3, "failed"), lines)
-            self.assertIn("nodeclaimd check /etc/nodeclaimd/conf.d names all that is wrong", lines["config"]["remedy"])
+            self.assertIn("nodeclaimd check names all that is wrong; a document of the image needs a new image", lines["config"]["remedy"])
 
     def test_slow_metadata_service(self) -> None:
         """What a token takes to be made is not the API server's time."""

@@ -113,7 +113,7 @@ class Demo(unittest.TestCase):
     def test_what_a_failure_shows(self) -> None:
         """Cause, remedy and exit code, each where a person looks."""
         rows = {
-            "wrong-ca": (4, "certificate", "check that the certificate authority in the configuration is this cluster's", "none: the node does not trust"),
+            "wrong-ca": (4, "certificate", "check that the certificate authority .*; certificateAuthority is in user-data .*; only a new node", "none: the node does not trust"),
             "clock": (4, "HTTP 401", "set the clock", "none: the API server did not know this node"),
             "no-route": (1, "timed out|did not|no answer", "the route to it, security groups and network ACLs", "none: the node cannot reach the API server"),
             "kubelet": (6, "exit code 1; its last lines: 'err=", "read /var/log/nodeclaimd-kubelet.log", "BootstrapFailed +register: kubelet ended"),

@@ -46,39 +46,30 @@ static void test_status(void **state) {
         "warning      w\n");
 }
 
-/* Whether the unit starts again depends on the class; while it runs, it tries by itself. What IMDS
- * refuses is in no document. */
+/* Whether the unit starts again depends on the class; while it runs, it tries by itself. */
 static void test_failed(void **state) {
-    static const char failed[] = "{'outcome': '%s', 'phases': [{'name': '%s', 'outcome': "
+    static const char failed[] = "{'outcome': '%s', 'phases': [{'name': 'plan', 'outcome': "
                                  "'failed', 'error': {'class': '%s', 'message': 'm'}}]}";
     static const struct {
         const char *outcome, *class;
         bool is_final;
-        const char *phase;
-    } rows[] = {{"failed", "config", true, "plan"},     {"failed", "config", true, "imds"},
-                {"failed", "host", true, "plan"},       {"failed", "bug", true, "plan"},
-                {"failed", "transient", false, "plan"}, {"failed", "auth", false, "plan"},
-                {"running", "host", false, "plan"}};
+    } rows[] = {{"failed", "config", true}, {"failed", "host", true},
+                {"failed", "bug", true},    {"failed", "transient", false},
+                {"failed", "auth", false},  {"running", "host", false}};
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
-        nc_auto_free char *status =
-            nc_asprintf(failed, rows[i].outcome, rows[i].phase, rows[i].class);
+        nc_auto_free char *status = nc_asprintf(failed, rows[i].outcome, rows[i].class);
         nc_auto_free char *expected = nc_asprintf(
             "bootstrap    %s\nnode         -\ninstance     -, -, -, -\nnodeclaim    -\n"
-            "%s         failed, attempt 0, deadline -\n             %s: m\n%s%s",
-            rows[i].outcome, rows[i].phase, rows[i].class,
-            !rows[i].is_final || !nc_streq(rows[i].outcome, "failed") ? ""
-            : nc_streq(rows[i].class, "config") && nc_streq(rows[i].phase, "plan")
-                ? "             then: replace the node, or systemctl restart "
-                  "nodeclaimd-bootstrap where it is a file of this machine: user data is read "
-                  "again as it is; nothing is retried\n"
-                : "             then: systemctl restart nodeclaimd-bootstrap, or replace the "
-                  "node; nothing is retried\n",
-            rows[i].is_final ? ""
-            : nc_streq(rows[i].outcome, "failed")
-                ? "             then: nodeclaimd-bootstrap.service starts again by itself\n"
-                : "");
+            "plan         failed, attempt 0, deadline -\n             %s: m\n%s",
+            rows[i].outcome, rows[i].class,
+            !nc_streq(rows[i].outcome, "failed") ? ""
+            : rows[i].is_final
+                ? "             then: nothing is retried: replace the node, or systemctl restart "
+                  "nodeclaimd-bootstrap, with the same user data\n"
+                : "             then: nodeclaimd-bootstrap.service starts again by itself, with "
+                  "the same user data\n");
         assert_text(status, nc_status_text, expected);
     }
 }
