@@ -145,5 +145,6 @@ WantedBy=multi-user.target
 
 
 def chroot(folder: Path) -> None:
-    """A folder for PATH."""
+    """A folder for PATH. Who runs it is root there."""
     write(folder, "chroot", CHROOT, 0o755)
+    write(folder, "id", "#!/bin/sh\necho 0\n", 0o755)

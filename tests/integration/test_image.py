@@ -42,6 +42,8 @@ def state(root: Path) -> "dict[str, tuple[int, int, bytes]]":
 
 
 KUBELET = '#include <stdio.h>\nint main(void) { return puts("%s") < 0; }\n'
+MACHINE = os.uname().machine
+IS = f"*ARCH*) echo nodeclaimd {MACHINE} ;; *Architecture*) echo nodeclaimd {MACHINE.replace('x86_64', 'amd64').replace('aarch64', 'arm64')} ;;"  # of a package
 DEB, RPM = b"!<arch>\ndebian-binary", b"\xed\xab\xee\xdb"
 PAUSE = """apiVersion: node.eks.aws/v1alpha1
 kind: NodeConfig
@@ -132,10 +134,9 @@ class Provision(unittest.TestCase):
     def test_amazon_linux_gets_the_repository_of_cjson(self) -> None:
         """Only where the program needs it, and the image has it not."""
         imagetree.al2023(self.root)
-        rpm = "#!/bin/sh\ncase $* in *-qpR*) echo 'libcjson.so.1()(64bit)' ;; *) exit %d ;; esac\n"
+        rpm = f"#!/bin/sh\ncase $* in {IS} *-qpR*) echo 'libcjson.so.1()(64bit)' ;; *) exit %d ;; esac\n"
         package = self.dir / "nodeclaimd.rpm"
         package.write_bytes(RPM)
-        (self.root / "var/tmp").mkdir(parents=True)
         for has, wanted in ((0, False), (1, True)):
             imagetree.write(self.root, "/usr/bin/rpm", rpm % has, 0o755)
             said = self.provision("--install", str(self.install), "--package", str(package))
@@ -150,8 +151,7 @@ class Provision(unittest.TestCase):
         package.write_bytes(DEB)
         (self.dir / "nodeclaimd.rpm").write_bytes(RPM)
         imagetree.debian(self.root)
-        (self.root / "var/tmp").mkdir(parents=True, exist_ok=True)
-        imagetree.write(self.root, "/usr/bin/dpkg-deb", "#!/bin/sh\necho installed nodeclaimd 0.2.0-1\n", 0o755)
+        imagetree.write(self.root, "/usr/bin/dpkg-deb", f"#!/bin/sh\ncase $* in {IS} *) echo installed nodeclaimd 0.2.0-1 ;; esac\n", 0o755)
         version = "installed nodeclaimd 0.2.0-1"
         for has, sums, is_missing in ((version, version, False), (version, "", True), ("installed nodeclaimd 0.1.0-1", version, True),
                                       ("config-files nodeclaimd 0.2.0-1", version, True), ("", version, True)):
@@ -159,12 +159,11 @@ class Provision(unittest.TestCase):
                 imagetree.write(self.root, "/usr/bin/dpkg-query", f"#!/bin/sh\ncase $1 in --control*) echo '{sums}' ;; *) echo '{has}' ;; esac\n", 0o755)
                 said = self.provision("--install", str(self.install), "--package", str(package))
                 self.assertEqual(f"provision: missing packages: {package}\n" in said, is_missing, said)
-                self.assertNotIn("/var/tmp/nodeclaimd.", said)
+                self.assertNotIn("/usr/nodeclaimd.", said)
         shutil.rmtree(self.root)
         self.root.mkdir()
         imagetree.al2023(self.root)
-        (self.root / "var/tmp").mkdir(parents=True, exist_ok=True)
-        rpm = "#!/bin/sh\ncase $* in *-qpR*) ;; *-qp*HEADER*) echo a ;; *-q*HEADER*) echo %s ;; *-qp*) echo nodeclaimd-0.2.0-1.x86_64 ;; *-q*nodeclaimd-0.2.0-1.x86_64) exit %d ;; esac\n"
+        rpm = f"#!/bin/sh\ncase $* in {IS} *-qpR*) ;; *-qp*HEADER*) echo a ;; *-q*HEADER*) echo %s ;; *-qp*) echo nodeclaimd-0.2.0-1.x86_64 ;; *-q*nodeclaimd-0.2.0-1.x86_64) exit %d ;; esac\n"
         for build, code in (("a", 0), ("b", 0), ("a", 1)):
             with self.subTest(code, build=build):
                 imagetree.write(self.root, "/usr/bin/rpm", rpm % (build, code), 0o755)
@@ -182,11 +181,12 @@ class Provision(unittest.TestCase):
                 shutil.rmtree(self.root)
                 tree(self.root)
                 package.write_bytes(DEB if tree == imagetree.debian else RPM)
-                (self.root / "var/tmp").mkdir(parents=True, exist_ok=True)
-                imagetree.write(self.root, "/usr/bin/rpm", f"#!/bin/sh\ncase $* in -qp*HEADER*) echo a ;; -qp*) ;; *) exit {has} ;; esac\n", 0o755)
+                imagetree.write(self.root, "/usr/bin/dpkg-deb", f"#!/bin/sh\ncase $* in {IS} *) exit 1 ;; esac\n", 0o755)
+                imagetree.write(self.root, "/usr/bin/rpm", f"#!/bin/sh\ncase $* in {IS} -qp*HEADER*) echo a ;; -qp*) ;; *) exit {has} ;; esac\n", 0o755)
                 called.unlink(missing_ok=True)
                 self.provision("--install", str(self.install), "--package", str(package), offline="")
-                self.assertRegex(called.read_text(), f"(?m)^.*{wanted}.* /var/tmp/nodeclaimd[.][^/]+/nodeclaimd$")
+                self.assertRegex(called.read_text(), f"(?m)^.*{wanted}.* /usr/nodeclaimd[.][^/]+/nodeclaimd$")
+                self.assertEqual(list((self.root / "usr").glob("nodeclaimd.*")), [], "nothing of it stays")
 
     def test_a_command_behind_a_link_of_the_image(self) -> None:
         """As alternatives make it: what an absolute link names is in the image, whatever this machine has there."""
@@ -329,9 +329,13 @@ class Provision(unittest.TestCase):
     def test_what_it_cannot_do_without_is_named(self) -> None:
         imagetree.debian(self.root)
         self.assertIn("there is no nodeclaimd in this image", self.provision(code=1))
+        imagetree.write(self.root, "/usr/bin/dpkg-deb", """#!/bin/sh
+case $* in *Architecture*/deb) echo kubectl-nodeclaim all ;; *Architecture*other.deb) echo nodeclaimd riscv64 ;; *) exit 2 ;; esac
+""", 0o755)
         before = state(self.root)
         program = agent_path().read_bytes()
-        contents = {"file": b"", "rpm": RPM, "foreign": program[:18] + b"\x16" + program[19:], "program": program, "tar": b"\0" * 257 + b"ustar"}
+        contents = {"file": b"", "rpm": RPM, "foreign": program[:18] + b"\x16" + program[19:], "program": program, "tar": b"\0" * 257 + b"ustar", "deb": DEB, "other.deb": DEB,
+                    "bad.deb": DEB}
         for name, content in contents.items():
             (self.dir / name).write_bytes(content)
         for option, name, message in (
@@ -344,14 +348,22 @@ class Provision(unittest.TestCase):
             ("--kubelet", "foreign", f"is no program for {os.uname().machine}"),
             ("--ecr-credential-provider", "file", f"is no program for {os.uname().machine}"),
             ("--pause-image", "program", "is no archive of tar"),
+            ("--kubelet", "program", 'is no kubelet: its --version says "nodeclaimd '),
+            ("--package", "deb", "is kubectl-nodeclaim, not nodeclaimd"),
+            ("--package", "other.deb", "is for riscv64, not for " + MACHINE),
+            ("--package", "bad.deb", "is not readable, not nodeclaimd"),
         ):
             with self.subTest(option, name=name):
                 message = f"{self.dir / name} {message}"
                 options = (option, self.dir / name)
-                self.assertIn(message, self.provision("--install", str(self.install), *map(str, options), code=1, offline=""))
+                self.assertIn(message, self.provision("--install", str(self.install), *map(str, options), code=2, offline=""))
+        self.assertIn("--kubelet needs a value", self.provision("--kubelet", code=2))
+        self.assertIn("--kubelet: there is no /none", self.provision("--kubelet", "/none", code=2))
         self.assertEqual(state(self.root), before, "nothing was changed")
         (self.root / "usr/bin/kubelet").unlink()
         self.assertIn("there is no kubelet in this image", self.provision("--install", str(self.install), code=1))
+        imagetree.write(self.dir / "bin", "id", "#!/bin/sh\necho 1000\n", 0o755)
+        self.assertIn("run it as root", self.provision(code=1))
         imagetree.write(self.root, "/etc/os-release", "ID=alpine\n")
         self.assertIn("neither Debian nor Amazon Linux", self.provision(code=1))
 
