@@ -340,8 +340,8 @@ struct held {
     const char *what, *message; /* what holds it, and what it says */
 };
 
-/* How many more of its namespace the same holds; where `names` is given, the first of them. */
-static size_t count_others(const struct held *h, struct nc_buf *names) {
+/* Of its namespace, and held by the same. */
+static void name_others(const struct held *h, struct nc_buf *names) {
     size_t n = 0;
 
     for (size_t i = 0; i < h->n; i++) {
@@ -350,12 +350,11 @@ static size_t count_others(const struct held *h, struct nc_buf *names) {
             || !nc_streq(other->budget, h->line->budget)
             || !nc_streq(other->pod->namespace, h->line->pod->namespace))
             continue;
-        if (n++ < NC_LIFECYCLE_NAMES && names)
+        if (n++ < NC_LIFECYCLE_NAMES)
             (void)nc_buf_printf(names, "%s%s", n == 1 ? ", nor may " : ", ", other->pod->name);
     }
-    if (n > NC_LIFECYCLE_NAMES && names)
+    if (n > NC_LIFECYCLE_NAMES)
         (void)nc_buf_printf(names, " and %zu more", n - NC_LIFECYCLE_NAMES);
-    return n;
 }
 
 /* Says so, unless that was said lately. */
@@ -365,19 +364,14 @@ static void report_held(struct nc_lifecycle *l, const struct held *h,
     nc_auto_free char *key = nc_asprintf("%s/%s", pod->namespace, h->what);
     struct nc_lifecycle_budget *place = &l->budgets[place_of(l, key)];
     nc_cleanup(nc_buf_done) struct nc_buf others = NC_BUF_INIT;
-    const bool is_same = nc_streq(place->key, key);
-    const bool is_more = is_same && h->line->verdict.reason != NC_POD_REASON_KEPT
-                         && count_others(h, NULL) > place->others;
 
-    place->is_outdated |= is_more;
     if (was_reported(l, place, key))
         return;
-    const unsigned times = is_same ? place->times : 0;
+    const unsigned times = nc_streq(place->key, key) ? place->times : 0;
     free(place->key);
-    *place = (struct nc_lifecycle_budget){.key = nc_strdup(key),
-                                          .reported_usec = l->now_usec,
-                                          .times = times + !is_more,
-                                          .others = count_others(h, &others)};
+    *place = (struct nc_lifecycle_budget){
+        .key = nc_strdup(key), .reported_usec = l->now_usec, .times = times + 1};
+    name_others(h, &others);
     nc_auto_free char *until = until_text(l, h->line);
     nc_lifecycle_emit(NC_LIFECYCLE_MILESTONE_BLOCKED, "DrainBlocked",
                       nc_asprintf("Pod %s/%s may not leave: %s%s%s; %s%s", pod->namespace,
@@ -385,7 +379,7 @@ static void report_held(struct nc_lifecycle *l, const struct held *h,
                                   others.len ? others.data : ""),
                       out);
     out->v[out->n - 1].series = nc_steal(&key);
-    if (times && !is_more && !l->has_announced[NC_LIFECYCLE_MILESTONE_BLOCKED])
+    if (times && !l->has_announced[NC_LIFECYCLE_MILESTONE_BLOCKED])
         out->v[out->n - 1].is_lasting = l->has_announced[NC_LIFECYCLE_MILESTONE_BLOCKED] = true;
 }
 

@@ -61,8 +61,7 @@ struct nc_lifecycle_budget {
     char *key;
     uint64_t reported_usec;
     unsigned times;
-    size_t others;    /* pods that it was said of beside the one that it names first */
-    bool is_outdated; /* the deadline is another one than was said, or it holds more pods */
+    bool is_outdated; /* the deadline is another one than was said */
 };
 
 struct nc_lifecycle_hook {
