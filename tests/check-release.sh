@@ -163,14 +163,14 @@ printf '    docker run debian:12@sha256:0 x\n    - uses: actions/checkout@11bd71
 git add . && git commit -q -m good && git tag good
 
 missing "" true
-missing "VERSION is 0.1.1" sed -i s/0.1.0/0.1.1/ VERSION
-missing "VERSION is 0x1.0" sed -i s/0.1.0/0x1.0/ VERSION
+missing "VERSION is 0.1.1, not 0.1.0" sed -i s/0.1.0/0.1.1/ VERSION
+missing "VERSION is 0x1.0, not 0.1.0" sed -i s/0.1.0/0x1.0/ VERSION
 missing 'CHANGELOG.md has no section "## [0.1.0] - YYYY-MM-DD" with an entry' sed -i '/^- /d' CHANGELOG.md
 missing "CHANGELOG.md: entries are left under Unreleased, 2" sed -i 's/^## .Unreleased./&\n\n### Fixed\n\n- It.\n- That./' CHANGELOG.md
 missing "CHANGELOG.md, debian/changelog and nodeclaimd.spec have different days: 2026-11-24, 2026-11-23" sed -i s/-23/-24/ CHANGELOG.md
 missing "debian/changelog begins with nodeclaimd (0.1.0) UNRELEASED" sed -i s/unstable/UNRELEASED/ debian/changelog
-missing "debian/changelog begins with nodeclaimd (0.1.0-1)" sed -i s/0.1.0/0.1.0-1/ debian/changelog
-missing "nodeclaimd.spec: Version is 0.2.0" sed -i '1s/0.1.0/0.2.0/' nodeclaimd.spec
+missing "debian/changelog begins with nodeclaimd (0.1.0-1) unstable; urgency=medium, not nodeclaimd (0.1.0)" sed -i s/0.1.0/0.1.0-1/ debian/changelog
+missing "nodeclaimd.spec: Version is 0.2.0, not 0.1.0" sed -i '1s/0.1.0/0.2.0/' nodeclaimd.spec
 missing "nodeclaimd.spec: the newest entry" sed -i s/0.1.0-1/0.0.9-1/ nodeclaimd.spec
 missing "deploy/chart/Chart.yaml is of another version" sed -i '1s/0.1.0/0.0.9/' deploy/chart/Chart.yaml
 missing "debian/control: lines with an address that is a placeholder: 1" sed -i s/example.org/nodeclaimd.example/ debian/control
@@ -228,6 +228,9 @@ is "with how many things were" "$(tail -n 2 "$work/said" | sed -n 's/^dry run: \
 is "each step says when it begins, and how long it took" "$(sed -nE 's/^(-- chart|ok [0-9]+ - chart, [0-9]+ s)$/\1/p' "$work/said" | sed 's/[0-9][0-9]*/N/g')" "-- chart
 ok N - chart, N s"
 is "the signature was tried, and is deleted" "$(grep -c "^ok .* - checksums and signature" "$work/said") $(cd build/release-dry-run && echo SHA*)" "1 SHA256SUMS"
+read -r -a again <<<"$(sed -n 's|.*/dev release 0.1.0 --dry-run *||p' build/release-dry-run/PROV*)"
+took "${again[@]}" >/dev/null
+is "as its origin says that it is repeated, no key is missing" "$(grep 'there is no key' "$work/said")" ""
 took --key "$work/a.spec" >/dev/null
 is "so is that of a release's key" "$(cd build/release-dry-run && echo SHA*)" SHA256SUMS
 # released [OPTION]: the signature, and the first line about its origin, of what is no dry run; on this machine as on Debian 12
