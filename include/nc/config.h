@@ -135,10 +135,13 @@ void nc_documents_warn(struct nc_documents *d, struct nc_mark mark, const char *
 void nc_documents_add_error(struct nc_documents *d, const char *source, const char *message);
 unsigned nc_documents_add_source(struct nc_documents *d, const char *name);
 
-/* Decodes user data (nc/userdata.h) and adds every part that is ours, named "NAME part K (type)". A
- * decoding failure is an error diag. */
-int nc_documents_add_userdata(struct nc_documents *d, const char *source, const char *data,
-                              size_t n, struct nc_err *err);
+/* Decodes user data (nc/userdata.h) and adds every part that is ours, named "NAME part K (type)";
+ * of an indented text, which is in the document NAME, that has their lines. A decoding failure is
+ * an error diag. */
+int nc_documents_add_userdata(struct nc_documents *d, const char *source, struct nc_text text,
+                              struct nc_err *err);
+/* Behind the name of a file: user data in it, whose own lines count. */
+#define NC_USERDATA_OF_CLASS " spec.userData"
 
 /* For who asks what else is refused: the value that an error is about leaves its document, so that
  * nc_config_build can be tried without it. The first is for the errors among the diagnostics,

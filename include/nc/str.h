@@ -51,11 +51,13 @@ size_t nc_cut(const char *s, size_t most);
 /* Copies s, cut so where it is longer than size - 1 bytes. */
 void nc_copy_text(char *to, size_t size, const char *s);
 
-/* A borrowed text, and the line of the document that its first one is, from 1, for messages. */
+/* A borrowed text, and for messages the line of the document that its first one is, from 1, and how
+ * far that is indented there. */
 struct nc_text {
     const char *data;
     size_t n;
     unsigned line;
+    unsigned indent;
 };
 /* All of a string. */
 struct nc_text nc_text(const char *s);

@@ -33,6 +33,8 @@ struct nc_value {
     enum nc_value_type type;
     struct nc_mark mark;
     bool boolean;
+    unsigned indent; /* STRING of YAML whose lines are those of the document, from the one behind
+                        its mark on (a literal block, |): how far they are indented; else 0 */
     int64_t integer;
     char *text; /* STRING: the text, no embedded NUL; FLOAT, TIME: as written; FLOAT of
                    JSON: the shortest text of the double */

@@ -35,7 +35,7 @@ struct reader {
 static struct nc_mark mark_of(const struct reader *r, const yaml_mark_t *m) {
     return (struct nc_mark){.source = r->source,
                             .line = (unsigned)m->line + (r->text.line > 0 ? r->text.line : 1),
-                            .column = (unsigned)m->column + 1};
+                            .column = (unsigned)m->column + 1 + r->text.indent};
 }
 
 static int fail(struct reader *r, struct nc_mark mark, const char *what) {
@@ -173,6 +173,21 @@ static int check_node(struct reader *r, struct nc_mark mark, const yaml_char_t *
     return 0;
 }
 
+/* Of a literal block: what the first line that is not empty has before the text. */
+static unsigned indent_of(const struct reader *r, const yaml_event_t *e) {
+    const char *text = (const char *)e->data.scalar.value;
+    const char *at = r->text.data + e->start_mark.index, *end = r->text.data + r->text.n;
+
+    if (e->data.scalar.style != YAML_LITERAL_SCALAR_STYLE)
+        return 0;
+    at = memchr(at, '\n', (size_t)(end - at));
+    while (at && end - at > 1 && at[1] == '\n')
+        at++;
+    while (*text == '\n')
+        text++;
+    return at ? (unsigned)(strspn(at + 1, " ") - strspn(text, " ")) + r->text.indent : 0;
+}
+
 static int read_scalar(struct reader *r, const yaml_event_t *e) {
     const char *text = (const char *)e->data.scalar.value;
     const bool plain = e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
@@ -184,6 +199,7 @@ static int read_scalar(struct reader *r, const yaml_event_t *e) {
         return bad;
     if (strlen(text) != e->data.scalar.length)
         return fail(r, v->mark, "a NUL character in text");
+    v->indent = indent_of(r, e);
     if (!plain)
         v->text = nc_strdup(text);
     else if (!nc_yaml_resolve_plain(v, text))

@@ -69,7 +69,8 @@ char *nc_gather_warning(const struct nc_documents *d, const struct nc_diagnostic
 int nc_gather_add_text(struct nc_gather *g, const char *name, const struct nc_buf *text,
                        struct nc_err *err) {
     if (text->len > 0 && looks_like_user_data(text))
-        return nc_documents_add_userdata(&g->documents, name, text->data, text->len, err);
+        return nc_documents_add_userdata(&g->documents, name,
+                                         (struct nc_text){.data = text->data, .n = text->len}, err);
     return nc_documents_add(
         &g->documents, name,
         (struct nc_text){.data = text->data ? text->data : "", .n = text->len, .line = 1}, err);
@@ -185,8 +186,9 @@ static int add_source(struct nc_gather *g, const char *source, bool is_default,
 
     if (source_is_user_data(source)) {
         const size_t n = user_data->status == 200 ? user_data->body.len : 0;
-        return nc_documents_add_userdata(&g->documents, "user-data", n ? user_data->body.data : "",
-                                         n, err);
+        return nc_documents_add_userdata(
+            &g->documents, "user-data",
+            (struct nc_text){.data = n ? user_data->body.data : "", .n = n}, err);
     }
     if (!nc_starts_with(source, "file:///")) {
         nc_auto_free char *quoted = nc_quote_string(source);

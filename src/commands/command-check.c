@@ -61,15 +61,27 @@ static const char *cut_place(const struct nc_documents *d, const char *message,
 static void push_entry(struct nc_value *list, const struct nc_documents *d, const char *severity,
                        const struct nc_diagnostic *said) {
     struct nc_value *one = nc_value_new_map();
+    nc_auto_free char *file = NULL, *inside = NULL;
 
     nc_value_set_string(one, "severity", severity);
-    if (said->mark.line > 0) {
-        nc_value_set_string(one, "source", d->sources[said->mark.source]);
+    if (said->mark.source > 0) {
+        const char *source = d->sources[said->mark.source];
+        const char *of_class = strstr(source, NC_USERDATA_OF_CLASS);
+        const char *part = nc_ends_with(source, ")") ? strstr(source, " part ") : NULL;
+        const size_t n =
+            of_class || part ? (size_t)((of_class ? of_class : part) - source) : strlen(source);
+        file = nc_strndup(source, n);
+        nc_value_set_string(one, "source", file);
+        if (of_class && said->mark.line > 0)
+            inside = nc_asprintf("line %u: %s%s%s", said->mark.line, said->path,
+                                 *said->path ? ": " : "", said->message);
+    }
+    if (said->mark.line > 0 && !inside) {
         nc_value_set_int(one, "line", said->mark.line);
         nc_value_set_int(one, "column", said->mark.column);
     }
-    nc_value_set_string(one, "path", said->path);
-    nc_value_set_string(one, "message", said->message);
+    nc_value_set_string(one, "path", inside ? NC_USERDATA_OF_CLASS + 1 : said->path);
+    nc_value_set_string(one, "message", inside ? inside : said->message);
     nc_value_push(list, one);
 }
 
@@ -117,10 +129,10 @@ static int add_written(struct nc_gather *g, const char *source, const struct nc_
     if (!path || !text || !nc_starts_with(path, NC_CONF_DIR "/") || nc_value_get(file, "encoding"))
         return 0;
     ++*ret_found;
-    name = nc_asprintf("%s %s", source, path);
+    name = content->indent ? nc_strdup(source) : nc_asprintf("%s %s", source, path);
     return nc_documents_add(
         &g->documents, name,
-        (struct nc_text){.data = text, .n = strlen(text), .line = content->mark.line + 1}, err);
+        (struct nc_text){text, strlen(text), content->mark.line + 1, content->indent}, err);
 }
 
 static int add_cloud_config(struct nc_gather *g, const char *source, struct nc_text text,
@@ -178,19 +190,20 @@ static int add_for_cloud_init(struct nc_gather *g, const char *path, struct nc_t
     return 0;
 }
 
-static int add_parts_for_cloud_init(struct nc_gather *g, const char *source, const char *data,
-                                    size_t n, struct nc_err *err) {
+static int add_parts_for_cloud_init(struct nc_gather *g, const char *source, struct nc_text text,
+                                    struct nc_err *err) {
     nc_cleanup(nc_userdata_done) struct nc_userdata u = NC_USERDATA_INIT;
     int r = 0;
 
-    if (nc_userdata_decode(data, n, &u, NULL) < 0)
+    if (nc_userdata_decode(text.data, text.n, &u, NULL) < 0)
         return 0; /* which was told */
     for (size_t i = 0; r >= 0 && i < u.n; i++) {
         const struct nc_userdata_part *p = &u.parts[i];
         nc_auto_free char *name = nc_asprintf("%s %s", source, p->name);
         if (!nc_userdata_part_is_ours(p))
             r = add_for_cloud_init(
-                g, name, (struct nc_text){.data = p->data, .n = p->n, .line = p->line}, err);
+                g, text.indent ? source : name,
+                (struct nc_text){p->data, p->n, p->line + text.line - 1, text.indent}, err);
     }
     return r < 0 ? r : 0;
 }
@@ -333,7 +346,9 @@ static int add_one(struct nc_gather *g, const char *what, struct nc_err *err) {
         return r < 0 ? r : 1;
     r = is_stdin ? nc_gather_add_text(g, STDIN, &data, err) : nc_gather_add(g, what, err);
     if (r >= 0 && data.data)
-        r = add_parts_for_cloud_init(g, is_stdin ? STDIN : what, data.data, data.len, err);
+        r = add_parts_for_cloud_init(g, is_stdin ? STDIN : what,
+                                     (struct nc_text){.data = data.data, .n = data.len, .line = 1},
+                                     err);
     return r < 0 ? r : 0;
 }
 
@@ -345,14 +360,20 @@ static int add_userdata_of_classes(struct nc_gather *g, struct nc_err *err) {
     int r = 0;
 
     for (size_t i = 0; r >= 0 && i < n; i++) {
-        const char *text = d->docs[i].kind == NC_DOCUMENT_NODE_CLASS
-                               ? nc_value_path_string(d->docs[i].tree, "spec.userData")
-                               : NULL;
-        nc_auto_free char *name = nc_asprintf("%s spec.userData", d->sources[d->docs[i].source]);
-        if (text)
-            r = nc_documents_add_userdata(d, name, text, strlen(text), err);
-        if (text && r >= 0)
-            r = add_parts_for_cloud_init(g, name, text, strlen(text), err);
+        const struct nc_value *v = d->docs[i].kind == NC_DOCUMENT_NODE_CLASS
+                                       ? nc_value_path(d->docs[i].tree, "spec.userData")
+                                       : NULL;
+        const char *data = nc_value_string(v);
+        struct nc_text text = nc_text(data ? data : "");
+        const bool is_block = data && v->indent && !nc_userdata_is_base64(data, text.n);
+        nc_auto_free char *name = nc_asprintf("%s%s", d->sources[d->docs[i].source],
+                                              is_block ? "" : NC_USERDATA_OF_CLASS);
+        text.line = is_block ? v->mark.line + 1 : 1;
+        text.indent = is_block ? v->indent : 0;
+        if (data)
+            r = nc_documents_add_userdata(d, name, text, err);
+        if (data && r >= 0)
+            r = add_parts_for_cloud_init(g, name, text, err);
     }
     return r;
 }

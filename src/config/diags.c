@@ -16,6 +16,8 @@ static const char *source_name(const struct nc_documents *d, unsigned source) {
 char *nc_mark_location(const struct nc_documents *d, struct nc_mark m) {
     if (m.line == 0)
         return nc_strdup(source_name(d, m.source));
+    if (strstr(source_name(d, m.source), NC_USERDATA_OF_CLASS))
+        return nc_asprintf("%s, line %u", source_name(d, m.source), m.line);
     return nc_asprintf("%s:%u:%u", source_name(d, m.source), m.line, m.column);
 }
 
@@ -67,11 +69,6 @@ void nc_diag(struct nc_documents *d, bool is_error, struct nc_mark mark, const c
     va_start(ap, format);
     diag->message = nc_vasprintf(format, ap);
     va_end(ap);
-}
-
-void nc_documents_warn(struct nc_documents *d, struct nc_mark mark, const char *path,
-                       const char *message) {
-    nc_diag(d, false, mark, path, "%s", message);
 }
 
 void nc_diag_unsupported(struct nc_documents *d, struct nc_mark mark, const char *path,

@@ -75,6 +75,39 @@ static const struct nc_document *remove_from_all(struct nc_documents *d, struct 
     return NULL;
 }
 
+/* The path of the scalar at that place; NULL: there is none. */
+static char *find_path(const struct nc_value *v, const char *above, struct nc_mark mark) {
+    char *found = v->n == 0 && is_at(v->mark, mark) ? nc_strdup(above) : NULL;
+
+    for (size_t i = 0; !found && i < v->n; i++) {
+        const bool is_map = v->type == NC_VALUE_MAP;
+        const char *key = is_map ? v->members[i].key : "";
+        const bool is_name = is_map && nc_is_alnum_or(key, "_-/", 128);
+        nc_auto_free char *quoted = nc_quote_string(key);
+        nc_auto_free char *path = is_name  ? nc_asprintf("%s%s%s", above, *above ? "." : "", key)
+                                  : is_map ? nc_asprintf("%s[%s]", above, quoted)
+                                           : nc_asprintf("%s[%zu]", above, i);
+
+        found = find_path(is_map ? v->members[i].value : v->items[i], path, mark);
+    }
+    return found;
+}
+
+static char *path_at(const struct nc_documents *d, struct nc_mark mark) {
+    char *found = NULL;
+
+    for (size_t i = 0; !found && mark.line > 0 && i < d->n_docs; i++)
+        found = find_path(d->docs[i].tree, "", mark);
+    return found ? found : nc_strdup("");
+}
+
+void nc_documents_warn(struct nc_documents *d, struct nc_mark mark, const char *path,
+                       const char *message) {
+    nc_auto_free char *found = *path ? NULL : path_at(d, mark);
+
+    nc_diag(d, false, mark, found ? found : path, "%s", message);
+}
+
 void nc_documents_set_aside_errors(struct nc_documents *d) {
     struct nc_mark key;
 
@@ -131,26 +164,27 @@ int nc_documents_set_aside(struct nc_documents *d, const struct nc_err *err) {
     const size_t n = strcspn(text, " ");
     struct nc_mark key = {0};
 
-    if (n > 1 && text[n] && text[n - 1] == ':') { /* "PATH: message" */
+    if (n > 1 && text[n] && text[n - 1] == ':' && *text != '-') { /* "PATH: message" */
         path = nc_strndup(text, n - 1);
         text += n + 1;
+    } else {
+        path = path_at(d, err->mark);
     }
     if (d->n_aside >= NC_DIAGS_MAX)
         return -E2BIG;
     if (err->code == -NC_CONFIG_MISSING && nc_documents_refuse(d, path))
         return 0;
     if (err->code != -NC_CONFIG_MISSING) {
-        const struct nc_document *of = remove_from_all(d, err->mark, path ? path : "", &key);
+        const struct nc_document *of = remove_from_all(d, err->mark, path, &key);
         if (!of)
             return is_refused_at(d, err->mark) ? 0 : -ENOENT;
-        if (path && nc_starts_with(path, config) && of->kind == NC_DOCUMENT_NODE_CLASS)
+        if (nc_starts_with(path, config) && of->kind == NC_DOCUMENT_NODE_CLASS)
             memmove(path + strlen("spec.kubelet."), path + strlen(config),
                     strlen(path + strlen(config)) + 1);
     }
     d->n_aside++;
     if (!is_warned(d, err, key))
-        nc_diag(d, true, err->mark, path ? path : "", "%s%s%s", text, err->remedy[0] ? "; " : "",
-                err->remedy);
+        nc_diag(d, true, err->mark, path, "%s%s%s", text, err->remedy[0] ? "; " : "", err->remedy);
     return 1;
 }
 
@@ -409,20 +443,23 @@ int nc_documents_add(struct nc_documents *d, const char *source, struct nc_text 
     return r;
 }
 
-static void note_lost(struct nc_documents *d, const char *source, const struct nc_userdata *u) {
+/* `first`: the line that the first one of the user data is. */
+static void note_lost(struct nc_documents *d, const char *source, unsigned first,
+                      const struct nc_userdata *u) {
     const unsigned index = nc_documents_add_source(d, source);
 
     for (size_t i = 0; i < u->n_lost; i++)
-        nc_diag(d, false, (struct nc_mark){.source = index, .line = u->lost[i].line, .column = 1},
+        nc_diag(d, false,
+                (struct nc_mark){.source = index, .line = u->lost[i].line + first - 1, .column = 1},
                 "", "%s", u->lost[i].message);
 }
 
 /* Karpenter takes user data that is no MIME for a NodeConfig where it is a YAML map. */
-static bool is_mistaken(struct nc_documents *d, const char *name,
+static bool is_mistaken(struct nc_documents *d, const char *name, unsigned line,
                         const struct nc_userdata_part *p) {
     nc_auto_free char *what = nc_userdata_describe(p);
     const size_t before = nc_documents_errors(d);
-    struct nc_mark mark = {.line = p->line, .column = 1};
+    struct nc_mark mark = {.line = line, .column = 1};
 
     if (!p->content_type[0] || !nc_starts_with(p->data, "#cloud-config")
         || strstr(p->data, "apiVersion"))
@@ -435,22 +472,22 @@ static bool is_mistaken(struct nc_documents *d, const char *name,
     return refuse_whole(d, before) == 0;
 }
 
-static void note_mistyped(struct nc_documents *d, const char *name,
+static void note_mistyped(struct nc_documents *d, const char *name, unsigned line,
                           const struct nc_userdata_part *p) {
-    nc_diag(
-        d, false,
-        (struct nc_mark){.source = nc_documents_add_source(d, name), .line = p->line, .column = 1},
-        "",
-        "a document that is not read: its Content-Type must be application/node.eks.aws or "
-        "application/vnd.nodeclaimd+yaml, not %s",
-        p->content_type);
+    nc_diag(d, false,
+            (struct nc_mark){.source = nc_documents_add_source(d, name), .line = line, .column = 1},
+            "",
+            "a document that is not read: its Content-Type must be application/node.eks.aws or "
+            "application/vnd.nodeclaimd+yaml, not %s",
+            p->content_type);
 }
 
-int nc_documents_add_userdata(struct nc_documents *d, const char *source, const char *data,
-                              size_t n, struct nc_err *err) {
+int nc_documents_add_userdata(struct nc_documents *d, const char *source, struct nc_text text,
+                              struct nc_err *err) {
     nc_cleanup(nc_userdata_done) struct nc_userdata u = NC_USERDATA_INIT;
+    const unsigned first = text.line > 0 ? text.line : 1;
     struct nc_err decode_error = NC_ERR_INIT;
-    int r = nc_userdata_decode(data, n, &u, &decode_error);
+    int r = nc_userdata_decode(text.data, text.n, &u, &decode_error);
 
     if (r < 0) {
         nc_documents_add_error(d, source, decode_error.msg);
@@ -459,14 +496,16 @@ int nc_documents_add_userdata(struct nc_documents *d, const char *source, const 
     if (u.n == 0)
         nc_strv_addf(&d->found, "%s is empty", source);
     if (u.n_lost > 0)
-        note_lost(d, source, &u);
+        note_lost(d, source, first, &u);
     for (size_t i = 0; i < u.n; i++) {
         const struct nc_userdata_part *p = &u.parts[i];
         nc_auto_free char *name = nc_asprintf("%s%s%s", source, p->name[0] ? " " : "", p->name);
         nc_auto_free char *what = NULL;
+        const char *of = text.indent ? source : name; /* whose lines are counted */
+        const unsigned line = p->line + first - 1;
 
         if (nc_userdata_part_is_mistyped(p))
-            note_mistyped(d, name, p);
+            note_mistyped(d, of, line, p);
         if (!nc_userdata_part_is_ours(p)) {
             what = nc_userdata_describe(p);
             nc_strv_addf(&d->found, "%s is %s", name, what);
@@ -475,10 +514,9 @@ int nc_documents_add_userdata(struct nc_documents *d, const char *source, const 
             d->may_bring_documents |= p->n > 0 && !nc_userdata_part_is_script(p);
             continue;
         }
-        if (is_mistaken(d, name, p))
+        if (is_mistaken(d, of, line, p))
             continue;
-        r = nc_documents_add(d, name, (struct nc_text){.data = p->data, .n = p->n, .line = p->line},
-                             err);
+        r = nc_documents_add(d, of, (struct nc_text){p->data, p->n, line, text.indent}, err);
         if (r < 0)
             return r;
     }

@@ -178,7 +178,7 @@ static int set_flag_labels(struct nc_planner *s) {
         from = flag_place(s, f->name, f->mark);
         r = nc_labels_parse(f->value, f->mark, &labels, &n, s->err);
         if (r < 0)
-            nc_err_wrap(s->err, "%s", from);
+            nc_origin_blame(s->err, s->docs, f->mark);
         for (size_t k = 0; r == 0 && k < n; k++)
             r = set_label(s, &labels[k], from);
         nc_labels_free(labels, n);
@@ -293,7 +293,7 @@ static int set_flag_taints(struct nc_planner *s) {
         from = flag_place(s, f->name, f->mark);
         r = nc_taints_parse(f->value, (struct nc_mark){0}, &taints, &n, s->err);
         if (r < 0)
-            nc_err_wrap(s->err, "%s", from);
+            nc_origin_blame(s->err, s->docs, f->mark);
         else
             r = set_taints(s, taints, n, from);
         nc_taints_free(taints, n);

@@ -54,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     struct nc_buf second = NC_BUF_INIT;
     struct nc_buf printed = NC_BUF_INIT;
 
-    if (nc_documents_add(&d, "d", (struct nc_text){(const char *)data, n, 1}, &err) == 0) {
+    if (nc_documents_add(&d, "d", (struct nc_text){(const char *)data, n, 1, 0}, &err) == 0) {
         build(&d, &first);
         build(&d, &second);
         if (first.len != second.len

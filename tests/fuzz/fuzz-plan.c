@@ -90,7 +90,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     nc_cleanup(nc_buf_done) struct nc_buf twice = NC_BUF_INIT;
 
     if (n == 0
-        || nc_documents_add_userdata(&d, "user data", (const char *)data + 1, n - 1, NULL) < 0
+        || nc_documents_add_userdata(
+               &d, "user data", (struct nc_text){.data = (const char *)data + 1, .n = n - 1}, NULL)
+               < 0
         || nc_config_build(&d, &c, NULL) < 0)
         return 0;
     fill(&facts, data[0]);

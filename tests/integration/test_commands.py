@@ -149,7 +149,7 @@ class Check(WorldTest):
                 done = self.w.run("check", *strict, str(self.good), str(self.typo))
                 self.assertEqual((done.code, done.out.count("held back")), (code, 1), done.out)
                 (line,) = self.lines(done.out)
-                self.assertRegex(line, rf"^{re.escape(str(self.typo))}{place}: {severity}: label kubernetes\.io/foo=x is held back: ")
+                self.assertRegex(line, rf"^{re.escape(str(self.typo))}{place}: {severity}: spec\.(node\.labels\['kubernetes\.io/foo'\]|kubelet\.flags\[0\]): label kubernetes\.io/foo=x is held back: ")
                 self.assertEqual(line.count(str(self.typo)), 1)
                 done = self.w.run("check", *strict, "-o", "json", str(self.good), str(self.typo))
                 (entry,) = json.loads(done.out)
@@ -250,9 +250,12 @@ class Check(WorldTest):
         self.good.write_text(text.replace("policy: actual", "policy: perhaps"))
         done = self.w.run("check", str(self.good))
         self.assertEqual(done.code, 3)
-        self.assertRegex(done.out, rf"{self.good} /etc/nodeclaimd/conf.d/10-cluster.yaml:{line}:\d+: error: spec.reservation.policy")
+        self.assertRegex(done.out, rf"{self.good}:{line}:\d+: error: spec.reservation.policy")
         self.good.write_text("#cloud-config\nwrite_files: [\n")
         self.assertEqual(self.w.run("check", str(self.good)).code, 3)
+
+    def line_of(self, what: str) -> int:
+        return next(n for n, line in enumerate(self.good.read_text().splitlines(), 1) if what in line)
 
     def test_parts_of_user_data(self) -> None:
         """What a bootstrap passes over is judged in user data as it is in a file of its own, of a NodeClass too."""
@@ -264,18 +267,18 @@ class Check(WorldTest):
         self.good.write_text(whole)
         done = self.w.run("check", "--strict", str(self.good))
         self.assertEqual(done.code, 3)
-        self.assertRegex(done.out, rf"\(text/cloud-config\) /etc/nodeclaimd/conf.d/50-x.yaml:{line}:16: error: spec.drain: unknown field")
+        self.assertRegex(done.out, rf"\(text/cloud-config\):{line}:20: error: spec.drain: unknown field")
         (line,) = [n for n, one in enumerate(whole.splitlines(), 1) if "bootstrap.sh" in one]
         self.assertRegex(done.out, rf"{self.good} part 3 \(text/x-shellscript\):{line}:1: error: .* has to be in a NodeConfig")
         parts_alone = "".join(f"    {one}\n" for one in mime(*parts).decode().splitlines())
         self.good.write_text("apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nspec:\n  userData: |\n" + parts_alone)
         done = self.w.run("check", "--strict", str(self.good))
         self.assertEqual(done.code, 3)
-        self.assertRegex(done.out, r"spec\.userData part 1 \(text/cloud-config\) /etc/nodeclaimd/conf.d/50-x.yaml:\d+:16: error: spec.drain: unknown")
-        self.assertRegex(done.out, r"spec\.userData part 2 \(text/x-shellscript\):\d+:1: error: .* has to be in a NodeConfig")
+        self.assertRegex(done.out, rf"{self.good}:{self.line_of('lingr')}:24: error: spec.drain: unknown")
+        self.assertRegex(done.out, rf"{self.good}:{self.line_of('bootstrap.sh')}:1: error: .* has to be in a NodeConfig")
         self.good.write_text(self.good.read_text().replace("/etc/eks/bootstrap.sh prod", "/usr/bin/nodeadm init"))
         done = self.w.run("check", "--strict", str(self.good))
-        self.assertRegex(done.out, r"spec\.userData part 2 \(text/x-shellscript\):\d+:1: error: remove what calls nodeadm")
+        self.assertRegex(done.out, rf"{self.good}:{self.line_of('nodeadm init')}:1: error: remove what calls nodeadm")
 
     def test_json(self) -> None:
         done = self.w.run("check", "-o", "json", "--strict", str(self.typo))
@@ -497,8 +500,26 @@ class Check(WorldTest):
             self.good.write_text(head + "".join(f"    {line}\n" for line in (user_data % mode).splitlines()))
             done = self.w.run("check", str(self.good))
             self.assertEqual((done.code, done.err), (code, ""), done.out)
-            said = "accept them" if code == 0 else f"{self.good} spec.userData part 1 (application/vnd.nodeclaimd+yaml):"
-            self.assertIn(said, done.out)
+            line = self.line_of(f"mode: {mode}")
+            self.assertIn("accept them" if code == 0 else f"{self.good}:{line}:21: error: spec.drain.mode: ", done.out)
+        (said,) = json.loads(self.w.run("check", "-o", "json", str(self.good)).out)
+        self.assertEqual((said["source"], said["line"], said["column"], said["path"]), (str(self.good), line, 21, "spec.drain.mode"))
+        self.good.write_text(head.replace("|", json.dumps(AGENT_CONFIG + "  drain: {mode: bad}\n")))
+        self.assertIn(f"{self.good} spec.userData, line 4: error: spec.drain.mode: ", self.w.run("check", str(self.good)).out)
+        (said,) = json.loads(self.w.run("check", "-o", "json", str(self.good)).out)
+        self.assertEqual((said["source"], said["path"], "line" in said), (str(self.good), "spec.userData", False))
+        self.assertTrue(said["message"].startswith("line 4: spec.drain.mode: "), said)
+
+    def test_what_is_held_back_has_its_path(self) -> None:
+        self.good.write_text(
+            AGENT_CONFIG
+            + "  node: {labels: {kubernetes.io/foo: z}}\n"
+            + "  kubelet: {flags: [--node-labels=kubernetes.io/bar=z, --register-with-taints=:=b]}\n"
+        )
+        found = {e["path"]: e["message"] for e in json.loads(self.w.run("check", "-o", "json", str(self.good)).out)}
+        self.assertIn("kubernetes.io/foo=z is held back", found["spec.node.labels['kubernetes.io/foo']"])
+        self.assertIn("kubernetes.io/bar=z is held back", found["spec.kubelet.flags[0]"])
+        self.assertRegex(found["spec.kubelet.flags[1]"], "^--register-with-taints: invalid label key")
 
     def test_folders_and_urls(self) -> None:
         folder = self.w.folder / "conf"

@@ -64,7 +64,9 @@ static bool make(struct made *m, const struct differ_field *document, struct nc_
     in.facts = &m->facts;
     in.config = &config;
     in.docs = &docs;
-    if (nc_documents_add_userdata(&docs, "user data", document->text, document->n, &err) < 0
+    if (nc_documents_add_userdata(&docs, "user data",
+                                  (struct nc_text){.data = document->text, .n = document->n}, &err)
+            < 0
         || nc_config_build(&docs, &config, &err) < 0 || nc_plan_make(&in, &m->plan, &err) < 0
         || nc_render(&render, &m->files, &err) < 0) {
         differ_refuse(out, &err);

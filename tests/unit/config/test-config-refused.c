@@ -126,9 +126,8 @@ static void refused_user_data(void **state) {
         nc_cleanup(nc_config_done) struct nc_config c = NC_CONFIG_INIT;
         struct nc_err err = NC_ERR_INIT;
 
-        assert_int_equal(
-            nc_documents_add_userdata(&d, "user-data", rows[i].data, strlen(rows[i].data), &err),
-            0);
+        assert_int_equal(nc_documents_add_userdata(&d, "user-data", nc_text(rows[i].data), &err),
+                         0);
         assert_true(nc_config_build(&d, &c, &err) < 0);
         if (!strstr(err.msg, rows[i].error) || !strstr(err.remedy, rows[i].remedy))
             fail_msg("row %zu: %s (%s)", i, err.msg, err.remedy);
@@ -143,8 +142,8 @@ static void missing_beside_a_script(void **state) {
     struct nc_err err = NC_ERR_INIT;
 
     (void)state;
-    assert_int_equal(nc_documents_add_userdata(&d, "user-data", script, strlen(script), &err), 0);
-    assert_int_equal(nc_documents_add(&d, "d2", (struct nc_text){agent, strlen(agent), 1}, &err),
+    assert_int_equal(nc_documents_add_userdata(&d, "user-data", nc_text(script), &err), 0);
+    assert_int_equal(nc_documents_add(&d, "d2", (struct nc_text){agent, strlen(agent), 1, 0}, &err),
                      0);
     assert_true(nc_config_build(&d, &c, &err) < 0);
     assert_non_null(strstr(err.msg, "spec.cluster.name: is missing"));
@@ -246,7 +245,7 @@ static void parts_for_cloud_init(void **state) {
         nc_auto_free char *text =
             nc_asprintf("%s%s", nc_starts_with(rows[i].text, "--b") ? mime : "", rows[i].text);
 
-        assert_int_equal(nc_documents_add_userdata(&d, "user-data", text, strlen(text), NULL), 0);
+        assert_int_equal(nc_documents_add_userdata(&d, "user-data", nc_text(text), NULL), 0);
         if (!rows[i].found)
             assert_null(d.for_cloud_init);
         else if (!d.for_cloud_init || !nc_starts_with(d.for_cloud_init, rows[i].found))

@@ -92,7 +92,8 @@ static void syntax(void **state) {
         struct nc_err err = NC_ERR_INIT;
 
         assert_int_equal(
-            nc_documents_add(&d, "d", (struct nc_text){broken[i], strlen(broken[i]), 11}, &err), 0);
+            nc_documents_add(&d, "d", (struct nc_text){broken[i], strlen(broken[i]), 11, 0}, &err),
+            0);
         assert_int_equal(nc_documents_errors(&d), 1);
         assert_true(d.diags[0].mark.line > 10);
         assert_true(d.diags[0].mark.column > 0);
@@ -109,8 +110,8 @@ static void lines_of_a_part(void **state) {
     static const char body[] = NODE_CONFIG "spec:\n  kubelet:\n    flags: [1]\n    flogs: []\n";
 
     (void)state;
-    assert_int_equal(nc_documents_add(&d, "part", (struct nc_text){body, strlen(body), 21}, &err),
-                     0);
+    assert_int_equal(
+        nc_documents_add(&d, "part", (struct nc_text){body, strlen(body), 21, 0}, &err), 0);
     text = printed(&d);
     assert_string_equal(
         text,
@@ -126,8 +127,8 @@ static void block_of_a_part(void **state) {
     nc_auto_free char *text = NULL;
 
     (void)state;
-    assert_int_equal(nc_documents_add(&d, "part", (struct nc_text){body, strlen(body), 21}, &err),
-                     0);
+    assert_int_equal(
+        nc_documents_add(&d, "part", (struct nc_text){body, strlen(body), 21, 0}, &err), 0);
     text = printed(&d);
     assert_string_equal(text, "part:26:4: error: the indentation of this line does not fit (while "
                               "parsing a block mapping that begins at line 24, column 3)\n");
@@ -158,7 +159,8 @@ static void limits(void **state) {
         nc_cleanup(nc_documents_done) struct nc_documents d = NC_DOCUMENTS_INIT;
 
         assert_int_equal(
-            nc_documents_add(&d, "d", (struct nc_text){large, (size_t)2 << 20, 1}, &err), -EFBIG);
+            nc_documents_add(&d, "d", (struct nc_text){large, (size_t)2 << 20, 1, 0}, &err),
+            -EFBIG);
         for (int i = 0; i < 127; i++)
             assert_int_equal(nc_documents_add(&d, "d", nc_text(""), &err), 0);
         assert_int_equal(nc_documents_add(&d, "d", nc_text(""), &err), -E2BIG);
@@ -169,12 +171,14 @@ static void limits(void **state) {
 
         for (int i = 0; i < 65; i++)
             assert_int_equal(nc_buf_puts(&b, "---\n" AGENT_CONFIG), 0);
-        assert_int_equal(nc_documents_add(&d, "d", (struct nc_text){b.data, b.len, 1}, &err),
+        assert_int_equal(nc_documents_add(&d, "d", (struct nc_text){b.data, b.len, 1, 0}, &err),
                          -E2BIG);
         assert_string_equal(err.msg, "d: more than 64 documents");
         nc_buf_clear(&b);
         assert_int_equal(nc_buf_puts(&b, "---\n" AGENT_CONFIG), 0);
-        assert_int_equal(nc_documents_add_userdata(&d, "u", b.data, b.len, &err), -E2BIG);
+        assert_int_equal(
+            nc_documents_add_userdata(&d, "u", (struct nc_text){.data = b.data, .n = b.len}, &err),
+            -E2BIG);
     }
 }
 
@@ -228,7 +232,7 @@ static void userdata(void **state) {
     nc_auto_free char *text = NULL;
 
     (void)state;
-    assert_int_equal(nc_documents_add_userdata(&d, "user-data", body, strlen(body), &err), 0);
+    assert_int_equal(nc_documents_add_userdata(&d, "user-data", nc_text(body), &err), 0);
     text = printed(&d);
     assert_string_equal(text, "user-data part 2 (application/node.eks.aws):12:8: warning: spec: "
                               "unknown field \"colour\": "
@@ -246,7 +250,7 @@ static void expect_one(const char *body, const char *diags) {
     struct nc_err err = NC_ERR_INIT;
     nc_auto_free char *text = NULL;
 
-    assert_int_equal(nc_documents_add_userdata(&d, "user-data", body, strlen(body), &err), 0);
+    assert_int_equal(nc_documents_add_userdata(&d, "user-data", nc_text(body), &err), 0);
     text = printed(&d);
     assert_string_equal(text, diags);
     assert_int_equal(d.n_docs, 1);
@@ -309,8 +313,7 @@ static void userdata_broken(void **state) {
     nc_auto_free char *text = NULL;
 
     (void)state;
-    assert_int_equal(
-        nc_documents_add_userdata(&d, "user-data", HEAD "--b\n", strlen(HEAD "--b\n"), &err), 0);
+    assert_int_equal(nc_documents_add_userdata(&d, "user-data", nc_text(HEAD "--b\n"), &err), 0);
     text = printed(&d);
     assert_string_equal(text, "user-data: error: cut off in part 1, which begins at line 4: the "
                               "closing line of boundary 'b' is "

@@ -93,9 +93,9 @@ static void header_with_nul(void **state) {
     struct nc_err err = NC_ERR_INIT;
 
     (void)state;
-    assert_int_equal(
-        nc_mime_header_parse((struct nc_text){"Content-Type: a/b\0c\n\n", 21, 7}, false, &h, &err),
-        0);
+    assert_int_equal(nc_mime_header_parse((struct nc_text){"Content-Type: a/b\0c\n\n", 21, 7, 0},
+                                          false, &h, &err),
+                     0);
     assert_false(h.is_mime);
 }
 
