@@ -18,6 +18,7 @@
 struct reader {
     yaml_parser_t parser;
     struct nc_text text; /* without a byte order mark */
+    size_t at, at_index; /* a character of it: its byte, and which one it is */
     unsigned source;
     size_t nodes;
     struct nc_value *open[NC_VALUE_MAX_DEPTH]; /* containers around the place being read, outermost
@@ -173,19 +174,23 @@ static int check_node(struct reader *r, struct nc_mark mark, const yaml_char_t *
     return 0;
 }
 
-/* Of a literal block: what the first line that is not empty has before the text. */
-static unsigned indent_of(const struct reader *r, const yaml_event_t *e) {
+/* Of a literal block: what the first line that is not empty has before the text. The parser counts
+ * characters, and its events come in order. */
+static unsigned indent_of(struct reader *r, const yaml_event_t *e) {
     const char *text = (const char *)e->data.scalar.value;
-    const char *at = r->text.data + e->start_mark.index, *end = r->text.data + r->text.n;
+    const char *at, *end = r->text.data + r->text.n;
 
     if (e->data.scalar.style != YAML_LITERAL_SCALAR_STYLE)
         return 0;
-    at = memchr(at, '\n', (size_t)(end - at));
+    for (; r->at < r->text.n && r->at_index <= e->start_mark.index; r->at++)
+        r->at_index += (r->text.data[r->at] & 0xC0) != 0x80;
+    at = memchr(r->text.data + r->at, '\n', r->text.n - r->at);
     while (at && end - at > 1 && at[1] == '\n')
         at++;
     while (*text == '\n')
         text++;
-    return at ? (unsigned)(strspn(at + 1, " ") - strspn(text, " ")) + r->text.indent : 0;
+    const size_t all = at ? strspn(at + 1, " ") : 0, own = strspn(text, " ");
+    return all > own ? (unsigned)(all - own) + r->text.indent : 0;
 }
 
 static int read_scalar(struct reader *r, const yaml_event_t *e) {

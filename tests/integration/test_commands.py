@@ -495,7 +495,7 @@ class Check(WorldTest):
     def test_user_data_of_a_node_class(self) -> None:
         """What people keep in git is the NodeClass: the documents in its user data are judged as a node will."""
         user_data = mime(("application/vnd.nodeclaimd+yaml", AGENT_CONFIG + "  drain: {mode: %s}\n")).decode()
-        head = "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nspec:\n  amiFamily: AL2023\n  userData: |\n"
+        head = f"# {'ä' * 99}\napiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nspec:\n  amiFamily: AL2023\n  userData: |\n"
         for mode, code in (("auto", 0), ("bad", 3)):
             self.good.write_text(head + "".join(f"    {line}\n" for line in (user_data % mode).splitlines()))
             done = self.w.run("check", str(self.good))
