@@ -71,6 +71,11 @@ void nc_diag(struct nc_documents *d, bool is_error, struct nc_mark mark, const c
     va_end(ap);
 }
 
+void nc_documents_warn(struct nc_documents *d, struct nc_mark mark, const char *path,
+                       const char *message) {
+    nc_diag(d, false, mark, path, "%s", message);
+}
+
 void nc_diag_unsupported(struct nc_documents *d, struct nc_mark mark, const char *path,
                          const char *why) {
     const size_t before = d->n_diags;

@@ -75,39 +75,6 @@ static const struct nc_document *remove_from_all(struct nc_documents *d, struct 
     return NULL;
 }
 
-/* The path of the scalar at that place; NULL: there is none. */
-static char *find_path(const struct nc_value *v, const char *above, struct nc_mark mark) {
-    char *found = v->n == 0 && is_at(v->mark, mark) ? nc_strdup(above) : NULL;
-
-    for (size_t i = 0; !found && i < v->n; i++) {
-        const bool is_map = v->type == NC_VALUE_MAP;
-        const char *key = is_map ? v->members[i].key : "";
-        const bool is_name = is_map && nc_is_alnum_or(key, "_-/", 128);
-        nc_auto_free char *quoted = nc_quote_string(key);
-        nc_auto_free char *path = is_name  ? nc_asprintf("%s%s%s", above, *above ? "." : "", key)
-                                  : is_map ? nc_asprintf("%s[%s]", above, quoted)
-                                           : nc_asprintf("%s[%zu]", above, i);
-
-        found = find_path(is_map ? v->members[i].value : v->items[i], path, mark);
-    }
-    return found;
-}
-
-static char *path_at(const struct nc_documents *d, struct nc_mark mark) {
-    char *found = NULL;
-
-    for (size_t i = 0; !found && mark.line > 0 && i < d->n_docs; i++)
-        found = find_path(d->docs[i].tree, "", mark);
-    return found ? found : nc_strdup("");
-}
-
-void nc_documents_warn(struct nc_documents *d, struct nc_mark mark, const char *path,
-                       const char *message) {
-    nc_auto_free char *found = *path ? NULL : path_at(d, mark);
-
-    nc_diag(d, false, mark, found ? found : path, "%s", message);
-}
-
 void nc_documents_set_aside_errors(struct nc_documents *d) {
     struct nc_mark key;
 
@@ -164,27 +131,26 @@ int nc_documents_set_aside(struct nc_documents *d, const struct nc_err *err) {
     const size_t n = strcspn(text, " ");
     struct nc_mark key = {0};
 
-    if (n > 1 && text[n] && text[n - 1] == ':' && *text != '-') { /* "PATH: message" */
+    if (n > 1 && text[n] && text[n - 1] == ':') { /* "PATH: message" */
         path = nc_strndup(text, n - 1);
         text += n + 1;
-    } else {
-        path = path_at(d, err->mark);
     }
     if (d->n_aside >= NC_DIAGS_MAX)
         return -E2BIG;
     if (err->code == -NC_CONFIG_MISSING && nc_documents_refuse(d, path))
         return 0;
     if (err->code != -NC_CONFIG_MISSING) {
-        const struct nc_document *of = remove_from_all(d, err->mark, path, &key);
+        const struct nc_document *of = remove_from_all(d, err->mark, path ? path : "", &key);
         if (!of)
             return is_refused_at(d, err->mark) ? 0 : -ENOENT;
-        if (nc_starts_with(path, config) && of->kind == NC_DOCUMENT_NODE_CLASS)
+        if (path && nc_starts_with(path, config) && of->kind == NC_DOCUMENT_NODE_CLASS)
             memmove(path + strlen("spec.kubelet."), path + strlen(config),
                     strlen(path + strlen(config)) + 1);
     }
     d->n_aside++;
     if (!is_warned(d, err, key))
-        nc_diag(d, true, err->mark, path, "%s%s%s", text, err->remedy[0] ? "; " : "", err->remedy);
+        nc_diag(d, true, err->mark, path ? path : "", "%s%s%s", text, err->remedy[0] ? "; " : "",
+                err->remedy);
     return 1;
 }
 

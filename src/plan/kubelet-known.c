@@ -298,7 +298,7 @@ int nc_plan_known(struct nc_planner *s) {
     if (unchecked) {
         nc_strv_add(&s->plan.warnings, "gates and flags are not checked: kubelet-gates.tsv or "
                                        "kubelet-flags.tsv is not installed");
-        nc_origin_certain(&s->plan, *unchecked, "", 0);
+        nc_origin_certain(&s->plan, *unchecked, "spec.kubelet.flags", 0);
     }
     return r;
 }

@@ -14,6 +14,8 @@
 #include "planner.h"
 #include "shapes.h"
 
+#define FLAGS "spec.kubelet.flags"
+
 static char *flag_place(const struct nc_planner *s, const char *name, struct nc_mark mark) {
     nc_auto_free char *place = nc_origin_mark(s->docs, mark);
 
@@ -21,8 +23,8 @@ static char *flag_place(const struct nc_planner *s, const char *name, struct nc_
 }
 
 static int blame_flag(struct nc_planner *s, const struct nc_flag *f, int r) {
-    if (s->err)
-        s->err->mark = f->mark; /* its words have the place already */
+    nc_err_wrap(s->err, FLAGS);
+    nc_origin_blame(s->err, s->docs, f->mark);
     return r;
 }
 
@@ -109,7 +111,9 @@ static int set_label(struct nc_planner *s, const struct nc_label *l, const char 
     if (refusal) {
         nc_strv_addf(&s->plan.warnings, "%s: label %s=%s is held back: %s", from, l->key, value,
                      refusal);
-        nc_origin_certain(&s->plan, l->mark, "", strlen(from) + 2);
+        nc_origin_certain(&s->plan, l->mark,
+                          nc_starts_with(from, "flag ") ? FLAGS : "spec.node.labels",
+                          strlen(from) + 2);
         return 0;
     }
     free(nc_labels_set(&s->plan.labels, &s->plan.n_labels, l->key, value, l->mark));
@@ -177,8 +181,6 @@ static int set_flag_labels(struct nc_planner *s) {
             continue;
         from = flag_place(s, f->name, f->mark);
         r = nc_labels_parse(f->value, f->mark, &labels, &n, s->err);
-        if (r < 0)
-            nc_origin_blame(s->err, s->docs, f->mark);
         for (size_t k = 0; r == 0 && k < n; k++)
             r = set_label(s, &labels[k], from);
         nc_labels_free(labels, n);
@@ -292,9 +294,7 @@ static int set_flag_taints(struct nc_planner *s) {
             continue;
         from = flag_place(s, f->name, f->mark);
         r = nc_taints_parse(f->value, (struct nc_mark){0}, &taints, &n, s->err);
-        if (r < 0)
-            nc_origin_blame(s->err, s->docs, f->mark);
-        else
+        if (r == 0)
             r = set_taints(s, taints, n, from);
         nc_taints_free(taints, n);
         if (r < 0)
