@@ -28,9 +28,10 @@ const struct nc_kubelet_sysctl nc_kubelet_sysctls[NC_KUBELET_SYSCTLS] = {
     {"kernel.keys.root_maxkeys", "1000000", true},
     {"kernel.keys.root_maxbytes", "25000000", true}};
 
-const char nc_ecr_folders[] = "/etc/eks/image-credential-provider\0"
-                              "/usr/libexec/kubernetes/image-credential-provider\0"
-                              "/usr/libexec/kubernetes/kubelet-plugins/credential-provider/exec\0";
+const char nc_ecr_folders[] =
+    NC_ECR_FOLDER "\0"
+                  "/usr/libexec/kubernetes/image-credential-provider\0"
+                  "/usr/libexec/kubernetes/kubelet-plugins/credential-provider/exec\0";
 
 /* What one check found, until it has ended. */
 struct problem {
@@ -246,14 +247,10 @@ static void check_ecr(struct image *m) {
             return;
     }
     if (nc_image_tree_has(&m->tree, nc_ecr_folders))
-        failed(m, PROVISION " with --ecr-credential-provider FILE",
-               "%s has no program " ECR_BINARY ": no image is pulled from private repositories",
-               nc_ecr_folders);
+        failed(m, PROVISION " with --ecr-credential-provider FILE", NC_NO_ECR_TEXT,
+               " in " NC_ECR_FOLDER);
     else
-        warning(m,
-                PROVISION " with --ecr-credential-provider FILE, unless nodes pull from "
-                          "elsewhere",
-                "there is no " ECR_BINARY ": no image is pulled from private repositories of ECR");
+        warning(m, PROVISION " with --ecr-credential-provider FILE", NC_NO_ECR_TEXT, "");
 }
 
 /* What the files of sysctl.d say. */

@@ -77,10 +77,7 @@ int nc_plan_credential_providers(struct nc_planner *s) {
         || nc_flags_find(&s->flags, "image-credential-provider-config"))
         return r;
     if (f->is_ecr_folder_empty) {
-        r = nc_err_set(s->err, NC_ERR_HOST, ENOENT,
-                       "there is no ecr-credential-provider in "
-                       "/etc/eks/image-credential-provider: kubelet could not pull "
-                       "images from private repositories of ECR");
+        r = nc_err_set(s->err, NC_ERR_HOST, ENOENT, NC_NO_ECR_TEXT, " in " NC_ECR_FOLDER);
         nc_err_remedy(s->err, "install it in the image, or remove the folder where no image is "
                               "pulled from there; nodeclaimd preflight --image / checks it");
         return r;

@@ -198,7 +198,7 @@ static void test_ecr(void **state) {
 
     (void)state;
     drop("/etc/eks/image-credential-provider/ecr-credential-provider");
-    assert_failed("ecr", "has no program ecr-credential-provider");
+    assert_failed("ecr", "there is no ecr-credential-provider in /etc/eks/");
     assert_int_equal(rmdir(folder), 0);
     assert_warning("ecr", "there is no ecr-credential-provider");
 }
