@@ -205,11 +205,11 @@ struct nc_pod_news *nc_drain_drop_news(struct nc_drain *d, size_t *ret_n);
 struct nc_drain_summary {
     size_t total;       /* eligible pods seen in this drain, those that are gone included */
     size_t remaining;   /* eligible pods still there (kept and blocked ones too; not the stuck) */
-    size_t leaving;     /* of them: terminating, or their eviction was accepted */
+    size_t leaving;     /* of them: terminating, or their eviction was accepted; none that hangs */
     uint64_t ends_usec; /* when the grace of the last of those is over; 0 = of none it is known */
     size_t kept;        /* of them: held by do-not-disrupt, force-delete time not reached */
     size_t blocked;     /* of them: refused the last time they were asked (not by a busy or absent
-                           server), neither leaving nor kept nor waiting */
+                           server), neither leaving nor kept nor waiting; or they hang (P15) */
     size_t waiting;     /* of them: for their replacement, neither leaving nor kept */
     size_t named;       /* whose reason is named */
     size_t excluded[_NC_POD_REASON_EXCLUDED_MAX]; /* pods not touched, by reason; [NONE] is 0 */
@@ -229,10 +229,12 @@ struct nc_drain_line {
     const struct nc_pod *pod; /* borrowed */
     enum nc_tier turn;        /* its tier, or last by the rules */
     struct nc_verdict verdict;
-    uint64_t force_delete_at_usec; /* 0 = no deadline */
-    const char *budget;            /* "" or the budget that blocks it; borrowed */
-    const char *message;           /* of the last refusal; borrowed */
-    const char *remedy;            /* of that, where it is known; else NULL */
+    uint64_t force_delete_at_usec;       /* 0 = no deadline */
+    const char *budget;                  /* "" or the budget that blocks it; borrowed */
+    const char *message;                 /* of the last refusal; borrowed */
+    const char *remedy;                  /* of that, where it is known; else NULL */
+    uint64_t evicted_usec, deleted_usec; /* when what was accepted was requested; 0 = nothing was */
+    bool is_forced;                      /* its force-delete time has come, and it is not leaving */
     uint64_t since_usec; /* when it was refused first, or its grace period ended; 0 = unset */
     unsigned busy;       /* evictions in a row that the server had no time for */
     enum nc_pod_answer_kind busy_as; /* the last of these: BUSY or UNAVAILABLE */

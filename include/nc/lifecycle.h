@@ -279,6 +279,9 @@ struct nc_lifecycle_view {
     int64_t clock_offset_usec;
 };
 #define NC_LIFECYCLE_FAILED "failed"
+/* What helps where its Node was deleted. */
+#define NC_LIFECYCLE_ORPHANED_REMEDY                                                               \
+    "restart kubelet to register again, without request and cordon, or end the instance"
 /* The phase's name, or NC_LIFECYCLE_FAILED. Static. */
 const char *nc_lifecycle_view_phase(const struct nc_lifecycle_view *v);
 /* now_usec is by EC2's clock. */

@@ -218,7 +218,8 @@ void nc_drain_mark_absent(struct nc_drain *d, struct record *e, uint64_t now_use
         e->was_eligible = true;
         nc_drain_progress(d, now_usec);
         nc_drain_note_news(d, NC_POD_NEWS_GONE, e,
-                           nc_asprintf("Pod %s/%s is gone", e->pod.namespace, e->pod.name));
+                           nc_asprintf("Pod %s/%s %s", e->pod.namespace, e->pod.name,
+                                       e->pod.has_finalizer ? "has ended" : "is gone"));
     }
     e->is_gone = true;
     d->n_gone++;

@@ -111,6 +111,8 @@ struct nc_moments nc_drain_moments(const struct nc_drain *d, const struct nc_dra
 enum nc_pod_reason nc_pod_hangs_as(const struct nc_pod *p); /* FINALIZER or SILENT */
 struct nc_verdict nc_drain_verdict(const struct record *e, const struct nc_moments *m);
 
+/* Until when its first eviction, or what came of it, is waited for: it is not deleted before. */
+uint64_t nc_drain_eviction_waits(const struct record *e);
 /* UINT64_MAX without T. */
 uint64_t nc_drain_force_delete_at(const struct nc_pod *p, uint64_t t_usec);
 /* P15: of one that is leaving, when the watch should have shown more of it. */

@@ -90,30 +90,39 @@ struct nc_value *nc_drain_counts(const struct nc_drain_summary *s, bool is_liste
     return v;
 }
 
-static struct nc_value *new_blocked_pod(const struct nc_drain_line *line, uint64_t now_usec,
-                                        int64_t clock_offset_usec) {
-    const uint64_t at_usec = nc_lifecycle_shift(line->verdict.at_usec, clock_offset_usec);
+/* What both lists have: why it is still there, and what was done to it when. */
+static struct nc_value *new_pod(const struct nc_drain_line *line, int64_t clock_offset_usec) {
     struct nc_value *v = nc_value_new_map();
     nc_auto_free char *name = nc_asprintf("%s/%s", line->pod->namespace, line->pod->name);
 
     nc_value_set_string(v, "pod", name);
+    nc_value_set_string(v, "reason", nc_pod_reason_name(line->verdict.reason));
+    if (line->evicted_usec)
+        nc_value_set_time(v, "evicted", nc_lifecycle_shift(line->evicted_usec, clock_offset_usec));
+    if (line->deleted_usec)
+        nc_value_set_time(v, "deleted", nc_lifecycle_shift(line->deleted_usec, clock_offset_usec));
+    return v;
+}
+
+static struct nc_value *new_blocked_pod(const struct nc_drain_line *line, uint64_t now_usec,
+                                        int64_t clock_offset_usec) {
+    const uint64_t at_usec = nc_lifecycle_shift(line->verdict.at_usec, clock_offset_usec);
+    const bool is_blocked = nc_pod_reason_kind(line->verdict.reason) == NC_REASON_KIND_BLOCKED;
+    struct nc_value *v = new_pod(line, clock_offset_usec);
+
     if (nc_pod_order_name(line->pod->order) || line->turn == NC_TIER_LAST)
         nc_value_set_string(v, "order",
                             line->turn == NC_TIER_LAST ? nc_pod_order_name(NC_POD_ORDER_LAST)
                                                        : nc_pod_order_name(line->pod->order));
-    nc_value_set_string(v, "reason", nc_pod_reason_name(line->verdict.reason));
     nc_value_set_text(v, "budget", line->budget);
     nc_value_set_text(v, "message",
-                      nc_pod_reason_kind(line->verdict.reason) == NC_REASON_KIND_BLOCKED
-                          ? line->message
-                          : nc_pod_reason_text(nc_drain_held_as(line)));
+                      is_blocked ? line->message : nc_pod_reason_text(nc_drain_held_as(line)));
     if (line->remedy)
         nc_value_set_string(v, "remedy", line->remedy);
     nc_value_set_time(v, "since", nc_lifecycle_shift(line->since_usec, clock_offset_usec));
     nc_value_set_time(v, "forceDeleteAt",
                       nc_lifecycle_shift(line->force_delete_at_usec, clock_offset_usec));
-    if (nc_pod_reason_kind(line->verdict.reason) == NC_REASON_KIND_BLOCKED
-        && line->verdict.verb == NC_DRAIN_EVICT && at_usec > now_usec)
+    if (is_blocked && line->verdict.verb == NC_DRAIN_EVICT && at_usec > now_usec)
         nc_value_set_time(v, "at", at_usec);
     if (line->verdict.reason == NC_POD_REASON_KEPT && !line->pod->never_disrupt
         && (!line->force_delete_at_usec || line->pod->keep_until_usec < line->force_delete_at_usec))
@@ -126,11 +135,8 @@ static struct nc_value *new_other_pod(const struct nc_drain_line *line, uint64_t
                                       int64_t clock_offset_usec) {
     const struct nc_verdict *verdict = &line->verdict;
     const uint64_t at_usec = nc_lifecycle_shift(verdict->at_usec, clock_offset_usec);
-    struct nc_value *v = nc_value_new_map();
-    nc_auto_free char *name = nc_asprintf("%s/%s", line->pod->namespace, line->pod->name);
+    struct nc_value *v = new_pod(line, clock_offset_usec);
 
-    nc_value_set_string(v, "pod", name);
-    nc_value_set_string(v, "reason", nc_pod_reason_name(verdict->reason));
     nc_value_set_text(v, "next", nc_drain_verb_name(verdict->verb));
     nc_value_set_time(v, "at", verdict->verb && at_usec > now_usec ? at_usec : 0);
     nc_value_set_time(v, "graceEnds",

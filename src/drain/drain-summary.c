@@ -3,6 +3,13 @@
  */
 #include "drain-priv.h"
 
+/* One whose eviction is just being asked for may leave by that. */
+static bool is_forced(const struct record *e, const struct nc_moments *m,
+                      enum nc_reason_kind kind) {
+    return kind > NC_REASON_KIND_LEAVING && m->now_usec >= nc_drain_eviction_waits(e)
+           && m->now_usec >= nc_drain_force_delete_at(&e->pod, m->rules->t_usec);
+}
+
 static void fill_line(const struct record *e, const struct nc_moments *m,
                       struct nc_drain_line *ret) {
     const uint64_t last_usec = nc_drain_force_delete_at(&e->pod, m->rules->t_usec);
@@ -13,7 +20,10 @@ static void fill_line(const struct record *e, const struct nc_moments *m,
         .verdict = nc_drain_verdict(e, m),
         .budget = "",
         .message = "",
+        .evicted_usec = e->evicted_usec,
+        .deleted_usec = e->deleted_usec,
     };
+    ret->is_forced = is_forced(e, m, nc_pod_reason_kind(ret->verdict.reason));
     if (e->refused == NC_ANSWER_BUSY || e->refused == NC_ANSWER_UNAVAILABLE) {
         ret->busy = e->refusals;
         ret->busy_as = e->refused;
@@ -68,15 +78,14 @@ static void count(const struct record *e, const struct nc_moments *m,
     if (kind == NC_REASON_KIND_EXCLUDED)
         ret->excluded[reason]++;
     ret->named += nc_pod_reason_is_named(reason);
-    ret->leaving += kind == NC_REASON_KIND_LEAVING;
+    ret->leaving += kind == NC_REASON_KIND_LEAVING && !nc_pod_reason_is_named(reason);
     if (kind == NC_REASON_KIND_LEAVING && e->pod.deletion_usec > ret->ends_usec)
         ret->ends_usec = e->pod.deletion_usec;
     ret->kept += kind == NC_REASON_KIND_KEPT;
-    ret->blocked += kind == NC_REASON_KIND_BLOCKED;
+    ret->blocked += kind == NC_REASON_KIND_BLOCKED
+                    || (kind == NC_REASON_KIND_LEAVING && nc_pod_reason_is_named(reason));
     ret->waiting += kind == NC_REASON_KIND_WAITING;
-    if (kind > NC_REASON_KIND_LEAVING
-        && m->now_usec >= nc_drain_force_delete_at(&e->pod, m->rules->t_usec))
-        ret->is_forcing = true;
+    ret->is_forcing = ret->is_forcing || is_forced(e, m, kind);
 }
 
 void nc_drain_summarize(const struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,

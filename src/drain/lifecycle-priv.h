@@ -21,6 +21,7 @@ struct nc_lifecycle_source {
                        goes on as one without a deadline */
     bool is_held;   /* the configuration, or what it is, lets it drain nothing */
     bool has_begun; /* what was announced: its pods' graces move its begin no more */
+    bool is_of_deleted; /* the Node that had it is no more */
     struct nc_notice notice;
     uint64_t noticed_usec; /* since when this ending (its id) is known */
     uint64_t window_usec;  /* from hearing of the deadline until then */

@@ -60,6 +60,7 @@ void nc_lifecycle_observe(struct nc_lifecycle *l, const struct nc_notice *observ
     const struct nc_notice *n = &with;
 
     s->is_observed = true;
+    s->is_of_deleted = false;
     if (s->is_active && is_same_notice(&s->notice, n))
         return;
     if (!is_same_ending) {
@@ -96,7 +97,10 @@ void nc_lifecycle_clear(struct nc_lifecycle *l, enum nc_source source,
                                       : nc_strdup("");
         nc_lifecycle_emit(
             NC_LIFECYCLE_MILESTONE_WITHDRAWN, "InterruptionWithdrawn",
-            nc_asprintf("interruption notice withdrawn: %s%s", nc_source_name(source), pods), out);
+            nc_asprintf("interruption notice %s: %s%s",
+                        s->is_of_deleted ? "ended, its Node was deleted" : "withdrawn",
+                        nc_source_name(source), pods),
+            out);
     }
     *s = (struct nc_lifecycle_source){.is_observed = true};
     l->notices[source] = (struct nc_notice){0};

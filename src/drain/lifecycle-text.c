@@ -220,6 +220,21 @@ static char *gap_text(const struct nc_lifecycle *l, enum nc_list_gap gap) {
                        l->rules.max_pods ? l->rules.max_pods : (size_t)NC_DRAIN_MAX_PODS);
 }
 
+/* " (its grace period is over, …, evicted at …)" */
+static void put_reason(const struct nc_lifecycle *l, const struct nc_drain_line *line,
+                       const char *reason, struct nc_buf *out) {
+    const uint64_t usec = line->deleted_usec ? line->deleted_usec : line->evicted_usec;
+    char time[32] = "";
+
+    if (usec)
+        nc_time_format(nc_lifecycle_ec2_time(l, usec), time);
+    (void)nc_buf_printf(out, " (%s%s%s)", reason,
+                        line->deleted_usec ? ", force-deleted at "
+                        : usec             ? ", evicted at "
+                                           : "",
+                        time);
+}
+
 char *nc_lifecycle_names(const struct nc_lifecycle *l, nc_lifecycle_pod_fn is_meant,
                          const char *before) {
     struct nc_buf b = NC_BUF_INIT;
@@ -237,7 +252,7 @@ char *nc_lifecycle_names(const struct nc_lifecycle *l, nc_lifecycle_pod_fn is_me
                                ? nc_lifecycle_busy_text(v[i].busy_as)
                                : NULL;
         if (busy || held != NC_POD_REASON_FORCED) /* it is no reason why a pod is there */
-            (void)nc_buf_printf(&b, " (%s)", busy ? busy : nc_pod_reason_text(held));
+            put_reason(l, &v[i], busy ? busy : nc_pod_reason_text(held), &b);
     }
     if (named > NC_LIFECYCLE_NAMES)
         (void)nc_buf_printf(&b, " and %zu more", named - NC_LIFECYCLE_NAMES);
@@ -255,8 +270,7 @@ static bool remains(const struct nc_drain_line *line, uint64_t now_usec) {
 }
 
 static bool is_forced(const struct nc_drain_line *line, uint64_t now_usec) {
-    return nc_pod_reason_kind(line->verdict.reason) > NC_REASON_KIND_LEAVING
-           && line->force_delete_at_usec && line->force_delete_at_usec <= now_usec;
+    return line->is_forced;
 }
 
 static char *counts_text(const struct nc_drain_summary *s) {
@@ -314,7 +328,7 @@ static char *failed_text(const struct nc_lifecycle *l) {
 static char *forcing_text(const struct nc_lifecycle *l) {
     nc_auto_free char *names = nc_lifecycle_names(l, is_forced, "");
 
-    return nc_asprintf("The force-delete time has come, and these pods are still there: %s", names);
+    return nc_asprintf("The force-delete time has come, these pods are deleted now: %s", names);
 }
 
 /* Whose wait is over, though the pod is there. */
@@ -363,9 +377,9 @@ void nc_lifecycle_announce(struct nc_lifecycle *l, struct nc_lifecycle_actions *
     if (l->orphaned_usec && l->phase != NC_LIFECYCLE_DRAINED)
         nc_lifecycle_emit_once(
             l, NC_LIFECYCLE_MILESTONE_ORPHANED,
-            nc_strdup("The Node was deleted during its drain: its pods are still evicted; progress "
-                      "is reported in Events and on this machine only; restart kubelet to register "
-                      "again, without request and cordon, or end the instance"),
+            nc_asprintf("The Node was deleted during its drain: its pods are still evicted; Events "
+                        "and nodeclaimd status alone report it; %s",
+                        NC_LIFECYCLE_ORPHANED_REMEDY),
             out);
     if (l->phase == NC_LIFECYCLE_EVICTING && nc_lifecycle_is_hook_over(l, NC_HOOK_PRE_DRAIN))
         nc_lifecycle_emit_once(l, NC_LIFECYCLE_MILESTONE_DRAINING, nc_strdup("Evicting pods"), out);

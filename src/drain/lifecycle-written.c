@@ -79,8 +79,7 @@ static void announce_written(struct nc_lifecycle *l, const struct nc_node_write 
         nc_lifecycle_emit(
             NC_LIFECYCLE_MILESTONE_RECORDONED, "NodeCordoned",
             nc_strdup("The cordon was lifted while the node has a deadline: it was set once "
-                      "more, so that no new pod is bound to its end; lifted again it stays "
-                      "lifted"),
+                      "more; lifted again it stays lifted"),
             out);
     else if (w->kind == NC_WRITE_CORDON)
         nc_lifecycle_emit_once(

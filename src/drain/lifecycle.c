@@ -45,6 +45,7 @@ static void void_node(struct nc_lifecycle *l, struct nc_lifecycle_actions *out) 
     l->node = (struct nc_node_view){0};
     l->orphaned_usec = l->complete_usec = l->refresh_usec = 0;
     l->is_in_flight_void = l->in_flight != NC_WRITE_NONE;
+    l->sources[NC_SOURCE_REQUEST].is_of_deleted = true;
     memset(l->tries, 0, sizeof(l->tries));
     free(nc_steal(&l->status));
     l->signalled.is_set = false;

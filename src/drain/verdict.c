@@ -211,7 +211,7 @@ static bool ends_late(const struct nc_pod *p, const struct nc_moments *m) {
 }
 
 /* The first eviction is waited for; where it was accepted, the watch shows what came of it. */
-static uint64_t first_eviction_waits(const struct record *e) {
+uint64_t nc_drain_eviction_waits(const struct record *e) {
     const bool is_waited_for = e->evictions == 1 && (e->is_evicting || e->evicted_usec);
 
     return is_waited_for ? nc_sum_usec(e->evict_usec, EVICT_PATIENCE_USEC) : 0;
@@ -226,7 +226,7 @@ static struct due due_by_force(const struct record *e, const struct nc_moments *
     const uint64_t mark_usec = nc_less_usec(last_usec, NC_DRAIN_MARK_AHEAD_USEC);
     const bool is_marked =
         e->deleted_usec || e->evicted_usec || (e->mark_usec && e->mark_usec >= mark_usec);
-    const uint64_t waits_usec = nc_later_usec(e->new_usec, first_eviction_waits(e));
+    const uint64_t waits_usec = nc_later_usec(e->new_usec, nc_drain_eviction_waits(e));
     uint64_t usec = nc_later_usec(last_usec, nc_later_usec(e->delete_usec, waits_usec));
 
     if (!m->rules->t_usec)

@@ -37,6 +37,14 @@ void nc_show_line(struct nc_buf *out, const char *title, const char *text) {
     (void)nc_buf_putc(out, '\n');
 }
 
+void nc_show_remedy(struct nc_buf *out, const char *remedy) {
+    if (!remedy)
+        return;
+    (void)nc_buf_puts(out, NC_SHOW_INDENT "remedy: ");
+    nc_show_put(out, remedy);
+    (void)nc_buf_putc(out, '\n');
+}
+
 void nc_show_marked(struct nc_buf *out, const char *mark, const char *text) {
     (void)nc_buf_puts(out, mark);
     nc_show_put(out, text);

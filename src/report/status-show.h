@@ -17,6 +17,8 @@
 void nc_show_put(struct nc_buf *out, const char *text);
 /* "TITLE        text\n". */
 void nc_show_line(struct nc_buf *out, const char *title, const char *text);
+/* "             remedy: TEXT\n"; nothing where it is NULL. */
+void nc_show_remedy(struct nc_buf *out, const char *remedy);
 /* The title of such a line. */
 void nc_show_title(struct nc_buf *out, const char *title);
 

@@ -51,14 +51,6 @@ static void show_policies(struct nc_buf *out, const struct nc_value *policies) {
     (void)nc_buf_putc(out, '\n');
 }
 
-static void show_remedy(struct nc_buf *out, const char *remedy) {
-    if (!remedy)
-        return;
-    (void)nc_buf_puts(out, NC_SHOW_INDENT "remedy: ");
-    nc_show_put(out, remedy);
-    (void)nc_buf_putc(out, '\n');
-}
-
 /* Deadlines are EC2's; the times of the journal and of Events are this clock's. */
 static void show_clock(struct nc_buf *out, const struct nc_value *skew) {
     const int64_t sec = skew && skew->type == NC_VALUE_INT ? skew->integer / 1000000 : 0;
@@ -109,7 +101,7 @@ static void show_daemon(struct nc_buf *out, const struct nc_value *daemon) {
     if (error)
         nc_show_line(out, "", error);
     if (error)
-        show_remedy(out, remedy);
+        nc_show_remedy(out, remedy);
     for (const char *name = sentences; *name; name = nc_next_name(name))
         if (nc_show_text(daemon, name, NULL))
             nc_show_line(out, "", nc_show_text(daemon, name, NULL));
@@ -151,7 +143,7 @@ static void show_polls(struct nc_buf *out, const struct nc_value *polls) {
         }
     }
     (void)nc_buf_putc(out, '\n');
-    show_remedy(out, remedy);
+    nc_show_remedy(out, remedy);
 }
 
 static void show_sources(struct nc_buf *out, const struct nc_value *sources) {
@@ -206,17 +198,31 @@ static void put_leaving(struct nc_buf *out, const struct nc_value *others, size_
     (void)nc_buf_puts(out, n ? ")" : "");
 }
 
+/* It is to end, and does not: nobody refuses it. */
+static bool is_hanging(const struct nc_value *pod) {
+    return nc_value_says(pod, "reason", nc_pod_reason_name(NC_POD_REASON_FINALIZER))
+           || nc_value_says(pod, "reason", nc_pod_reason_name(NC_POD_REASON_SILENT));
+}
+
+static uint64_t count_refused(const struct nc_value *drain) {
+    const struct nc_value *blocked = nc_show_list(drain, "blocked");
+    uint64_t n = nc_show_number(drain, "pods.blocked", MAX_COUNT);
+
+    for (size_t i = 0; blocked && n > 0 && i < nc_show_at_most(blocked->n, MAX_BLOCKED); i++)
+        n -= is_hanging(blocked->items[i]);
+    return n;
+}
+
 /* One of those that block and are waited for without end. */
 static const struct nc_value *find_endless(const struct nc_value *drain) {
     const struct nc_value *blocked = nc_show_list(drain, "blocked"), *endless = NULL;
 
-    if (nc_show_number(drain, "pods.blocked", MAX_COUNT)
-                + nc_show_number(drain, "pods.kept", MAX_COUNT)
-            == 0
+    if (count_refused(drain) + nc_show_number(drain, "pods.kept", MAX_COUNT) == 0
         || nc_show_text(drain, "forceDeleteAt", NULL))
         return NULL;
     for (size_t i = blocked ? nc_show_at_most(blocked->n, MAX_BLOCKED) : 0; i > 0; i--)
-        if (!nc_show_text(blocked->items[i - 1], "keptUntil", NULL))
+        if (!nc_show_text(blocked->items[i - 1], "keptUntil", NULL)
+            && !is_hanging(blocked->items[i - 1]))
             endless = blocked->items[i - 1];
     return endless;
 }
@@ -303,30 +309,22 @@ static void show_reason(struct nc_buf *out, const struct nc_value *pod) {
         show_more(out, pod, "message", "says");
 }
 
-static void show_others(struct nc_buf *out, const struct nc_value *others) {
-    for (size_t i = 0; others && i < nc_show_at_most(others->n, MAX_OTHERS); i++) {
-        const struct nc_value *p = others->items[i];
-        nc_show_title(out, i == 0 ? "pods" : "");
+/* A row for each pod of a list. */
+static void show_pods(struct nc_buf *out, const char *title, const struct nc_value *pods) {
+    for (size_t i = 0; pods && i < nc_show_at_most(pods->n, MAX_OTHERS); i++) {
+        const struct nc_value *p = pods->items[i];
+        nc_show_title(out, i == 0 ? title : "");
         nc_show_put(out, nc_show_text(p, "pod", "?"));
+        show_more(out, p, "budget", "budget");
+        show_more(out, p, "since", "since");
+        show_more(out, p, "forceDeleteAt", "force-delete");
         show_reason(out, p);
+        show_more(out, p, "evicted", "evicted");
+        show_more(out, p, "deleted", "force-deleted");
         if (nc_show_text(p, "at", NULL))
             show_more(out, p, "next", "next");
-        show_more(out, p, "at", "at");
+        show_more(out, p, "at", nc_show_text(p, "next", NULL) ? "at" : "next try");
         show_more(out, p, "graceEnds", "until");
-        (void)nc_buf_putc(out, '\n');
-    }
-}
-
-static void show_blocked(struct nc_buf *out, const struct nc_value *blocked) {
-    for (size_t i = 0; blocked && i < nc_show_at_most(blocked->n, MAX_BLOCKED); i++) {
-        const struct nc_value *b = blocked->items[i];
-        nc_show_title(out, i == 0 ? "blocked" : "");
-        nc_show_put(out, nc_show_text(b, "pod", "?"));
-        show_more(out, b, "budget", "budget");
-        show_more(out, b, "since", "since");
-        show_more(out, b, "forceDeleteAt", "force-delete");
-        show_more(out, b, "at", "next try");
-        show_reason(out, b);
         (void)nc_buf_putc(out, '\n');
     }
 }
@@ -373,22 +371,22 @@ static void show_held_remedy(struct nc_buf *out, const struct nc_value *drain) {
     if (nc_show_text(drain, "unansweredSince", NULL))
         return;
     if (is_named_for(drain, NC_POD_REASON_FINALIZER))
-        show_remedy(out, "ask the finalizer's owner: kubectl get pod -o yaml names it");
+        nc_show_remedy(out, "ask the finalizer's owner: kubectl get pod -o yaml names it");
     if (is_named_for(drain, NC_POD_REASON_SILENT))
-        show_remedy(out, "journalctl -u kubelet -u containerd: the pod is to end, and does not");
+        nc_show_remedy(out, "journalctl -u kubelet -u containerd: the pod is to end, and does not");
     if (truth_of(nc_value_get(drain, "cordon"), "lifted") == 1
         && !nc_show_text(drain, "forceDeleteAt", NULL))
-        show_remedy(out, "kubectl cordon the Node, for nothing is evicted before that, or withdraw "
-                         "what requests the drain");
+        nc_show_remedy(out,
+                       "kubectl cordon the Node, for nothing is evicted before that, or withdraw "
+                       "what requests the drain");
     else if (endless && !is_undeleted)
         text =
             nc_asprintf("%s, delete the pod, or end the wait: %s drain --deadline TIME", mend,
                         truth_of(drain, "nodeDeleted") == 1 ? "nodeclaimd" : "kubectl nodeclaim");
     else if (known || is_undeleted || endless
-             || (nc_show_number(drain, "pods.blocked", MAX_COUNT)
-                 && nc_value_says(drain, "phase", NC_LIFECYCLE_FAILED)))
+             || (count_refused(drain) && nc_value_says(drain, "phase", NC_LIFECYCLE_FAILED)))
         text = nc_asprintf("%s, or delete the pod", mend);
-    show_remedy(out, text);
+    nc_show_remedy(out, text);
 }
 
 void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
@@ -421,17 +419,17 @@ void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
     if (truth_of(cordon, "labelRemoved") == 1)
         (void)nc_buf_puts(out, ", label for load balancers removed by somebody else");
     if (truth_of(drain, "nodeDeleted") == 1)
-        (void)nc_buf_puts(out, ", the Node was deleted");
+        (void)nc_buf_puts(out, nc_value_says(drain, "phase", "evicting")
+                                   ? ", the Node was deleted, its pods are still evicted"
+                                   : ", the Node was deleted");
     (void)nc_buf_putc(out, '\n');
     if (truth_of(drain, "nodeDeleted") == 1)
-        show_remedy(
-            out,
-            "restart kubelet to register again, without request and cordon, or end the instance");
+        nc_show_remedy(out, NC_LIFECYCLE_ORPHANED_REMEDY);
     show_hooks(drain, out);
     show_sources(out, nc_show_list(drain, "sources"));
-    show_blocked(out, nc_show_list(drain, "blocked"));
+    show_pods(out, "blocked", nc_show_list(drain, "blocked"));
     show_held_remedy(out, drain);
-    show_others(out, nc_show_list(drain, "others"));
+    show_pods(out, "pods", nc_show_list(drain, "others"));
 }
 
 /* --- timeline */

@@ -39,11 +39,7 @@ static void show_error(struct nc_buf *out, const struct nc_value *phase) {
     (void)nc_buf_puts(out, ": ");
     nc_show_put(out, nc_show_text(error, "message", "?"));
     (void)nc_buf_putc(out, '\n');
-    if (!remedy)
-        return;
-    (void)nc_buf_puts(out, NC_SHOW_INDENT "remedy: ");
-    nc_show_put(out, remedy);
-    (void)nc_buf_putc(out, '\n');
+    nc_show_remedy(out, remedy);
 }
 
 static void add_list_query(struct nc_buf *out, const char *title, const struct nc_value *list) {

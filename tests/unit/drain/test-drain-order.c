@@ -195,11 +195,39 @@ static void test_told_once(void **state) {
     nc_drain_free(d);
 }
 
+/* What a finalizer may hold is seen no more once it has ended: it need not be gone. */
+static void test_end_of_what_a_finalizer_holds(void **state) {
+    struct nc_drain *d = nc_drain_new();
+    size_t n;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct nc_pod pod = {.namespace = nc_strdup("ns"),
+                             .name = nc_strdup(i ? "held" : "web"),
+                             .uid = nc_strdup(i ? "u1" : "u0"),
+                             .has_finalizer = i};
+        (void)nc_drain_see(d, &pod, 1);
+    }
+    nc_drain_gone(d, "u0", 2);
+    nc_drain_gone(d, "u1", 2);
+    nc_auto_free struct nc_pod_news *news = nc_drain_drop_news(d, &n);
+    assert_int_equal(n, 2);
+    assert_string_equal(news[0].message, "Pod ns/web is gone");
+    assert_string_equal(news[1].message, "Pod ns/held has ended");
+    for (size_t i = 0; i < n; i++)
+        nc_pod_news_done(&news[i]);
+    nc_drain_free(d);
+}
+
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_last),        cmocka_unit_test(test_first),
-        cmocka_unit_test(test_all_last),    cmocka_unit_test(test_dropped),
-        cmocka_unit_test(test_one_warning), cmocka_unit_test(test_told_once),
+        cmocka_unit_test(test_last),
+        cmocka_unit_test(test_first),
+        cmocka_unit_test(test_all_last),
+        cmocka_unit_test(test_dropped),
+        cmocka_unit_test(test_one_warning),
+        cmocka_unit_test(test_told_once),
+        cmocka_unit_test(test_end_of_what_a_finalizer_holds),
     };
 
     return run_group(tests, NULL, NULL);

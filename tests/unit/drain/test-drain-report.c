@@ -224,16 +224,16 @@ static void test_order_is_named(void **state) {
     nc_auto_value struct nc_value *v = nc_drain_report_view(&view, d, NOW, NULL);
     assert_json(nc_value_get(v, "blocked"),
                 "[{\"pod\":\"web/"
-                "first\",\"order\":\"first\",\"reason\":\"do-not-"
-                "disrupt\",\"budget\":null,\"message\":\"kept by "
+                "first\",\"reason\":\"do-not-"
+                "disrupt\",\"order\":\"first\",\"budget\":null,\"message\":\"kept by "
                 "do-not-disrupt\",\"since\":null,\"forceDeleteAt\":null},"
                 "{\"pod\":\"web/"
-                "agent\",\"order\":\"last\",\"reason\":\"do-not-"
-                "disrupt\",\"budget\":null,\"message\":\"kept by "
+                "agent\",\"reason\":\"do-not-"
+                "disrupt\",\"order\":\"last\",\"budget\":null,\"message\":\"kept by "
                 "do-not-disrupt\",\"since\":null,\"forceDeleteAt\":null},"
                 "{\"pod\":\"web/"
-                "last\",\"order\":\"last\",\"reason\":\"do-not-"
-                "disrupt\",\"budget\":null,\"message\":\"kept by "
+                "last\",\"reason\":\"do-not-"
+                "disrupt\",\"order\":\"last\",\"budget\":null,\"message\":\"kept by "
                 "do-not-disrupt\",\"since\":null,\"forceDeleteAt\":null}]");
     view.drain_rules.may_evict = true;
     nc_drain_plan_text(d, &view.drain_rules, NOW, false, &text);

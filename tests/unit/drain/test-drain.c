@@ -544,7 +544,8 @@ static void test_counts(void **state) {
          "progress=70\nsum total=3 evicted=1 deleted=2 mirror=1 progress=70\nsum mirror=1\n"},
         {"a pod that was terminating when it was seen first began to leave when it was asked to",
          "at 20\nsee a del=40/30\nsum\nsee b del=10/0\nsum",
-         "20:\nsum total=1 remaining=1 leaving=1 progress=10\nsum total=2 remaining=2 leaving=2 "
+         "20:\nsum total=1 remaining=1 leaving=1 progress=10\nsum total=2 remaining=2 leaving=1 "
+         "blocked=1 "
          "progress=10\n"},
         {"pods that are no concern do not count as progress",
          "rules karpenter\nsee a daemon\nsee b tolerates\nat 0\nsee a daemon del=30/30\ngone "

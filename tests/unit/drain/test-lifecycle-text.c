@@ -152,6 +152,8 @@ static void test_messages(void **state) {
          "report"},
         {{"begin", "notice rebalance", "clear rebalance"},
          "interruption notice withdrawn: rebalance"},
+        {{"begin", "notice request drain", "ok", "ok", "gone", "node uid=u2", "clear request"},
+         "interruption notice ended, its Node was deleted: request"},
         {{"begin cordoned", "notice request cordon", "ok", "ok"},
          "Node was already cordoned by another client and stays cordoned"},
         {{"begin", "notice request drain", "ok", "ok", "pods a:30", "synced", "no a"},
@@ -189,8 +191,7 @@ static void test_messages(void **state) {
          "2026-01-02T03:04:05Z, for no deadline is known: allow create of pods/eviction to group "
          "system:nodes, delete the pod, or request the drain with a deadline"},
         {{"begin", "notice spot +20", "ok", "ok", "pods a:8 b:60"},
-         "The force-delete time has come, and these pods are still there: "
-         "ns/b"},
+         "The force-delete time has come, these pods are deleted now: ns/b"},
         {{"begin", "notice request drain", "ok", "refused", "refused"},
          "The API server refuses the cordon: the node takes new pods; it is tried again, and "
          "evictions wait for it; HTTP 403 Forbidden"},
@@ -405,8 +406,8 @@ static void test_forced_and_failed(void **state) {
     (void)life_do(&w, 1000, "lost d");
     (void)life_do(&w, 75000, "tick");
     assert_string_equal(w.last_message,
-                        "The force-delete time has come, and these pods are still there: ns/a (the "
-                        "API server has no time for its eviction), ns/b (its eviction was not "
+                        "The force-delete time has come, these pods are deleted now: ns/a (the API "
+                        "server has no time for its eviction), ns/b (its eviction was not "
                         "carried out), ns/c (blocked by a PodDisruptionBudget)");
     (void)life_do(&w, 76000, "tick"); /* the marks got no answer */
     (void)life_do(&w, 76010, "yes a");
@@ -415,8 +416,24 @@ static void test_forced_and_failed(void **state) {
     (void)life_do(&w, 107000, "tick");
     assert_string_equal(w.last_message,
                         "drain deadline exceeded, pods remaining: 2: ns/a (force-deleted, not yet "
-                        "terminating), ns/b (its eviction was not carried out); evicted: 1, "
+                        "terminating, force-deleted at 2026-01-02T03:05:21Z), ns/b (its eviction "
+                        "was not carried out); evicted: 1, "
                         "force-deleted: 2");
+    life_world_done(&w);
+}
+
+/* Not who may yet leave by the last eviction, which was sent a second before. */
+static void test_forced_names_none_that_is_evicted(void **state) {
+    static const char *const events[] = {"begin",     "notice spot +120", "ok",   "ok", "kept a:30",
+                                         "pods b:30", "synced",           "no b", NULL};
+    struct life_world w;
+
+    (void)state;
+    begin(&w, events);
+    (void)life_do(&w, 74990, "tick"); /* evicts a */
+    (void)life_do(&w, 75400, "tick");
+    assert_string_equal(w.last_message, "The force-delete time has come, these pods are deleted "
+                                        "now: ns/b (blocked by a PodDisruptionBudget)");
     life_world_done(&w);
 }
 
@@ -637,6 +654,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_drained_beside_volumes),
         cmocka_unit_test(test_late_is_a_drain_of_pods),
         cmocka_unit_test(test_forced_and_failed),
+        cmocka_unit_test(test_forced_names_none_that_is_evicted),
         cmocka_unit_test(test_view),
         cmocka_unit_test(test_derived_deadline),
         cmocka_unit_test(test_strange_states),

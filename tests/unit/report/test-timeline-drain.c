@@ -125,7 +125,8 @@ static void test_status(void **state) {
                 "daemon       not connected to the API server, shutdown inhibitor unknown, running "
                 "since -\n"
                 "drain        evicting, NOT cordoned: lifted by somebody else, label for "
-                "load balancers removed by somebody else, the Node was deleted\n"
+                "load balancers removed by somebody else, the Node was deleted, its pods "
+                "are still evicted\n"
                 "             remedy: restart kubelet to register again, without request and "
                 "cordon, or end the instance\n"
                 "             remedy: kubectl cordon the Node, for nothing is evicted before that, "
@@ -235,10 +236,11 @@ static void test_each_reason(void **state) {
          "pods         ns/agent, its DaemonSet would put it back\n"
          "             ns/away, in back-off, the API server did not answer\n"
          "             ns/busy, in back-off after 429\n"
-         "             ns/deleted, force-deleted, not yet terminating\n"
+         "             ns/deleted, force-deleted, not yet terminating, force-deleted "
+         "1970-01-12T13:46:42Z\n"
          "             ns/ended, has ended\n"
          "             ns/ending, terminating, its grace period runs, until 1970-01-12T13:47:10Z\n"
-         "             ns/evicted, evicted, not yet terminating\n"
+         "             ns/evicted, evicted, not yet terminating, evicted 1970-01-12T13:46:42Z\n"
          "             ns/new, bound a moment ago\n"
          "             ns/proxy, tolerates the disruption taint\n"
          "             ns/requested, its eviction is requested\n"
@@ -246,7 +248,7 @@ static void test_each_reason(void **state) {
          "             ns/static, mirror pod of kubelet\n"
          "             ns/later, waits for an earlier tier\n"},
         {"see held del=-10/0 finalizer\nsee silent del=-10/30",
-         "drain        evicting, 2 of 2 pods remain, 2 leaving\n"
+         "drain        evicting, 2 of 2 pods remain, 2 blocked\n"
          "blocked      ns/held, since 1970-01-12T13:46:30Z, has ended, a finalizer holds it\n"
          "             ns/silent, since 1970-01-12T13:46:30Z, its grace period is over, kubelet "
          "has "
@@ -266,8 +268,8 @@ static void test_each_reason(void **state) {
          "refused\nrules",
          "drain        evicting, 1 of 1 pods remain, 1 blocked, waits without end, since "
          "1970-01-12T13:46:40Z: no deadline is in force\n"
-         "blocked      ns/a, since 1970-01-12T13:46:40Z, next try 1970-01-12T13:46:40Z, its "
-         "deletion is refused, says 'refused'\n"
+         "blocked      ns/a, since 1970-01-12T13:46:40Z, its deletion is refused, says "
+         "'refused', next try 1970-01-12T13:46:40Z\n"
          "             remedy: mend what refuses it, or delete the pod\n"},
         {"rules watch\nsee web", "drain        evicting, 1 of 1 pods remain\n"
                                  "pods         ns/web, nodeclaimd evicts no pods yet\n"},
