@@ -437,6 +437,19 @@ int nc_check_each_rule(struct nc_gather *g, bool is_drop_in, struct nc_err *err)
     return r;
 }
 
+/* What no schema has, and yet is of one field alone. */
+static void try_policies(struct nc_documents *d) {
+    struct nc_err err = NC_ERR_INIT;
+    int r;
+
+    nc_documents_set_aside_errors(d);
+    do {
+        nc_cleanup(nc_config_done) struct nc_config c = NC_CONFIG_INIT;
+        r = nc_config_policies(d, &c, &err);
+    } while (r < 0 && nc_documents_set_aside(d, &err) > 0);
+    nc_documents_sort(d);
+}
+
 /* r, err: what a bootstrap would come to. The errors among the diagnostics are printed with their
  * place; err has a class where it is not among them. */
 static int print_end(struct nc_gather *g, int r, struct nc_err *err) {
@@ -480,7 +493,9 @@ int nc_command_check(struct nc_app *app) {
     /* Of a part each field is judged by itself: other documents have the rest, or another value. */
     if (r >= 0 && n_docs == 0 && nc_documents_errors(&g.documents) > 0)
         err.class = NC_ERR_NONE; /* none of them is a document */
-    else if (r >= 0 && !(app->opts.fragment && n_docs > 0))
+    else if (r >= 0 && app->opts.fragment && n_docs > 0)
+        try_policies(&g.documents);
+    else if (r >= 0)
         r = nc_check_each_rule(&g, is_drop_in, &err);
     r = print_end(&g, r, &err);
     if (r == 0 && !app->opts.json)

@@ -43,6 +43,15 @@ const char nc_eviction_signals[] =
     "imagefs.inodesFree\0containerfs.available\0containerfs.inodesFree\0"
     "pid.available\0allocatableMemory.available\0";
 static const struct nc_field eviction_signal = {.allowed = nc_eviction_signals};
+static const struct nc_field threshold = {
+    .type = NC_FIELD_STRING,
+    .flags = NC_FIELD_MAY_BE_EMPTY,
+    CHECKED(nc_shape_threshold, "a quantity above 0, or a percentage from 0% to 100%")};
+static const struct nc_field reclaim = {
+    .type = NC_FIELD_STRING,
+    .flags = NC_FIELD_MAY_BE_EMPTY,
+    CHECKED(nc_shape_reclaim, "a quantity from 0 on, or a percentage above 0% to 100%")};
+static const struct nc_field grace = {.type = NC_FIELD_DURATION, .flags = NC_FIELD_MAY_BE_EMPTY};
 
 #define TAINT_FIELDS(F)                                                                            \
     F("key", STRING, CHECKED(nc_shape_qualified_name, "a taint key such as example.com/name"),     \
@@ -331,15 +340,16 @@ static const char container_runtimes[] = "containerd\0";
     F("kubeAPIBurst", INT, BETWEEN(0, INT32_MAX), .flags = NAMED)                                  \
     F("serializeImagePulls", BOOL, .flags = NAMED)                                                 \
     F("maxParallelImagePulls", INT, BETWEEN(1, INT32_MAX))                                         \
-    F("evictionHard", STRING_MAP, .key = &eviction_signal,                                         \
+    F("evictionHard", STRING_MAP, .value = &threshold, .key = &eviction_signal,                    \
       .flags = NAMED | NC_FIELD_V1BETA1 | NC_FIELD_LESS_THAN)                                      \
-    F("evictionSoft", STRING_MAP, .key = &eviction_signal,                                         \
+    F("evictionSoft", STRING_MAP, .value = &threshold, .key = &eviction_signal,                    \
       .flags = NAMED | NC_FIELD_V1BETA1 | NC_FIELD_LESS_THAN)                                      \
-    F("evictionSoftGracePeriod", STRING_MAP, .key = &eviction_signal,                              \
+    F("evictionSoftGracePeriod", STRING_MAP, .value = &grace, .key = &eviction_signal,             \
       .flags = NAMED | NC_FIELD_V1BETA1)                                                           \
     F("evictionPressureTransitionPeriod", DURATION, MAY_BE_EMPTY(NAMED))                           \
     F("evictionMaxPodGracePeriod", INT, BETWEEN(0, INT32_MAX), .flags = NAMED | NC_FIELD_V1BETA1)  \
-    F("evictionMinimumReclaim", STRING_MAP, .key = &eviction_signal, .flags = NAMED)               \
+    F("evictionMinimumReclaim", STRING_MAP, .value = &reclaim, .key = &eviction_signal,            \
+      .flags = NAMED)                                                                              \
     F("mergeDefaultEvictionSettings", BOOL)                                                        \
     F("podsPerCore", INT, BETWEEN(0, INT32_MAX), .flags = NAMED | NC_FIELD_V1BETA1)                \
     F("enableControllerAttachDetach", BOOL, .flags = NAMED)                                        \

@@ -6,10 +6,12 @@
 
 #include <arpa/inet.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "nc/encode.h"
 #include "nc/mem.h"
+#include "nc/quantity.h"
 #include "nc/str.h"
 
 static bool is_lower(char c) {
@@ -339,4 +341,43 @@ bool nc_shape_pem_certificates(const char *data, size_t n) {
         certificates++;
     }
     return certificates > 0;
+}
+
+/* The program never sets a locale: strtod reads a point. */
+bool nc_shape_percent(const char *text, float *ret_float, double *ret_double) {
+    size_t n = strlen(text), points = 0;
+    char number[32];
+
+    if (n < 2 || n > sizeof(number) || text[n - 1] != '%')
+        return false;
+    memcpy(number, text, n - 1);
+    number[n - 1] = '\0';
+    for (size_t i = 0; number[i]; i++) {
+        points += number[i] == '.';
+        if ((number[i] < '0' || number[i] > '9') && number[i] != '.')
+            return false;
+    }
+    if (points > 1 || number[0] == '.' || number[n - 2] == '.')
+        return false;
+    *ret_float = strtof(number, NULL);
+    *ret_double = strtod(number, NULL);
+    return true;
+}
+
+static bool is_threshold(const char *s, bool may_be_none) {
+    float percent;
+    double exact;
+    int64_t value = 0;
+
+    if (nc_ends_with(s, "%"))
+        return nc_shape_percent(s, &percent, &exact) && exact <= 100 && (!may_be_none || exact > 0);
+    return nc_quantity_value(s, &value) == 0 && (value > 0 || (value == 0 && may_be_none));
+}
+
+bool nc_shape_threshold(const char *s) {
+    return is_threshold(s, false);
+}
+
+bool nc_shape_reclaim(const char *s) {
+    return is_threshold(s, true);
 }

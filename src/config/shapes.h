@@ -92,4 +92,9 @@ int nc_taints_read(const struct nc_value *list, const char *field, struct nc_tai
 /* And back: a list for registerWithTaints, NULL where there is none. */
 struct nc_value *nc_taints_tree(const struct nc_taint *taints, size_t n);
 
+/* "7.5%" -> its number: digits with at most one point. */
+bool nc_shape_percent(const char *text, float *ret_float, double *ret_double);
+bool nc_shape_threshold(const char *s); /* of kubelet's eviction: above 0, or 0% to 100% */
+bool nc_shape_reclaim(const char *s);   /* what it is to reclaim at least: none is 0, but no 0% */
+
 #endif

@@ -220,6 +220,8 @@ class Check(WorldTest):
             part + "  cluster: {cidr: 10.9.0.0}\n",
             part + "  kubelet: {config: {maxPods: many}}\n",
             AGENT_CONFIG + "  maxPods: {mode: perhaps}\n",
+            AGENT_CONFIG + "  drain: {margin: 11m}\n",
+            part + "  kubelet: {config: {evictionHard: {memory.available: 101%}}}\n",
             "spec: {}\n",
             "",
         ):
@@ -353,7 +355,7 @@ class Check(WorldTest):
             ("maxpods", "spec.kubelet.config", 'did you mean "maxPods"?'),
             ("podsPerCore", "spec.kubelet.config.podsPerCore", "must be an integer"),
             ("100x", "spec.kubelet.config.kubeReserved.cpu", 'such as "100m"'),
-            ("1000%", "spec.kubelet.config.evictionHard.memory.available", "from 0% to 100%"),
+            ("1000%", "spec.kubelet.config.evictionHard['memory.available']", "from 0% to 100%"),
             ("nodefs.availble", "spec.kubelet.config.evictionHard['nodefs.availble']", 'did you mean "nodefs.available"?'),
             ("NoSuch", "spec.kubelet.config.registerWithTaints[0].effect", "NoSchedule, PreferNoSchedule or NoExecute"),
             ("runOnce", "spec.kubelet.config.runOnce", "must be false"),
@@ -409,7 +411,7 @@ class Check(WorldTest):
     def test_path_in_a_node_class(self) -> None:
         self.good.write_text("apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nspec:\n  kubelet: {evictionHard: {memory.available: 1000%}}\n")
         done = self.w.run("check", str(self.good))
-        self.assertIn(f"{self.good}:4:46: error: spec.kubelet.evictionHard.memory.available: ", done.out)
+        self.assertIn(f"{self.good}:4:46: error: spec.kubelet.evictionHard['memory.available']: ", done.out)
 
     def test_one_fault_is_told_once(self) -> None:
         """What was set aside is not missing, and its default does not contradict what goes with it."""
