@@ -34,7 +34,7 @@ int nc_file_fail(struct nc_err *err, int code, const char *verb, const char *pat
         nc_err_remedy(err, "see in the kernel's log what is wrong with the disk of %s", path);
     else if (code == ENOMEM)
         nc_err_remedy(err, "free memory on this host");
-    else if (code == ENOENT)
+    else if (code == ENOENT || code == ENOTDIR)
         nc_err_remedy(err, "check the path, and that its folder is there");
     else
         nc_err_remedy(err, "a regular file is expected there");

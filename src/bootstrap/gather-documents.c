@@ -192,7 +192,7 @@ static int add_source(struct nc_gather *g, const char *source, bool is_default,
     }
     if (!nc_starts_with(source, "file:///")) {
         nc_auto_free char *quoted = nc_quote_string(source);
-        return nc_err_config(err, "--source %s: use imds://user-data or file:///PATH", quoted);
+        return nc_err_config(err, "%s: use a path, imds://user-data or file:///PATH", quoted);
     }
     /* What a person names is that path; the default folder is the root's own or none. */
     const char *named = source + strlen("file://");

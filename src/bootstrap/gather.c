@@ -14,6 +14,7 @@
     1000000u /* one answer takes about a millisecond; a silent peer is named after one second */
 #define HOST_MAX_BYTES ((size_t)1 << 20)
 #define TYPES_MAX_BYTES ((size_t)1 << 20)
+#define NAME_FACTS "name a folder that render --save-facts DIR wrote"
 #define KUBELET "/usr/bin/kubelet" /* where no configuration names another */
 
 void nc_gather_done(struct nc_gather *g) {
@@ -46,7 +47,7 @@ int nc_gather_open(struct nc_gather *g, struct nc_app *app, struct nc_err *err) 
                                      "--facts %s: neither a folder of recorded facts nor an "
                                      "http:// URL",
                                      facts);
-            nc_err_remedy(err, "correct the option --facts");
+            nc_err_remedy(err, NAME_FACTS);
             return r;
         }
         g->folder = facts;
@@ -117,8 +118,11 @@ static int parse_answer(struct nc_gather *g, enum nc_imds_item item, struct nc_e
         nc_imds_answer_done(a);
         r = nc_err_set(err, NC_ERR_PROTOCOL, 404, "imds: %s: HTTP 404, every instance has one",
                        path);
-        nc_err_remedy(err, "check that %s is the instance metadata service",
-                      g->imds ? nc_imds_endpoint(g->imds) : "the recorded folder");
+        if (g->imds)
+            nc_err_remedy(err, "check that %s is the instance metadata service",
+                          nc_imds_endpoint(g->imds));
+        else
+            nc_err_remedy(err, NAME_FACTS);
         return r;
     }
     if (a->status != 200)
@@ -127,11 +131,13 @@ static int parse_answer(struct nc_gather *g, enum nc_imds_item item, struct nc_e
     if (r < 0) {
         nc_imds_answer_done(a);
         nc_err_wrap(err, "imds");
-        if (err && !*err->remedy)
+        if (err && !*err->remedy && g->imds)
             nc_err_remedy(err,
                           "the server at %s is not the instance metadata service: check for a "
                           "proxy or a redirect in between",
-                          g->imds ? nc_imds_endpoint(g->imds) : "the recorded folder");
+                          nc_imds_endpoint(g->imds));
+        else if (err && !*err->remedy)
+            nc_err_remedy(err, NAME_FACTS);
     }
     return r;
 }

@@ -65,6 +65,10 @@ static bool is_kubelet_version(const char *value) {
     return nc_kubelet_version_parse(value, NULL, NULL) >= 0;
 }
 
+static bool is_source(const char *value) {
+    return nc_streq(value, "imds://user-data") || nc_starts_with(value, "file:///");
+}
+
 #define INTO(ctype, member) .to = NC_OPTION_TO(ctype, struct nc_options, member)
 #define TEXT(member) .type = NC_OPTION_TEXT, INTO(const char *, member)
 #define ANY_TEXT(member) .type = NC_OPTION_ANY_TEXT, INTO(const char *, member)
@@ -74,13 +78,13 @@ static bool is_kubelet_version(const char *value) {
 static const struct nc_option options[] = {
     {"source\0URL", ACCEPTS_SOURCES,
      "imds://user-data or file:///PATH; may be repeated, later wins", .type = NC_OPTION_LIST,
-     INTO(struct nc_strv, sources)},
+     INTO(struct nc_strv, sources), .check = is_source,
+     .wanted = "imds://user-data or file:///PATH"},
     {"facts\0DIR-or-URL", ACCEPTS_FACTS, "recorded facts, or the IMDS to query", TEXT(facts)},
     {"save-facts\0DIR", ACCEPTS_FACTS, "records the facts, to replay them anywhere",
      TEXT(save_facts)},
     {"kubelet-version\0vX.Y.Z", ACCEPTS_VERSION, "instead of the one that is installed",
-     TEXT(kubelet_version), .check = is_kubelet_version,
-     .wanted = "MAJOR.MINOR.PATCH such as v1.34.4"},
+     TEXT(kubelet_version), .check = is_kubelet_version, .wanted = "1.MINOR.PATCH such as v1.34.4"},
     {"out\0DIR", ACCEPTS_OUT, "where the tree is written", TEXT(out)},
     {"skip\0start", ACCEPTS_BOOTSTRAP, "stop after the files", TEXT(skip)},
     {"start\0systemd|exec|none", ACCEPTS_BOOTSTRAP, "how kubelet is started", TEXT(start)},

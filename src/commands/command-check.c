@@ -330,7 +330,7 @@ static int try_plan(struct nc_gather *g, struct nc_err *err) {
 /* 1: it is cloud-init's. */
 static int add_one(struct nc_gather *g, const char *what, struct nc_err *err) {
     nc_cleanup(nc_buf_done_secret) struct nc_buf data = NC_BUF_INIT;
-    const bool is_stdin = nc_streq(what, "-");
+    const bool is_stdin = nc_streq(what, "-") || nc_streq(what, "/dev/stdin");
     int r = 0;
 
     if (is_stdin)
@@ -497,6 +497,8 @@ int nc_command_check(struct nc_app *app) {
         try_policies(&g.documents);
     else if (r >= 0)
         r = nc_check_each_rule(&g, is_drop_in, &err);
+    if (err.code == -ENODATA) /* there is none */
+        nc_err_remedy(&err, "name a file, or a folder of *.yaml, *.yml and *.json files");
     r = print_end(&g, r, &err);
     if (r == 0 && !app->opts.json)
         (void)printf(

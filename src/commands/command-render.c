@@ -37,7 +37,7 @@ static void print_warnings(const struct nc_gather *g) {
 
     struct nc_err err = NC_ERR_INIT;
 
-    nc_documents_print(&g->documents, false, &text);
+    nc_documents_print(&g->documents, nc_documents_errors(&g->documents) > 1, &text);
     if (g->has_config && nc_config_check_authority(&g->documents, &g->config, &err) < 0)
         (void)fprintf(stderr, "warning: %s\n", err.msg);
     if (text.len > 0)

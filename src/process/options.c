@@ -233,7 +233,7 @@ static const char *parse(const struct nc_option *o, void *to, const char *value)
         return parse_text(o, to, value);
     case NC_OPTION_LIST:
         nc_strv_add(to, value);
-        break;
+        return o->check && !o->check(value) ? nc_option_wrong(o, o->wanted) : NULL;
     case NC_OPTION_SWITCH:
         *(bool *)to = parse_switch(o, value);
         break;

@@ -73,6 +73,8 @@ class Usage(unittest.TestCase):
             (("bootstrap", "--log-level", "loud"), "loud"),
             (("bootstrap", "--log-format", "xml"), "xml"),
             (("check",), "name the files"),
+            (("check", "--kubelet-version", "v9.34.4", "x"), "is 1.MINOR.PATCH such as v1.34.4"),
+            (("render", "--source", "/path", "--out", "x"), "--source is imds://user-data or file:///PATH"),
             (("token",), "--cluster"),
             (("token", "--cluster", ""), "--cluster"),
             (("render",), "--out"),
@@ -561,6 +563,10 @@ class Check(WorldTest):
             self.assertNotIn("node name", done.err)
 
     def test_unreadable(self) -> None:
+        self.assertIn("check the path, and that its folder is there", self.w.run("check", "/dev/null/x").err)
+        empty = self.w.folder / "empty"
+        empty.mkdir()
+        self.assertIn("remedy: name a file, or a folder of", self.w.run("check", str(empty)).err)
         for path in (self.w.folder / "none.yaml", Path("/dev/null/x")):
             done = self.w.run("check", str(path))
             self.assertIn(done.code, (3, 6), done.out)
@@ -694,6 +700,18 @@ class Explain(WorldTest):
 
 
 class Render(WorldTest):
+    def test_what_else_is_wrong(self) -> None:
+        """Each error of the documents, as check has them; and a folder that holds no facts is not called a metadata service."""
+        world = self.world()
+        bad = world.folder / "bad.yaml"
+        bad.write_text(AGENT_CONFIG + "  drain: {mode: x}\n  node: {name: x}\n")
+        done = world.run("render", "--out", str(world.folder / "out"), "--source", bad.as_uri())
+        self.assertEqual(done.code, 3)
+        self.assertIn(f"{bad}:4:17: error: spec.drain.mode: ", done.err)
+        self.assertIn(f"{bad}:5:16: error: spec.node.name: ", done.err)
+        done = world.run("render", "--out", str(world.folder / "out"), "--facts", str(world.folder))
+        self.assertIn("remedy: name a folder that render --save-facts DIR wrote", done.err)
+
     def test_values_of_no_use(self) -> None:
         """A value of an option is a matter of usage, and is named."""
         world = self.world()
@@ -746,7 +764,7 @@ class Render(WorldTest):
             done = world.run("render", "--facts", str(facts), "--out", str(world.folder / "out"))
             self.assertEqual(done.code, 3, done.err)
             self.assertIn(str(facts), done.err)
-            self.assertIn("correct the option --facts", done.err)
+            self.assertIn("name a folder that render --save-facts DIR wrote", done.err)
         world.imds.server.fault("status", status=403)
         done = world.run("render", "--out", str(world.folder / "out"))
         self.assertRegex(done.err, r"(?m)^remedy: on a machine that is no instance: --facts DIR")
