@@ -77,6 +77,11 @@ void nc_publish_console_in_time(struct nc_bootstrap *b) {
     nc_publish_console(b);
 }
 
+/* What others read beside what others wrote is dated by the API server's clock, as the daemon's. */
+static uint64_t cluster_now(const struct nc_bootstrap *b) {
+    return nc_clock_shifted(nc_kube_boot_usec(b->connection.kube));
+}
+
 /* Where the Event goes: the NodeClaim if its name and uid are known (describe selects by uid), else
  * the Node by name. By the providerID the controller finds the NodeClaim then. */
 static void fill_involved(const struct nc_bootstrap *b, struct nc_event *e) {
@@ -98,14 +103,11 @@ static void fill_involved(const struct nc_bootstrap *b, struct nc_event *e) {
 void nc_publish_event(struct nc_bootstrap *b, uint64_t timeout_usec) {
     const enum nc_phase p = nc_report_current(&b->report);
     const struct nc_phase_entry *entry = &b->report.phases[p];
-    const uint64_t now = nc_now_usec();
     nc_auto_free char *message = NULL, *other_name = NULL;
     const bool is_complete = b->report.outcome == NC_SUCCEEDED;
     struct nc_event e = {.warning = !is_complete,
                          .reason = is_complete ? "BootstrapComplete" : NC_EVENT_BOOTSTRAP_FAILED,
-                         .host = b->report.node,
-                         .first_usec = b->report.started_usec,
-                         .last_usec = now};
+                         .host = b->report.node};
     struct nc_err err = NC_ERR_INIT;
     int r;
 
@@ -113,6 +115,8 @@ void nc_publish_event(struct nc_bootstrap *b, uint64_t timeout_usec) {
     if (!b->gather.config.report_events || !b->connection.kube || !b->report.node
         || (!is_complete && !entry->has_error))
         return;
+    e.last_usec = cluster_now(b);
+    e.first_usec = e.last_usec - (nc_mono_usec() - b->started_mono_usec);
     fill_involved(b, &e);
     message = is_complete ? nc_strdup("the node is initialized after all")
                           : nc_asprintf("%s%s. %s", nc_phase_prefix(p, entry->error.msg),
@@ -129,7 +133,7 @@ void nc_publish_event(struct nc_bootstrap *b, uint64_t timeout_usec) {
 }
 
 static void publish_warning(struct nc_bootstrap *b, const char *reason, const char *message) {
-    const uint64_t now = nc_now_usec();
+    const uint64_t now = cluster_now(b);
     nc_auto_free char *name = NULL;
     struct nc_event e = {.warning = true,
                          .reason = reason,
@@ -204,7 +208,7 @@ static int patch_condition(struct nc_bootstrap *b, const char *reason, const cha
                                                                .is_true = complete,
                                                                .reason = reason,
                                                                .message = message,
-                                                               .now_usec = nc_now_usec()});
+                                                               .now_usec = cluster_now(b)});
     const struct nc_kube_call call = {.what = "report condition " CONDITION,
                                       .patch = NC_KUBE_PATCH_STRATEGIC};
     const int r = patch_node(b, "status", call, body, err);

@@ -6,9 +6,10 @@ import base64
 import gzip
 import json
 import unittest
+from datetime import datetime
 from pathlib import Path
 
-from harness import CLAIM, STATUS, VERSION, Ec2, World, WorldTest, instances, mime, until
+from harness import CLAIM, PATIENCE, STATUS, VERSION, Ec2, World, WorldTest, instances, mime, until
 
 PHASES = ["imds", "userdata", "config", "plan", "render", "apply", "preflight", "start", "register", "initialize"]
 
@@ -30,6 +31,16 @@ class GoodPath(WorldTest):
         self.assertEqual(kinds["Ready"]["status"], "True")
         annotation = json.loads(node["metadata"]["annotations"]["nodeclaimd.io/bootstrap"])
         self.assertEqual(annotation["memory"], node["status"]["allocatable"]["memory"])
+
+    def test_a_clock_that_is_off(self) -> None:
+        """What the cluster is told is dated by its own clock, and says of which machine's clock that is not the time."""
+        world = self.world()
+        world.api.clock_ahead_sec = 200.0
+        self.assertEqual(world.bootstrap("--timeout", "30s").code, 0)
+        (complete,) = [c for c in world.node()["status"]["conditions"] if c["type"] == "BootstrapComplete"]
+        self.assertRegex(complete["message"], "the clock of this machine is [0-9]+ s behind the API server's")
+        seconds = datetime.fromisoformat(complete["lastTransitionTime"].replace("Z", "+00:00")).timestamp()
+        self.assertAlmostEqual(seconds, world.api.now(), delta=60 * PATIENCE)
 
     def test_the_node_registered_itself_with_its_taints(self) -> None:
         world = self.world()

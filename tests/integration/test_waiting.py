@@ -6,6 +6,7 @@ import json
 import signal
 import time
 import unittest
+from datetime import datetime
 
 from harness import PATIENCE, World, WorldTest, mime, until
 from test_systemd import WithBus
@@ -79,9 +80,13 @@ class Events(WorldTest):
 
     def test_a_refusal_that_is_retried(self) -> None:
         world = self.world(node_name="i-0123456789abcdef0")
+        world.api.clock_ahead_sec = 200.0
         done = world.bootstrap("--timeout", "18s")
         self.assertEqual(done.code, 4, done.err)
         (event,) = self.events(world)
+        for at in (str(event["firstTimestamp"]), str(event["lastTimestamp"])):
+            seconds = datetime.fromisoformat(at.replace("Z", "+00:00")).timestamp()
+            self.assertAlmostEqual(seconds, world.api.now(), delta=80 * PATIENCE, msg="by the API server's clock")
         self.assertGreaterEqual(event["count"], 2, "told after ten seconds, and again at the end")
         first, last = (json.loads(line.partition(": ")[2]) for line in world.console().splitlines())
         self.assertEqual((first["outcome"], first["phase"], first["class"]), ("running", "preflight", "auth"))
