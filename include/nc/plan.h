@@ -33,6 +33,7 @@ struct nc_origin {
 /* The versions that are known; below the first one kubelet has no drop-in folder. */
 #define NC_KUBELET_FIRST_MINOR 28
 #define NC_KUBELET_LAST_MINOR 37
+#define NC_KUBELET_VERSION_WANTED "1.MINOR.PATCH such as v1.34.4"
 
 #define NC_DROPIN_ENV "KUBELET_CONFIG_DROPIN_DIR_ALPHA=on"
 

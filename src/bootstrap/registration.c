@@ -289,7 +289,7 @@ static bool is_initialized(struct nc_bootstrap *b, struct nc_err *why) {
                       ? "read kubelet's log for why it cannot report, or is still starting"
                   : nc_streq(reason, "NodeNotReady")
                       ? "read the Node's Ready condition and kubelet's log: most often the network "
-                        "plugin is missing"
+                        "plugin is missing, see its pod on this node (EKS: aws-node in kube-system)"
                   : nc_streq(reason, "NodeNotRegistered")
                       ? "check Karpenter's log for this NodeClaim: it matches Nodes by providerID"
                       : "the owner of the named taint or condition must remove it");

@@ -84,7 +84,7 @@ static const struct nc_option options[] = {
     {"save-facts\0DIR", ACCEPTS_FACTS, "records the facts, to replay them anywhere",
      TEXT(save_facts)},
     {"kubelet-version\0vX.Y.Z", ACCEPTS_VERSION, "instead of the one that is installed",
-     TEXT(kubelet_version), .check = is_kubelet_version, .wanted = "1.MINOR.PATCH such as v1.34.4"},
+     TEXT(kubelet_version), .check = is_kubelet_version, .wanted = NC_KUBELET_VERSION_WANTED},
     {"out\0DIR", ACCEPTS_OUT, "where the tree is written", TEXT(out)},
     {"skip\0start", ACCEPTS_BOOTSTRAP, "stop after the files", TEXT(skip)},
     {"start\0systemd|exec|none", ACCEPTS_BOOTSTRAP, "how kubelet is started", TEXT(start)},

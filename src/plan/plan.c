@@ -69,7 +69,7 @@ static int plan_version(struct nc_planner *s) {
     if (nc_kubelet_version_parse(text, &p->kubelet_minor, &p->kubelet_version) < 0) {
         nc_auto_free char *quoted = nc_quote_string(text);
         r = nc_err_set(s->err, NC_ERR_HOST, EINVAL, "invalid version of kubelet: %s", quoted);
-        nc_err_remedy(s->err, "a version is MAJOR.MINOR.PATCH, such as v1.34.4");
+        nc_err_remedy(s->err, "a version is %s", NC_KUBELET_VERSION_WANTED);
         return r;
     }
     if (p->kubelet_minor < NC_KUBELET_FIRST_MINOR) {
