@@ -15,6 +15,8 @@
 
 /* "/etc/x" below root ("" or NULL: the path itself). Owned by the caller. */
 char *nc_path_below(const char *root, const char *path);
+/* Whether there is a file or folder at this path below root. */
+bool nc_is_there(const char *root, const char *path);
 
 /* Reads a regular file of at most max bytes into out. -ENOENT is returned without touching err's
  * caller-visible meaning: class NC_ERR_HOST as all others; -EFBIG where it is larger. Files of

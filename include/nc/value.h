@@ -81,6 +81,8 @@ struct nc_value *nc_value_path(const struct nc_value *v, const char *path);
 const char *nc_value_string(const struct nc_value *v); /* NULL where it is no string */
 const char *nc_value_get_string(const struct nc_value *v, const char *key);
 const char *nc_value_path_string(const struct nc_value *v, const char *path);
+/* The integer under this key, `otherwise` where there is none. */
+int64_t nc_value_get_int(const struct nc_value *v, const char *key, int64_t otherwise);
 /* Is that member this string? NULL: is it none? */
 bool nc_value_says(const struct nc_value *v, const char *key, const char *text);
 /* Text of a scalar as one would write it: strings as they are, ints and floats and bools printed

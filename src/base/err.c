@@ -1,17 +1,17 @@
 /*
  * Errors as values: filling, wrapping, and the one table of the classes.
  *
- * Everything is formatted into a local buffer first, so that an error's own message may be an
+ * Everything is formatted into memory of its own first, so that an error's own message may be an
  * argument of its successor. A message that is too long is cut between two characters, never inside
  * one.
  */
 #include "nc/err.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "nc/mem.h"
 #include "nc/str.h"
 
 /* Linux has no errno from here on, and HTTP no failure below: what a code means follows from its
@@ -27,11 +27,9 @@ static const unsigned char exit_codes[_NC_ERR_CLASS_MAX] = {
 int nc_err_setv(struct nc_err *err, enum nc_err_class class, int code, const char *format,
                 va_list ap) {
     const int magnitude = code == 0 ? EINVAL : abs(code);
-    char msg[sizeof(err->msg) + 4];
 
     if (err) {
-        if (vsnprintf(msg, sizeof(msg), format, ap) < 0)
-            msg[0] = '\0';
+        nc_auto_free char *msg = nc_vasprintf(format, ap);
         err->class = class;
         err->code = magnitude >= FIRST_HTTP_STATUS ? magnitude : -magnitude;
         nc_copy_text(err->msg, sizeof(err->msg), msg);
@@ -69,12 +67,10 @@ int nc_err_protocol(struct nc_err *err, const char *format, ...) {
 }
 
 int nc_err_host(struct nc_err *err, int code, const char *format, ...) {
-    char what[sizeof(err->msg)];
     va_list ap;
 
     va_start(ap, format);
-    if (vsnprintf(what, sizeof(what), format, ap) < 0)
-        what[0] = '\0';
+    nc_auto_free char *what = nc_vasprintf(format, ap);
     va_end(ap);
     return nc_err_set(err, NC_ERR_HOST, code, "%s: %s", what, strerror(abs(code)));
 }
@@ -88,29 +84,24 @@ int nc_err_give(const struct nc_err *from, struct nc_err *err) {
 }
 
 void nc_err_wrap(struct nc_err *err, const char *format, ...) {
-    char prefix[sizeof(err->msg)];
-    char whole[2 * sizeof(err->msg) + 2];
     va_list ap;
 
     if (!err)
         return;
     va_start(ap, format);
-    if (vsnprintf(prefix, sizeof(prefix), format, ap) < 0)
-        prefix[0] = '\0';
+    nc_auto_free char *prefix = nc_vasprintf(format, ap);
     va_end(ap);
-    snprintf(whole, sizeof(whole), "%s: %s", prefix, err->msg);
+    nc_auto_free char *whole = nc_asprintf("%s: %s", prefix, err->msg);
     nc_copy_text(err->msg, sizeof(err->msg), whole);
 }
 
 void nc_err_remedy(struct nc_err *err, const char *format, ...) {
-    char remedy[sizeof(err->remedy) + 4];
     va_list ap;
 
     if (!err)
         return;
     va_start(ap, format);
-    if (vsnprintf(remedy, sizeof(remedy), format, ap) < 0)
-        remedy[0] = '\0';
+    nc_auto_free char *remedy = nc_vasprintf(format, ap);
     va_end(ap);
     nc_copy_text(err->remedy, sizeof(err->remedy), remedy);
 }

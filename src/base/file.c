@@ -57,6 +57,12 @@ char *nc_path_below(const char *root, const char *path) {
     return nc_asprintf("%.*s%s%s", (int)n, root, path[0] == '/' ? "" : "/", path);
 }
 
+bool nc_is_there(const char *root, const char *path) {
+    nc_auto_free char *below = nc_path_below(root, path);
+
+    return access(below, F_OK) == 0;
+}
+
 int nc_file_read_all(int fd, size_t max, struct nc_buf *out) {
     char chunk[READ_CHUNK_BYTES];
     size_t total = 0;

@@ -184,6 +184,12 @@ const char *nc_value_path_string(const struct nc_value *v, const char *path) {
     return nc_value_string(nc_value_path(v, path));
 }
 
+int64_t nc_value_get_int(const struct nc_value *v, const char *key, int64_t otherwise) {
+    const struct nc_value *number = nc_value_get(v, key);
+
+    return number && number->type == NC_VALUE_INT ? number->integer : otherwise;
+}
+
 bool nc_value_says(const struct nc_value *v, const char *key, const char *text) {
     return nc_streq(nc_value_get_string(v, key), text);
 }
