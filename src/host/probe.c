@@ -126,8 +126,6 @@ static void probe_sysctls(const char *root, struct nc_facts *f) {
 }
 
 static void probe_credential_provider(const char *root, struct nc_facts *f) {
-    nc_auto_free char *first = nc_path_below(root, nc_ecr_folders);
-
     f->has_ecr_credential_provider = f->is_ecr_folder_empty = false;
     for (const char *folder = nc_ecr_folders; *folder; folder = nc_next_name(folder)) {
         nc_auto_free char *path = nc_asprintf("%s/ecr-credential-provider", folder);
@@ -139,7 +137,7 @@ static void probe_credential_provider(const char *root, struct nc_facts *f) {
         f->has_ecr_credential_provider = true;
         return;
     }
-    f->is_ecr_folder_empty = access(first, F_OK) == 0;
+    f->is_ecr_folder_empty = nc_is_there(root, nc_ecr_folders);
 }
 
 static void probe_nvidia(const char *root, struct nc_facts *f) {
@@ -158,17 +156,11 @@ static void probe_nvidia(const char *root, struct nc_facts *f) {
         (void)closedir(dir);
 }
 
-static bool is_there(const char *root, const char *path) {
-    nc_auto_free char *below = nc_path_below(root, path);
-
-    return access(below, F_OK) == 0;
-}
-
 static int probe_containerd(const char *root, struct nc_facts *f, struct nc_err *err) {
-    f->has_nvidia_runtime = is_there(root, NC_NVIDIA_RUNTIME);
-    f->has_pause_archive = is_there(root, NC_PAUSE_ARCHIVE);
-    f->has_soci_snapshotter = is_there(root, "/usr/lib/systemd/system/soci-snapshotter.service")
-                              || is_there(root, "/etc/systemd/system/soci-snapshotter.service");
+    f->has_nvidia_runtime = nc_is_there(root, NC_NVIDIA_RUNTIME);
+    f->has_pause_archive = nc_is_there(root, NC_PAUSE_ARCHIVE);
+    f->has_soci_snapshotter = nc_is_there(root, "/usr/lib/systemd/system/soci-snapshotter.service")
+                              || nc_is_there(root, "/etc/systemd/system/soci-snapshotter.service");
     return f->containerd_version ? 0 : nc_containerd_version(root, &f->containerd_version, err);
 }
 

@@ -52,6 +52,14 @@ static int bus_failed(struct nc_err *err, int r, const sd_bus_error *e, const ch
     return code;
 }
 
+/* The end of a call over the bus: r as it came, or what is wrong. */
+static int end_call(int r, sd_bus_error *e, const char *what, struct nc_err *err) {
+    if (r < 0)
+        r = bus_failed(err, r, e, what);
+    sd_bus_error_free(e);
+    return r < 0 ? r : 0;
+}
+
 struct nc_units *nc_units_free(struct nc_units *u) {
     if (!u)
         return NULL;
@@ -84,9 +92,8 @@ int nc_units_new(struct nc_units **ret, struct nc_err *err) {
     if (r >= 0)
         r = sd_bus_match_signal(u->bus, &u->removed, SYSTEMD, SYSTEMD_PATH, MANAGER, "JobRemoved",
                                 on_job_removed, u);
+    r = end_call(r, &e, "systemd over D-Bus", err);
     if (r < 0) {
-        r = bus_failed(err, r, &e, "systemd over D-Bus");
-        sd_bus_error_free(&e);
         nc_units_free(u);
         return r;
     }
@@ -106,11 +113,9 @@ static int find_unit(struct nc_units *u, const char *unit, char **ret, struct nc
         r = sd_bus_message_read(answer, "o", &path);
     if (r >= 0)
         *ret = nc_strdup(path);
-    else
-        r = bus_failed(err, r, &e, unit);
+    r = end_call(r, &e, unit, err);
     sd_bus_message_unref(answer);
-    sd_bus_error_free(&e);
-    return r < 0 ? r : 0;
+    return r;
 }
 
 void nc_unit_state_done(struct nc_unit_state *s) {
@@ -151,11 +156,9 @@ static int read_job(struct nc_units *u, const char *path, char **ret, struct nc_
         r = sd_bus_message_read(answer, "(uo)", &id, &job);
     if (r >= 0)
         *ret = nc_strdup(job);
-    else
-        r = bus_failed(err, r, &e, path);
+    r = end_call(r, &e, path, err);
     sd_bus_message_unref(answer);
-    sd_bus_error_free(&e);
-    return r < 0 ? r : 0;
+    return r;
 }
 
 int nc_units_is_pending(struct nc_units *u, const char *unit, struct nc_err *err) {
@@ -172,9 +175,7 @@ int nc_units_is_pending(struct nc_units *u, const char *unit, struct nc_err *err
         return r;
     r = sd_bus_get_property_string(u->bus, SYSTEMD, path, SYSTEMD ".Unit", "ActiveState", &e,
                                    &active);
-    if (r < 0)
-        r = bus_failed(err, r, &e, unit);
-    sd_bus_error_free(&e);
+    r = end_call(r, &e, unit, err);
     if (r < 0)
         return r;
     has_run = nc_streq(active, "active");
@@ -204,11 +205,9 @@ int nc_units_any_is_pending(struct nc_units *u, const char *pattern, struct nc_e
                                     &skipped, &skipped, &skipped, &job, &skipped, &skipped))
                > 0)
         is_pending = job != 0 || nc_streq(active, "activating");
-    if (r < 0)
-        r = bus_failed(err, r, &e, pattern);
+    r = end_call(r, &e, pattern, err);
     sd_bus_message_unref(answer);
     sd_bus_message_unref(call);
-    sd_bus_error_free(&e);
     return r < 0 ? r : is_pending;
 }
 
@@ -380,10 +379,8 @@ int nc_units_start(struct nc_units *u, const struct nc_unit_start *s, struct nc_
         r = sd_bus_message_read(answer, "o", &job);
     if (r >= 0)
         u->job = nc_strdup(job);
+    r = end_call(r, &e, s->unit, err);
     sd_bus_message_unref(answer);
-    if (r < 0)
-        r = bus_failed(err, r, &e, s->unit);
-    sd_bus_error_free(&e);
     return r < 0 ? r : follow_job(u, s, err);
 }
 
@@ -394,11 +391,8 @@ int nc_units_reload(struct nc_units *u, uint64_t timeout_usec, struct nc_err *er
 
     if (r >= 0)
         r = sd_bus_call(u->bus, call, timeout_usec, &e, NULL);
-    if (r < 0)
-        r = bus_failed(err, r, &e, "systemd: daemon-reload");
     sd_bus_message_unref(call);
-    sd_bus_error_free(&e);
-    return r < 0 ? r : 0;
+    return end_call(r, &e, "systemd: daemon-reload", err);
 }
 
 int nc_units_reload_unit(struct nc_units *u, const char *unit, struct nc_err *err) {
@@ -406,10 +400,7 @@ int nc_units_reload_unit(struct nc_units *u, const char *unit, struct nc_err *er
     int r = sd_bus_call_method(u->bus, SYSTEMD, SYSTEMD_PATH, MANAGER, "ReloadUnit", &e, NULL, "ss",
                                unit, "replace");
 
-    if (r < 0)
-        r = bus_failed(err, r, &e, unit);
-    sd_bus_error_free(&e);
-    return r < 0 ? r : 0;
+    return end_call(r, &e, unit, err);
 }
 
 static int read_delay(sd_bus *bus, sd_bus_error *e, uint64_t *ret) {
@@ -426,11 +417,8 @@ int nc_logind_delay(uint64_t *ret_usec, struct nc_err *err) {
         r = sd_bus_set_method_call_timeout(bus, CALL_TIMEOUT_USEC);
     if (r >= 0)
         r = read_delay(bus, &e, ret_usec);
-    if (r < 0)
-        r = bus_failed(err, r, &e, "logind");
-    sd_bus_error_free(&e);
     sd_bus_flush_close_unref(bus);
-    return r < 0 ? r : 0;
+    return end_call(r, &e, "logind", err);
 }
 
 /* logind reads its files again on SIGHUP. It does so after the call has returned: the property is
@@ -449,8 +437,5 @@ int nc_logind_reload(struct nc_units *u, uint64_t want_usec, uint64_t *ret_delay
         (void)nanosleep(&pause, NULL);
         r = read_delay(u->bus, NULL, ret_delay_usec);
     }
-    if (r < 0)
-        r = bus_failed(err, r, &e, "logind");
-    sd_bus_error_free(&e);
-    return r < 0 ? r : 0;
+    return end_call(r, &e, "logind", err);
 }
