@@ -121,21 +121,24 @@ static bool is_target_state(const char *s) {
     return nc_is_alnum_or(s, ":", 48);
 }
 
-/* Answers of one line. */
+/* Answers of one line, and the member of struct nc_facts that is such a line as it came. */
 static const struct {
     bool (*shape)(const char *);
     const char *wanted;
     bool is_first_word;
+    unsigned short member;
 } lines[_NC_IMDS_ITEM_MAX] = {
-    [NC_IMDS_MAC] = {nc_shape_mac, "a MAC address", false},
-    [NC_IMDS_LOCAL_IPV4] = {nc_shape_ipv4, "an IPv4 address", false},
-    [NC_IMDS_LOCAL_HOSTNAME] = {nc_shape_instance_hostname, "a host name", true},
-    [NC_IMDS_AZ_ID] = {nc_shape_zone_id, "an availability zone id such as usw2-az1", false},
+    [NC_IMDS_MAC] = {nc_shape_mac, "a MAC address", false, AT(mac)},
+    [NC_IMDS_LOCAL_IPV4] = {nc_shape_ipv4, "an IPv4 address", false, AT(local_ipv4)},
+    [NC_IMDS_LOCAL_HOSTNAME] = {nc_shape_instance_hostname, "a host name", true,
+                                AT(local_hostname)},
+    [NC_IMDS_AZ_ID] = {nc_shape_zone_id, "an availability zone id such as usw2-az1", false,
+                       AT(az_id)},
     [NC_IMDS_PURCHASE_OPTION] = {is_purchase_option, "an instance life cycle", false},
-    [NC_IMDS_DOMAIN] = {nc_shape_domain, "a domain such as amazonaws.com", false},
+    [NC_IMDS_DOMAIN] = {nc_shape_domain, "a domain such as amazonaws.com", false, AT(domain)},
     [NC_IMDS_TARGET_STATE] = {is_target_state, "a state such as InService", false},
-    [NC_IMDS_ROLE] = {nc_shape_role_name, "the name of an IAM role", true},
-    [NC_IMDS_IPV6S] = {nc_shape_ipv6, "a list of IPv6 addresses", true},
+    [NC_IMDS_ROLE] = {nc_shape_role_name, "the name of an IAM role", true, AT(role)},
+    [NC_IMDS_IPV6S] = {nc_shape_ipv6, "a list of IPv6 addresses", true, AT(ipv6)},
 };
 
 /* Takes a one-line answer into *field if it has its shape. */
@@ -261,33 +264,14 @@ int nc_facts_parse_imds(struct nc_facts *f, enum nc_imds_item item, const char *
     if (n > nc_imds_questions[item].max_bytes)
         return nc_err_set(err, NC_ERR_PROTOCOL, EFBIG, "%s: %zu bytes, at most %u are expected",
                           nc_imds_questions[item].path, n, nc_imds_questions[item].max_bytes);
-    switch (item) {
-    case NC_IMDS_IDENTITY:
+    if (item == NC_IMDS_IDENTITY)
         return read_identity_document(f, body, n, err);
-    case NC_IMDS_MAC:
-        return set_fact(item, body, n, &f->mac, err);
-    case NC_IMDS_LOCAL_IPV4:
-        return set_fact(item, body, n, &f->local_ipv4, err);
-    case NC_IMDS_LOCAL_HOSTNAME:
-        return set_fact(item, body, n, &f->local_hostname, err);
-    case NC_IMDS_AZ_ID:
-        return set_fact(item, body, n, &f->az_id, err);
-    case NC_IMDS_PURCHASE_OPTION:
+    if (item == NC_IMDS_PURCHASE_OPTION)
         return set_purchase_option(f, body, n, err);
-    case NC_IMDS_DOMAIN:
-        return set_fact(item, body, n, &f->domain, err);
-    case NC_IMDS_TARGET_STATE:
+    if (item == NC_IMDS_TARGET_STATE)
         return set_target_state(f, body, n);
-    case NC_IMDS_ROLE:
-        return set_fact(item, body, n, &f->role, err);
-    case NC_IMDS_IPV6S:
-        return set_fact(item, body, n, &f->ipv6, err);
-    case NC_IMDS_USER_DATA:
-    case NC_IMDS_CREDENTIALS:
-    case NC_IMDS_METADATA:
-    case _NC_IMDS_ITEM_MAX:
-        break;
-    }
+    if (lines[item].shape)
+        return set_fact(item, body, n, (char **)((char *)f + lines[item].member), err);
     return nc_err_set(err, NC_ERR_BUG, EINVAL, "%s: this answer is not a fact",
                       nc_imds_questions[item].path);
 }

@@ -48,12 +48,6 @@ static int check_fields(const struct nc_value *kubelet, const struct nc_document
     return check_case(kubelet, docs, err);
 }
 
-static int64_t int_or(const struct nc_value *kubelet, const char *field, int64_t otherwise) {
-    const struct nc_value *v = nc_value_get(kubelet, field);
-
-    return v && v->type == NC_VALUE_INT ? v->integer : otherwise;
-}
-
 static bool is_bool(const struct nc_value *v, bool b) {
     return v && v->type == NC_VALUE_BOOL && v->boolean == b;
 }
@@ -83,8 +77,8 @@ static int check_image_gc(const struct nc_value *kubelet, const struct nc_docume
                           struct nc_err *err) {
     const struct nc_value *high_value = nc_value_get(kubelet, "imageGCHighThresholdPercent");
     const struct nc_value *low_value = nc_value_get(kubelet, "imageGCLowThresholdPercent");
-    int64_t high = int_or(kubelet, "imageGCHighThresholdPercent", 85);
-    int64_t low = int_or(kubelet, "imageGCLowThresholdPercent", 80);
+    int64_t high = nc_value_get_int(kubelet, "imageGCHighThresholdPercent", 85);
+    int64_t low = nc_value_get_int(kubelet, "imageGCLowThresholdPercent", 80);
 
     if (low < high)
         return 0;
@@ -189,7 +183,8 @@ static int check_combinations(const struct nc_value *kubelet, const struct nc_do
     if (options && !nc_value_says(kubelet, "cpuManagerPolicy", "static"))
         return nc_kubelet_error(err, docs, options,
                                 "cpuManagerPolicyOptions: needs cpuManagerPolicy: static");
-    if (is_true(kubelet, "serializeImagePulls") && int_or(kubelet, "maxParallelImagePulls", 1) > 1)
+    if (is_true(kubelet, "serializeImagePulls")
+        && nc_value_get_int(kubelet, "maxParallelImagePulls", 1) > 1)
         return nc_kubelet_error(err, docs, nc_value_get(kubelet, "maxParallelImagePulls"),
                                 "maxParallelImagePulls: above 1 needs serializeImagePulls: false");
     if (is_true(kubelet, "enableSystemLogQuery") && is_bool(handler, false))
@@ -400,8 +395,9 @@ static int check_reserved_memory(const struct nc_value *kubelet, const struct nc
         const struct nc_value *limits = nc_value_get(list->items[i], "limits");
         for (size_t k = 0; limits && limits->type == NC_VALUE_MAP && k < limits->n; k++) {
             const struct nc_member *m = &limits->members[k];
-            nc_auto_free char *name = nc_asprintf("%s of NUMA node %lld", m->key,
-                                                  (long long)int_or(list->items[i], "numaNode", 0));
+            nc_auto_free char *name =
+                nc_asprintf("%s of NUMA node %lld", m->key,
+                            (long long)nc_value_get_int(list->items[i], "numaNode", 0));
             int64_t milli = 0, value;
             if (nc_quantity_of(m->value, &milli, &value) < 0 || milli == 0)
                 return nc_kubelet_error(err, docs, m->value,

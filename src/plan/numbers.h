@@ -91,6 +91,10 @@ struct nc_value *nc_reserve_tree(const struct nc_resources *r);
 int nc_reserve_read(const struct nc_value *map, const char *field, struct nc_resources *ret,
                     struct nc_err *err);
 
+/* The two of a configuration of kubelet, as kubelet reads them. */
+int nc_reserve_both(const struct nc_value *kubelet, struct nc_resources *kube,
+                    struct nc_resources *system, struct nc_err *err);
+
 /* --- eviction.c: what thresholds mean in bytes, and which ones are refused */
 
 /* How a percentage of a capacity becomes bytes. */

@@ -225,15 +225,10 @@ static int plan_prediction(struct nc_planner *s) {
 
 static int plan_resources(struct nc_planner *s) {
     struct nc_plan *p = &s->plan;
-    const struct nc_value *pods = nc_value_get(p->kubelet_effective, "maxPods");
     int r;
 
-    p->max_pods = pods && pods->type == NC_VALUE_INT ? pods->integer : 110;
-    r = nc_reserve_read(nc_value_get(p->kubelet_effective, "kubeReserved"), "kubeReserved",
-                        &p->kube_reserved, s->err);
-    if (r == 0)
-        r = nc_reserve_read(nc_value_get(p->kubelet_effective, "systemReserved"), "systemReserved",
-                            &p->system_reserved, s->err);
+    p->max_pods = nc_value_get_int(p->kubelet_effective, "maxPods", 110);
+    r = nc_reserve_both(p->kubelet_effective, &p->kube_reserved, &p->system_reserved, s->err);
     return r < 0 ? r : plan_prediction(s);
 }
 

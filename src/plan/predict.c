@@ -46,12 +46,6 @@ int nc_cpuset_count(const char *text, int64_t *ret_count, int64_t *ret_last) {
     return 0;
 }
 
-static int64_t int_of(const struct nc_value *kubelet, const char *field, int64_t otherwise) {
-    const struct nc_value *v = nc_value_get(kubelet, field);
-
-    return v && v->type == NC_VALUE_INT ? v->integer : otherwise;
-}
-
 static int64_t or_unknown(int64_t v) {
     return v > 0 ? v : -1;
 }
@@ -66,7 +60,7 @@ static int64_t or_zero(int64_t v) {
 
 /* A threshold of evictionHard in bytes; 0 where there is none. */
 static int64_t evicted(const struct nc_value *kubelet, const char *signal, int64_t capacity) {
-    const char *text = nc_value_string(nc_value_get(nc_value_get(kubelet, "evictionHard"), signal));
+    const char *text = nc_value_get_string(nc_value_get(kubelet, "evictionHard"), signal);
     int64_t bytes;
 
     return text && nc_eviction_bytes(text, capacity, NC_PERCENT_KUBELET, &bytes) == 0 ? bytes : 0;
@@ -116,21 +110,12 @@ static int count_reserved_cpus(const struct nc_facts *f, const struct nc_value *
 }
 
 static int64_t pods_of(const struct nc_facts *f, const struct nc_value *kubelet) {
-    int64_t pods = int_of(kubelet, "maxPods", 110), per_core = int_of(kubelet, "podsPerCore", 0);
+    int64_t pods = nc_value_get_int(kubelet, "maxPods", 110),
+            per_core = nc_value_get_int(kubelet, "podsPerCore", 0);
 
     if (per_core > 0 && f->cpus > 0 && per_core < pods / f->cpus + 1 && per_core * f->cpus < pods)
         return per_core * f->cpus;
     return pods;
-}
-
-/* The reservations of the final configuration, as kubelet reads them. */
-static int read_reserved(const struct nc_value *kubelet, struct nc_resources *kube,
-                         struct nc_resources *system, struct nc_err *err) {
-    int r = nc_reserve_read(nc_value_get(kubelet, "kubeReserved"), "kubeReserved", kube, err);
-
-    return r < 0 ? r
-                 : nc_reserve_read(nc_value_get(kubelet, "systemReserved"), "systemReserved",
-                                   system, err);
 }
 
 /* What is reserved of memory on NUMA nodes; -1 where anything else is, of which kubelet keeps
@@ -177,7 +162,7 @@ int nc_predict_kubelet(const struct nc_facts *f, const struct nc_value *kubelet,
                        struct nc_err *err) {
     struct nc_resources kube, system, c, a;
     int64_t cpus = 0;
-    int r = read_reserved(kubelet, &kube, &system, err), first = 0;
+    int r = nc_reserve_both(kubelet, &kube, &system, err), first = 0;
 
     if (r == 0)
         r = count_reserved_cpus(f, kubelet, docs, &cpus, err);
@@ -218,8 +203,8 @@ static int64_t karpenter_memory(const struct nc_instance_type *t) {
 
 static void karpenter_capacity(const struct nc_instance_type *t, const struct nc_value *user,
                                int64_t disk_bytes, struct nc_resources *ret) {
-    int64_t per_core = int_of(user, "podsPerCore", 0),
-            pods = int_of(user, "maxPods", nc_max_pods_eni(t));
+    int64_t per_core = nc_value_get_int(user, "podsPerCore", 0),
+            pods = nc_value_get_int(user, "maxPods", nc_max_pods_eni(t));
 
     if (per_core > 0 && per_core <= INT32_MAX && t->vcpus > 0 && t->vcpus <= NC_MAX_CPUS
         && per_core * t->vcpus < pods)
@@ -241,7 +226,7 @@ static void karpenter_reserved(const struct nc_value *user, const char *field,
 
 static int64_t karpenter_evicted(const struct nc_value *user, const char *signal,
                                  const char *otherwise, int64_t capacity) {
-    const char *text = nc_value_string(nc_value_get(nc_value_get(user, "evictionHard"), signal));
+    const char *text = nc_value_get_string(nc_value_get(user, "evictionHard"), signal);
     int64_t bytes;
 
     return nc_eviction_bytes(text ? text : otherwise, capacity, NC_PERCENT_KARPENTER, &bytes) == 0

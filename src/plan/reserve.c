@@ -182,3 +182,12 @@ int nc_reserve_read(const struct nc_value *map, const char *field, struct nc_res
     *ret = r;
     return 0;
 }
+
+int nc_reserve_both(const struct nc_value *kubelet, struct nc_resources *kube,
+                    struct nc_resources *system, struct nc_err *err) {
+    const int r = nc_reserve_read(nc_value_get(kubelet, "kubeReserved"), "kubeReserved", kube, err);
+
+    return r < 0 ? r
+                 : nc_reserve_read(nc_value_get(kubelet, "systemReserved"), "systemReserved",
+                                   system, err);
+}
