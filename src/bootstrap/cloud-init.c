@@ -45,9 +45,7 @@ void nc_cloud_init_decide(struct nc_bootstrap *b) {
 /* --- the bus */
 
 static bool is_booted(const struct nc_bootstrap *b) {
-    nc_auto_free char *path = nc_app_path(b->app, SYSTEMD_FOLDER);
-
-    return access(path, F_OK) == 0;
+    return nc_is_there(b->app->opts.root, SYSTEMD_FOLDER);
 }
 
 static void announce_wait(struct nc_bootstrap *b, const char *what) {

@@ -54,18 +54,12 @@ void nc_due_by_path(struct nc_bootstrap *b, const char *path) {
             mark(b, causes[i].due);
 }
 
-static bool is_there(const struct nc_bootstrap *b, const char *name) {
-    nc_auto_free char *path = nc_app_path(b->app, name);
-
-    return access(path, F_OK) == 0;
-}
-
 static void mark_change(const struct nc_file *file, void *userdata) {
     struct nc_bootstrap *b = userdata;
     nc_auto_free char *kubelet = nc_asprintf(UNITS "%s.d/", b->gather.config.kubelet_unit);
 
     nc_due_by_path(b, file->path);
-    if (b->cloud_init.waits && b->written.n == 0 && is_there(b, file->path))
+    if (b->cloud_init.waits && b->written.n == 0 && nc_is_there(b->app->opts.root, file->path))
         nc_log(NC_LOG_INFO, NULL, "%s is replaced: it had another content", file->path);
     if (file->stage == NC_STAGE_CONTAINERD)
         mark(b, NC_DUE_CONTAINERD);
@@ -85,7 +79,7 @@ static void note_foreign(const struct nc_file *file, bool is_kept, void *userdat
 }
 
 bool nc_is_due(const struct nc_bootstrap *b, enum nc_due d) {
-    return (b->due & (1u << d)) || is_there(b, names[d]);
+    return (b->due & (1u << d)) || nc_is_there(b->app->opts.root, names[d]);
 }
 
 void nc_due_done(struct nc_bootstrap *b, enum nc_due d) {

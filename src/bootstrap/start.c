@@ -48,9 +48,7 @@ static int write_cni_marker(const struct nc_bootstrap *b, struct nc_err *err) {
 }
 
 bool nc_is_marked(const struct nc_bootstrap *b) {
-    nc_auto_free char *path = nc_app_path(b->app, CNI_MARKER);
-
-    return access(path, F_OK) == 0;
+    return nc_is_there(b->app->opts.root, CNI_MARKER);
 }
 
 void nc_applied(struct nc_bootstrap *b) {

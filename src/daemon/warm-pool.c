@@ -11,15 +11,14 @@
 #include "daemon.h"
 #include "log.h"
 #include "nc/clock.h"
+#include "nc/file.h"
 #include "nc/host.h"
 #include "nc/str.h"
 
 #define BOOTSTRAP_UNIT "nodeclaimd-bootstrap.service"
 
 static bool is_prepared(const struct nc_daemon *d) {
-    nc_auto_free char *marker = nc_app_path(d->app, NC_WARM_POOL_FILE);
-
-    return access(marker, F_OK) == 0;
+    return nc_is_there(d->app->opts.root, NC_WARM_POOL_FILE);
 }
 
 /* The first answer may come before the bootstrap has left its marker: then this machine was no node
