@@ -50,6 +50,10 @@ static void ok(struct preflight *p, const char *check, const char *format, ...) 
     nc_preflight_line(&p->out, check, "ok", detail, "");
 }
 
+static void skipped(struct preflight *p, const char *check, const char *why) {
+    nc_preflight_line(&p->out, check, "skipped", why, "");
+}
+
 static int failed(struct preflight *p, const char *check, const struct nc_err *err,
                   const char *remedy) {
     nc_preflight_failed(&p->out, check, err, remedy);
@@ -124,7 +128,7 @@ static void check_clock(struct preflight *p) {
     const long long seconds = p->skew_usec / 1000000;
 
     if (!p->has_skew) {
-        nc_preflight_line(&p->out, "clock", "skipped", "no server has sent its time", "");
+        skipped(p, "clock", "no server has sent its time");
         return;
     }
     if (llabs(seconds) < SKEW_FAILS_SEC) {
@@ -184,6 +188,10 @@ static int connect_to(const struct addrinfo *a) {
     return -error;
 }
 
+static void write_address(const struct addrinfo *a, char text[static NI_MAXHOST]) {
+    (void)getnameinfo(a->ai_addr, a->ai_addrlen, text, NI_MAXHOST, NULL, 0, NI_NUMERICHOST);
+}
+
 /* A refusal and a silence are not the same mistake. */
 static int check_tcp(struct preflight *p, const struct addrinfo *list, const char *port) {
     struct nc_err err = NC_ERR_INIT;
@@ -191,7 +199,7 @@ static int check_tcp(struct preflight *p, const struct addrinfo *list, const cha
     int r = 0;
 
     for (const struct addrinfo *a = list; a; a = a->ai_next) {
-        (void)getnameinfo(a->ai_addr, a->ai_addrlen, text, sizeof(text), NULL, 0, NI_NUMERICHOST);
+        write_address(a, text);
         r = connect_to(a);
         if (r >= 0) {
             ok(p, "tcp", "%s, port %s", text, port);
@@ -215,8 +223,7 @@ static int check_route(struct preflight *p) {
     int r;
 
     if (proxy) {
-        nc_preflight_line(&p->out, "tcp", "skipped", "requests may go through a proxy: https_proxy",
-                          "");
+        skipped(p, "tcp", "requests may go through a proxy: https_proxy");
         return 0;
     }
     split_server(p->connection.kubeconfig.server, &host, &port);
@@ -226,28 +233,34 @@ static int check_route(struct preflight *p) {
         return failed(p, "dns", &err,
                       "check /etc/resolv.conf, the VPC's DNS and the endpoint's name");
     }
-    (void)getnameinfo(list->ai_addr, list->ai_addrlen, text, sizeof(text), NULL, 0, NI_NUMERICHOST);
+    write_address(list, text);
     ok(p, "dns", "%s is %s", host, text);
     r = check_tcp(p, list, port);
     freeaddrinfo(list);
     return r;
 }
 
+static struct nc_value *read_json(const struct preflight *p, const char *path) {
+    nc_auto_free char *below = nc_app_path(p->app, path);
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    struct nc_value *tree = NULL;
+
+    if (nc_file_read(below, CONFIG_MAX_BYTES, &text, NULL) >= 0)
+        (void)nc_json_parse(text.data, text.len, &tree, NULL);
+    return tree;
+}
+
 static void check_name(struct preflight *p, const char *username) {
     const char *name = p->app->opts.node_name ? p->app->opts.node_name : p->facts.local_hostname;
-    nc_auto_value struct nc_value *status = NULL;
-    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-    nc_auto_free char *path = nc_app_path(p->app, NC_STATUS_FILE);
+    nc_auto_value struct nc_value *status = read_json(p, NC_STATUS_FILE);
     nc_auto_free char *expected = NULL;
     struct nc_err err = NC_ERR_INIT;
 
     /* The name that this node registers under is the plan's; the last bootstrap has left it. */
-    if (!p->app->opts.node_name && nc_file_read(path, CONFIG_MAX_BYTES, &text, NULL) >= 0
-        && nc_json_parse(text.data, text.len, &status, NULL) >= 0
-        && nc_value_get_string(status, "node"))
+    if (!p->app->opts.node_name && nc_value_get_string(status, "node"))
         name = nc_value_get_string(status, "node");
     if (!name) {
-        nc_preflight_line(&p->out, "identity", "skipped", "the node's name is not known", "");
+        skipped(p, "identity", "the node's name is not known");
         return;
     }
     expected = nc_asprintf("system:node:%s", name);
@@ -305,24 +318,13 @@ static void check_cluster(struct preflight *p) {
         return;
     }
     if (is_configured)
-        nc_preflight_line(&p->out, "kubeconfig", "skipped",
-                          "no bootstrap has written it yet: the documents are tried", "");
+        skipped(p, "kubeconfig", "no bootstrap has written it yet: the documents are tried");
     else
         ok(p, "kubeconfig", "%s", path);
     if (nc_connection_makes_tokens(&p->connection) && (!p->imds || check_credentials(p) < 0))
         return;
     if (check_route(p) >= 0)
         check_api(p);
-}
-
-static struct nc_value *read_json(const struct preflight *p, const char *path) {
-    nc_auto_free char *below = nc_app_path(p->app, path);
-    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-    struct nc_value *tree = NULL;
-
-    if (nc_file_read(below, CONFIG_MAX_BYTES, &text, NULL) >= 0)
-        (void)nc_json_parse(text.data, text.len, &tree, NULL);
-    return tree;
 }
 
 /* kubelet's base and the user's part, which goes before it. */
@@ -351,8 +353,7 @@ static void check_host(struct preflight *p) {
        (long long)p->facts.cpus);
     plan.kubelet_effective = read_kubelet_config(p);
     if (!plan.kubelet_effective) {
-        nc_preflight_line(&p->out, "sysctl", "skipped", "kubelet's configuration is not there yet",
-                          "");
+        skipped(p, "sysctl", "kubelet's configuration is not there yet");
         return;
     }
     nc_check_sysctls(&p->facts, &plan, &sentences);
@@ -381,7 +382,7 @@ static void check_logind(struct preflight *p) {
     if (!nc_logind_is_short(p->app->opts.root, 0, &err))
         return;
     if (nc_logind_delay(&usec, &err) < 0)
-        nc_preflight_line(&p->out, "logind", "skipped", err.msg, "");
+        skipped(p, "logind", err.msg);
     else if (nc_logind_is_short(p->app->opts.root, usec, &err))
         nc_preflight_line(&p->out, "logind", "warning", err.msg, err.remedy);
     else
