@@ -161,29 +161,60 @@ class Plugin(unittest.TestCase):
         self.node("n6", **{STATUS_KEY: status % ("Failed", f'"{past}"', 12, 3, "")})
         self.node("n7", **{STATUS_KEY: running.replace('"updated"', '"hook":"nodeclaimd-pre-drain.target","updated"')})
         self.assertEqual(self.drains(),
-                         [f"Evicting: 3 of 12 pods remain, blocked: shop/db-0, shop/db-1, until {ahead}", "Cordoned", "NodeDrained: No pods remaining", "-",
+                         [f"Evicting: 3 of 12 pods remain, blocked: shop/db-0, shop/db-1, the node ends at {ahead}", "Cordoned", "NodeDrained: No pods remaining", "-",
                           f"Evicting: 3 of 12 pods remain, deadline passed: {past}; does nodeclaimd run there?", "Failed: 3 of 12 pods remain",
-                          f"Evicting: 3 of 12 pods remain, blocked: shop/db-0, shop/db-1, waits for nodeclaimd-pre-drain.target, until {ahead}",
+                          f"Evicting: 3 of 12 pods remain, blocked: shop/db-0, shop/db-1, waits for nodeclaimd-pre-drain.target, the node ends at {ahead}",
                           f"Evicting: 3 of 12 pods remain, deadline passed: {past}", f"Evicting: 3 of 12 pods remain, deadline passed: {just}"])  # fmt: skip
 
     def test_how_old_it_is(self) -> None:
         """What a node wrote stays when the node or its daemon is silent; a cordon, a report and what is over change no more."""
-        then = stamp(time.time() - 330)
+        old = then = stamp(time.time() - 330)
         status = '{"source":"request",%s"phase":"%s","total":2,"remaining":1,"updated":"' + then + '"}'
         silent = {**condition("Ready", "Unknown", "NodeStatusUnknown", "Kubelet stopped posting"), "lastTransitionTime": then}
-        self.node("n1", silent, **{STATUS_KEY: status % ("", "Evicting")})
-        self.node("n2", **{STATUS_KEY: (status % ("", "Evicting")).replace(then, stamp(time.time() - 270))})
+        asks = {REQUEST_KEY: '{"mode":"graceful"}'}
+        self.node("n1", silent, **{STATUS_KEY: status % ("", "Evicting")}, **asks)
+        self.node("n2", **{STATUS_KEY: (status % ("", "Evicting")).replace(then, stamp(time.time() - 270))}, **asks)
         self.node("n3", **{STATUS_KEY: status % ("", "Cordoned"), REQUEST_KEY: '{"mode":"cordon"}'})
-        self.node("n4", **{STATUS_KEY: status % ('"policy":"report",', "Detected")})
+        self.node("n4", **{STATUS_KEY: status % ('"policy":"report",', "Detected")}, **asks)
         self.node("n5", **{STATUS_KEY: status % ("", "Failed")})
         self.node("n6", condition("Ready", "Unknown", "NodeStatusNeverUpdated"))
         said = self.says("status")
-        self.assertRegex(said, f"n1 +- +Unknown since {then}, cordoned .* Evicting: 1 of 2 pods remain, unchanged since {then}\n")
+        self.assertRegex(said, f"n1 +- +Unknown since {then}, cordoned .* Evicting: 1 of 2 pods remain, no word since {then} .5m.\n")
         self.assertRegex(said, "n6 +- +Unknown +-")
-        self.assertEqual(said.count("unchanged"), 1, said)
+        self.assertEqual(said.count("no word"), 1, said)
         said = self.says("why", "n1")
         self.assertIn(f"  Ready=Unknown NodeStatusUnknown since {then}: Kubelet stopped posting\n", said)
-        self.assertIn(f"  Evicting: 1 of 2 pods remain, unchanged since {then}\n", said)
+        self.assertIn(f"  Evicting: 1 of 2 pods remain, no word since {then} (5m)\n", said)
+        for seconds, age in ((7260, "2h"), (5 * 86400, "120h"), (7100, "118m")):
+            then = stamp(time.time() - seconds)
+            self.change("n1", lambda n: n["metadata"]["annotations"].update({STATUS_KEY: (status % ("", "Evicting")).replace(old, then)}))
+            self.assertIn(f"no word since {then} ({age})", self.says("status", "n1"))
+
+    def test_withdrawn_where_nobody_answers(self) -> None:
+        """The daemon has ended: what it wrote of a request that is gone says nothing any more."""
+        status = '{"id":"i","source":"%s","phase":"Evicting","deadline":null,"total":2,"remaining":1,"updated":"' + stamp(time.time() - 60) + '"}'
+        self.node("n1", **{STATUS_KEY: status % "request"})
+        self.node("n2", **{STATUS_KEY: status % "operator"})
+        self.assertEqual(self.drains(), ["Evicting: 1 of 2 pods remain, withdrawn, and not taken back: does nodeclaimd run there?",
+                                         "Evicting: 1 of 2 pods remain"])  # fmt: skip
+
+    def test_conditions_that_are_refused(self) -> None:
+        status = '{"id":"i","source":"spot","phase":"Evicting","deadline":null,"total":2,"remaining":1}'
+        self.node("n1", **{STATUS_KEY: status})
+        self.node("n2", condition("InterruptionPending", "True", "SpotInterruption"), **{STATUS_KEY: status})
+        self.node("n3", condition("Ready", "True", "KubeletReady"))
+        for name in ("n1", "n2", "n3"):
+            self.assertEqual("and no condition: these are refused" in self.says("why", name), name == "n1", name)
+
+    def test_a_node_that_is_being_deleted(self) -> None:
+        self.node("n1", condition("Ready", "True", "KubeletReady"))
+        self.change("n1", lambda n: n["metadata"].update(deletionTimestamp=stamp(time.time()), finalizers=["a/b"]))
+        self.assertRegex(self.says("status"), "n1 +- +True, being deleted +")
+
+    def test_more_than_are_named(self) -> None:
+        self.node("n1", **{STATUS_KEY: '{"source":"spot","phase":"Evicting","total":9,"remaining":7,"blocked":["a/b","a/c"],"more":5,'
+                                       '"reasons":["refused","deletion"]}'})  # fmt: skip
+        self.assertEqual(self.drains(), ["Evicting: 7 of 9 pods remain, blocked: a/b (refused), a/c (deletion refused) and 5 more, no deadline"])
 
     def test_why_has_the_words_of_status(self) -> None:
         status = '{"id":"i","source":"request","phase":"%s","deadline":null,"total":12,"remaining":3,"blocked":["shop/db-0"]}'
@@ -769,7 +800,7 @@ class Plugin(unittest.TestCase):
         self.node("n1")
         self.once_asked("n1", go)
         said = self.says("drain", "n1", "--wait", "--context=k")
-        words = "node/n1: Evicting: %d of 3 pods remain, unchanged since %s"
+        words = "node/n1: Evicting: %d of 3 pods remain, no word since %s (16m)"
         self.assertEqual([line for line in said.splitlines() if line.startswith("node/")],
                          ["node/n1 annotated", words % (2, times[0]) + ", NOT cordoned (why: kubectl nodeclaim why n1 --context=k)", words % (2, times[1]),
                           words % (1, times[3]), "node/n1 condition met: No pods remaining; volumes still attached: 2"])  # fmt: skip
