@@ -102,6 +102,7 @@ void nc_value_set_text(struct nc_value *map, const char *key, const char *text);
 void nc_value_set_time(struct nc_value *map, const char *key, uint64_t usec);
 void nc_value_push(struct nc_value *list, struct nc_value *value);
 void nc_value_push_string(struct nc_value *list, const char *text);
+struct nc_value *nc_value_new_strings(char *const *v, size_t n);
 bool nc_value_remove(struct nc_value *map, const char *key); /* true where it was there */
 
 /* Merges `from` (consumed) over `into`: maps deep, everything else replaced; what was replaced

@@ -252,6 +252,14 @@ void nc_value_push(struct nc_value *list, struct nc_value *value) {
     *nc_append(&list->items, &list->n) = value;
 }
 
+struct nc_value *nc_value_new_strings(char *const *v, size_t n) {
+    struct nc_value *list = nc_value_new_list();
+
+    for (size_t i = 0; i < n; i++)
+        nc_value_push_string(list, v[i]);
+    return list;
+}
+
 void nc_value_push_string(struct nc_value *list, const char *text) {
     nc_value_push(list, nc_value_new_string(text));
 }

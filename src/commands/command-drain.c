@@ -294,11 +294,19 @@ int nc_drain_allow_now(const struct nc_app *app, enum nc_drain_mode otherwise, s
         err);
 }
 
-/* One without a time takes the time of the one before away. */
-static void warn_of_another(const struct nc_app *app) {
+/* What a deadline does, and to whom as things are; one without takes away that of the one before.
+ */
+static void warn_of_deadline(const struct nc_app *app) {
     nc_auto_value struct nc_value *status = read_status_file(app);
     const char *deadline = nc_value_get_string(operator_of(status), "deadline");
+    nc_cleanup(nc_buf_done) struct nc_buf pods = NC_BUF_INIT;
 
+    nc_drain_pods_text(nc_value_get(status, "drain"), NAMED_PODS, &pods);
+    if (app->opts.deadline)
+        (void)fprintf(stderr,
+                      "nodeclaimd drain: pods left at the deadline are deleted, whatever their "
+                      "budgets%s; `nodeclaimd undrain` takes it back\n",
+                      pods.len ? pods.data : "");
     if (deadline)
         (void)fprintf(stderr, "nodeclaimd drain: replaces the request with deadline %s\n",
                       deadline);
@@ -398,7 +406,7 @@ static int run(struct nc_app *app, const char *name, const struct nc_value *requ
     if (f.id)
         r = nc_drain_allow_now(app, NC_DRAIN_AUTO, &err);
     if (r == 0 && f.id)
-        warn_of_another(app);
+        warn_of_deadline(app);
     if (r == 0)
         r = request_and_follow(app, name, request, &err);
     const bool is_left = r > 0;

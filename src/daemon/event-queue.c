@@ -87,7 +87,8 @@ static void note_refused(struct nc_daemon *d, const char *what, const struct nc_
     free(nc_steal(&d->events.refused));
     if (!what)
         return;
-    d->events.refused = nc_asprintf("%s: %s", what, err->msg);
+    d->events.refused =
+        nc_asprintf("%s: %s%s%s", what, err->msg, *err->remedy ? "; " : "", err->remedy);
     nc_log_node(NC_LOG_WARNING, d->node_name, "%s", d->events.refused);
 }
 

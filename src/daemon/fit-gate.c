@@ -281,14 +281,11 @@ static void keep_status(struct nc_daemon *d, const struct nc_fit_moment *m,
                         const struct nc_fit_verdict *v) {
     struct nc_fit_gate *g = &d->fit;
     struct nc_value *status = nc_value_new_map();
-    struct nc_value *missing = nc_value_new_list();
 
-    for (size_t i = 0; i < v->missing.n; i++)
-        nc_value_push_string(missing, v->missing.v[i]);
     nc_value_set_bool(status, "fit", v->is_fit);
     nc_value_set_string(status, "reason", nc_fit_reason_name(v->reason));
     nc_value_set_text(status, "message", v->message);
-    nc_value_set(status, "missing", missing);
+    nc_value_set(status, "missing", nc_value_new_strings(v->missing.v, v->missing.n));
     nc_fit_set_times(status, settings_of(d), m);
     nc_value_set_time(status, "opened", g->opened_usec);
     if (!nc_value_equal(status, g->status))

@@ -380,14 +380,12 @@ void nc_fit_set_times(struct nc_value *map, const struct nc_fit_settings *settin
 char *nc_fit_annotation(const struct nc_fit_settings *settings, const struct nc_fit_verdict *v,
                         const char *boot_id, const struct nc_fit_moment *m) {
     nc_auto_value struct nc_value *map = nc_value_new_map();
-    struct nc_value *missing = nc_value_new_list();
+    const size_t n = v->missing.n < ANNOTATION_NAMES ? v->missing.n : ANNOTATION_NAMES;
 
-    for (size_t i = 0; i < v->missing.n && i < ANNOTATION_NAMES; i++)
-        nc_value_push_string(missing, v->missing.v[i]);
     nc_value_set_string(map, "boot", boot_id);
     nc_value_set_bool(map, "fit", v->is_fit);
     nc_value_set_string(map, "reason", nc_fit_reason_name(v->reason));
-    nc_value_set(map, "missing", missing);
+    nc_value_set(map, "missing", nc_value_new_strings(v->missing.v, n));
     nc_fit_set_times(map, settings, m);
     return nc_json_text(map);
 }

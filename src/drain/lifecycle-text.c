@@ -215,8 +215,7 @@ static char *gap_text(const struct nc_lifecycle *l, enum nc_list_gap gap) {
         return nc_strdup("A pod of this node cannot be read: the node is not drained before a list "
                          "of its pods is read completely");
     return nc_asprintf("More pods are bound to this node than the %zu that are handled at a time: "
-                       "the others are listed when those are gone, and only then is the node "
-                       "drained",
+                       "the others are listed when those are gone",
                        l->rules.max_pods ? l->rules.max_pods : (size_t)NC_DRAIN_MAX_PODS);
 }
 
@@ -368,6 +367,21 @@ static void announce_replacements(struct nc_lifecycle *l, const struct nc_drain_
     }
 }
 
+/* Once after a restart. */
+static void announce_going_on(struct nc_lifecycle *l, struct nc_lifecycle_actions *out) {
+    nc_auto_free char *counts = counts_text(&l->summary);
+    char begun[32];
+
+    l->is_going_on = false;
+    nc_time_format(nc_lifecycle_ec2_time(l, l->evicting_usec), begun);
+    nc_lifecycle_emit(
+        NC_LIFECYCLE_MILESTONE_DRAINING, "DrainResumed",
+        nc_asprintf("Going on with the drain for %s, begun at %s, pods remaining: %zu%s",
+                    nc_source_name((enum nc_source)l->in_force.leading), begun,
+                    l->summary.remaining, counts),
+        out);
+}
+
 void nc_lifecycle_announce(struct nc_lifecycle *l, struct nc_lifecycle_actions *out) {
     const struct nc_drain_summary *s = &l->summary;
 
@@ -383,6 +397,8 @@ void nc_lifecycle_announce(struct nc_lifecycle *l, struct nc_lifecycle_actions *
             out);
     if (l->phase == NC_LIFECYCLE_EVICTING && nc_lifecycle_is_hook_over(l, NC_HOOK_PRE_DRAIN))
         nc_lifecycle_emit_once(l, NC_LIFECYCLE_MILESTONE_DRAINING, nc_strdup("Evicting pods"), out);
+    if (l->is_going_on && l->is_synced)
+        announce_going_on(l, out);
     announce_replacements(l, s, out);
     if (s->gap != NC_LIST_COMPLETE)
         nc_lifecycle_emit_once(l, NC_LIFECYCLE_MILESTONE_INCOMPLETE, gap_text(l, s->gap), out);

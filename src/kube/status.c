@@ -124,7 +124,7 @@ int nc_kube_refused(const struct nc_kube_status *s, const char *what, struct nc_
                            "(RBAC, the node authorizer, or an admission policy)");
     else if (s->http == 403)
         nc_err_remedy(err, "the API server knows this identity but does not allow the request: it "
-                           "must be system:node:NAME with exactly the node's name, in group "
+                           "must be system:node:NAME with the node's name, in group "
                            "system:nodes, and no admission plugin or policy may refuse it");
     else if (s->http >= 500)
         nc_err_remedy(err, "see how the API server is, or what it asks and what stands before it "

@@ -264,14 +264,8 @@ static void write_field(const struct field *x, const struct nc_facts *f, struct 
 }
 
 static void set_services(struct nc_value *host, const struct nc_strv *services) {
-    struct nc_value *list;
-
-    if (services->n == 0)
-        return;
-    list = nc_value_new_list();
-    for (size_t i = 0; i < services->n; i++)
-        nc_value_push_string(list, services->v[i]);
-    nc_value_set(host, "environment_services", list);
+    if (services->n > 0)
+        nc_value_set(host, "environment_services", nc_value_new_strings(services->v, services->n));
 }
 
 void nc_facts_write_host_json(const struct nc_facts *f, struct nc_buf *out) {

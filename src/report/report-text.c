@@ -13,21 +13,6 @@
 
 #define ANNOTATION_MAX_BYTES 2048
 
-static void set_text(struct nc_value *map, const char *key, const char *text) {
-    if (text)
-        nc_value_set_string(map, key, text);
-    else
-        nc_value_set(map, key, nc_value_new(NC_VALUE_NULL));
-}
-
-static struct nc_value *strings(const struct nc_strv *s) {
-    struct nc_value *list = nc_value_new_list();
-
-    for (size_t i = 0; i < s->n; i++)
-        nc_value_push_string(list, s->v[i]);
-    return list;
-}
-
 static struct nc_value *error_tree(const struct nc_phase_entry *e) {
     struct nc_value *map;
 
@@ -84,11 +69,11 @@ static struct nc_value *resources_tree(const struct nc_resources *r) {
 static struct nc_value *instance_tree(const struct nc_report *r) {
     struct nc_value *map = nc_value_new_map();
 
-    set_text(map, "id", r->instance_id);
-    set_text(map, "type", r->instance_type);
-    set_text(map, "az", r->az);
-    set_text(map, "region", r->region);
-    set_text(map, "lifeCycle", r->purchase_option);
+    nc_value_set_text(map, "id", r->instance_id);
+    nc_value_set_text(map, "type", r->instance_type);
+    nc_value_set_text(map, "az", r->az);
+    nc_value_set_text(map, "region", r->region);
+    nc_value_set_text(map, "lifeCycle", r->purchase_option);
     return map;
 }
 
@@ -98,9 +83,9 @@ static struct nc_value *claim_tree(const struct nc_report *r) {
     if (!r->claim_name)
         return nc_value_new(NC_VALUE_NULL);
     map = nc_value_new_map();
-    set_text(map, "name", r->claim_name);
-    set_text(map, "uid", r->claim_uid);
-    set_text(map, "source", r->claim_source);
+    nc_value_set_text(map, "name", r->claim_name);
+    nc_value_set_text(map, "uid", r->claim_uid);
+    nc_value_set_text(map, "source", r->claim_source);
     return map;
 }
 
@@ -110,7 +95,7 @@ static struct nc_value *allocatable_tree(const struct nc_report *r) {
     nc_value_set(map, "predicted",
                  r->has_predicted ? resources_tree(&r->predicted) : nc_value_new(NC_VALUE_NULL));
     nc_value_set(map, "actual", r->actual ? nc_value_copy(r->actual) : nc_value_new(NC_VALUE_NULL));
-    nc_value_set(map, "differences", strings(&r->differences));
+    nc_value_set(map, "differences", nc_value_new_strings(r->differences.v, r->differences.n));
     return map;
 }
 
@@ -121,7 +106,7 @@ static struct nc_value *waiting_tree(const struct nc_report *r) {
         return nc_value_new(NC_VALUE_NULL);
     map = nc_value_new_map();
     nc_value_set_string(map, "reason", r->waiting_reason);
-    set_text(map, "message", r->waiting);
+    nc_value_set_text(map, "message", r->waiting);
     return map;
 }
 
@@ -134,7 +119,7 @@ static struct nc_value *cloud_init_tree(const struct nc_report *r) {
     nc_value_set_bool(map, "waits", r->cloud_init_waits);
     nc_value_set_string(map, "why", r->cloud_init_why);
     if (r->changed.n > 0)
-        nc_value_set(map, "changed", strings(&r->changed));
+        nc_value_set(map, "changed", nc_value_new_strings(r->changed.v, r->changed.n));
     return map;
 }
 
@@ -147,7 +132,7 @@ struct nc_value *nc_report_tree(const struct nc_report *r, uint64_t now_usec) {
             nc_value_push(phases, phase_tree(r, p, now_usec));
     nc_value_set_int(root, "schema", NC_STATUS_SCHEMA);
     nc_value_set_string(root, "version", nc_version);
-    set_text(root, "node", r->node);
+    nc_value_set_text(root, "node", r->node);
     nc_value_set(root, "instance", instance_tree(r));
     nc_value_set(root, "nodeClaim", claim_tree(r));
     nc_value_set_string(root, "outcome", nc_outcome_name(r->outcome));
@@ -161,7 +146,7 @@ struct nc_value *nc_report_tree(const struct nc_report *r, uint64_t now_usec) {
     nc_value_set(root, "conditions",
                  r->conditions ? nc_value_copy(r->conditions) : nc_value_new_list());
     nc_value_set(root, "drain", nc_value_new(NC_VALUE_NULL));
-    nc_value_set(root, "warnings", strings(&r->warnings));
+    nc_value_set(root, "warnings", nc_value_new_strings(r->warnings.v, r->warnings.n));
     return root;
 }
 
@@ -185,8 +170,8 @@ static struct nc_value *summary(const struct nc_report *r, uint64_t now_usec) {
         nc_value_set_string(map, "waiting", r->waiting);
     nc_value_set_int(map, "duration_usec",
                      (int64_t)(end > r->started_usec ? end - r->started_usec : 0));
-    set_text(map, "node", r->node);
-    set_text(map, "instance", r->instance_id);
+    nc_value_set_text(map, "node", r->node);
+    nc_value_set_text(map, "instance", r->instance_id);
     return map;
 }
 
@@ -210,9 +195,9 @@ void nc_report_annotation(const struct nc_report *r, struct nc_buf *out) {
         if (r->phases[p].attempts > 0)
             nc_value_set_int(phases, nc_phase_name(p), (int64_t)r->phases[p].duration_usec);
     nc_value_set(map, "phases_usec", phases);
-    set_text(map, "memory", nc_value_get_string(r->actual, "memory"));
+    nc_value_set_text(map, "memory", nc_value_get_string(r->actual, "memory"));
     if (r->differences.n > 0)
-        nc_value_set(map, "differences", strings(&r->differences));
+        nc_value_set(map, "differences", nc_value_new_strings(r->differences.v, r->differences.n));
     nc_json_write(&text, map, 0);
     for (size_t i = 0; text.len > ANNOTATION_MAX_BYTES && i < NC_ARRAY_SIZE(expendable); i++) {
         (void)nc_value_remove(map, expendable[i]);

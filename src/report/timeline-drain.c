@@ -198,33 +198,33 @@ static void put_leaving(struct nc_buf *out, const struct nc_value *others, size_
     (void)nc_buf_puts(out, n ? ")" : "");
 }
 
-/* It is to end, and does not: nobody refuses it. */
-static bool is_hanging(const struct nc_value *pod) {
-    return nc_value_says(pod, "reason", nc_pod_reason_name(NC_POD_REASON_FINALIZER))
-           || nc_value_says(pod, "reason", nc_pod_reason_name(NC_POD_REASON_SILENT));
+/* What is not known is of another release. */
+static enum nc_pod_reason reason_of(const struct nc_value *pod) {
+    enum nc_pod_reason r = NC_POD_REASON_NONE;
+
+    while (r < _NC_POD_REASON_MAX && !nc_value_says(pod, "reason", nc_pod_reason_name(r)))
+        r++;
+    return r;
 }
 
-static uint64_t count_refused(const struct nc_value *drain) {
+/* The first of those that are refused, or kept without a time. */
+static const struct nc_value *find_held(const struct nc_value *drain) {
     const struct nc_value *blocked = nc_show_list(drain, "blocked");
-    uint64_t n = nc_show_number(drain, "pods.blocked", MAX_COUNT);
 
-    for (size_t i = 0; blocked && n > 0 && i < nc_show_at_most(blocked->n, MAX_BLOCKED); i++)
-        n -= is_hanging(blocked->items[i]);
-    return n;
+    for (size_t i = 0; blocked && i < nc_show_at_most(blocked->n, MAX_BLOCKED); i++) {
+        const struct nc_value *pod = blocked->items[i];
+        const enum nc_pod_reason r = reason_of(pod);
+        if (!nc_show_text(pod, "keptUntil", NULL) && r < _NC_POD_REASON_MAX
+            && (nc_pod_reason_kind(r) == NC_REASON_KIND_BLOCKED
+                || nc_pod_reason_kind(r) == NC_REASON_KIND_KEPT))
+            return pod;
+    }
+    return NULL;
 }
 
-/* One of those that block and are waited for without end. */
+/* One of those that is waited for without end. */
 static const struct nc_value *find_endless(const struct nc_value *drain) {
-    const struct nc_value *blocked = nc_show_list(drain, "blocked"), *endless = NULL;
-
-    if (count_refused(drain) + nc_show_number(drain, "pods.kept", MAX_COUNT) == 0
-        || nc_show_text(drain, "forceDeleteAt", NULL))
-        return NULL;
-    for (size_t i = blocked ? nc_show_at_most(blocked->n, MAX_BLOCKED) : 0; i > 0; i--)
-        if (!nc_show_text(blocked->items[i - 1], "keptUntil", NULL)
-            && !is_hanging(blocked->items[i - 1]))
-            endless = blocked->items[i - 1];
-    return endless;
+    return nc_show_text(drain, "forceDeleteAt", NULL) ? NULL : find_held(drain);
 }
 
 /* A request that had one goes on without; the notice still names it. */
@@ -287,14 +287,10 @@ void nc_drain_pods_text(const struct nc_value *drain, size_t names, struct nc_bu
     }
 }
 
-/* What the drain says to a person; a name that is not known is of another release. */
 const char *nc_drain_reason_text(const struct nc_value *pod) {
-    const char *name = nc_show_text(pod, "reason", NULL);
+    const enum nc_pod_reason r = reason_of(pod);
 
-    for (enum nc_pod_reason r = 0; name && r < _NC_POD_REASON_MAX; r++)
-        if (nc_streq(name, nc_pod_reason_name(r)))
-            return nc_pod_reason_text(r);
-    return name;
+    return r < _NC_POD_REASON_MAX ? nc_pod_reason_text(r) : nc_show_text(pod, "reason", NULL);
 }
 
 /* ", blocked by a PodDisruptionBudget", and what the API server said beyond that. */
@@ -384,7 +380,7 @@ static void show_held_remedy(struct nc_buf *out, const struct nc_value *drain) {
             nc_asprintf("%s, delete the pod, or end the wait: %s drain --deadline TIME", mend,
                         truth_of(drain, "nodeDeleted") == 1 ? "nodeclaimd" : "kubectl nodeclaim");
     else if (known || is_undeleted || endless
-             || (count_refused(drain) && nc_value_says(drain, "phase", NC_LIFECYCLE_FAILED)))
+             || (find_held(drain) && nc_value_says(drain, "phase", NC_LIFECYCLE_FAILED)))
         text = nc_asprintf("%s, or delete the pod", mend);
     nc_show_remedy(out, text);
 }

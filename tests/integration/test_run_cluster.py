@@ -379,6 +379,7 @@ class Identity(DaemonTest):
                 self.assertEqual(world.run("drain", "--wait", within=30).code, 0)
                 world.must(lambda: world.log().count(line) == 1, "a line of the journal")
                 self.assertRegex(world.run("status").out, f"(?m)^ +{line}")
+                self.assertEqual(world.log().count(f"{line}create event: HTTP 403; the API server knows this identity"), int(status == 403), "the remedy")
 
     def test_cordon_that_is_refused(self) -> None:
         """The Event has the server's answer: who is on call may not read the node's journal."""

@@ -4,6 +4,7 @@
  */
 #include "groups.h"
 #include "life-world.h"
+#include "nc/drain-report.h"
 
 /* The write may have got through or not: it is made again. */
 static void test_restart_while_signalling(void **state) {
@@ -35,11 +36,47 @@ static void test_restart_while_evicting(void **state) {
         {2210, "node", "@evicting"},
         {2300, "leaving a:29", "@evicting"},
         {2310, "pods b:30", "@evicting"},
-        {2320, "synced", "evict b @evicting"},
+        {2320, "synced", "SAY DrainResumed; evict b @evicting"},
+        {2330, "tick", "@evicting"},
     };
 
     (void)state;
     LIFE_STORY(story);
+}
+
+/* Who dies twice forgets nothing, nor counts anything twice: a is gone, b ends when it dies. */
+static void test_counts_of_an_earlier_process(void **state) {
+    static const struct life_row story[] = {
+        LIFE_EVICTING("spot +120", "SpotInterruption"),
+        {1030, "pods a:30 b:30 c:30", NULL},
+        {1040, "synced", NULL},
+        {1050, "yes a", NULL},
+        {1060, "yes b", NULL},
+        {1070, "lost a", NULL},
+        {2000, "restart", NULL},
+        {2010, "notice spot +120", NULL},
+        {2020, "restart", NULL},
+        {2100, "notice spot +120", NULL},
+        {2200, "meta", NULL},
+        {2210, "node", NULL},
+        {2300, "leaving b:29", NULL},
+        {2310, "pods c:30", NULL},
+        {2320, "synced", NULL},
+    };
+    struct life_world w;
+
+    (void)state;
+    life_world_init(&w);
+    life_play(&w, story, NC_ARRAY_SIZE(story));
+    assert_string_equal(w.last_message,
+                        "Going on with the drain for spot, begun at 2026-01-02T03:04:06Z, pods "
+                        "remaining: 2; evicted: 2, force-deleted: 0");
+    (void)life_do(&w, 2400, "lost b");
+    nc_auto_value struct nc_value *v = nc_drain_report(w.life, w.now_usec, NULL);
+    assert_int_equal(nc_value_path(v, "pods.total")->integer, 3);
+    assert_int_equal(nc_value_path(v, "pods.remaining")->integer, 1);
+    assert_int_equal(nc_value_path(v, "pods.evicted")->integer, 2);
+    life_world_done(&w);
 }
 
 static void test_restart_when_drained(void **state) {
@@ -398,7 +435,7 @@ static void test_restart_while_held_by_somebody_else(void **state) {
         {2000, "restart", "@evicting"},
         {2010, "meta", "LOOK; WRITE progress[Evicting]; OPEN @evicting"},
         {2020, "node", "@evicting"},
-        {2030, "synced", "@volume-wait"},
+        {2030, "synced", "SAY DrainResumed @volume-wait"},
     };
 
     (void)state;
@@ -459,6 +496,7 @@ TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_restart_while_signalling),
         cmocka_unit_test(test_restart_while_evicting),
+        cmocka_unit_test(test_counts_of_an_earlier_process),
         cmocka_unit_test(test_restart_when_drained),
         cmocka_unit_test(test_restart_after_the_deadline),
         cmocka_unit_test(test_restart_with_the_drain_turned_off),

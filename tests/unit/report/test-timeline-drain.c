@@ -62,7 +62,8 @@ static void named_3(const struct nc_value *drain, struct nc_buf *out) {
 static void test_pods(void **state) {
     const char *const blocked =
         "{'incomplete': 'TooManyPods', 'pods': {'total': 12, 'remaining': 7, 'leaving': 2,"
-        " 'deleted': 1, 'kept': 1, 'blocked': 2}, 'blocked': [{'pod': 'a/b', 'budget': 'a/pdb'},"
+        " 'deleted': 1, 'kept': 1, 'blocked': 2}, 'blocked': [{'pod': 'a/b', 'budget': 'a/pdb', "
+        "'reason': 'budget'},"
         " {'pod': 'a/c\\u001b', 'budget': null}, {}, {'pod': 'a/e'}]}";
 
     const char *const forced =
@@ -89,12 +90,14 @@ static void test_pods(void **state) {
     assert_text("{'pods': {'total': 1, 'remaining': 1, 'kept': 1}, 'blocked': [{'pod': 'a/b',"
                 " 'reason': 'do-not-disrupt', 'keptUntil': '2026-01-02T03:04:05Z'}]}",
                 named_1, ", 1 of 1 pods remain, 1 kept by do-not-disrupt: a/b");
-    assert_text("{'pods': {'total': 1, 'remaining': 1, 'blocked': 1}, 'blocked': [{'pod': 'a/b'}],"
+    assert_text("{'pods': {'total': 1, 'remaining': 1, 'blocked': 1}, 'blocked': [{'pod': 'a/b', "
+                "'reason': 'budget'}],"
                 " 'sources': [{'source': 'spot', 'policy': 'drain', 'deadline': 'T'}, {'source':"
                 " 'operator', 'policy': 'report', 'deadline': 'T'}]}",
                 named_1,
                 ", 1 of 1 pods remain, 1 blocked: a/b, waits without end: no deadline is in force");
-    assert_text("{'pods': {'total': 1, 'remaining': 1, 'blocked': 1}, 'blocked': [{'pod': 'a/b'}],"
+    assert_text("{'pods': {'total': 1, 'remaining': 1, 'blocked': 1}, 'blocked': [{'pod': 'a/b', "
+                "'reason': 'budget'}],"
                 " 'sources': [{'source': 'operator', 'policy': 'drain', 'deadline': 'T'}]}",
                 named_1,
                 ", 1 of 1 pods remain, 1 blocked: a/b, waits without end: the deadline has passed");
@@ -214,7 +217,7 @@ static void test_each_reason(void **state) {
          "rules max=1 replaced=600 cordon=-5\nat 2.8\nsee back of=y tolerates created=3\nsee new",
          "drain        evicting, 16 of 16 pods remain, 3 leaving, 1 force-deleted, 1 kept by "
          "do-not-disrupt, 5 blocked, 1 waiting for a replacement, 1 put back, 1 that should "
-         "have ended, waits without end: no deadline is in force\n"
+         "have ended, waits without end, since 1970-01-12T13:46:42Z: no deadline is in force\n"
          "blocked      ns/back, it is put back on this node\n"
          "             ns/budget, budget pdb-1, since 1970-01-12T13:46:42Z, blocked by a "
          "PodDisruptionBudget, says 'budget'\n"
