@@ -61,14 +61,12 @@ static int check_mark(const struct nc_kube_call *c, struct nc_err *err) {
     const struct nc_value *list = nc_value_get(status, "conditions");
 
     if (c->patch != NC_KUBE_PATCH_STRATEGIC)
-        return nc_guard_refuse(c, err, "a pod's status needs a strategic merge patch", NULL);
+        return nc_guard_refuse(c, err, "a status needs a strategic merge patch", NULL);
     if (!nc_guard_has_only(c->body, "metadata\0status\0")
         || !nc_guard_has_only(status, "conditions\0") || !list || list->type != NC_VALUE_LIST
         || list->n != 1 || !nc_guard_has_only(list->items[0], fields)
         || !nc_guard_is_text(list->items[0], "type", "DisruptionTarget"))
-        return nc_guard_refuse(c, err,
-                               "of a pod's status only the condition DisruptionTarget is "
-                               "ours",
+        return nc_guard_refuse(c, err, "a pod's status that is not the condition DisruptionTarget",
                                NULL);
     return has_uid(nc_value_get(c->body, "metadata"))
                ? 0

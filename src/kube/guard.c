@@ -17,6 +17,7 @@
 #define NODES "/api/v1/nodes"
 #define PODS "/api/v1/pods"
 #define NAMESPACES "/api/v1/namespaces/"
+#define FOREIGN "a part of a Node that is not ours:"
 #define UNKNOWN "nothing is written there:"
 
 static const char own_conditions[] = "BootstrapComplete\0InterruptionPending\0Drained\0"
@@ -24,61 +25,65 @@ static const char own_conditions[] = "BootstrapComplete\0InterruptionPending\0Dr
 static const char condition_fields[] =
     "type\0status\0reason\0message\0lastHeartbeatTime\0lastTransitionTime\0";
 
+static int check_map(const struct nc_kube_call *c, const struct nc_value *v, const char *name,
+                     struct nc_err *err) {
+    return v && v->type == NC_VALUE_MAP ? 0 : nc_guard_refuse(c, err, "what must be a map:", name);
+}
+
 static int check_annotations(const struct nc_kube_call *c, const struct nc_value *v,
                              struct nc_err *err) {
-    if (v->type != NC_VALUE_MAP)
-        return nc_guard_refuse(c, err, "annotations must be a map", NULL);
-    for (size_t i = 0; i < v->n; i++)
+    int r = check_map(c, v, "annotations", err);
+
+    for (size_t i = 0; r == 0 && i < v->n; i++)
         if (!nc_starts_with(v->members[i].key, NC_OURS))
-            return nc_guard_refuse(c, err,
-                                   "a Node's annotation that is not ours:", v->members[i].key);
-    return 0;
+            r = nc_guard_refuse(c, err, FOREIGN, v->members[i].key);
+    return r;
 }
 
 static int check_labels(const struct nc_kube_call *c, const struct nc_value *v,
                         struct nc_err *err) {
-    if (v->type != NC_VALUE_MAP)
-        return nc_guard_refuse(c, err, "labels must be a map", NULL);
-    for (size_t i = 0; i < v->n; i++) {
+    int r = check_map(c, v, "labels", err);
+
+    for (size_t i = 0; r == 0 && i < v->n; i++) {
         const struct nc_value *value = v->members[i].value;
         if (!nc_streq(v->members[i].key, NC_LABEL_BALANCERS))
-            return nc_guard_refuse(c, err, "a Node's label that is not ours:", v->members[i].key);
-        if (value->type != NC_VALUE_NULL
-            && !nc_streq(nc_value_string(value), NC_LABEL_BALANCERS_VALUE))
-            return nc_guard_refuse(c, err,
-                                   "a label with a value that is not ours:", v->members[i].key);
+            r = nc_guard_refuse(c, err, FOREIGN, v->members[i].key);
+        else if (value->type != NC_VALUE_NULL
+                 && !nc_streq(nc_value_string(value), NC_LABEL_BALANCERS_VALUE))
+            r = nc_guard_refuse(c, err,
+                                "a label with a value that is not ours:", v->members[i].key);
     }
-    return 0;
+    return r;
 }
 
 /* uid and resourceVersion are preconditions, not changes. */
 static int check_metadata(const struct nc_kube_call *c, const struct nc_value *v,
                           struct nc_err *err) {
-    int r = v->type == NC_VALUE_MAP ? 0 : nc_guard_refuse(c, err, "metadata must be a map", NULL);
+    int r = check_map(c, v, "metadata", err);
 
-    for (size_t i = 0; i < v->n && r == 0 && v->type == NC_VALUE_MAP; i++) {
+    for (size_t i = 0; r == 0 && i < v->n; i++) {
         const char *key = v->members[i].key;
         if (nc_streq(key, "annotations"))
             r = check_annotations(c, v->members[i].value, err);
         else if (nc_streq(key, "labels"))
             r = check_labels(c, v->members[i].value, err);
         else if (!nc_streq(key, "uid") && !nc_streq(key, "resourceVersion"))
-            r = nc_guard_refuse(c, err, "a Node's metadata that is not ours:", key);
+            r = nc_guard_refuse(c, err, FOREIGN, key);
     }
     return r;
 }
 
 static int check_spec(const struct nc_kube_call *c, const struct nc_value *v, struct nc_err *err) {
-    if (v->type != NC_VALUE_MAP)
-        return nc_guard_refuse(c, err, "spec must be a map", NULL);
-    for (size_t i = 0; i < v->n; i++) {
+    int r = check_map(c, v, "spec", err);
+
+    for (size_t i = 0; r == 0 && i < v->n; i++) {
         const struct nc_value *value = v->members[i].value;
         if (!nc_streq(v->members[i].key, "unschedulable"))
-            return nc_guard_refuse(c, err, "a Node's spec that is not ours:", v->members[i].key);
-        if (value->type != NC_VALUE_BOOL && value->type != NC_VALUE_NULL)
-            return nc_guard_refuse(c, err, "spec.unschedulable must be true, false or null", NULL);
+            r = nc_guard_refuse(c, err, FOREIGN, v->members[i].key);
+        else if (value->type != NC_VALUE_BOOL && value->type != NC_VALUE_NULL)
+            r = nc_guard_refuse(c, err, "spec.unschedulable must be true, false or null", NULL);
     }
-    return 0;
+    return r;
 }
 
 static int check_condition(const struct nc_kube_call *c, const struct nc_value *v,
@@ -87,8 +92,7 @@ static int check_condition(const struct nc_kube_call *c, const struct nc_value *
 
     if (!type
         || !(nc_is_one_of(type, own_conditions) || nc_is_one_of(type, nc_known_condition_names)))
-        return nc_guard_refuse(c, err,
-                               "a Node's condition that is not ours:", type ? type : "(no type)");
+        return nc_guard_refuse(c, err, FOREIGN, type ? type : "(no type)");
     for (size_t i = 0; i < v->n; i++)
         if (!nc_is_one_of(v->members[i].key, condition_fields))
             return nc_guard_refuse(c, err, "a field that no condition has:", v->members[i].key);
@@ -103,7 +107,7 @@ static int check_status(const struct nc_kube_call *c, const struct nc_value *v,
     int r = 0;
 
     if (c->patch != NC_KUBE_PATCH_STRATEGIC)
-        return nc_guard_refuse(c, err, "a Node's status needs a strategic merge patch", NULL);
+        return nc_guard_refuse(c, err, "a status needs a strategic merge patch", NULL);
     if (!list || v->n != 1 || list->type != NC_VALUE_LIST)
         return nc_guard_refuse(
             c, err, "a Node's status may only be patched with a list of conditions", NULL);
@@ -114,9 +118,7 @@ static int check_status(const struct nc_kube_call *c, const struct nc_value *v,
 
 static int check_node_patch(const struct nc_kube_call *c, bool is_status, struct nc_err *err) {
     const struct nc_value *body = c->body;
-    int r = body && body->type == NC_VALUE_MAP
-                ? 0
-                : nc_guard_refuse(c, err, "a Node's patch must be a map", NULL);
+    int r = check_map(c, body, "the patch", err);
 
     for (size_t i = 0; r == 0 && i < body->n; i++) {
         const char *key = body->members[i].key;
@@ -127,7 +129,7 @@ static int check_node_patch(const struct nc_kube_call *c, bool is_status, struct
         else if (nc_streq(key, "status") && is_status)
             r = check_status(c, body->members[i].value, err);
         else
-            r = nc_guard_refuse(c, err, "a part of a Node that is not ours:", key);
+            r = nc_guard_refuse(c, err, FOREIGN, key);
     }
     return r;
 }
