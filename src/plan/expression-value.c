@@ -32,7 +32,7 @@ struct nc_cel_value nc_cel_fail(struct nc_cel_parser *s, const char *format, ...
     }
     s->failed = true;
     s->p += strlen(s->p); /* nothing more is read */
-    return (struct nc_cel_value){.text = ""};
+    return nc_cel_integer(0);
 }
 
 /* A value of this kind that cannot be computed. What it is part of cannot either, unless it does
@@ -51,26 +51,26 @@ struct nc_cel_value nc_cel_to_fraction(struct nc_cel_value v) {
 }
 
 /* NaN is in no order. */
-bool nc_cel_is_less(struct nc_cel_value a, struct nc_cel_value b) {
-    if (a.kind == NC_CEL_TEXT)
-        return strcmp(a.text, b.text) < 0;
-    return a.kind == NC_CEL_FRACTION ? a.d < b.d : a.v < b.v;
+bool nc_cel_is_less(const struct nc_cel_value *a, const struct nc_cel_value *b) {
+    if (a->kind == NC_CEL_TEXT)
+        return strcmp(a->text, b->text) < 0;
+    return a->kind == NC_CEL_FRACTION ? a->d < b->d : a->v < b->v;
 }
 
-bool nc_cel_is_equal(struct nc_cel_value a, struct nc_cel_value b) {
-    if (a.kind == NC_CEL_TEXT)
-        return nc_streq(a.text, b.text);
-    return a.kind == NC_CEL_FRACTION ? a.d == b.d : a.v == b.v;
+bool nc_cel_is_equal(const struct nc_cel_value *a, const struct nc_cel_value *b) {
+    if (a->kind == NC_CEL_TEXT)
+        return nc_streq(a->text, b->text);
+    return a->kind == NC_CEL_FRACTION ? a->d == b->d : a->v == b->v;
 }
 
 /* Both operands must be numbers of one kind; reports it where they are not. */
-bool nc_cel_want_numbers(struct nc_cel_parser *s, const char *op, struct nc_cel_value a,
-                         struct nc_cel_value b) {
+bool nc_cel_want_numbers(struct nc_cel_parser *s, const char *op, const struct nc_cel_value *a,
+                         const struct nc_cel_value *b) {
     if (s->failed)
         return false;
     if (!nc_cel_is_number(a) || !nc_cel_is_number(b))
         nc_cel_fail(s, "'%s' needs integers or fractions", op);
-    else if (a.kind != b.kind)
+    else if (a->kind != b->kind)
         nc_cel_fail(s, "'%s' mixes an integer and a fraction: convert one with int() or double()",
                     op);
     return !s->failed;
@@ -92,40 +92,40 @@ static struct nc_cel_value fractions(struct nc_cel_parser *s, char op, double a,
     return nc_cel_fraction(op == '+' ? a + b : op == '-' ? a - b : op == '*' ? a * b : a / b);
 }
 
-static struct nc_cel_value join(struct nc_cel_parser *s, struct nc_cel_value a,
-                                struct nc_cel_value b) {
-    if (strlen(a.text) + strlen(b.text) > NC_CEL_MAX_LENGTH)
+static struct nc_cel_value join(struct nc_cel_parser *s, const struct nc_cel_value *a,
+                                const struct nc_cel_value *b) {
+    if (strlen(a->text) + strlen(b->text) > NC_CEL_MAX_LENGTH)
         return nc_cel_fail(s, "longer than %d characters", NC_CEL_MAX_LENGTH);
-    nc_strv_addf(&s->texts, "%s%s", a.text, b.text);
+    nc_strv_addf(&s->texts, "%s%s", a->text, b->text);
     return (struct nc_cel_value){.kind = NC_CEL_TEXT, .text = s->texts.v[s->texts.n - 1]};
 }
 
-struct nc_cel_value nc_cel_arithmetic(struct nc_cel_parser *s, char op, struct nc_cel_value a,
-                                      struct nc_cel_value b) {
+struct nc_cel_value nc_cel_arithmetic(struct nc_cel_parser *s, char op,
+                                      const struct nc_cel_value *a, const struct nc_cel_value *b) {
     const char name[2] = {op, '\0'};
     int64_t v = 0;
     bool is_over = false;
 
-    if (op == '+' && a.kind == NC_CEL_TEXT && b.kind == NC_CEL_TEXT)
-        return a.bad ? a : b.bad ? b : join(s, a, b);
+    if (op == '+' && a->kind == NC_CEL_TEXT && b->kind == NC_CEL_TEXT)
+        return a->bad ? *a : b->bad ? *b : join(s, a, b);
     if (!nc_cel_want_numbers(s, name, a, b))
         return nc_cel_integer(0);
-    if (op == '%' && a.kind == NC_CEL_FRACTION)
+    if (op == '%' && a->kind == NC_CEL_FRACTION)
         return fractions(s, op, 0, 0);
-    if (a.bad || b.bad)
-        return a.bad ? a : b;
-    if (a.kind == NC_CEL_FRACTION)
-        return fractions(s, op, a.d, b.d);
-    if ((op == '/' || op == '%') && b.v == 0)
+    if (a->bad || b->bad)
+        return a->bad ? *a : *b;
+    if (a->kind == NC_CEL_FRACTION)
+        return fractions(s, op, a->d, b->d);
+    if ((op == '/' || op == '%') && b->v == 0)
         return bad(s, NC_CEL_INTEGER, "division by zero");
     if (op == '+')
-        is_over = __builtin_add_overflow(a.v, b.v, &v);
+        is_over = __builtin_add_overflow(a->v, b->v, &v);
     else if (op == '-')
-        is_over = __builtin_sub_overflow(a.v, b.v, &v);
+        is_over = __builtin_sub_overflow(a->v, b->v, &v);
     else if (op == '*')
-        is_over = __builtin_mul_overflow(a.v, b.v, &v);
+        is_over = __builtin_mul_overflow(a->v, b->v, &v);
     else
-        v = op == '/' ? a.v / b.v : a.v % b.v;
+        v = op == '/' ? a->v / b->v : a->v % b->v;
     if (is_over || v == INT64_MIN) {
         nc_auto_free char *what = nc_asprintf("overflow at '%c'", op);
 
@@ -134,7 +134,7 @@ struct nc_cel_value nc_cel_arithmetic(struct nc_cel_parser *s, char op, struct n
     return nc_cel_integer(v);
 }
 
-bool nc_cel_compare(const char *op, struct nc_cel_value a, struct nc_cel_value b) {
+bool nc_cel_compare(const char *op, const struct nc_cel_value *a, const struct nc_cel_value *b) {
     switch (op[0]) {
     case '<':
         return nc_cel_is_less(a, b) || (op[1] && nc_cel_is_equal(a, b));

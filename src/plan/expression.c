@@ -70,21 +70,21 @@ static struct nc_cel_value parse_min_max(struct nc_cel_parser *s, const char *na
     struct nc_cel_value best = parse_expression(s);
     unsigned n = 1;
 
-    if (!nc_cel_want_numbers(s, name, best, best))
+    if (!nc_cel_want_numbers(s, name, &best, &best))
         return best;
     for (; accept(s, ","); n++) {
         struct nc_cel_value next = parse_expression(s);
 
-        if (is_class(s) && nc_cel_is_number(next) && next.kind != best.kind) {
+        if (is_class(s) && nc_cel_is_number(&next) && next.kind != best.kind) {
             best = nc_cel_to_fraction(best);
             next = nc_cel_to_fraction(next);
         }
-        if (!nc_cel_want_numbers(s, name, best, next))
+        if (!nc_cel_want_numbers(s, name, &best, &next))
             return best;
         if (!best.bad
             && (next.bad
-                || !(nc_streq(name, "max") ? nc_cel_is_less(next, best)
-                                           : nc_cel_is_less(best, next))))
+                || !(nc_streq(name, "max") ? nc_cel_is_less(&next, &best)
+                                           : nc_cel_is_less(&best, &next))))
             best = next;
     }
     if (expect(s, ")") && is_class(s) && n != 2)
@@ -95,7 +95,7 @@ static struct nc_cel_value parse_min_max(struct nc_cel_parser *s, const char *na
 static struct nc_cel_value parse_conversion(struct nc_cel_parser *s, const char *name) {
     struct nc_cel_value v = parse_expression(s);
 
-    if (!expect(s, ")") || !nc_cel_want_numbers(s, name, v, v))
+    if (!expect(s, ")") || !nc_cel_want_numbers(s, name, &v, &v))
         return v;
     return name[0] == 'd' ? nc_cel_to_fraction(v) : nc_cel_to_integer(s, v);
 }
@@ -272,43 +272,43 @@ static struct nc_cel_value parse_unary(struct nc_cel_parser *s) {
         return v;
     if (bang && v.kind != NC_CEL_TRUTH)
         return nc_cel_fail(s, "'!' needs true or false");
-    if (minus && !nc_cel_is_number(v))
+    if (minus && !nc_cel_is_number(&v))
         return nc_cel_fail(s, "'-' needs an integer or a fraction");
     if (bang % 2 == 1)
         v.v = !v.v;
     if (minus % 2 == 1) { /* INT64_MIN is out of reach: no literal and no result is that. */
-        v.v = -v.v;
-        v.d = -v.d;
+        if (v.kind == NC_CEL_FRACTION)
+            v.d = -v.d;
+        else
+            v.v = -v.v;
     }
     return v;
+}
+
+/* The one of these operators that stands here; '\0' where there is none. */
+static char accept_operator(struct nc_cel_parser *s, const char *ops) {
+    skip_space(s);
+    return !s->failed && *s->p && strchr(ops, *s->p) ? *s->p++ : '\0';
 }
 
 static struct nc_cel_value parse_product(struct nc_cel_parser *s) {
     struct nc_cel_value v = parse_unary(s);
 
-    for (;;) {
-        if (accept(s, "*"))
-            v = nc_cel_arithmetic(s, '*', v, parse_unary(s));
-        else if (accept(s, "/"))
-            v = nc_cel_arithmetic(s, '/', v, parse_unary(s));
-        else if (accept(s, "%"))
-            v = nc_cel_arithmetic(s, '%', v, parse_unary(s));
-        else
-            return v;
+    for (char op; (op = accept_operator(s, "*/%"));) {
+        const struct nc_cel_value next = parse_unary(s);
+        v = nc_cel_arithmetic(s, op, &v, &next);
     }
+    return v;
 }
 
 static struct nc_cel_value parse_sum(struct nc_cel_parser *s) {
     struct nc_cel_value v = parse_product(s);
 
-    for (;;) {
-        if (accept(s, "+"))
-            v = nc_cel_arithmetic(s, '+', v, parse_product(s));
-        else if (accept(s, "-"))
-            v = nc_cel_arithmetic(s, '-', v, parse_product(s));
-        else
-            return v;
+    for (char op; (op = accept_operator(s, "+-"));) {
+        const struct nc_cel_value next = parse_product(s);
+        v = nc_cel_arithmetic(s, op, &v, &next);
     }
+    return v;
 }
 
 /* The comparison that stands here, longest first; NULL where there is none. */
@@ -334,7 +334,7 @@ static struct nc_cel_value parse_in(struct nc_cel_parser *s, struct nc_cel_value
         if (!s->failed && a.kind != b.kind)
             return nc_cel_fail(s, "'in' cannot compare these");
         found.bad = found.bad ? found.bad : b.bad;
-        found.v |= !s->failed && !found.bad && nc_cel_is_equal(a, b);
+        found.v |= !s->failed && !found.bad && nc_cel_is_equal(&a, &b);
     } while (accept(s, ","));
     expect(s, "]");
     return found;
@@ -360,7 +360,7 @@ static struct nc_cel_value parse_comparison(struct nc_cel_parser *s) {
         return nc_cel_fail(s, "comparisons cannot be chained: use &&");
     if (a.bad || b.bad)
         return (struct nc_cel_value){.kind = NC_CEL_TRUTH, .bad = a.bad ? a.bad : b.bad};
-    return nc_cel_truth(nc_cel_compare(op, a, b));
+    return nc_cel_truth(nc_cel_compare(op, &a, &b));
 }
 
 /* "&&" where `stop` is false, "||" where it is true: either side decides with that value, also

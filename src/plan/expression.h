@@ -13,10 +13,12 @@ enum nc_cel_kind { NC_CEL_INTEGER, NC_CEL_FRACTION, NC_CEL_TRUTH, NC_CEL_TEXT };
 
 struct nc_cel_value {
     enum nc_cel_kind kind;
-    const char *bad;  /* why it could not be computed; NULL = it could */
-    int64_t v;        /* INTEGER, and TRUTH */
-    double d;         /* FRACTION */
-    const char *text; /* TEXT: never NULL */
+    const char *bad; /* why it could not be computed; NULL = it could */
+    union {
+        int64_t v;        /* INTEGER, and TRUTH */
+        double d;         /* FRACTION */
+        const char *text; /* TEXT: never NULL, unless it is bad */
+    };
 };
 
 struct nc_cel_parser {
@@ -46,23 +48,23 @@ static inline struct nc_cel_value nc_cel_fraction(double d) {
     return (struct nc_cel_value){.kind = NC_CEL_FRACTION, .d = d};
 }
 
-static inline bool nc_cel_is_number(struct nc_cel_value v) {
-    return v.kind == NC_CEL_INTEGER || v.kind == NC_CEL_FRACTION;
+static inline bool nc_cel_is_number(const struct nc_cel_value *v) {
+    return v->kind == NC_CEL_INTEGER || v->kind == NC_CEL_FRACTION;
 }
 
 /* Both must be numbers of one kind; fails where they are not. */
-bool nc_cel_want_numbers(struct nc_cel_parser *s, const char *op, struct nc_cel_value a,
-                         struct nc_cel_value b);
+bool nc_cel_want_numbers(struct nc_cel_parser *s, const char *op, const struct nc_cel_value *a,
+                         const struct nc_cel_value *b);
 struct nc_cel_value nc_cel_to_fraction(struct nc_cel_value v); /* of a number */
 /* Towards zero; what does not fit cannot be computed, as in CEL. */
 struct nc_cel_value nc_cel_to_integer(struct nc_cel_parser *s, struct nc_cel_value v);
 /* Of one kind, both: NaN is in no order. */
-bool nc_cel_is_less(struct nc_cel_value a, struct nc_cel_value b);
-bool nc_cel_is_equal(struct nc_cel_value a, struct nc_cel_value b);
-bool nc_cel_compare(const char *op, struct nc_cel_value a, struct nc_cel_value b);
+bool nc_cel_is_less(const struct nc_cel_value *a, const struct nc_cel_value *b);
+bool nc_cel_is_equal(const struct nc_cel_value *a, const struct nc_cel_value *b);
+bool nc_cel_compare(const char *op, const struct nc_cel_value *a, const struct nc_cel_value *b);
 /* + - * / %, and + of texts. */
-struct nc_cel_value nc_cel_arithmetic(struct nc_cel_parser *s, char op, struct nc_cel_value a,
-                                      struct nc_cel_value b);
+struct nc_cel_value nc_cel_arithmetic(struct nc_cel_parser *s, char op,
+                                      const struct nc_cel_value *a, const struct nc_cel_value *b);
 
 /* --- expression-text.c */
 
