@@ -36,6 +36,7 @@ struct preflight {
     int64_t skew_usec;
     bool has_skew;
     const char *whose_clock;
+    struct nc_err err; /* of the check that runs */
 };
 
 static void ok(struct preflight *p, const char *check, const char *format, ...)
@@ -54,9 +55,10 @@ static void skipped(struct preflight *p, const char *check, const char *why) {
     nc_preflight_line(&p->out, check, "skipped", why, "");
 }
 
-static int failed(struct preflight *p, const char *check, const struct nc_err *err,
-                  const char *remedy) {
-    nc_preflight_failed(&p->out, check, err, remedy);
+/* The error of the check is in p->err, and the next check finds none there. */
+static int failed(struct preflight *p, const char *check, const char *remedy) {
+    nc_preflight_failed(&p->out, check, &p->err, remedy);
+    p->err = (struct nc_err)NC_ERR_INIT;
     return -EIO;
 }
 
@@ -64,22 +66,22 @@ static int check_imds(struct preflight *p) {
     const unsigned items = 1u << NC_IMDS_IDENTITY | 1u << NC_IMDS_LOCAL_HOSTNAME;
     struct nc_imds_answer answers[_NC_IMDS_ITEM_MAX] = {0};
     struct nc_imds_stats stats = {0};
-    struct nc_err err = NC_ERR_INIT;
-    int r = nc_imds_new(p->app->event, p->app->opts.imds, &p->imds, &err);
+    int r = nc_imds_new(p->app->event, p->app->opts.imds, &p->imds, &p->err);
 
     if (r >= 0)
         r = nc_imds_fetch(p->imds,
                           (struct nc_imds_batch_call){.items = items,
                                                       .timeout_usec = IMDS_TIMEOUT_USEC,
                                                       .answers = answers},
-                          &err);
+                          &p->err);
     for (enum nc_imds_item i = NC_IMDS_IDENTITY; r >= 0 && i < _NC_IMDS_ITEM_MAX; i++)
         if ((items & (1u << i)) && answers[i].status == 200)
-            r = nc_facts_parse_imds(&p->facts, i, answers[i].body.data, answers[i].body.len, &err);
+            r = nc_facts_parse_imds(&p->facts, i, answers[i].body.data, answers[i].body.len,
+                                    &p->err);
     nc_imds_answer_done(&answers[NC_IMDS_IDENTITY]);
     nc_imds_answer_done(&answers[NC_IMDS_LOCAL_HOSTNAME]);
     if (r < 0)
-        return failed(p, "imds", &err,
+        return failed(p, "imds",
                       "check the instance's metadata options, and that nothing on the host blocks "
                       "the link-local address");
     nc_imds_get_stats(p->imds, &stats);
@@ -94,37 +96,32 @@ static int check_imds(struct preflight *p) {
  * behind a proxy that only they name. */
 static void check_config(struct preflight *p) {
     struct nc_gather *g = &p->gather;
-    struct nc_err err = NC_ERR_INIT;
     int r;
 
     g->imds = p->imds;
-    r = nc_gather_imds(g, &err);
+    r = nc_gather_imds(g, &p->err);
     if (r >= 0)
-        r = nc_gather_documents(g, &err);
+        r = nc_gather_documents(g, &p->err);
     if (r >= 0)
-        r = nc_gather_config(g, &err);
+        r = nc_gather_config(g, &p->err);
     if (r >= 0)
-        r = nc_config_check_authority(&g->documents, &g->config, &err);
+        r = nc_config_check_authority(&g->documents, &g->config, &p->err);
     p->has_config = r >= 0;
     if (r < 0) {
-        nc_fill_remedy(&err, NC_PHASE_CONFIG);
-        (void)failed(p, "config", &err, err.remedy);
+        nc_fill_remedy(&p->err, NC_PHASE_CONFIG);
+        (void)failed(p, "config", p->err.remedy);
     } else
         ok(p, "config", "%zu document%s", g->documents.n_docs, g->documents.n_docs == 1 ? "" : "s");
 }
 
 static int check_credentials(struct preflight *p) {
-    struct nc_err err = NC_ERR_INIT;
-
-    if (nc_gather_credentials(p->imds, &p->connection.credentials, &err) < 0)
-        return failed(p, "role", &err,
-                      "attach an instance profile with the node role to the instance");
+    if (nc_gather_credentials(p->imds, &p->connection.credentials, &p->err) < 0)
+        return failed(p, "role", "attach an instance profile with the node role to the instance");
     ok(p, "role", "%.64s", p->connection.credentials.role);
     return 0;
 }
 
 static void check_clock(struct preflight *p) {
-    struct nc_err err = NC_ERR_INIT;
     const long long seconds = p->skew_usec / 1000000;
 
     if (!p->has_skew) {
@@ -135,10 +132,9 @@ static void check_clock(struct preflight *p) {
         ok(p, "clock", "within %lld s of %s", llabs(seconds) + 1, p->whose_clock);
         return;
     }
-    (void)nc_err_set(&err, NC_ERR_HOST, ETIME, "the clock is %lld s %s %s", llabs(seconds),
+    (void)nc_err_set(&p->err, NC_ERR_HOST, ETIME, "the clock is %lld s %s %s", llabs(seconds),
                      seconds > 0 ? "behind" : "ahead of", p->whose_clock);
-    (void)failed(p, "clock", &err,
-                 "start chrony or systemd-timesyncd: tokens are signed with the time");
+    (void)failed(p, "clock", "start chrony or systemd-timesyncd: tokens are signed with the time");
 }
 
 /* Splits "https://host[:port]" or "https://[v6]:port". */
@@ -194,7 +190,6 @@ static void write_address(const struct addrinfo *a, char text[static NI_MAXHOST]
 
 /* A refusal and a silence are not the same mistake. */
 static int check_tcp(struct preflight *p, const struct addrinfo *list, const char *port) {
-    struct nc_err err = NC_ERR_INIT;
     char text[NI_MAXHOST] = "";
     int r = 0;
 
@@ -206,8 +201,8 @@ static int check_tcp(struct preflight *p, const struct addrinfo *list, const cha
             return 0;
         }
     }
-    (void)nc_err_set(&err, NC_ERR_TRANSIENT, -r, "%s, port %s: %s", text, port, strerror(-r));
-    return failed(p, "tcp", &err,
+    (void)nc_err_set(&p->err, NC_ERR_TRANSIENT, -r, "%s, port %s: %s", text, port, strerror(-r));
+    return failed(p, "tcp",
                   r == -ECONNREFUSED
                       ? "nothing listens there: check the cluster's endpoint and its port"
                       : "check routes, security groups and network ACLs between node and cluster");
@@ -218,7 +213,6 @@ static int check_route(struct preflight *p) {
     const bool proxy = (lower && *lower) || (upper && *upper);
     nc_auto_free char *host = NULL, *port = NULL;
     struct addrinfo *list = NULL;
-    struct nc_err err = NC_ERR_INIT;
     char text[NI_MAXHOST] = "";
     int r;
 
@@ -229,9 +223,8 @@ static int check_route(struct preflight *p) {
     split_server(p->connection.kubeconfig.server, &host, &port);
     r = resolve(host, port, &list);
     if (r != 0) {
-        (void)nc_err_set(&err, NC_ERR_TRANSIENT, EHOSTUNREACH, "%s: %s", host, gai_strerror(r));
-        return failed(p, "dns", &err,
-                      "check /etc/resolv.conf, the VPC's DNS and the endpoint's name");
+        (void)nc_err_set(&p->err, NC_ERR_TRANSIENT, EHOSTUNREACH, "%s: %s", host, gai_strerror(r));
+        return failed(p, "dns", "check /etc/resolv.conf, the VPC's DNS and the endpoint's name");
     }
     write_address(list, text);
     ok(p, "dns", "%s is %s", host, text);
@@ -254,7 +247,6 @@ static void check_name(struct preflight *p, const char *username) {
     const char *name = p->app->opts.node_name ? p->app->opts.node_name : p->facts.local_hostname;
     nc_auto_value struct nc_value *status = read_json(p, NC_STATUS_FILE);
     nc_auto_free char *expected = NULL;
-    struct nc_err err = NC_ERR_INIT;
 
     /* The name that this node registers under is the plan's; the last bootstrap has left it. */
     if (!p->app->opts.node_name && nc_value_get_string(status, "node"))
@@ -268,34 +260,32 @@ static void check_name(struct preflight *p, const char *username) {
         ok(p, "identity", "the API server knows us as %s", username);
         return;
     }
-    (void)nc_err_set(&err, NC_ERR_AUTH, 403,
+    (void)nc_err_set(&p->err, NC_ERR_AUTH, 403,
                      "the API server knows us as %s, the node's name makes it %s", username,
                      expected);
-    (void)failed(p, "identity", &err,
+    (void)failed(p, "identity",
                  "map the node role to this name, or choose the name that the mapping gives");
 }
 
 static void check_api(struct preflight *p) {
     nc_cleanup(nc_identity_done) struct nc_identity who = {0};
     struct nc_kube_status status = {0};
-    struct nc_err err = NC_ERR_INIT;
 
-    const int r = nc_kube_whoami(p->connection.kube, TIMEOUT_USEC, &who, &status, &err);
+    const int r = nc_kube_whoami(p->connection.kube, TIMEOUT_USEC, &who, &status, &p->err);
 
     if (status.date_usec > 0) {
         p->skew_usec = (int64_t)status.date_usec - (int64_t)status.received_usec;
         p->has_skew = true;
         p->whose_clock = "the API server's";
     }
-    if (status.http == 0 && r < 0 && err.class == NC_ERR_AUTH) {
-        (void)failed(p, "tls", &err, "check the certificate authority that the kubeconfig names");
+    if (status.http == 0 && r < 0 && p->err.class == NC_ERR_AUTH) {
+        (void)failed(p, "tls", "check the certificate authority that the kubeconfig names");
         return;
     }
     if (status.http != 0)
         ok(p, "tls", "the certificate is the one of the cluster's CA");
     if (r < 0) {
-        (void)failed(p, "api", &err,
-                     "check the role's mapping in the cluster, and the cluster's name");
+        (void)failed(p, "api", "check the role's mapping in the cluster, and the cluster's name");
         return;
     }
     ok(p, "api", "%s answers", p->connection.kubeconfig.server);
@@ -308,12 +298,11 @@ static void check_cluster(struct preflight *p) {
     const bool is_configured = p->has_config && !p->app->opts.kubeconfig
                                && p->gather.config.auth != NC_AUTH_KUBECONFIG
                                && nc_connect_check(p->app, path, NULL) == NC_CREDENTIALS_NO_FILE;
-    struct nc_err err = NC_ERR_INIT;
 
-    if ((is_configured ? nc_connect_configured(&p->gather, &p->connection, &err)
-                       : nc_connect(p->app, path, p->imds, &p->connection, &err))
+    if ((is_configured ? nc_connect_configured(&p->gather, &p->connection, &p->err)
+                       : nc_connect(p->app, path, p->imds, &p->connection, &p->err))
         < 0) {
-        (void)failed(p, "kubeconfig", &err,
+        (void)failed(p, "kubeconfig",
                      "run `nodeclaimd bootstrap --skip start` first: it writes the file");
         return;
     }
@@ -341,10 +330,9 @@ static struct nc_value *read_kubelet_config(const struct preflight *p) {
 static void check_host(struct preflight *p) {
     nc_cleanup(nc_strv_done) struct nc_strv sentences = NC_STRV_INIT;
     struct nc_plan plan = NC_PLAN_INIT;
-    struct nc_err err = NC_ERR_INIT;
 
-    if (nc_probe_host(p->app->opts.root, "/usr/bin/kubelet", &p->facts, &err) < 0) {
-        (void)failed(p, "host", &err,
+    if (nc_probe_host(p->app->opts.root, "/usr/bin/kubelet", &p->facts, &p->err) < 0) {
+        (void)failed(p, "host",
                      "install kubelet, or write its version to /etc/nodeclaimd/kubelet-version");
         return;
     }
@@ -366,37 +354,33 @@ static void check_host(struct preflight *p) {
 }
 
 static void check_nodeadm(struct preflight *p) {
-    struct nc_err err = NC_ERR_INIT;
-
-    if (nc_nodeadm_check(p->app->opts.root, &err) < 0)
-        (void)failed(p, "nodeadm", &err, "check the folders of unit files");
+    if (nc_nodeadm_check(p->app->opts.root, &p->err) < 0)
+        (void)failed(p, "nodeadm", "check the folders of unit files");
     else
         ok(p, "nodeadm", "none of its units that make a node is enabled");
 }
 
 /* Only where our drop-in requests a time. */
 static void check_logind(struct preflight *p) {
-    struct nc_err err = NC_ERR_INIT;
     uint64_t usec = 0;
 
-    if (!nc_logind_is_short(p->app->opts.root, 0, &err))
+    if (!nc_logind_is_short(p->app->opts.root, 0, &p->err))
         return;
-    if (nc_logind_delay(&usec, &err) < 0)
-        skipped(p, "logind", err.msg);
-    else if (nc_logind_is_short(p->app->opts.root, usec, &err))
-        nc_preflight_line(&p->out, "logind", "warning", err.msg, err.remedy);
+    if (nc_logind_delay(&usec, &p->err) < 0)
+        skipped(p, "logind", p->err.msg);
+    else if (nc_logind_is_short(p->app->opts.root, usec, &p->err))
+        nc_preflight_line(&p->out, "logind", "warning", p->err.msg, p->err.remedy);
     else
         ok(p, "logind", "waits %.1f s at a shutdown", (double)usec / 1e6);
 }
 
 int nc_command_preflight(struct nc_app *app) {
     struct preflight p = {.app = app, .out = {.is_json = app->opts.json}, .gather = {.app = app}};
-    struct nc_err err = NC_ERR_INIT;
 
     if (app->opts.image)
         return nc_preflight_image(app);
-    if (nc_app_loop(app, &err) < 0)
-        return nc_app_fail(app, &err);
+    if (nc_app_loop(app, &p.err) < 0)
+        return nc_app_fail(app, &p.err);
     if (check_imds(&p) >= 0)
         check_config(&p);
     check_host(&p);
