@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -172,8 +173,14 @@ static void log_stop(struct nc_daemon *d) {
     nc_log(NC_LOG_INFO, NULL, "stopped by %s", sigabbrev_np(d->app->signal));
 }
 
+#define AT(member) offsetof(struct nc_daemon, member)
+
 /* Nothing that is cut off here is posted any more: the life is over first. */
 static void daemon_done(struct nc_daemon *d) {
+    static const unsigned short texts[] = {AT(boot_id),     AT(not_in_force),  AT(conflict),
+                                           AT(node_name),   AT(provider_id),   AT(state.saved),
+                                           AT(state.error), AT(state.instance)};
+
     nc_daemon_done(d);
     nc_daemon_gather_cancel(d);
     d->gather_timer = sd_event_source_disable_unref(d->gather_timer);
@@ -196,14 +203,7 @@ static void daemon_done(struct nc_daemon *d) {
     sd_event_source_disable_unref(d->state.timer);
     sd_event_source_disable_unref(d->status.timer);
     nc_gather_done(&d->gather);
-    free(d->boot_id);
-    free(d->not_in_force);
-    free(d->conflict);
-    free(d->node_name);
-    free(d->provider_id);
-    free(d->state.saved);
-    free(d->state.error);
-    free(d->state.instance);
+    nc_free_texts(d, texts, NC_ARRAY_SIZE(texts));
     nc_value_free(d->state.former);
 }
 
