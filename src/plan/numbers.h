@@ -137,8 +137,16 @@ void nc_predict_karpenter(const struct nc_instance_type *t, const struct nc_valu
 void nc_predict_auto_mode(const struct nc_instance_type *t, int64_t disk_bytes,
                           struct nc_resources *capacity, struct nc_resources *allocatable);
 
-#define NC_RESOURCES 4
-extern const char nc_resource_names[NC_RESOURCES][20]; /* cpu, memory, ephemeral-storage, pods */
+enum nc_resource {
+    NC_RESOURCE_CPU,
+    NC_RESOURCE_MEMORY,
+    NC_RESOURCE_STORAGE,
+    NC_RESOURCE_PODS,
+    NC_RESOURCES
+};
+extern const char nc_resource_names[NC_RESOURCES][20]; /* as Kubernetes has them */
+/* An amount as a quantity: of the CPU in millicores. */
+void nc_resource_format(enum nc_resource kind, int64_t amount, char text[static 32]);
 /* One of these, by index: as a quantity, and the number; -1 and no
  * text where it is not known. */
 int64_t nc_resource_text(const struct nc_resources *r, size_t i, char text[static 32]);

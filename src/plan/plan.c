@@ -260,17 +260,21 @@ static void plan_logind(struct nc_planner *s) {
 
 const char nc_resource_names[NC_RESOURCES][20] = {"cpu", "memory", "ephemeral-storage", "pods"};
 
+void nc_resource_format(enum nc_resource kind, int64_t amount, char text[static 32]) {
+    if (kind == NC_RESOURCE_CPU)
+        nc_quantity_format_milli(amount, text);
+    else if (kind == NC_RESOURCE_PODS)
+        snprintf(text, 32, "%lld", (long long)amount);
+    else
+        nc_quantity_format_bytes(amount, text);
+}
+
 int64_t nc_resource_text(const struct nc_resources *r, size_t i, char text[static 32]) {
     const int64_t values[] = {r->cpu_millicores, r->memory_bytes, r->ephemeral_bytes, r->pods};
 
     if (values[i] < 0)
         return -1;
-    if (i == 0)
-        nc_quantity_format_milli(values[i], text);
-    else if (i == 3)
-        snprintf(text, 32, "%lld", (long long)values[i]);
-    else
-        nc_quantity_format_bytes(values[i], text);
+    nc_resource_format((enum nc_resource)i, values[i], text);
     return values[i];
 }
 
