@@ -323,6 +323,12 @@ static void name_entry(struct drawing *d, unsigned *x, const char *name) {
     *x += entry_width(name) + 2 * GAP;
 }
 
+static void bar_entry(struct drawing *d, unsigned *x, const char *class, const char *name) {
+    begin_entry(d, x, entry_width(name));
+    draw_bar_entry(d, *x, class);
+    name_entry(d, x, name);
+}
+
 static bool has_pod_bar(const struct nc_pod_row *p, size_t i) {
     const bool is_forced = p->times_usec[NC_POD_TIME_FORCE_DELETED] > 0;
 
@@ -339,7 +345,7 @@ static void draw_legend(struct drawing *d, const struct nc_timeline *t) {
                 {"failed", "failed"},
                 {"phase", "phase of the drain"}};
     static const struct {
-        const char *class, *name;
+        char class[12], name[20];
     } pod_bars[] = {
         {"kept", "refused or kept"}, {"succeeded", "evicted"}, {"failed", "force-deleted"}};
     bool has_moment[_NC_MOMENT_MAX] = {false};
@@ -348,17 +354,13 @@ static void draw_legend(struct drawing *d, const struct nc_timeline *t) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(bars); i++)
         for (size_t k = 0; k < t->n_spans; k++)
             if (has_bar(&t->spans[k]) && nc_streq(class_of(&t->spans[k]), bars[i].class)) {
-                begin_entry(d, &x, entry_width(bars[i].name));
-                draw_bar_entry(d, x, bars[i].class);
-                name_entry(d, &x, bars[i].name);
+                bar_entry(d, &x, bars[i].class, bars[i].name);
                 break;
             }
     for (size_t i = 0; i < NC_ARRAY_SIZE(pod_bars); i++)
         for (size_t k = 0; k < t->n_pods; k++)
             if (has_pod_bar(&t->pods[k], i)) {
-                begin_entry(d, &x, entry_width(pod_bars[i].name));
-                draw_bar_entry(d, x, pod_bars[i].class);
-                name_entry(d, &x, pod_bars[i].name);
+                bar_entry(d, &x, pod_bars[i].class, pod_bars[i].name);
                 break;
             }
     for (size_t i = 0; i < t->n_moments; i++)
