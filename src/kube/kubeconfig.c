@@ -39,10 +39,17 @@ static int fail(struct nc_err *err, const struct nc_value *at, const char *path,
     return nc_err_config(err, "%s: %s", path, what);
 }
 
+/* The member of the map that the last key of the path names. */
+static const struct nc_value *value_at(const struct nc_value *map, const char *path) {
+    const char *dot = strrchr(path, '.');
+
+    return nc_value_get(map, dot ? dot + 1 : path);
+}
+
 /* An optional text: *ret stays NULL where it is absent, null or empty. */
-static int get_text(const struct nc_value *map, const char *key, const char *path, const char **ret,
+static int get_text(const struct nc_value *map, const char *path, const char **ret,
                     struct nc_err *err) {
-    const struct nc_value *v = nc_value_get(map, key);
+    const struct nc_value *v = value_at(map, path);
 
     *ret = NULL;
     if (!v || v->type == NC_VALUE_NULL)
@@ -54,10 +61,9 @@ static int get_text(const struct nc_value *map, const char *key, const char *pat
     return 0;
 }
 
-static int copy_text(const struct nc_value *map, const char *key, const char *path, char **ret,
-                     struct nc_err *err) {
+static int copy_text(const struct nc_value *map, const char *path, char **ret, struct nc_err *err) {
     const char *s;
-    const int r = get_text(map, key, path, &s, err);
+    const int r = get_text(map, path, &s, err);
 
     if (r == 0)
         *ret = nc_strdup(s);
@@ -65,22 +71,20 @@ static int copy_text(const struct nc_value *map, const char *key, const char *pa
 }
 
 /* A relative path would depend on a folder that this reader does not know. */
-static int copy_path(const struct nc_value *map, const char *key, const char *path, char **ret,
-                     struct nc_err *err) {
-    const int r = copy_text(map, key, path, ret, err);
+static int copy_path(const struct nc_value *map, const char *path, char **ret, struct nc_err *err) {
+    const int r = copy_text(map, path, ret, err);
 
     if (r == 0 && *ret && **ret != '/')
-        return fail(err, nc_value_get(map, key), path, "must be an absolute path");
+        return fail(err, value_at(map, path), path, "must be an absolute path");
     return r;
 }
 
 /* Base64 of PEM. The clear text may be a key: the buffer is wiped where it is not transferred. */
-static int copy_pem(const struct nc_value *map, const char *key, const char *path, char **ret,
-                    struct nc_err *err) {
+static int copy_pem(const struct nc_value *map, const char *path, char **ret, struct nc_err *err) {
     struct nc_buf pem = NC_BUF_INIT_MAX(MAX_PEM_BYTES);
-    const struct nc_value *at = nc_value_get(map, key);
+    const struct nc_value *at = value_at(map, path);
     const char *s;
-    int r = get_text(map, key, path, &s, err);
+    int r = get_text(map, path, &s, err);
 
     if (r < 0 || !s)
         return r;
@@ -138,7 +142,7 @@ static int read_server(const struct nc_value *cluster, struct nc_kubeconfig *k,
                        struct nc_err *err) {
     const struct nc_value *at = nc_value_get(cluster, "server");
     size_t n;
-    const int r = copy_text(cluster, "server", "cluster.server", &k->server, err);
+    const int r = copy_text(cluster, "cluster.server", &k->server, err);
 
     if (r < 0)
         return r;
@@ -165,14 +169,11 @@ static int read_cluster(const struct nc_value *cluster, struct nc_kubeconfig *k,
         r = refuse_key(cluster, "proxy-url", "cluster.proxy-url",
                        "is not supported: set HTTPS_PROXY for the service", err);
     if (r == 0)
-        r = copy_text(cluster, "tls-server-name", "cluster.tls-server-name", &k->tls_server_name,
-                      err);
+        r = copy_text(cluster, "cluster.tls-server-name", &k->tls_server_name, err);
     if (r == 0)
-        r = copy_pem(cluster, "certificate-authority-data", "cluster.certificate-authority-data",
-                     &k->ca_pem, err);
+        r = copy_pem(cluster, "cluster.certificate-authority-data", &k->ca_pem, err);
     if (r == 0 && !k->ca_pem)
-        r = copy_path(cluster, "certificate-authority", "cluster.certificate-authority",
-                      &k->ca_file, err);
+        r = copy_path(cluster, "cluster.certificate-authority", &k->ca_file, err);
     return r;
 }
 
@@ -214,11 +215,11 @@ static int read_exec(const struct nc_value *exec, struct nc_kubeconfig *k, struc
         return 0;
     if (exec->type != NC_VALUE_MAP)
         return fail(err, exec, "user.exec", "must be a map");
-    r = copy_text(exec, "command", "user.exec.command", &k->exec_command, err);
+    r = copy_text(exec, "user.exec.command", &k->exec_command, err);
     if (r == 0 && !k->exec_command)
         return fail(err, exec, "user.exec.command", "is missing");
     if (r == 0)
-        r = get_text(exec, "apiVersion", "user.exec.apiVersion", &version, err);
+        r = get_text(exec, "user.exec.apiVersion", &version, err);
     if (r < 0)
         return r;
     if (!nc_streq(version, "client.authentication.k8s.io/v1")
@@ -232,15 +233,14 @@ static int read_exec(const struct nc_value *exec, struct nc_kubeconfig *k, struc
 
 static int read_certificate(const struct nc_value *user, struct nc_kubeconfig *k,
                             struct nc_err *err) {
-    int r = copy_pem(user, "client-certificate-data", "user.client-certificate-data", &k->cert_pem,
-                     err);
+    int r = copy_pem(user, "user.client-certificate-data", &k->cert_pem, err);
 
     if (r == 0 && !k->cert_pem)
-        r = copy_path(user, "client-certificate", "user.client-certificate", &k->cert_file, err);
+        r = copy_path(user, "user.client-certificate", &k->cert_file, err);
     if (r == 0)
-        r = copy_pem(user, "client-key-data", "user.client-key-data", &k->key_pem, err);
+        r = copy_pem(user, "user.client-key-data", &k->key_pem, err);
     if (r == 0 && !k->key_pem)
-        r = copy_path(user, "client-key", "user.client-key", &k->key_file, err);
+        r = copy_path(user, "user.client-key", &k->key_file, err);
     if (r < 0)
         return r;
     if (!(k->cert_pem || k->cert_file) != !(k->key_pem || k->key_file))
@@ -261,9 +261,9 @@ static int read_user(const struct nc_value *user, struct nc_kubeconfig *k, struc
         r = refuse_key(user, unsupported[i], "user",
                        "only client certificates, exec, token and tokenFile are supported", err);
     if (r == 0)
-        r = copy_path(user, "tokenFile", "user.tokenFile", &k->token_file, err);
+        r = copy_path(user, "user.tokenFile", &k->token_file, err);
     if (r == 0 && !k->token_file)
-        r = copy_text(user, "token", "user.token", &k->token, err);
+        r = copy_text(user, "user.token", &k->token, err);
     if (r == 0)
         r = read_exec(nc_value_get(user, "exec"), k, err);
     return r;
@@ -280,21 +280,21 @@ static int read_root(const struct nc_value *root, struct nc_kubeconfig *k, struc
     if (root->type != NC_VALUE_MAP || !nc_value_says(root, "kind", "Config")
         || !nc_value_says(root, "apiVersion", "v1"))
         return fail(err, root, "kubeconfig", "apiVersion must be v1 and kind must be Config");
-    r = get_text(root, "current-context", "current-context", &current, err);
+    r = get_text(root, "current-context", &current, err);
     if (r == 0 && !current)
         return fail(err, root, "current-context",
                     "is missing: it decides which cluster and user are meant");
     if (r == 0)
         r = (context = find_entry(root, "contexts", "context", current, err)) ? 0 : -EINVAL;
     if (r == 0)
-        r = get_text(context, "cluster", "context.cluster", &name, err);
+        r = get_text(context, "context.cluster", &name, err);
     if (r == 0)
         r = (cluster = find_entry(root, "clusters", "cluster", name ? name : "", err)) ? 0
                                                                                        : -EINVAL;
     if (r == 0)
         r = read_cluster(cluster, k, err);
     if (r == 0)
-        r = get_text(context, "user", "context.user", &name, err);
+        r = get_text(context, "context.user", &name, err);
     if (r == 0)
         r = (user = find_entry(root, "users", "user", name ? name : "", err)) ? 0 : -EINVAL;
     return r < 0 ? r : read_user(user, k, err);
