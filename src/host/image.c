@@ -33,6 +33,8 @@ const char nc_ecr_folders[] =
                   "/usr/libexec/kubernetes/image-credential-provider\0"
                   "/usr/libexec/kubernetes/kubelet-plugins/credential-provider/exec\0";
 
+enum severity { FAILED, WARNING };
+
 /* What one check found, until it has ended. */
 struct problem {
     struct nc_err err;
@@ -45,35 +47,18 @@ struct image {
     size_t n_problems;
 };
 
-static void add_problem(struct image *m, bool is_warning, const char *remedy, const char *format,
-                        va_list ap) __attribute__((format(printf, 4, 0)));
-static void add_problem(struct image *m, bool is_warning, const char *remedy, const char *format,
-                        va_list ap) {
+static void note(struct image *m, enum severity severity, const char *remedy, const char *format,
+                 ...) __attribute__((format(printf, 4, 5)));
+static void note(struct image *m, enum severity severity, const char *remedy, const char *format,
+                 ...) {
     struct problem *p = nc_append(&m->problems, &m->n_problems);
+    va_list ap;
 
-    p->is_warning = is_warning;
+    p->is_warning = severity == WARNING;
+    va_start(ap, format);
     (void)nc_err_setv(&p->err, NC_ERR_CONFIG, ENOENT, format, ap);
+    va_end(ap);
     nc_err_remedy(&p->err, "%s", remedy);
-}
-
-static void failed(struct image *m, const char *remedy, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static void failed(struct image *m, const char *remedy, const char *format, ...) {
-    va_list ap;
-
-    va_start(ap, format);
-    add_problem(m, false, remedy, format, ap);
-    va_end(ap);
-}
-
-static void warning(struct image *m, const char *remedy, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static void warning(struct image *m, const char *remedy, const char *format, ...) {
-    va_list ap;
-
-    va_start(ap, format);
-    add_problem(m, true, remedy, format, ap);
-    va_end(ap);
 }
 
 /* The last command that a unit starts; NULL where there is none. */
@@ -101,13 +86,13 @@ static const char *check_service(struct image *m, const struct nc_image_unit *u,
     nc_auto_free char *program = command ? program_of(command) : NULL;
 
     if (!u->path)
-        failed(m, remedy, "there is no %s", unit);
+        note(m, FAILED, remedy, "there is no %s", unit);
     else if (u->is_masked)
-        failed(m, "unmask the unit", "%s is masked by %s", unit, u->path);
+        note(m, FAILED, "unmask the unit", "%s is masked by %s", unit, u->path);
     else if (!program)
-        failed(m, remedy, "%s has no ExecStart", unit);
+        note(m, FAILED, remedy, "%s has no ExecStart", unit);
     else if (!nc_image_tree_is_program(&m->tree, program))
-        failed(m, remedy, "%s starts %s, and there is no such program", unit, program);
+        note(m, FAILED, remedy, "%s starts %s, and there is no such program", unit, program);
     else
         return command;
     return NULL;
@@ -120,15 +105,16 @@ static void check_environment_file(struct image *m, const struct nc_image_line *
     if (*path == '-' || nc_streq(path, KUBELET_ENV))
         return;
     if (strpbrk(path, "%*?["))
-        warning(m, "name the file itself, or write \"-\" before the path",
-                "EnvironmentFile=%s of %s cannot be checked here", path, line->path);
+        note(m, WARNING, "name the file itself, or write \"-\" before the path",
+             "EnvironmentFile=%s of %s cannot be checked here", path, line->path);
     else if (nc_starts_with(path, "/run/"))
-        warning(m, "make sure that it is there before kubelet starts, or write \"-\" before it",
-                "EnvironmentFile=%s of %s is not part of the image", path, line->path);
+        note(m, WARNING,
+             "make sure that it is there before kubelet starts, or write \"-\" before it",
+             "EnvironmentFile=%s of %s is not part of the image", path, line->path);
     else if (*path != '/' || !nc_image_tree_has(&m->tree, path))
-        failed(m, "remove the line, make the file, or write \"-\" before the path",
-               "%s names EnvironmentFile=%s, which is missing: kubelet.service cannot start",
-               line->path, path);
+        note(m, FAILED, "remove the line, make the file, or write \"-\" before the path",
+             "%s names EnvironmentFile=%s, which is missing: kubelet.service cannot start",
+             line->path, path);
 }
 
 /* Our flags are in one file, and the command has to use them. */
@@ -140,16 +126,17 @@ static void check_kubelet_flags(struct image *m, const struct nc_image_unit *u,
     size_t at = 0;
 
     if (!strstr(command, "$" KUBELET_ARGS) && !strstr(command, "${" KUBELET_ARGS "}"))
-        failed(m, "install nodeclaimd's drop-in, and remove the ExecStart of any later one",
-               "kubelet.service starts %s without $" KUBELET_ARGS, program);
+        note(m, FAILED, "install nodeclaimd's drop-in, and remove the ExecStart of any later one",
+             "kubelet.service starts %s without $" KUBELET_ARGS, program);
     while ((line = nc_image_unit_next(u, "EnvironmentFile", &at))) {
         is_read = is_read || nc_streq(line->value + (*line->value == '-'), KUBELET_ENV);
         check_environment_file(m, line);
     }
     if (!is_read)
-        failed(m, "install nodeclaimd's drop-in, and remove \"EnvironmentFile=\" of any later one",
-               "kubelet.service does not read EnvironmentFile=" KUBELET_ENV
-               ": kubelet would start without its flags");
+        note(m, FAILED,
+             "install nodeclaimd's drop-in, and remove \"EnvironmentFile=\" of any later one",
+             "kubelet.service does not read EnvironmentFile=" KUBELET_ENV
+             ": kubelet would start without its flags");
 }
 
 static void check_kubelet(struct image *m) {
@@ -165,20 +152,20 @@ static void check_kubelet(struct image *m) {
     while (command && (line = nc_image_unit_next(&u, "ExecStartPre", &at))) {
         nc_auto_free char *program = program_of(line->value);
         if (*line->value != '-' && !nc_image_tree_is_program(&m->tree, program))
-            failed(m, PROVISION, "%s starts %s before kubelet, and there is no such program",
-                   line->path, program);
+            note(m, FAILED, PROVISION, "%s starts %s before kubelet, and there is no such program",
+                 line->path, program);
     }
     if (nc_image_unit_is_enabled(&m->tree, "kubelet.service"))
-        warning(m, "systemctl disable kubelet.service",
-                "kubelet.service is enabled: nodeclaimd-bootstrap.service starts it");
+        note(m, WARNING, "systemctl disable kubelet.service",
+             "kubelet.service is enabled: nodeclaimd-bootstrap.service starts it");
     nc_image_unit_done(&u);
 }
 
 static void check_nodeadm(struct image *m) {
     for (const char *const *unit = nc_nodeadm_units; *unit; unit++)
         if (nc_image_unit_is_enabled(&m->tree, *unit))
-            failed(m, "systemctl disable nodeadm-config.service nodeadm-run.service",
-                   "%s is enabled: it would write kubelet's files as well", *unit);
+            note(m, FAILED, "systemctl disable nodeadm-config.service nodeadm-run.service",
+                 "%s is enabled: it would write kubelet's files as well", *unit);
 }
 
 static void check_units(struct image *m) {
@@ -189,8 +176,8 @@ static void check_units(struct image *m) {
         nc_image_unit_read(&m->tree, units[i], &u);
         if (check_service(m, &u, units[i], "install nodeclaimd")
             && !nc_image_unit_is_enabled(&m->tree, units[i]))
-            failed(m, "systemctl preset nodeclaimd-bootstrap.service nodeclaimd.service",
-                   "%s is not enabled", units[i]);
+            note(m, FAILED, "systemctl preset nodeclaimd-bootstrap.service nodeclaimd.service",
+                 "%s is not enabled", units[i]);
         nc_image_unit_done(&u);
     }
 }
@@ -207,15 +194,15 @@ static void check_containerd(struct image *m) {
         option = strstr(command, " --config");
         option = option ? option : strstr(command, " -c ");
         if (option && !strstr(option, config))
-            failed(m, "remove the option from the unit",
-                   "containerd.service starts %s with another configuration than %s, which "
-                   "nodeclaimd writes",
-                   program, config);
+            note(m, FAILED, "remove the option from the unit",
+                 "containerd.service starts %s with another configuration than %s, which "
+                 "nodeclaimd writes",
+                 program, config);
     }
     if (!nc_image_tree_is_program(&m->tree, "/usr/sbin/runc"))
-        failed(m, PROVISION ", or link it there",
-               "there is no program /usr/sbin/runc, which nodeclaimd's configuration of containerd "
-               "names");
+        note(m, FAILED, PROVISION ", or link it there",
+             "there is no program /usr/sbin/runc, which nodeclaimd's configuration of containerd "
+             "names");
     nc_image_unit_done(&u);
 }
 
@@ -224,19 +211,19 @@ static void check_systemd(struct image *m) {
     struct nc_image_unit bus = NC_IMAGE_UNIT_INIT;
 
     if (!nc_image_tree_is_program(&m->tree, "/sbin/init"))
-        failed(m, PROVISION, "there is no /sbin/init: systemd is not installed");
+        note(m, FAILED, PROVISION, "there is no /sbin/init: systemd is not installed");
     nc_image_unit_read(&m->tree, "dbus.socket", &bus);
     if (!bus.path || bus.is_masked)
-        failed(m, PROVISION, "there is no dbus.socket: nodeclaimd starts kubelet over D-Bus");
+        note(m, FAILED, PROVISION, "there is no dbus.socket: nodeclaimd starts kubelet over D-Bus");
     nc_image_unit_done(&bus);
 }
 
 static void check_disks(struct image *m) {
     if (!nc_image_tree_is_program(&m->tree, "/usr/bin/setup-local-disks"))
-        warning(m,
-                "install that of amazon-eks-ami, unless no node has instanceStorePolicy: RAID0 or "
-                "instance.localStorage",
-                "there is no /usr/bin/setup-local-disks: local disks are not set up");
+        note(m, WARNING,
+             "install that of amazon-eks-ami, unless no node has instanceStorePolicy: RAID0 or "
+             "instance.localStorage",
+             "there is no /usr/bin/setup-local-disks: local disks are not set up");
 }
 
 /* Where the image has made the place for it, it is an accident that it is not there. */
@@ -247,10 +234,10 @@ static void check_ecr(struct image *m) {
             return;
     }
     if (nc_image_tree_has(&m->tree, nc_ecr_folders))
-        failed(m, PROVISION " with --ecr-credential-provider FILE", NC_NO_ECR_TEXT,
-               " in " NC_ECR_FOLDER);
+        note(m, FAILED, PROVISION " with --ecr-credential-provider FILE", NC_NO_ECR_TEXT,
+             " in " NC_ECR_FOLDER);
     else
-        warning(m, PROVISION " with --ecr-credential-provider FILE", NC_NO_ECR_TEXT, "");
+        note(m, WARNING, PROVISION " with --ecr-credential-provider FILE", NC_NO_ECR_TEXT, "");
 }
 
 /* What the files of sysctl.d say. */
@@ -303,12 +290,12 @@ static void check_sysctls(struct image *m) {
     for (size_t i = 0; i < NC_KUBELET_SYSCTLS; i++) {
         const struct nc_kubelet_sysctl *wanted = &nc_kubelet_sysctls[i];
         if (!s.values[i] && !wanted->is_default)
-            failed(m, PROVISION, "no file of sysctl.d sets %s to %s, as kubelet demands",
-                   wanted->name, wanted->value);
+            note(m, FAILED, PROVISION, "no file of sysctl.d sets %s to %s, as kubelet demands",
+                 wanted->name, wanted->value);
         else if (s.values[i] && !nc_streq(s.values[i], wanted->value))
-            failed(m, "remove the line, or set it in a file with a later name",
-                   "%s sets %s to %s, kubelet demands %s", s.paths[i], wanted->name, s.values[i],
-                   wanted->value);
+            note(m, FAILED, "remove the line, or set it in a file with a later name",
+                 "%s sets %s to %s, kubelet demands %s", s.paths[i], wanted->name, s.values[i],
+                 wanted->value);
         free(s.values[i]);
         free(s.paths[i]);
     }
@@ -317,11 +304,11 @@ static void check_sysctls(struct image *m) {
 static void check_versions(struct image *m) {
     if (!nc_image_tree_has(&m->tree, "/etc/eks/kubelet-version.txt")
         && !nc_image_tree_has(&m->tree, "/etc/nodeclaimd/kubelet-version"))
-        warning(m, PROVISION,
-                "there is no /etc/eks/kubelet-version.txt: each bootstrap searches the binary");
+        note(m, WARNING, PROVISION,
+             "there is no /etc/eks/kubelet-version.txt: each bootstrap searches the binary");
     if (!nc_image_tree_has(&m->tree, "/etc/eks/containerd-version.txt"))
-        warning(m, PROVISION,
-                "there is no /etc/eks/containerd-version.txt: each bootstrap has to find out");
+        note(m, WARNING, PROVISION,
+             "there is no /etc/eks/containerd-version.txt: each bootstrap has to find out");
 }
 
 /* "DEVICE none swap …" of fstab. */
@@ -331,8 +318,8 @@ static void read_fstab(void *userdata, char *text) {
 
     while ((field = strsep(&rest, " \t")))
         if (*field && ++n == 3 && nc_streq(field, "swap"))
-            warning(userdata, "remove the line, or set failSwapOn: false",
-                    "/etc/fstab has swap, kubelet does not start with it");
+            note(userdata, WARNING, "remove the line, or set failSwapOn: false",
+                 "/etc/fstab has swap, kubelet does not start with it");
 }
 
 static void check_swap(struct image *m) {
@@ -348,13 +335,13 @@ static void check_swap(struct image *m) {
         nc_image_tree_names(&m->tree, folders[i], &names);
         for (size_t k = 0; k < names.n; k++)
             if (nc_ends_with(names.v[k], ".swap"))
-                warning(m, "mask the unit, or set failSwapOn: false",
-                        "%s/%s: kubelet does not start with swap", folders[i], names.v[k]);
+                note(m, WARNING, "mask the unit, or set failSwapOn: false",
+                     "%s/%s: kubelet does not start with swap", folders[i], names.v[k]);
     }
     for (size_t i = 0; i < NC_ARRAY_SIZE(zram); i++)
         if (nc_image_tree_has(&m->tree, zram[i]))
-            warning(m, "remove the package zram-generator-defaults, or set failSwapOn: false",
-                    "%s makes swap, kubelet does not start with it", zram[i]);
+            note(m, WARNING, "remove the package zram-generator-defaults, or set failSwapOn: false",
+                 "%s makes swap, kubelet does not start with it", zram[i]);
 }
 
 static void check_network(struct image *m) {
@@ -362,9 +349,9 @@ static void check_network(struct image *m) {
 
     nc_image_unit_read(&m->tree, "udev-net-manager@.service", &owner);
     if (!owner.path && !nc_image_tree_has(&m->tree, "/etc/udev/rules.d/70-nodeclaimd.rules"))
-        warning(m, PROVISION,
-                "nothing leaves interfaces that are attached later to the CNI plugin "
-                "(udev-net-manager, 70-nodeclaimd.rules)");
+        note(m, WARNING, PROVISION,
+             "nothing leaves interfaces that are attached later to the CNI plugin "
+             "(udev-net-manager, 70-nodeclaimd.rules)");
     nc_image_unit_done(&owner);
 }
 
