@@ -216,7 +216,6 @@ struct nc_drain_summary {
     size_t deleted;              /* how many were deleted at their force-delete time so far */
     size_t cut;                  /* of how many the grace period was cut by either so far */
     size_t evicted;              /* how many left by an eviction that was accepted */
-    size_t ending;               /* how many are to leave by one */
     uint64_t last_progress_usec; /* a pod began to leave, or left; 0 = never */
     bool is_forcing;             /* the force-delete time of a pod that is not leaving has come */
     enum nc_list_gap gap;        /* where it is set, there are more pods than are counted here */
@@ -247,8 +246,6 @@ size_t nc_drain_count(const struct nc_drain *d); /* pods known now, excluded one
 size_t nc_drain_lines(const struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,
                       struct nc_drain_line *ret, size_t room);
 
-/* What an earlier process counted of this drain: total are those that are gone. */
-void nc_drain_count_before(struct nc_drain *d, const struct nc_drain_summary *before);
 /* A new drain begins: forgets refusals and counts, keeps the pods. */
 void nc_drain_restart(struct nc_drain *d);
 

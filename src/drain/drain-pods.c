@@ -483,13 +483,6 @@ bool nc_drain_has_room(const struct nc_drain *d, size_t remaining) {
     return remaining < d->max;
 }
 
-void nc_drain_count_before(struct nc_drain *d, const struct nc_drain_summary *before) {
-    d->so_far.total += before->total;
-    d->so_far.evicted += before->evicted;
-    d->so_far.deleted += before->deleted;
-    d->so_far.cut += before->cut;
-}
-
 /* What was accepted stays known: an eviction is not requested twice. */
 void nc_drain_restart(struct nc_drain *d) {
     purge(d);

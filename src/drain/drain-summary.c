@@ -75,7 +75,6 @@ static void count(const struct record *e, const struct nc_moments *m,
     ret->total += e->was_eligible || kind >= NC_REASON_KIND_LEAVING;
     ret->remaining += kind >= NC_REASON_KIND_LEAVING;
     ret->evicted += kind == NC_REASON_KIND_GONE && e->evicted_usec != 0;
-    ret->ending += kind != NC_REASON_KIND_GONE && e->evicted_usec != 0;
     if (kind == NC_REASON_KIND_EXCLUDED)
         ret->excluded[reason]++;
     ret->named += nc_pod_reason_is_named(reason);

@@ -165,8 +165,6 @@ void nc_lifecycle_open_pods(struct nc_lifecycle *l, uint64_t *next_usec,
         nc_lifecycle_close_pods(l, out);
     } else if (!l->is_open) {
         nc_drain_restart(l->drain); /* what was answered since the last one ended is of that */
-        nc_drain_count_before(l->drain, &l->before);
-        l->before = (struct nc_drain_summary){0};
         open_pods(l, out);
     } else if (l->is_synced && !is_ahead && needs_list(l, next_usec)) {
         l->held_phase = l->phase;

@@ -85,7 +85,6 @@ struct nc_lifecycle {
     bool is_resuming;   /* the phase is a saved one, until the Node or its absence is seen */
     bool is_unverified; /* what was written is known from what was saved only */
     bool is_going_on;   /* the drain is an earlier process's, and that was not said yet */
-    struct nc_drain_summary before;     /* what that had counted, until the pods are opened */
     enum nc_lifecycle_phase held_phase; /* the saved one, until the pods are listed; IDLE = none */
 
     struct nc_lifecycle_source sources[_NC_SOURCE_MAX];

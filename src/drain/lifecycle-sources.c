@@ -283,7 +283,6 @@ static void forget_drain(struct nc_lifecycle *l) {
     if (nc_lifecycle_all_observed(l)) /* after a restart the drain may yet turn out to go on */
         memset(l->hooks, 0, sizeof(l->hooks));
     l->has_taken_over = l->is_label_lost = l->is_going_on = false;
-    l->before = (struct nc_drain_summary){0};
     l->evicting_usec = 0;
     l->held_phase = NC_LIFECYCLE_IDLE;
 }

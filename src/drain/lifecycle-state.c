@@ -68,36 +68,6 @@ static struct nc_value *save_node(const struct nc_lifecycle *l) {
     return v;
 }
 
-static const struct {
-    char name[8];
-    size_t at;
-} counts[] = {{"gone", offsetof(struct nc_drain_summary, total)},
-              {"evicted", offsetof(struct nc_drain_summary, evicted)},
-              {"deleted", offsetof(struct nc_drain_summary, deleted)},
-              {"cut", offsetof(struct nc_drain_summary, cut)}};
-
-/* Of a drain that goes on. */
-static void save_counts(const struct nc_lifecycle *l, struct nc_value *v) {
-    struct nc_drain_summary s = l->summary;
-
-    s.total -= s.remaining;
-    s.evicted += s.ending; /* nobody else will know that it was */
-    for (size_t i = 0; i < NC_ARRAY_SIZE(counts); i++) {
-        const size_t n = *(const size_t *)((const char *)&s + counts[i].at)
-                         + *(const size_t *)((const char *)&l->before + counts[i].at);
-        if (n)
-            nc_value_set_int(v, counts[i].name, (int64_t)n);
-    }
-}
-
-static void load_counts(const struct nc_value *v, struct nc_drain_summary *ret) {
-    for (size_t i = 0; i < NC_ARRAY_SIZE(counts); i++) {
-        const struct nc_value *n = nc_value_get(v, counts[i].name);
-        if (n && n->type == NC_VALUE_INT && n->integer > 0 && n->integer < UINT16_MAX)
-            *(size_t *)((char *)ret + counts[i].at) = (size_t)n->integer;
-    }
-}
-
 struct nc_value *nc_lifecycle_save(const struct nc_lifecycle *l) {
     struct nc_value *v = nc_value_new_map();
     struct nc_value *sources = nc_value_new_list();
@@ -111,8 +81,6 @@ struct nc_value *nc_lifecycle_save(const struct nc_lifecycle *l) {
     nc_lifecycle_set_usec(v, "since", nc_lifecycle_ec2_time(l, l->since_usec));
     if (l->evicting_usec)
         nc_lifecycle_set_usec(v, "evicting", nc_lifecycle_ec2_time(l, l->evicting_usec));
-    if (l->evicting_usec)
-        save_counts(l, v);
     nc_value_set(v, "sources", sources);
     nc_value_set(v, "node", save_node(l));
     if (hooks)
@@ -296,7 +264,6 @@ int nc_lifecycle_load(struct nc_lifecycle *l, const struct nc_value *saved, bool
     l->evicting_usec = s.evicting_usec;
     l->is_resuming = s.phase != NC_LIFECYCLE_IDLE;
     l->is_going_on = s.evicting_usec != 0 && s.phase != NC_LIFECYCLE_DRAINED;
-    load_counts(saved, &l->before);
     l->is_unverified = true;
     l->held_phase = nc_lifecycle_has_pods(s.phase) ? s.phase : NC_LIFECYCLE_IDLE;
     memcpy(l->node.uid, s.node.uid, sizeof(l->node.uid));

@@ -369,16 +369,15 @@ static void announce_replacements(struct nc_lifecycle *l, const struct nc_drain_
 
 /* Once after a restart. */
 static void announce_going_on(struct nc_lifecycle *l, struct nc_lifecycle_actions *out) {
-    nc_auto_free char *counts = counts_text(&l->summary);
     char begun[32];
 
     l->is_going_on = false;
     nc_time_format(nc_lifecycle_ec2_time(l, l->evicting_usec), begun);
     nc_lifecycle_emit(
         NC_LIFECYCLE_MILESTONE_DRAINING, "DrainResumed",
-        nc_asprintf("Going on with the drain for %s, begun at %s, pods remaining: %zu%s",
+        nc_asprintf("Going on with the drain for %s, begun at %s, pods remaining: %zu",
                     nc_source_name((enum nc_source)l->in_force.leading), begun,
-                    l->summary.remaining, counts),
+                    l->summary.remaining),
         out);
 }
 

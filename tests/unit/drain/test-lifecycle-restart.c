@@ -4,7 +4,6 @@
  */
 #include "groups.h"
 #include "life-world.h"
-#include "nc/drain-report.h"
 
 /* The write may have got through or not: it is made again. */
 static void test_restart_while_signalling(void **state) {
@@ -42,41 +41,6 @@ static void test_restart_while_evicting(void **state) {
 
     (void)state;
     LIFE_STORY(story);
-}
-
-/* Who dies twice forgets nothing, nor counts anything twice: a is gone, b ends when it dies. */
-static void test_counts_of_an_earlier_process(void **state) {
-    static const struct life_row story[] = {
-        LIFE_EVICTING("spot +120", "SpotInterruption"),
-        {1030, "pods a:30 b:30 c:30", NULL},
-        {1040, "synced", NULL},
-        {1050, "yes a", NULL},
-        {1060, "yes b", NULL},
-        {1070, "lost a", NULL},
-        {2000, "restart", NULL},
-        {2010, "notice spot +120", NULL},
-        {2020, "restart", NULL},
-        {2100, "notice spot +120", NULL},
-        {2200, "meta", NULL},
-        {2210, "node", NULL},
-        {2300, "leaving b:29", NULL},
-        {2310, "pods c:30", NULL},
-        {2320, "synced", NULL},
-    };
-    struct life_world w;
-
-    (void)state;
-    life_world_init(&w);
-    life_play(&w, story, NC_ARRAY_SIZE(story));
-    assert_string_equal(w.last_message,
-                        "Going on with the drain for spot, begun at 2026-01-02T03:04:06Z, pods "
-                        "remaining: 2; evicted: 2, force-deleted: 0");
-    (void)life_do(&w, 2400, "lost b");
-    nc_auto_value struct nc_value *v = nc_drain_report(w.life, w.now_usec, NULL);
-    assert_int_equal(nc_value_path(v, "pods.total")->integer, 3);
-    assert_int_equal(nc_value_path(v, "pods.remaining")->integer, 1);
-    assert_int_equal(nc_value_path(v, "pods.evicted")->integer, 2);
-    life_world_done(&w);
 }
 
 static void test_restart_when_drained(void **state) {
@@ -496,7 +460,6 @@ TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_restart_while_signalling),
         cmocka_unit_test(test_restart_while_evicting),
-        cmocka_unit_test(test_counts_of_an_earlier_process),
         cmocka_unit_test(test_restart_when_drained),
         cmocka_unit_test(test_restart_after_the_deadline),
         cmocka_unit_test(test_restart_with_the_drain_turned_off),
