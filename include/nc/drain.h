@@ -210,6 +210,7 @@ struct nc_drain_summary {
     size_t kept;        /* of them: held by do-not-disrupt, force-delete time not reached */
     size_t blocked;     /* of them: refused the last time they were asked (not by a busy or absent
                            server), neither leaving nor kept nor waiting; or they hang (P15) */
+    size_t hanging;     /* of the blocked */
     size_t waiting;     /* of them: for their replacement, neither leaving nor kept */
     size_t named;       /* whose reason is named */
     size_t excluded[_NC_POD_REASON_EXCLUDED_MAX]; /* pods not touched, by reason; [NONE] is 0 */

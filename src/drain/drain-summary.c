@@ -82,6 +82,7 @@ static void count(const struct record *e, const struct nc_moments *m,
     if (kind == NC_REASON_KIND_LEAVING && e->pod.deletion_usec > ret->ends_usec)
         ret->ends_usec = e->pod.deletion_usec;
     ret->kept += kind == NC_REASON_KIND_KEPT;
+    ret->hanging += kind == NC_REASON_KIND_LEAVING && nc_pod_reason_is_named(reason);
     ret->blocked += kind == NC_REASON_KIND_BLOCKED
                     || (kind == NC_REASON_KIND_LEAVING && nc_pod_reason_is_named(reason));
     ret->waiting += kind == NC_REASON_KIND_WAITING;

@@ -274,6 +274,8 @@ void nc_lifecycle_written(struct nc_lifecycle *l, const struct nc_lifecycle_even
 char *nc_lifecycle_status_text(const struct nc_lifecycle *l, enum nc_node_write_kind kind,
                                bool has_updated);
 char *nc_lifecycle_cordon_text(const struct nc_lifecycle *l);
+/* "; evicted: …, force-deleted: …". Owned. */
+char *nc_lifecycle_counts_text(const struct nc_drain_summary *s);
 #define NC_LIFECYCLE_NAMES 5
 /* `before`, then the name and the reason of each pod that is meant, at most five; "" = none is. */
 typedef bool (*nc_lifecycle_pod_fn)(const struct nc_drain_line *line, uint64_t now_usec);

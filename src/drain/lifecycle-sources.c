@@ -91,9 +91,11 @@ void nc_lifecycle_clear(struct nc_lifecycle *l, enum nc_source source,
     if (!s->is_active)
         return;
     if (s->is_announced) {
-        nc_auto_free char *pods = l->summary.evicted + l->summary.leaving
-                                      ? nc_asprintf("; evicted: %zu, still ending: %zu",
-                                                    l->summary.evicted, l->summary.leaving)
+        const struct nc_drain_summary *sum = &l->summary;
+        const size_t ending = sum->leaving + sum->hanging;
+        nc_auto_free char *counts = nc_lifecycle_counts_text(sum);
+        nc_auto_free char *pods = sum->evicted + sum->deleted + ending
+                                      ? nc_asprintf("%s, still ending: %zu", counts, ending)
                                       : nc_strdup("");
         nc_lifecycle_emit(
             NC_LIFECYCLE_MILESTONE_WITHDRAWN, "InterruptionWithdrawn",

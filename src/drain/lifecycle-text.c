@@ -272,7 +272,7 @@ static bool is_forced(const struct nc_drain_line *line, uint64_t now_usec) {
     return line->is_forced;
 }
 
-static char *counts_text(const struct nc_drain_summary *s) {
+char *nc_lifecycle_counts_text(const struct nc_drain_summary *s) {
     nc_auto_free char *cut =
         s->cut ? nc_asprintf(", grace period cut: %zu", s->cut) : nc_strdup("");
 
@@ -281,7 +281,7 @@ static char *counts_text(const struct nc_drain_summary *s) {
 
 char *nc_lifecycle_drained_text(const struct nc_lifecycle *l) {
     nc_auto_free char *but = nc_lifecycle_names(l, stays_behind, ", besides ");
-    nc_auto_free char *counts = counts_text(&l->summary);
+    nc_auto_free char *counts = nc_lifecycle_counts_text(&l->summary);
 
     const uint64_t end_usec = l->drained_usec ? l->drained_usec : l->now_usec;
     nc_auto_free char *late =
@@ -311,7 +311,7 @@ static const char *find_remedy(const struct nc_lifecycle *l) {
 
 static char *failed_text(const struct nc_lifecycle *l) {
     nc_auto_free char *names = nc_lifecycle_names(l, remains, ": ");
-    nc_auto_free char *counts = counts_text(&l->summary);
+    nc_auto_free char *counts = nc_lifecycle_counts_text(&l->summary);
     const char *remedy = find_remedy(l);
 
     if (!l->is_synced)

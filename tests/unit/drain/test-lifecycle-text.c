@@ -481,7 +481,8 @@ static void test_failed_without_a_cordon(void **state) {
     assert_int_equal(v.since_usec, w.now_usec);
     (void)life_do(&w, 59200, "clear spot");
     assert_string_equal(w.last_message,
-                        "interruption notice withdrawn: spot; evicted: 1, still ending: 0");
+                        "interruption notice withdrawn: spot; evicted: 1, force-deleted: 0, "
+                        "still ending: 0");
     life_world_done(&w);
 }
 
