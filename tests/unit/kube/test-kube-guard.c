@@ -93,7 +93,7 @@ static const struct {
     {"PATCH", POD "/status", MARK("DisruptionTarget", "'uid':'u','labels':{}"),
      NC_KUBE_PATCH_STRATEGIC, "its uid"},
     {"PATCH", POD "/status", MARK("Ready", "'uid':'u'"), NC_KUBE_PATCH_STRATEGIC,
-     "only the condition DisruptionTarget"},
+     "not the condition DisruptionTarget"},
     {"PATCH", POD "/status", "{'metadata':{'uid':'u'},'status':{'conditions':[]}}",
      NC_KUBE_PATCH_STRATEGIC, "only the condition"},
     {"PATCH", POD "/status", "{'metadata':{'uid':'u'},'status':{'phase':'Failed'}}",
