@@ -152,7 +152,7 @@ void nc_facts_write_host_json(const struct nc_facts *f, struct nc_buf *out);
  * "v1.34.4". */
 int nc_kubelet_version_parse(const char *text, unsigned *ret_minor, char **ret_text);
 
-/* "v2.1.4", "1.6.20~ds1" -> 2 and "2.1.4", 1 and "1.6.20". -EINVAL where it is no version.
+/* "v2.1.4 (x)", "1.6.20~ds1" -> 2 and "2.1.4", 1 and "1.6.20". -EINVAL where it is no version.
  * *ret_text is owned; both may be NULL. */
 int nc_containerd_version_parse(const char *text, unsigned *ret_major, unsigned *ret_minor,
                                 char **ret_text);

@@ -31,8 +31,12 @@ int nc_probe_host(const char *root, const char *kubelet_path, struct nc_facts *f
  * that a distribution gives it. Owned. The binary is searched for below root, then at the path
  * itself. NC_ERR_HOST where neither tells. */
 int nc_kubelet_version(const char *root, const char *kubelet_path, char **ret, struct nc_err *err);
-/* The same of an image, which is not trusted (nc/image.h); NULL where nothing in it tells. */
-char *nc_image_kubelet_version(const char *root, const char *kubelet_path);
+/* The same of containerd ("2.1.4"), which may be missing: *ret is NULL then. Where neither file nor
+ * build information tells, and root is this system's own, `containerd --version` is executed. */
+int nc_containerd_version(const char *root, char **ret, struct nc_err *err);
+/* The version of an image's kubelet, or of its containerd where kubelet_path is NULL. The image is
+ * not trusted (nc/image.h); NULL where nothing in it tells. */
+char *nc_image_version(const char *root, const char *kubelet_path);
 
 struct nc_apply_result {
     unsigned written, unchanged, removed;

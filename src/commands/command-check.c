@@ -272,7 +272,6 @@ static void assume_any_instance(struct nc_facts *f) {
     f->local_hostname = nc_strdup("ip-192-0-2-1.us-west-2.compute.internal");
     f->private_dns_name = nc_strdup(f->local_hostname);
     f->hostname = nc_strdup(f->local_hostname);
-    f->containerd_version = nc_strdup("2.4.2"); /* reads versions 2, 3 and 4 */
     f->has_soci_snapshotter = f->has_ecr_credential_provider = true;
     f->ecr_credential_provider_dir = nc_strdup("/etc/eks/image-credential-provider");
     f->cpus = 896;
@@ -288,10 +287,21 @@ static char *kubelet_version(const struct nc_app *app, const struct nc_config *c
     if (app->opts.kubelet_version)
         return nc_strdup(app->opts.kubelet_version);
     if (app->opts.image)
-        installed = nc_image_kubelet_version(app->opts.image, c->kubelet_path);
+        installed = nc_image_version(app->opts.image, c->kubelet_path);
     else
         (void)nc_kubelet_version(app->opts.root, c->kubelet_path, &installed, NULL);
     return installed ? installed : nc_asprintf("v1.%u.0", NC_KUBELET_LAST_MINOR);
+}
+
+/* The containerd that is installed. Without one: it reads versions 2, 3 and 4. */
+static char *containerd_version(const struct nc_app *app) {
+    char *installed = NULL;
+
+    if (app->opts.image)
+        installed = nc_image_version(app->opts.image, NULL);
+    else
+        (void)nc_containerd_version(app->opts.root, &installed, NULL);
+    return installed ? installed : nc_strdup("2.4.2 (assumed)");
 }
 
 /* An instance of a common size, with the memory that Karpenter expects it to have: what does not
@@ -420,6 +430,7 @@ int nc_check_each_rule(struct nc_gather *g, bool is_drop_in, struct nc_err *err)
     int r, aside = 0;
 
     assume_any_instance(&g->facts);
+    g->facts.containerd_version = containerd_version(g->app);
     nc_gather_tables(g);
     nc_documents_set_aside_errors(d);
     do {

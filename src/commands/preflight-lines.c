@@ -70,6 +70,18 @@ static void print_diagnostic(struct nc_preflight_lines *lines, const struct nc_d
         lines->first.class = NC_ERR_CONFIG;
 }
 
+/* kubelet_path: as for nc_image_version(). */
+static void warn_of_unknown(struct nc_preflight_lines *lines, const char *root,
+                            const char *kubelet_path) {
+    nc_auto_free char *version = nc_image_version(root, kubelet_path);
+    nc_auto_free char *text =
+        nc_asprintf("tried as the newest reads them: %s's version is not known",
+                    kubelet_path ? "kubelet" : "containerd");
+
+    if (!version)
+        nc_preflight_line(lines, DOCUMENTS, "warning", text, NC_IMAGE_PROVISION);
+}
+
 static void check_documents(struct nc_app *app, struct nc_preflight_lines *lines) {
     nc_cleanup(nc_gather_done) struct nc_gather g = {.app = app};
     const struct nc_documents *d = &g.documents;
@@ -91,11 +103,10 @@ static void check_documents(struct nc_app *app, struct nc_preflight_lines *lines
         nc_preflight_line(lines, DOCUMENTS, "warning", NC_REST_NOT_CHECKED, CORRECT);
         return;
     }
-    nc_auto_free char *version = nc_image_kubelet_version(app->opts.image, g.config.kubelet_path);
-    if (!version && has_any)
-        nc_preflight_line(lines, DOCUMENTS, "warning",
-                          "tried as the newest reads them: kubelet's version is not known",
-                          NC_IMAGE_PROVISION);
+    if (has_any) {
+        warn_of_unknown(lines, app->opts.image, g.config.kubelet_path);
+        warn_of_unknown(lines, app->opts.image, NULL);
+    }
     if (g.facts.has_pause_archive || !nc_containerd_needs_pause_archive(&g.plan.containerd)) {
         nc_preflight_line(lines, "pause", "ok", "there or named", "");
         return;

@@ -15,14 +15,8 @@ uint64_t nc_logind_configured_delay(const char *root);
 /* Fills local_disks and local_disk_bytes; what cannot be read is no disk. */
 void nc_probe_local_disks(const char *root, struct nc_facts *f);
 
-/* program-version.c: the versions of kubelet and containerd, without running them wherever that can
- * be had. */
-
-/* The same of containerd ("2.1.4"), which may be missing: *ret is NULL then. Where neither file nor
- * build information tells, and root is this system's own, `containerd --version` is executed. */
-int nc_containerd_version(const char *root, char **ret, struct nc_err *err);
-
-/* The path of containerd's binary below root, without the root; NULL where there is none. */
+/* program-version.c: the path of containerd's binary below root, without the root; NULL where there
+ * is none. */
 const char *nc_containerd_binary(const char *root);
 
 #endif

@@ -66,6 +66,8 @@ static const struct program containerd = {
     .is_version = is_containerd_version,
 };
 
+static const char containerd_paths[] = "/usr/bin/containerd\0/usr/local/bin/containerd\0";
+
 /* A word of version characters that starts at text. */
 static int read_version_token(const struct program *p, const char *text, const char *end,
                               char **ret) {
@@ -245,30 +247,30 @@ int nc_kubelet_version(const char *root, const char *kubelet_path, char **ret, s
     return unknown(&kubelet, binary, &unreadable, err);
 }
 
-char *nc_image_kubelet_version(const char *root, const char *kubelet_path) {
+char *nc_image_version(const char *root, const char *kubelet_path) {
+    const struct program *p = kubelet_path ? &kubelet : &containerd;
     struct nc_image_tree tree;
     char *version = NULL;
 
     if (nc_image_tree_open(&tree, root, NULL) < 0)
         return NULL;
-    for (const char *file = kubelet.files; *file && !version; file = nc_next_name(file)) {
+    for (const char *file = p->files; *file && !version; file = nc_next_name(file)) {
         nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
         if (nc_image_tree_read(&tree, file, &text))
-            (void)find_version_word(&kubelet, text.data, &version);
+            (void)find_version_word(p, text.data, &version);
     }
-    if (!version)
-        (void)from_fd(&kubelet, nc_image_tree_open_file(&tree, kubelet_path), &version);
+    for (const char *path = kubelet_path ? kubelet_path : containerd_paths; *path && !version;
+         path = kubelet_path ? "" : nc_next_name(path))
+        (void)from_fd(p, nc_image_tree_open_file(&tree, path), &version);
     nc_image_tree_close(&tree);
     return version;
 }
 
 const char *nc_containerd_binary(const char *root) {
-    static const char paths[][28] = {"/usr/bin/containerd", "/usr/local/bin/containerd"};
-
-    for (size_t i = 0; i < NC_ARRAY_SIZE(paths); i++) {
-        nc_auto_free char *below = nc_path_below(root, paths[i]);
+    for (const char *path = containerd_paths; *path; path = nc_next_name(path)) {
+        nc_auto_free char *below = nc_path_below(root, path);
         if (access(below, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))
-            return paths[i];
+            return path;
     }
     return NULL;
 }

@@ -210,7 +210,7 @@ static void warn(struct nc_planner *s, const struct nc_containerd_user *u) {
     if (s->plan.containerd.needs_migration)
         nc_containerd_warn(s, u->tree ? u->tree->mark.source : 0, false,
                            "is of version 2: containerd %s converts the file (containerd config "
-                           "migrate); write it for version 3",
+                           "migrate); where no node has containerd 1, write it for version 3",
                            s->facts->containerd_version);
 }
 

@@ -71,7 +71,7 @@ int nc_containerd_version_parse(const char *text, unsigned *ret_major, unsigned 
                                 char **ret_text) {
     unsigned v[3];
 
-    if (!text || !read_version(text, "-+~", v))
+    if (!text || !read_version(text, "-+~ ", v))
         return -EINVAL;
     if (ret_major)
         *ret_major = v[0];

@@ -460,7 +460,7 @@ class Check(WorldTest):
         text = self.w.node_config().replace("containerd: {}", "containerd:\n    config: |\n      version = 3\n      KEY")
         (line,) = [n for n, one in enumerate(text.splitlines(), 1) if "config: |" in one]
         for key, said in (
-            ("roott = '/x'", "line 2: containerd 2.4.2 ignores \"roott\", did you mean \"root\"?"),
+            ("roott = '/x'", "line 2: containerd 2.4.2 (assumed) ignores \"roott\", did you mean \"root\"?"),
             (f"[plugins.'{plugin}']\n      max_container_log_linesize = 1", f"did you mean \"{plugin} max_container_log_line_size\"?"),
             (f"[plugins.'{plugin}'.containerd]\n      snapshoter = 'x'", f"ignores \"{plugin} containerd.snapshoter\""),
         ):
@@ -478,12 +478,30 @@ class Check(WorldTest):
         self.good.write_text(text.replace("KEY", f"[plugins.'{plugin}']\n      enable_cdi = true"))
         done = self.w.run("check", "--strict", str(self.good))
         self.assertEqual((done.code, self.lines(done.out)), (0, []), done.out)
-        self.assertRegex(done.out, rf"(?m)^note: {self.good}:{line}:\d+: spec\.containerd\.config: line \d: containerd 2.4.2 ignores .*enable_cdi\"$")
+        self.assertRegex(done.out, rf"(?m)^note: {self.good}:{line}:\d+: spec\.containerd\.config: line \d: containerd 2\.4\.2 \(assumed\) ignores .*enable_cdi\"$")
         for strict in (), ("--strict",):
             (entry,) = json.loads(self.w.run("check", *strict, "-o", "json", str(self.good)).out)
             place = [entry[key] for key in ("severity", "source", "line", "path")]
             self.assertEqual(place, ["note", str(self.good), line, "spec.containerd.config"])
             self.assertRegex(entry["message"], r"^line \d: containerd ")
+
+    def test_the_containerd_that_is_installed(self) -> None:
+        """It judges its own text: nobody follows a note to a version of the file that it cannot read."""
+        install_tables(self.w.root)
+        file = self.w.root / "etc/eks/containerd-version.txt"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        for installed, version, code, message in (
+            ("1.6.20~ds1", 2, 0, ""),
+            ("1.6.20~ds1", 3, 3, "is of version 3, and containerd 1.6.20 takes version 2"),
+            ("v2.1.4", 2, 0, "containerd v2.1.4 converts the file"),
+            ("", 2, 0, "containerd 2.4.2 (assumed) converts the file (containerd config migrate); where no node has containerd 1, write it for version 3"),
+        ):
+            with self.subTest(installed, version=version):
+                file.write_text(f"containerd github.com/containerd/containerd {installed} x\n")
+                self.good.write_text(self.w.node_config().replace("containerd: {}", f"containerd: {{config: 'version = {version}'}}"))
+                done = self.w.run("check", "--strict", str(self.good))
+                self.assertEqual((done.code, "containerd " in done.out), (code, bool(message)), done.out)
+                self.assertIn(message, done.out)
 
     def test_what_containerd_refuses_is_told_with_the_rest(self) -> None:
         self.good.write_text(

@@ -529,6 +529,23 @@ class Preflight(unittest.TestCase):
                 for entry, (_, message) in zip(found, expected):
                     self.assertIn(message, entry["detail"])
 
+    def test_the_containerd_of_the_image(self) -> None:
+        """What the image's own refuses fails, and no sentence is of another one; where none is known, the sentences say that it is assumed."""
+        imagetree.al2023(self.root)
+        text = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {containerd: {config: 'version = %s'}}\n"
+        for said, version, outcomes, message in (
+            ("1.6.20~ds1", 3, ["failed"], "is of version 3, and containerd 1.6.20 takes version 2"),
+            ("1.6.20~ds1", 2, ["ok"], "accepted"),
+            ("v2.1.4", 3, ["ok"], "accepted"),
+            ("", 3, ["ok", "warning"], "tried as the newest reads them: containerd's version is not known"),
+        ):
+            with self.subTest(said, version=version):
+                imagetree.write(self.root, "/etc/eks/containerd-version.txt", f"containerd github.com/containerd/containerd {said} x\n")
+                imagetree.write(self.root, "/etc/nodeclaimd/conf.d/10.yaml", text % version)
+                found = self.lines(3)["documents"]
+                self.assertEqual([e["outcome"] for e in found], outcomes, found)
+                self.assertIn(message, str(found))
+
     def test_no_image(self) -> None:
         done = subprocess.run([str(agent_path()), "preflight", "--image", str(self.root / "none")], text=True, capture_output=True, check=False)
         self.assertEqual((done.returncode, done.stdout), (6, ""))

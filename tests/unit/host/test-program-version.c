@@ -69,7 +69,7 @@ static char *version_of(const struct binary *b) {
 
 static void assert_version(const struct binary *b, const char *expected) {
     nc_auto_free char *version = version_of(b);
-    nc_auto_free char *of_image = nc_image_kubelet_version(root, "/opt/nc-test-kubelet");
+    nc_auto_free char *of_image = nc_image_version(root, "/opt/nc-test-kubelet");
 
     if (!nc_streq(version, expected))
         fail_msg("%s, expected %s", version ? version : "unknown", expected ? expected : "unknown");
@@ -181,19 +181,23 @@ static void test_files_first(void **state) {
 }
 
 /* A link to a file that this machine has, and the image has not. */
-static void test_kubelet_outside_of_the_image(void **state) {
+static void test_outside_of_the_image(void **state) {
     nc_auto_free char *link = nc_path_below(root, "/opt/nc-test-kubelet");
     nc_auto_free char *file = nc_path_below(root, "/etc/eks/kubelet-version.txt");
+    nc_auto_free char *other = nc_path_below(root, "/etc/eks/containerd-version.txt");
     nc_auto_free char *outside = nc_path_below(root, "/outside");
-    nc_auto_free char *version = NULL, *of_image = NULL;
+    nc_auto_free char *version = NULL, *of_image = NULL, *containerd = NULL;
 
     (void)state;
     put("/outside", "v1.30.2\n");
     put("/etc/eks/x", "");
     assert_int_equal(symlink(outside, file), 0);
+    assert_int_equal(symlink(outside, other), 0);
     assert_int_equal(nc_kubelet_version(root, link, &version, NULL), 0);
-    of_image = nc_image_kubelet_version(root, "/opt/nc-test-kubelet");
+    of_image = nc_image_version(root, "/opt/nc-test-kubelet");
     assert_null(of_image);
+    containerd = nc_image_version(root, NULL);
+    assert_null(containerd);
 }
 
 static void test_no_kubelet(void **state) {
@@ -212,9 +216,12 @@ static void test_no_kubelet(void **state) {
 /* --- containerd */
 
 static char *containerd_version(struct nc_err *err) {
+    nc_auto_free char *of_image = nc_image_version(root, NULL);
     char *version = NULL;
 
-    return nc_containerd_version(root, &version, err) < 0 ? NULL : version;
+    (void)nc_containerd_version(root, &version, err);
+    assert_true(nc_streq(of_image, version));
+    return version;
 }
 
 static void put_containerd(const char *info) {
@@ -298,7 +305,7 @@ TEST_GROUP() {
         host_test(test_other_files),
         host_test(test_random_damage),
         host_test(test_files_first),
-        host_test(test_kubelet_outside_of_the_image),
+        host_test(test_outside_of_the_image),
         host_test(test_no_kubelet),
         host_test(test_containerd_files),
         host_test(test_containerd_binaries),

@@ -392,7 +392,7 @@ static void containerd_versions(void **state) {
                 {"2", NULL, 0},
                 {"", NULL, 0},
                 {"2.1.x", NULL, 0},
-                {"2.1.4 x", NULL, 0},
+                {"2.1.4 (x)", "2.1.4", 2},
                 {"vv2.1.4", NULL, 0},
                 {"99999.1.1", NULL, 0},
                 {"-1.2.3", NULL, 0}};
