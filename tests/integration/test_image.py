@@ -41,9 +41,10 @@ def state(root: Path) -> "dict[str, tuple[int, int, bytes]]":
     return found
 
 
-KUBELET = '#include <stdio.h>\nint main(void) { return puts("%s") < 0; }\n'
+PROGRAM = '#include <stdio.h>\nint main(void) { return puts("%s") < 0; }\n'
 MACHINE = os.uname().machine
-IS = f"*ARCH*) echo nodeclaimd {MACHINE} ;; *Architecture*) echo nodeclaimd {MACHINE.replace('x86_64', 'amd64').replace('aarch64', 'arm64')} ;;"  # of a package
+PORT = MACHINE.replace("x86_64", "amd64").replace("aarch64", "arm64")
+IS = f"*ARCH*) echo nodeclaimd {MACHINE} ;; *Architecture*) echo nodeclaimd {PORT} ;;"  # of a package
 DEB, RPM = b"!<arch>\ndebian-binary", b"\xed\xab\xee\xdb"
 PAUSE = """apiVersion: node.eks.aws/v1alpha1
 kind: NodeConfig
@@ -80,11 +81,14 @@ class Provision(unittest.TestCase):
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done.stdout + done.stderr
 
-    def kubelet(self, says: str = "Kubernetes v1.35.0") -> str:
-        """A program that answers --version."""
-        path = self.dir / "kubelet"
-        subprocess.run([os.environ.get("CC", "cc"), "-x", "c", "-o", str(path), "-"], input=KUBELET % says, text=True, check=True, timeout=60)
+    def program(self, name: str, says: str) -> str:
+        """Whatever it is asked."""
+        path = self.dir / name
+        subprocess.run([os.environ.get("CC", "cc"), "-x", "c", "-o", str(path), "-"], input=PROGRAM % says, text=True, check=True, timeout=60)
         return str(path)
+
+    def kubelet(self) -> str:
+        return self.program("kubelet", "Kubernetes v1.35.0")
 
     def twice(self) -> str:
         said = self.provision("--install", str(self.install))
@@ -125,7 +129,9 @@ class Provision(unittest.TestCase):
         """Unless a document of the image names one."""
         imagetree.debian(self.root)
         self.pause.unlink()
-        self.assertIn("no pod can start", self.provision("--install", str(self.install), code=3))
+        before = state(self.root)
+        self.assertIn("there is no pause image", self.provision("--install", str(self.install), code=1))
+        self.assertEqual(state(self.root), before, "which is known before anything is changed")
         self.pause.write_text("#" + PAUSE.replace("\n", "\n#"))
         self.assertIn("no pod can start", self.provision("--install", str(self.install), code=3))
         self.pause.write_text(PAUSE)
@@ -134,7 +140,7 @@ class Provision(unittest.TestCase):
     def test_amazon_linux_gets_the_repository_of_cjson(self) -> None:
         """Only where the program needs it, and the image has it not."""
         imagetree.al2023(self.root)
-        rpm = f"#!/bin/sh\ncase $* in {IS} *-qpR*) echo 'libcjson.so.1()(64bit)' ;; *) exit %d ;; esac\n"
+        rpm = f"#!/bin/sh\ncase $* in {IS} *-qpR*) echo 'libcjson.so.1()(64bit)' ;; -K*) ;; *) exit %d ;; esac\n"
         package = self.dir / "nodeclaimd.rpm"
         package.write_bytes(RPM)
         for has, wanted in ((0, False), (1, True)):
@@ -163,7 +169,7 @@ class Provision(unittest.TestCase):
         shutil.rmtree(self.root)
         self.root.mkdir()
         imagetree.al2023(self.root)
-        rpm = f"#!/bin/sh\ncase $* in {IS} *-qpR*) ;; *-qp*HEADER*) echo a ;; *-q*HEADER*) echo %s ;; *-qp*) echo nodeclaimd-0.2.0-1.x86_64 ;; *-q*nodeclaimd-0.2.0-1.x86_64) exit %d ;; esac\n"
+        rpm = f"#!/bin/sh\ncase $* in {IS} *-qpR* | -K*) ;; *-qp*HEADER*) echo a ;; *-q*HEADER*) echo %s ;; *-qp*) echo nodeclaimd-0.2.0-1.x86_64 ;; *-q*nodeclaimd-0.2.0-1.x86_64) exit %d ;; esac\n"
         for build, code in (("a", 0), ("b", 0), ("a", 1)):
             with self.subTest(code, build=build):
                 imagetree.write(self.root, "/usr/bin/rpm", rpm % (build, code), 0o755)
@@ -181,8 +187,8 @@ class Provision(unittest.TestCase):
                 shutil.rmtree(self.root)
                 tree(self.root)
                 package.write_bytes(DEB if tree == imagetree.debian else RPM)
-                imagetree.write(self.root, "/usr/bin/dpkg-deb", f"#!/bin/sh\ncase $* in {IS} *) exit 1 ;; esac\n", 0o755)
-                imagetree.write(self.root, "/usr/bin/rpm", f"#!/bin/sh\ncase $* in {IS} -qp*HEADER*) echo a ;; -qp*) ;; *) exit {has} ;; esac\n", 0o755)
+                imagetree.write(self.root, "/usr/bin/dpkg-deb", f"#!/bin/sh\ncase $* in {IS} --fsys*) ;; *) exit 1 ;; esac\n", 0o755)
+                imagetree.write(self.root, "/usr/bin/rpm", f"#!/bin/sh\ncase $* in {IS} -qp*HEADER*) echo a ;; -qp* | -K*) ;; *) exit {has} ;; esac\n", 0o755)
                 called.unlink(missing_ok=True)
                 self.provision("--install", str(self.install), "--package", str(package), offline="")
                 self.assertRegex(called.read_text(), f"(?m)^.*{wanted}.* /usr/nodeclaimd[.][^/]+/nodeclaimd$")
@@ -278,13 +284,13 @@ class Provision(unittest.TestCase):
         self.assertEqual(self.text("etc/sysctl.d/99-all.conf"), wanted)
 
     def test_the_readme_names_each_file_that_it_writes(self) -> None:
-        program = self.kubelet()
+        program, provider = self.kubelet(), self.program("provider", "ECR credential provider for kubelet")
         written = set()
         for tree in (imagetree.al2023, imagetree.debian, imagetree.amazon):
             shutil.rmtree(self.root)
             tree(self.root)
             before = state(self.root)
-            self.provision("--install", str(self.install), "--kubelet", program, "--ecr-credential-provider", program)
+            self.provision("--install", str(self.install), "--kubelet", program, "--ecr-credential-provider", provider)
             after = state(self.root)
             changed = {p for p in after if before.get(p) != after[p] and not Path(p).is_symlink()}
             written |= {"/" + str(Path(p).relative_to(self.root)) for p in changed}
@@ -330,12 +336,13 @@ class Provision(unittest.TestCase):
         imagetree.debian(self.root)
         self.assertIn("there is no nodeclaimd in this image", self.provision(code=1))
         imagetree.write(self.root, "/usr/bin/dpkg-deb", """#!/bin/sh
-case $* in *Architecture*/deb) echo kubectl-nodeclaim all ;; *Architecture*other.deb) echo nodeclaimd riscv64 ;; *) exit 2 ;; esac
-""", 0o755)
+case $* in *Architecture*/deb) echo kubectl-nodeclaim all ;; *Architecture*other.deb) echo nodeclaimd riscv64 ;; *Architecture*half.deb) echo nodeclaimd %s ;;
+    *) exit 2 ;; esac
+""" % PORT, 0o755)
         before = state(self.root)
         program = agent_path().read_bytes()
         contents = {"file": b"", "rpm": RPM, "foreign": program[:18] + b"\x16" + program[19:], "program": program, "tar": b"\0" * 257 + b"ustar", "deb": DEB, "other.deb": DEB,
-                    "bad.deb": DEB}
+                    "bad.deb": DEB, "half.deb": DEB, "half": program[:4096]}
         for name, content in contents.items():
             (self.dir / name).write_bytes(content)
         for option, name, message in (
@@ -349,6 +356,9 @@ case $* in *Architecture*/deb) echo kubectl-nodeclaim all ;; *Architecture*other
             ("--ecr-credential-provider", "file", f"is no program for {os.uname().machine}"),
             ("--pause-image", "program", "is no archive of tar"),
             ("--kubelet", "program", 'is no kubelet: its --version says "nodeclaimd '),
+            ("--kubelet", "half", "does not run in the image (exit code 1"),
+            ("--ecr-credential-provider", "program", "is no ECR credential provider: its --help says \""),
+            ("--package", "half.deb", "is damaged or not complete"),
             ("--package", "deb", "is kubectl-nodeclaim, not nodeclaimd"),
             ("--package", "other.deb", "is for riscv64, not for " + MACHINE),
             ("--package", "bad.deb", "is not readable, not nodeclaimd"),
@@ -366,6 +376,8 @@ case $* in *Architecture*/deb) echo kubectl-nodeclaim all ;; *Architecture*other
         self.assertIn("run it as root", self.provision(code=1))
         imagetree.write(self.root, "/etc/os-release", "ID=alpine\n")
         self.assertIn("neither Debian nor Amazon Linux", self.provision(code=1))
+        (self.root / "etc/os-release").unlink()
+        self.assertRegex(self.provision(code=1), r"\Aprovision: there is no .*/etc/os-release: is .*\n\Z")
 
     def test_sealed(self) -> None:
         imagetree.debian(self.root)
