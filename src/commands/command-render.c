@@ -9,25 +9,36 @@
 #include "gather.h"
 #include "nc/str.h"
 
+/* Policies of the daemon, of which the documents alone decide; a misspelled one, too. */
+static bool asks_for_policy(const struct nc_app *app) {
+    static const char spec[] = "spec.";
+    const char *asked = app->opts.n_args > 0 ? app->opts.args[0] : "";
+    const char *field = asked + (nc_starts_with(asked, spec) ? strlen(spec) : 0);
+
+    return nc_starts_with(field, "drain") || nc_starts_with(field, "interruption");
+}
+
 static int gather_all(struct nc_gather *g, struct nc_app *app, struct nc_err *err) {
+    const bool is_policy = asks_for_policy(app);
     int r = nc_gather_open(g, app, err);
 
-    if (r >= 0)
+    if (r >= 0 && (!is_policy || nc_gather_wants_user_data(app)))
         r = nc_gather_imds(g, err);
     if (r < 0 && !app->opts.facts)
-        nc_err_remedy(err,
-                      "on a machine that is no instance: --facts DIR, which "
-                      "render --save-facts DIR records on one%s%s",
+        nc_err_remedy(err, "on a machine that is no instance: %s%s%s",
+                      is_policy ? "--source file:///PATH"
+                                : "--facts DIR, which render --save-facts DIR records on one",
                       *err->remedy ? "; " : "", err->remedy);
     if (r >= 0)
         r = nc_gather_documents(g, err);
     if (r >= 0)
-        r = nc_gather_config(g, err);
-    if (r >= 0)
+        r = is_policy ? nc_config_policies(&g->documents, &g->config, err)
+                      : nc_gather_config(g, err);
+    if (r >= 0 && !is_policy)
         r = nc_gather_plan(g, NULL, err);
     if (r < 0 && err->class == NC_ERR_CONFIG && !*err->remedy)
         nc_err_remedy(err, "correct the document; nodeclaimd check names all that is wrong");
-    return r < 0 ? r : nc_gather_render(g, err);
+    return r < 0 || is_policy ? r : nc_gather_render(g, err);
 }
 
 static void print_warnings(const struct nc_gather *g) {

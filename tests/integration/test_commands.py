@@ -693,6 +693,21 @@ class Explain(WorldTest):
         for asked in ("spec.drain.margin", "drain.margin", "margin", "spec.drain"):
             self.assertRegex(world.run("explain", asked).out, r"(?m)^spec.drain.margin = 15s\n", asked)
 
+    def test_policy_away_from_a_node(self) -> None:
+        """The documents alone decide: nobody is asked, and nothing of the cluster or of kubelet is needed."""
+        world = self.world()
+        part = world.folder / "part.yaml"
+        part.write_text(AGENT_CONFIG + "  drain: {margin: 12s}\n")
+        for asked in ("drain.margin", "spec.drain"):
+            done = world.run("explain", "--source", part.as_uri(), asked)
+            self.assertEqual((done.code, done.err), (0, ""))
+            self.assertIn(f"spec.drain.margin = 12s\n    from {part}:4:19\n", done.out)
+        done = world.run("explain", "--source", part.as_uri(), "drain.mod")
+        self.assertEqual((done.code, done.err), (3, "nodeclaimd explain: no final value is named drain.mod, did you mean drain.mode?\n"))
+        self.assertEqual(world.requests(), [])
+        done = world.run("explain", "--imds", "http://127.0.0.1:9", "drain.margin")
+        self.assertIn("remedy: on a machine that is no instance: --source file:///PATH; ", done.err)
+
     def test_unknown_field(self) -> None:
         world = self.world()
         for args in (("Pods",), ("",), ("nonsense",), ("-o", "json", "nonsense")):
