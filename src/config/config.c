@@ -379,8 +379,8 @@ int nc_config_unsupported(const struct nc_documents *d, const struct nc_config *
         return 0;
     }
     r = nc_diag_err(d, g->mark, g->path, err, "%s", g->message);
-    nc_err_remedy(err, "remove it; or set spec.bootstrap.unsupported: warn in an AgentConfig, and "
-                       "the node starts without it; nodeclaimd check lists all");
+    nc_err_remedy(err, "change it; or set spec.bootstrap.unsupported: warn in an AgentConfig, and "
+                       "the node starts without it");
     return r;
 }
 

@@ -54,9 +54,10 @@ static int refuse_expression(const struct nc_plan_input *in, const char *why, st
                              struct nc_err *err) {
     static const char agents[] = "spec.maxPods.expression";
     const bool is_agents = nc_value_path_string(in->config->tree, agents) != NULL;
+    nc_auto_free char *message = nc_asprintf("cannot be computed: %s", why);
 
-    return nc_origin_unsupported(in, is_agents ? agents : "spec.kubelet.maxPodsExpression", why, p,
-                                 err);
+    return nc_origin_refuse(in, is_agents ? agents : "spec.kubelet.maxPodsExpression", message, p,
+                            err);
 }
 
 /* Fills ret->expression. Where the type is not known, the text alone can be checked. */

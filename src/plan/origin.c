@@ -103,12 +103,19 @@ void nc_origin_certain(struct nc_plan *p, struct nc_mark mark, const char *path,
 
 int nc_origin_unsupported(const struct nc_plan_input *in, const char *path, const char *why,
                           struct nc_plan *p, struct nc_err *err) {
+    nc_auto_free char *message = nc_asprintf("is not supported: %s", why);
+
+    return nc_origin_refuse(in, path, message, p, err);
+}
+
+int nc_origin_refuse(const struct nc_plan_input *in, const char *path, const char *message,
+                     struct nc_plan *p, struct nc_err *err) {
     static const struct nc_documents none = NC_DOCUMENTS_INIT;
     const struct nc_value *v = nc_value_path(in->config->tree, path);
     const size_t before = p->unsupported.n;
-    nc_auto_free char *message = nc_asprintf("is not supported: %s", why);
-    const struct nc_diagnostic g = {
-        .mark = v ? v->mark : (struct nc_mark){0}, .path = (char *)path, .message = message};
+    const struct nc_diagnostic g = {.mark = v ? v->mark : (struct nc_mark){0},
+                                    .path = (char *)path,
+                                    .message = (char *)message};
     const int r =
         nc_config_unsupported(in->docs ? in->docs : &none, in->config, &g, &p->unsupported, err);
 

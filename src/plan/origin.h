@@ -36,6 +36,9 @@ void nc_origin_certain(struct nc_plan *p, struct nc_mark mark, const char *path,
 
 /* A field that is set and not honoured: refused with its place; or, where the documents allow that,
  * put into unsupported and warnings of p, and 0. */
+int nc_origin_refuse(const struct nc_plan_input *in, const char *path, const char *message,
+                     struct nc_plan *p, struct nc_err *err);
+/* The same: "is not supported: WHY". */
 int nc_origin_unsupported(const struct nc_plan_input *in, const char *path, const char *why,
                           struct nc_plan *p, struct nc_err *err);
 

@@ -274,7 +274,7 @@ class Unsupported(WorldTest):
         done = world.bootstrap("--timeout", "20s")
         self.assertFailure(
             world, done, 3, "plan", "config",
-            "user-data:", "spec.kubelet.maxPodsExpression: is not supported: column 15: unexpected '['",
+            "user-data:", "spec.kubelet.maxPodsExpression: cannot be computed: column 15: unexpected '['",
         )
         self.assertIn("spec.bootstrap.unsupported: warn", world.phase("plan")["error"]["remedy"])
         self.assertEqual(world.tree("etc", "var/lib"), before)
@@ -282,9 +282,9 @@ class Unsupported(WorldTest):
         world.set_user_data(world.node_config(kubelet="  kubelet:\n" + self.EXPRESSION).encode())
         done = world.bootstrap("--timeout", "30s")
         self.assertEqual(done.code, 0, done.err + world.kubelet_log())
-        self.assertEqual(done.err.count("spec.kubelet.maxPodsExpression: is not supported"), 1, done.err)
+        self.assertEqual(done.err.count("spec.kubelet.maxPodsExpression: cannot be computed"), 1, done.err)
         (event,) = [e for e in world.api.objects("events") if e["reason"] == "UnsupportedConfiguration"]
-        self.assertIn("spec.kubelet.maxPodsExpression: is not supported", event["message"])
+        self.assertIn("spec.kubelet.maxPodsExpression: cannot be computed", event["message"])
         metrics = (world.root / "run/nodeclaimd/metrics.prom").read_text()
         self.assertIn("nodeclaimd_bootstrap_unsupported_fields 1\n", metrics)
 
@@ -292,7 +292,7 @@ class Unsupported(WorldTest):
         """A field that depends on the plan: in both forms, and strictly."""
         world = self.world()
         path = world.folder / "documents.yaml"
-        what, said = world.node_config(kubelet="  kubelet:\n" + self.EXPRESSION), "spec.kubelet.maxPodsExpression: is not supported"
+        what, said = world.node_config(kubelet="  kubelet:\n" + self.EXPRESSION), "spec.kubelet.maxPodsExpression: cannot be computed"
         path.write_text(what)
         for options in ((), ("--strict",), ("-o", "json"), ("-o", "json", "--strict")):
             done = world.run("check", *options, str(path))

@@ -60,7 +60,7 @@ static const struct row {
     {"spec.instance.localStorage.strategy", "instance: {localStorage: {strategy: RAID5}}", REFUSED,
      "must be RAID0, RAID10 or Mount"},
     {"spec.kubelet.maxPodsExpression", "kubelet: {maxPodsExpression: 'size([1])'}", REFUSED,
-     "is not supported: column 1: unknown name 'size'"},
+     "cannot be computed: column 1: unknown name 'size'"},
 };
 
 static struct fixture *host(void) {

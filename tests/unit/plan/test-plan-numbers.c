@@ -421,7 +421,7 @@ static void test_expression_that_gives_no_number(void **state) {
         nc_instance_type_find(NULL, 0, rows[i].type, &t);
         assert_true(nc_max_pods_decide(&in, &t, &m, &p, &err) < 0);
         assert_int_equal(err.class, NC_ERR_CONFIG);
-        assert_non_null(strstr(err.msg, "spec.kubelet.maxPodsExpression: is not supported: "));
+        assert_non_null(strstr(err.msg, "spec.kubelet.maxPodsExpression: cannot be computed: "));
         assert_non_null(strstr(err.msg, rows[i].why));
         assert_non_null(strstr(err.remedy, "spec.bootstrap.unsupported: warn"));
         assert_int_equal(m.base, -7);
