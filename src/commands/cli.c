@@ -94,7 +94,7 @@ static const struct nc_option options[] = {
     {"kubelet-log\0FILE", ACCEPTS_BOOTSTRAP, "where kubelet's output goes with --start exec",
      TEXT(kubelet_log)},
     {"strict", ACCEPTS_CHECK, "each warning is an error", SWITCH(strict)},
-    {"fragment", ACCEPTS_CHECK, "judges each field by itself", SWITCH(fragment)},
+    {"fragment", ACCEPTS_CHECK, "judges each field of a document by itself", SWITCH(fragment)},
     {"output\0text|json", ACCEPTS_OUTPUT, "also -o", SWITCH(json), .letter = 'o'},
     {"metrics", ACCEPTS_STATUS, "Prometheus text", SWITCH(metrics)},
     {"watch", ACCEPTS_STATUS, "again at each change", SWITCH(watch)},

@@ -162,8 +162,8 @@ static int add_for_cloud_init(struct nc_gather *g, const char *path, struct nc_t
                               struct nc_err *err) {
     static const struct {
         const char *text, *what;
-    } calls[] = {{"bootstrap.sh", "what it gives to bootstrap.sh has to be in a NodeConfig: "
-                                  "docs/migrate-from-bootstrap-sh.md"},
+    } calls[] = {{"bootstrap.sh", "what this script gives to bootstrap.sh has to be in a "
+                                  "NodeConfig: docs/migrate-from-bootstrap-sh.md"},
                  {"nodeadm init", NODEADM},
                  {"bin/nodeadm", NODEADM}};
 
@@ -173,7 +173,7 @@ static int add_for_cloud_init(struct nc_gather *g, const char *path, struct nc_t
         return 1;
     for (size_t i = 0; i < NC_ARRAY_SIZE(calls); i++) {
         const char *at = strstr(text.data, calls[i].text);
-        struct nc_mark mark = {.line = text.line ? text.line : 1, .column = 1};
+        struct nc_mark mark = {.line = text.line ? text.line : 1, .column = text.indent + 1};
         if (!at)
             continue;
         mark.source = nc_documents_add_source(&g->documents, path);

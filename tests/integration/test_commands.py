@@ -192,7 +192,7 @@ class Check(WorldTest):
         script = b"#!/bin/bash\nset -e\n/etc/eks/bootstrap.sh demo\n"
         done = check(script)
         self.assertEqual((done.returncode, done.stderr), (0, b""), done.stdout)
-        self.assertRegex(done.stdout, rb"^standard input:3:1: warning: .* has to be in a NodeConfig: docs/migrate-from-bootstrap-sh\.md\n"
+        self.assertRegex(done.stdout, rb"^standard input:3:1: warning: what this script gives to bootstrap\.sh has to be in a NodeConfig: docs/migrate-from-bootstrap-sh\.md\n"
                          rb"0 documents: a node boots only where /etc/nodeclaimd/conf\.d of its image names the cluster\n$")  # fmt: skip
         done = check(script, "--strict", "-o", "json")
         (entry,) = json.loads(done.stdout)
@@ -435,20 +435,21 @@ class Check(WorldTest):
     def test_strict_without_tables(self) -> None:
         """What could not be checked does not pass, at its place."""
         whole = self.w.node_config()
-        texts = [
-            AGENT_CONFIG + "  kubelet: {config: {featureGates: {NodeSwap: true}}}\n",
-            AGENT_CONFIG + "  kubelet: {flags: ['--v=4']}\n",
-            whole[: whole.index("spec:")] + "spec:\n  containerd: {config: 'version = 3'}\n",
-        ]
-        for text in texts:
+        texts = {
+            "kubelet.config.featureGates": AGENT_CONFIG + "  kubelet: {config: {featureGates: {NodeSwap: true}}}\n",
+            "kubelet.flags": AGENT_CONFIG + "  kubelet: {flags: ['--v=4']}\n",
+            "containerd.config": whole[: whole.index("spec:")] + "spec:\n  containerd: {config: 'version = 3'}\n",
+        }
+        for path, text in texts.items():
             self.typo.write_text(text)
             for strict, severity, code in ((), "warning", 0), (("--strict",), "error", 3):
                 done = self.w.run("check", *strict, str(self.good), str(self.typo))
                 (line,) = self.lines(done.out)
-                self.assertRegex(line, rf"^{self.typo}:\d+:\d+: {severity}: .* are not checked: .*\.tsv is not installed$")
+                self.assertRegex(line, rf"^{self.typo}:\d+:\d+: {severity}: .* are not checked: .*\.tsv is not in /\S+$")
                 self.assertEqual((done.code, done.out.count("not checked")), (code, 1), done.out)
+                self.assertIn(f" spec.{path}: ", line)
         install_tables(self.w.root)
-        for text in texts:
+        for text in texts.values():
             self.typo.write_text(text)
             done = self.w.run("check", "--strict", str(self.good), str(self.typo))
             self.assertEqual((done.code, self.lines(done.out)), (0, []), done.out)
