@@ -293,13 +293,15 @@ static char *kubelet_version(const struct nc_app *app, const struct nc_config *c
     return installed ? installed : nc_asprintf("v1.%u.0", NC_KUBELET_LAST_MINOR);
 }
 
-/* The containerd that is installed. Without one: it reads versions 2, 3 and 4. */
-static char *containerd_version(const struct nc_app *app) {
+/* The containerd that is installed beside a kubelet: one alone is some other machine's, such as a
+ * runner of tests. Without one: it reads versions 2, 3 and 4. */
+static char *containerd_version(const struct nc_app *app, const struct nc_config *c) {
+    nc_auto_free char *kubelet = NULL;
     char *installed = NULL;
 
     if (app->opts.image)
         installed = nc_image_version(app->opts.image, NULL);
-    else
+    else if (nc_kubelet_version(app->opts.root, c->kubelet_path, &kubelet, NULL) == 0 && kubelet)
         (void)nc_containerd_version(app->opts.root, &installed, NULL);
     return installed ? installed : nc_strdup("2.4.2 (assumed)");
 }
@@ -329,6 +331,8 @@ static void try_common(struct nc_gather *g) {
 static int try_plan(struct nc_gather *g, struct nc_err *err) {
     free(g->facts.kubelet_version);
     g->facts.kubelet_version = kubelet_version(g->app, &g->config);
+    free(g->facts.containerd_version);
+    g->facts.containerd_version = containerd_version(g->app, &g->config);
 
     const struct nc_plan_input in = nc_gather_input(g, NULL);
     const int r = nc_plan_make(&in, &g->plan, err);
@@ -430,7 +434,6 @@ int nc_check_each_rule(struct nc_gather *g, bool is_drop_in, struct nc_err *err)
     int r, aside = 0;
 
     assume_any_instance(&g->facts);
-    g->facts.containerd_version = containerd_version(g->app);
     nc_gather_tables(g);
     nc_documents_set_aside_errors(d);
     do {

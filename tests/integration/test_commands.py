@@ -279,10 +279,10 @@ class Check(WorldTest):
         done = self.w.run("check", "--strict", str(self.good))
         self.assertEqual(done.code, 3)
         self.assertRegex(done.out, rf"{self.good}:{self.line_of('lingr')}:24: error: spec.drain: unknown")
-        self.assertRegex(done.out, rf"{self.good}:{self.line_of('bootstrap.sh')}:1: error: .* has to be in a NodeConfig")
+        self.assertRegex(done.out, rf"{self.good}:{self.line_of('bootstrap.sh')}:5: error: .* has to be in a NodeConfig")
         self.good.write_text(self.good.read_text().replace("/etc/eks/bootstrap.sh prod", "/usr/bin/nodeadm init"))
         done = self.w.run("check", "--strict", str(self.good))
-        self.assertRegex(done.out, rf"{self.good}:{self.line_of('nodeadm init')}:1: error: remove what calls nodeadm")
+        self.assertRegex(done.out, rf"{self.good}:{self.line_of('nodeadm init')}:5: error: remove what calls nodeadm")
 
     def test_json(self) -> None:
         done = self.w.run("check", "-o", "json", "--strict", str(self.typo))

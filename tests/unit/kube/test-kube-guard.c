@@ -95,14 +95,14 @@ static const struct {
     {"PATCH", POD "/status", MARK("Ready", "'uid':'u'"), NC_KUBE_PATCH_STRATEGIC,
      "not the condition DisruptionTarget"},
     {"PATCH", POD "/status", "{'metadata':{'uid':'u'},'status':{'conditions':[]}}",
-     NC_KUBE_PATCH_STRATEGIC, "only the condition"},
+     NC_KUBE_PATCH_STRATEGIC, "not the condition"},
     {"PATCH", POD "/status", "{'metadata':{'uid':'u'},'status':{'phase':'Failed'}}",
-     NC_KUBE_PATCH_STRATEGIC, "only the condition"},
+     NC_KUBE_PATCH_STRATEGIC, "not the condition"},
     {"PATCH", POD "/status",
      "{'metadata':{'uid':'u'},'status':{'conditions':[{'type':'DisruptionTarget','$patch':"
      "'delete'}]}}",
-     NC_KUBE_PATCH_STRATEGIC, "only the condition"},
-    {"PATCH", POD "/status", NULL, NC_KUBE_PATCH_STRATEGIC, "only the condition"},
+     NC_KUBE_PATCH_STRATEGIC, "not the condition"},
+    {"PATCH", POD "/status", NULL, NC_KUBE_PATCH_STRATEGIC, "not the condition"},
     /* Events. */
     {"POST", "/api/v1/namespaces/default/events", "{'apiVersion':'v1','kind':'Event'}", 0, NULL},
     {"POST", "/api/v1/namespaces/default/events", "{'apiVersion':'v1','kind':'Pod'}", 0, "one of"},
