@@ -276,7 +276,6 @@ int nc_plan_known(struct nc_planner *s) {
         s->in->gates ? nc_value_get(s->plan.kubelet_effective, "featureGates") : NULL;
     const struct nc_value *unread = s->in->gates ? NULL : nc_value_get(s->user, "featureGates");
     const struct nc_mark *unchecked = unread ? &unread->mark : NULL;
-    bool is_flag = false;
     int r = 0;
 
     for (size_t i = 0; gates && i < gates->n && r == 0; i++)
@@ -288,10 +287,8 @@ int nc_plan_known(struct nc_planner *s) {
         const struct nc_flag *f = &s->flags.v[i];
         if (flags)
             r = check_one(s, flags, f->name, A_FLAG, f->mark);
-        else if (!nc_streq(f->name, "node-labels")) { /* Karpenter's, everywhere */
+        else if (!nc_streq(f->name, "node-labels")) /* Karpenter's, everywhere */
             unchecked = &f->mark;
-            is_flag = true;
-        }
     }
     if (r == 0 && flags)
         r = check_cloud_provider(s);
@@ -302,7 +299,9 @@ int nc_plan_known(struct nc_planner *s) {
         nc_strv_add(&s->plan.warnings, "gates and flags are not checked: kubelet-gates.tsv or "
                                        "kubelet-flags.tsv is not in " NC_DATADIR);
         nc_origin_certain(&s->plan, *unchecked,
-                          is_flag ? "spec.kubelet.flags" : "spec.kubelet.config.featureGates", 0);
+                          unread && unchecked == &unread->mark ? "spec.kubelet.config.featureGates"
+                                                               : "spec.kubelet.flags",
+                          0);
     }
     return r;
 }
