@@ -65,7 +65,10 @@ static void print_diagnostic(struct nc_preflight_lines *lines, const struct nc_d
     nc_auto_free char *text = nc_diagnostic_text(d, diag);
     const bool fails = diag->is_error && !nc_starts_with(diag->message, "is missing");
 
-    nc_preflight_line(lines, DOCUMENTS, fails ? "failed" : "warning", text, CORRECT);
+    nc_preflight_line(lines, DOCUMENTS, fails ? "failed" : "warning", text,
+                      nc_starts_with(diag->message, "unknown field") ? CORRECT
+                          ": the node starts, and ignores this field"
+                                                                     : CORRECT);
     if (fails && lines->failed++ == 0)
         lines->first.class = NC_ERR_CONFIG;
 }

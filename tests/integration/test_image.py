@@ -514,6 +514,10 @@ class Preflight(unittest.TestCase):
                 self.assertEqual(entry["outcome"], "failed" if message else "ok", entry)
                 self.assertIn(message or "", entry["detail"])
                 file.unlink()
+        file = self.root / "etc/nodeclaimd/conf.d/10.yaml"
+        file.write_text(config % "drain: {modes: off}")
+        (entry,) = self.lines(3)["documents"]
+        self.assertEqual((entry["outcome"], entry["remedy"]), ("warning", "correct the document: the node starts, and ignores this field"))
 
     def test_rules_that_no_user_data_can_mend(self) -> None:
         """Each error by itself, as `check` names it, with the tables of the kubelet of the image."""
