@@ -390,6 +390,9 @@ func (s *gated) launch(i int) (*gatedNode, error) {
 		return nil, err
 	}
 	at := slices.IndexFunc(s.instances, func(i *harness.Instance) bool { return i.ProviderID() == claim.Status.ProviderID })
+	if at < 0 {
+		return nil, fmt.Errorf("%s: its instance %s is not of this test", claim.Name, claim.Status.ProviderID)
+	}
 	n := &gatedNode{gated: s, instance: s.instances[at], claim: claim}
 	if n.imds, err = harness.NewIMDS("127.0.0.1:0", n.instance); err != nil {
 		return nil, err
