@@ -80,7 +80,7 @@ static void push_entry(struct nc_value *list, const struct nc_documents *d, cons
         nc_value_set_int(one, "line", said->mark.line);
         nc_value_set_int(one, "column", said->mark.column);
     }
-    nc_value_set_string(one, "path", inside ? NC_USERDATA_OF_CLASS + 1 : said->path);
+    nc_value_set_string(one, "path", inside ? &NC_USERDATA_OF_CLASS[1] : said->path);
     nc_value_set_string(one, "message", inside ? inside : said->message);
     nc_value_push(list, one);
 }

@@ -134,9 +134,9 @@ static const struct {
                                 AT(local_hostname)},
     [NC_IMDS_AZ_ID] = {nc_shape_zone_id, "an availability zone id such as usw2-az1", false,
                        AT(az_id)},
-    [NC_IMDS_PURCHASE_OPTION] = {is_purchase_option, "an instance life cycle", false},
+    [NC_IMDS_PURCHASE_OPTION] = {is_purchase_option, "an instance life cycle", false, 0},
     [NC_IMDS_DOMAIN] = {nc_shape_domain, "a domain such as amazonaws.com", false, AT(domain)},
-    [NC_IMDS_TARGET_STATE] = {is_target_state, "a state such as InService", false},
+    [NC_IMDS_TARGET_STATE] = {is_target_state, "a state such as InService", false, 0},
     [NC_IMDS_ROLE] = {nc_shape_role_name, "the name of an IAM role", true, AT(role)},
     [NC_IMDS_IPV6S] = {nc_shape_ipv6, "a list of IPv6 addresses", true, AT(ipv6)},
 };
