@@ -18,7 +18,6 @@
 #define KUBELET_ENV "/etc/nodeclaimd/kubelet.env"
 #define KUBELET_ARGS "NODECLAIMD_KUBELET_ARGS"
 #define ECR_BINARY "ecr-credential-provider"
-#define PROVISION NC_IMAGE_PROVISION
 
 const struct nc_kubelet_sysctl nc_kubelet_sysctls[NC_KUBELET_SYSCTLS] = {
     {"vm.overcommit_memory", "1", false},
@@ -146,14 +145,14 @@ static void check_kubelet(struct image *m) {
     size_t at = 0;
 
     nc_image_unit_read(&m->tree, "kubelet.service", &u);
-    command = check_service(m, &u, "kubelet.service", "install kubelet, then " PROVISION);
+    command = check_service(m, &u, "kubelet.service", "install kubelet, then " NC_IMAGE_PROVISION);
     if (command)
         check_kubelet_flags(m, &u, command);
     while (command && (line = nc_image_unit_next(&u, "ExecStartPre", &at))) {
         nc_auto_free char *program = program_of(line->value);
         if (*line->value != '-' && !nc_image_tree_is_program(&m->tree, program))
-            note(m, FAILED, PROVISION, "%s starts %s before kubelet, and there is no such program",
-                 line->path, program);
+            note(m, FAILED, NC_IMAGE_PROVISION,
+                 "%s starts %s before kubelet, and there is no such program", line->path, program);
     }
     if (nc_image_unit_is_enabled(&m->tree, "kubelet.service"))
         note(m, WARNING, "systemctl disable kubelet.service",
@@ -200,7 +199,7 @@ static void check_containerd(struct image *m) {
                  program, config);
     }
     if (!nc_image_tree_is_program(&m->tree, "/usr/sbin/runc"))
-        note(m, FAILED, PROVISION ", or link it there",
+        note(m, FAILED, NC_IMAGE_PROVISION ", or link it there",
              "there is no program /usr/sbin/runc, which nodeclaimd's configuration of containerd "
              "names");
     nc_image_unit_done(&u);
@@ -211,10 +210,11 @@ static void check_systemd(struct image *m) {
     struct nc_image_unit bus = NC_IMAGE_UNIT_INIT;
 
     if (!nc_image_tree_is_program(&m->tree, "/sbin/init"))
-        note(m, FAILED, PROVISION, "there is no /sbin/init: systemd is not installed");
+        note(m, FAILED, NC_IMAGE_PROVISION, "there is no /sbin/init: systemd is not installed");
     nc_image_unit_read(&m->tree, "dbus.socket", &bus);
     if (!bus.path || bus.is_masked)
-        note(m, FAILED, PROVISION, "there is no dbus.socket: nodeclaimd starts kubelet over D-Bus");
+        note(m, FAILED, NC_IMAGE_PROVISION,
+             "there is no dbus.socket: nodeclaimd starts kubelet over D-Bus");
     nc_image_unit_done(&bus);
 }
 
@@ -234,10 +234,11 @@ static void check_ecr(struct image *m) {
             return;
     }
     if (nc_image_tree_has(&m->tree, nc_ecr_folders))
-        note(m, FAILED, PROVISION " with --ecr-credential-provider FILE", NC_NO_ECR_TEXT,
+        note(m, FAILED, NC_IMAGE_PROVISION " with --ecr-credential-provider FILE", NC_NO_ECR_TEXT,
              " in " NC_ECR_FOLDER);
     else
-        note(m, WARNING, PROVISION " with --ecr-credential-provider FILE", NC_NO_ECR_TEXT, "");
+        note(m, WARNING, NC_IMAGE_PROVISION " with --ecr-credential-provider FILE", NC_NO_ECR_TEXT,
+             "");
 }
 
 /* What the files of sysctl.d say. */
@@ -290,8 +291,9 @@ static void check_sysctls(struct image *m) {
     for (size_t i = 0; i < NC_KUBELET_SYSCTLS; i++) {
         const struct nc_kubelet_sysctl *wanted = &nc_kubelet_sysctls[i];
         if (!s.values[i] && !wanted->is_default)
-            note(m, FAILED, PROVISION, "no file of sysctl.d sets %s to %s, as kubelet demands",
-                 wanted->name, wanted->value);
+            note(m, FAILED, NC_IMAGE_PROVISION,
+                 "no file of sysctl.d sets %s to %s, as kubelet demands", wanted->name,
+                 wanted->value);
         else if (s.values[i] && !nc_streq(s.values[i], wanted->value))
             note(m, FAILED, "remove the line, or set it in a file with a later name",
                  "%s sets %s to %s, kubelet demands %s", s.paths[i], wanted->name, s.values[i],
@@ -304,10 +306,10 @@ static void check_sysctls(struct image *m) {
 static void check_versions(struct image *m) {
     if (!nc_image_tree_has(&m->tree, "/etc/eks/kubelet-version.txt")
         && !nc_image_tree_has(&m->tree, "/etc/nodeclaimd/kubelet-version"))
-        note(m, WARNING, PROVISION,
+        note(m, WARNING, NC_IMAGE_PROVISION,
              "there is no /etc/eks/kubelet-version.txt: each bootstrap searches the binary");
     if (!nc_image_tree_has(&m->tree, "/etc/eks/containerd-version.txt"))
-        note(m, WARNING, PROVISION,
+        note(m, WARNING, NC_IMAGE_PROVISION,
              "there is no /etc/eks/containerd-version.txt: each bootstrap has to find out");
 }
 
@@ -349,7 +351,7 @@ static void check_network(struct image *m) {
 
     nc_image_unit_read(&m->tree, "udev-net-manager@.service", &owner);
     if (!owner.path && !nc_image_tree_has(&m->tree, "/etc/udev/rules.d/70-nodeclaimd.rules"))
-        note(m, WARNING, PROVISION,
+        note(m, WARNING, NC_IMAGE_PROVISION,
              "nothing leaves interfaces that are attached later to the CNI plugin "
              "(udev-net-manager, 70-nodeclaimd.rules)");
     nc_image_unit_done(&owner);
