@@ -189,7 +189,10 @@ static unsigned indent_of(struct reader *r, const yaml_event_t *e) {
         at++;
     while (*text == '\n')
         text++;
-    const size_t all = at ? strspn(at + 1, " ") : 0, own = strspn(text, " ");
+    size_t all = 0;
+    while (at && end - at - 1 > (ptrdiff_t)all && at[1 + all] == ' ')
+        all++;
+    const size_t own = strspn(text, " ");
     return all > own ? (unsigned)(all - own) + r->text.indent : 0;
 }
 
