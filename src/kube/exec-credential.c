@@ -54,6 +54,8 @@ int nc_exec_credential_parse(const char *data, size_t n, struct nc_exec_credenti
     r = nc_json_parse(data, n, &tree, err);
     if (r >= 0)
         r = read_status(tree, ret, err);
+    else /* its message may quote a key */
+        nc_err_set(err, NC_ERR_PROTOCOL, EPROTO, "what it printed is no JSON, or has a key twice");
     token = nc_value_get(nc_value_get(tree, "status"), "token");
     if (nc_value_string(token))
         explicit_bzero(token->text, strlen(token->text));

@@ -224,6 +224,7 @@ static void test_exec_credential(void **state) {
         {"{'kind':'ExecCredential','status':{'token':'a','expirationTimestamp':null}}", NULL},
         {"{'status':{'token':'a','expirationTimestamp':'2026-01-02T03:04:05Z'}}", NULL},
         {"S3CRET", "JSON"},
+        {"{'S3CRET':1,'S3CRET':1}", "a key twice"},
         {"{'kind':'Status','status':{'token':'S3CRET'}}", "of another kind"},
         {"{'status':{}}", "no status.token"},
         {"{'status':{'token':7}}", "no status.token"},
