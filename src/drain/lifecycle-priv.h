@@ -107,7 +107,7 @@ struct nc_lifecycle {
     bool is_uncordoning;    /* the release that was sent last: a cordon stood */
     bool is_in_flight_void; /* it was for a Node that is no more */
     char *status;           /* what the annotation says (without `updated`); NULL = nothing */
-    bool is_status_there;   /* it was written, and not refused */
+    uint64_t said_usec;     /* when that was written; 0 = it was refused */
     bool is_main_refused;   /* the last progress was: it goes out with the status */
     uint64_t status_usec;   /* when it was sent; 0 = never */
     struct nc_lifecycle_try tries[_NC_WRITE_MAX];
@@ -183,6 +183,11 @@ static inline bool nc_lifecycle_has_volumes(const struct nc_lifecycle *l) {
 /* Are there pods of ours? Without a Node only those of one that was deleted under us. */
 static inline bool nc_lifecycle_has_machine(const struct nc_lifecycle *l) {
     return l->node.exists || l->orphaned_usec;
+}
+
+/* An Event has said so, and it does not stand yet. */
+static inline bool nc_lifecycle_is_cordon_refused(const struct nc_lifecycle *l) {
+    return !l->is_cordon_done && l->has_announced[NC_LIFECYCLE_MILESTONE_UNCORDONED];
 }
 
 /* lifecycle-sources.c */

@@ -126,6 +126,8 @@ char *nc_lifecycle_status_text(const struct nc_lifecycle *l, enum nc_node_write_
         nc_value_set_string(v, "incomplete", nc_list_gap_name(s->gap));
     if (hook)
         nc_value_set_string(v, "hook", hook);
+    if (kind > NC_WRITE_CORDON && nc_lifecycle_is_cordon_refused(l))
+        nc_value_set_string(v, "cordon", "refused");
     if (has_updated)
         nc_value_set_time(v, "updated", nc_lifecycle_ec2_time(l, l->now_usec));
     return nc_json_text(v);

@@ -8,6 +8,7 @@
 #include "nc/names.h"
 
 #define PROGRESS_USEC NC_SEC_USEC
+#define SIGN_OF_LIFE_USEC (60 * NC_SEC_USEC) /* kubectl-nodeclaim misses it after 90 s */
 #define REFUSED_PAUSE_MIN_USEC (5 * NC_SEC_USEC)
 #define PRUNED_PAUSE_USEC (10 * NC_SEC_USEC)
 #define LOOK_USEC NC_SEC_USEC
@@ -408,23 +409,31 @@ static void send(struct nc_lifecycle *l, enum nc_node_write_kind kind,
 
 static bool may_progress(const struct nc_lifecycle *l, uint64_t *next_usec) {
     return !is_ignored(l) && !l->is_resuming && nc_lifecycle_is_signalled(l)
-           && l->phase != NC_LIFECYCLE_SIGNALLING && l->phase != NC_LIFECYCLE_CORDONING
+           && l->phase != NC_LIFECYCLE_SIGNALLING
+           && (l->phase != NC_LIFECYCLE_CORDONING || nc_lifecycle_is_cordon_refused(l))
            && (l->phase != NC_LIFECYCLE_DRAINED || !l->is_unverified)
            && nc_has_come(l->now_usec, nc_sum_usec(l->status_usec, PROGRESS_USEC), next_usec);
 }
 
-/* Progress goes out where nothing else has to, and says something new. Returns whether it is due.
- */
+/* Who reads the annotation cannot tell a drain that waits from a daemon that has ended. */
+static bool needs_sign_of_life(const struct nc_lifecycle *l, uint64_t *next_usec) {
+    return l->in_force.policy == NC_POLICY_DRAIN && l->phase != NC_LIFECYCLE_DRAINED
+           && !l->is_failed && !nc_lifecycle_is_cordon_refused(l) && l->said_usec
+           && nc_has_come(l->now_usec, nc_sum_usec(l->said_usec, SIGN_OF_LIFE_USEC), next_usec);
+}
+
+/* Progress goes out where nothing else has to, and says something new, or the last one was said
+ * long ago. Returns whether it is due. */
 static bool update_progress(struct nc_lifecycle *l, uint64_t *next_usec) {
     if (!may_progress(l, next_usec))
         return false;
     nc_auto_free char *text = nc_lifecycle_status_text(l, NC_WRITE_PROGRESS, false);
     const bool is_pruned =
-        ((l->is_status_there && !l->node.has_status) || is_record_lost(l))
+        ((l->said_usec && !l->node.has_status) || is_record_lost(l))
         && (!l->pruned_usec
             || nc_has_come(l->now_usec, nc_sum_usec(l->pruned_usec, PRUNED_PAUSE_USEC), next_usec));
-    const bool is_news =
-        !l->status || strcmp(l->status, text) != 0 || is_pruned || wants_label(l, next_usec);
+    const bool is_news = !l->status || strcmp(l->status, text) != 0 || is_pruned
+                         || wants_label(l, next_usec) || needs_sign_of_life(l, next_usec);
     note_wanted(l, NC_WRITE_PROGRESS, is_news);
     if (!is_news || !nc_has_come(l->now_usec, l->tries[NC_WRITE_PROGRESS].next_usec, next_usec))
         return false;

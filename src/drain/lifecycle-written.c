@@ -126,7 +126,7 @@ static void finish_write(struct nc_lifecycle *l, bool is_done, struct nc_lifecyc
                                    : !nc_node_write_is_of_status(w->kind)))) {
         free(l->status);
         l->status = nc_steal(&l->in_flight_status);
-        l->is_status_there = is_done && l->status;
+        l->said_usec = is_done && l->status ? l->now_usec : 0;
     }
     if (is_done)
         announce_written(l, w, is_again, out);

@@ -168,20 +168,25 @@ class Plugin(unittest.TestCase):
 
     def test_how_old_it_is(self) -> None:
         """What a node wrote stays when the node or its daemon is silent; a cordon, a report and what is over change no more."""
-        then = stamp(time.time() - 330)
+        then = stamp(time.time() - 95)
         status = '{"source":"request",%s"phase":"%s","total":2,"remaining":1,"updated":"' + then + '"}'
         silent = {**condition("Ready", "Unknown", "NodeStatusUnknown", "Kubelet stopped posting"), "lastTransitionTime": then}
         asks = {REQUEST_KEY: '{"mode":"graceful"}'}
         self.node("n1", silent, **{STATUS_KEY: status % ("", "Evicting")}, **asks)
-        self.node("n2", **{STATUS_KEY: (status % ("", "Evicting")).replace(then, stamp(time.time() - 270))}, **asks)
+        self.node("n2", **{STATUS_KEY: (status % ("", "Evicting")).replace(then, stamp(time.time() - 70))}, **asks)
         self.node("n3", **{STATUS_KEY: status % ("", "Cordoned"), REQUEST_KEY: '{"mode":"cordon"}'})
         self.node("n4", **{STATUS_KEY: status % ('"policy":"report",', "Detected")}, **asks)
         self.node("n5", **{STATUS_KEY: status % ("", "Failed")})
         self.node("n6", condition("Ready", "Unknown", "NodeStatusNeverUpdated"))
+        refused = (status % ("", "Detected")).replace('"updated"', '"cordon":"refused","updated"')
+        self.node("n7", **{STATUS_KEY: refused}, **asks)  # the cordon is tried again, and nothing else is written
+        self.change("n7", lambda n: n["spec"].pop("unschedulable"))
         said = self.says("status")
         self.assertRegex(said, f"n1 +- +Unknown since {then}, cordoned .* Evicting: 1 of 2 pods remain, no word since {then}\n")
         self.assertRegex(said, "n6 +- +Unknown +-")
         self.assertEqual(said.count("no word"), 1, said)
+        self.assertIn(" Detected: 1 of 2 pods remain, cordon refused\n", said)
+        self.assertNotIn("no word", self.says("why", "n7"))
         said = self.says("why", "n1")
         self.assertIn(f"  Ready=Unknown NodeStatusUnknown since {then}: Kubelet stopped posting\n", said)
         self.assertIn(f"  Evicting: 1 of 2 pods remain, no word since {then}\n", said)

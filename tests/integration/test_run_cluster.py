@@ -415,6 +415,7 @@ class Identity(DaemonTest):
         told = lambda reason: [s.body["message"] for s in world.steps("event") if s.what == reason]
         status = lambda: json.loads(world.node()["metadata"].get("annotations", {}).get("nodeclaimd.io/drain-status", "{}"))
         world.must(lambda: (status().get("phase"), status().get("remaining")) == ("VolumeWait", 0), "the progress", 15)
+        self.assertEqual(status()["cordon"], "refused")
         world.must(lambda: told("DrainFailed"), "the failure", 30)
         self.assertIn("pods remaining: 0; the node is not cordoned and takes new pods; evicted: 1,", told("DrainFailed")[0])
         self.assertIn("; the identity is the right one: allow it this request", told("CordonRefused")[0])

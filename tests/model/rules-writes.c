@@ -94,10 +94,11 @@ static void judge_progress(struct rules *r, const struct nc_node_write *w, uint6
         rules_break(r, "idle-write", "progress is written and nothing is announced");
     if (r->progress_usec && now_usec < r->progress_usec + SEC)
         rules_break(r, "progress-rate", "progress is written twice in a second");
-    /* what somebody took away is written again */
+    /* what somebody took away is written again, and what a drain says that goes on */
     if (r->status_text[0] && !strcmp(r->status_text, r->pending_text) && r->node.has_status
         && (r->node.has_cordon_record || !r->memory.is_cordoned)
-        && (w->balancers_label != 1 || r->node.has_balancers_label))
+        && (w->balancers_label != 1 || r->node.has_balancers_label)
+        && (now_usec < r->said_usec + 60 * SEC || r->in_force < NC_POLICY_DRAIN))
         rules_break(r, "progress-same", "progress is written and nothing has changed");
     r->progress_usec = now_usec;
 }

@@ -371,8 +371,10 @@ static void on_written_event(struct rules *r, const struct nc_lifecycle_event *e
         && (e->outcome == NC_WRITTEN
             || (r->write != NC_WRITE_SIGNAL && r->write != NC_WRITE_DRAINED
                 && (r->write != NC_WRITE_UNDRAINED
-                    || r->is_progress_refused)))) /* of conditions alone */
+                    || r->is_progress_refused)))) { /* of conditions alone */
         memcpy(r->status_text, r->pending_text, sizeof(r->status_text));
+        r->said_usec = e->now_usec;
+    }
     r->write = NC_WRITE_NONE;
     r->signal_asked_usec = 0;
 }

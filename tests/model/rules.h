@@ -94,6 +94,7 @@ struct rules {
     uint64_t write_usec, progress_usec, drained_try_usec;
     char status_text[1100]; /* of the last write that was carried out, without its time */
     char pending_text[1100];
+    uint64_t said_usec; /* when status_text was */
     uint64_t signalled_usec, cordoned_usec, cordon_sent_usec;
     uint64_t signal_asked_usec; /* it has been due since */
     uint64_t cordon_wanted_usec, evaluated_usec;

@@ -211,19 +211,22 @@ static void test_deadline_moves_with_the_clock(void **state) {
         {2070, "refused-pod a", "@evicting"},
     };
     static const struct life_row as_it_was[] = {
-        {73999, "tick", NULL},
+        {73998, "tick", NULL},
+        {73999, "ok", NULL},
         {74000, "tick", "mark a @evicting"},
         {74010, "yes a", "@evicting"},
         {75000, "tick", "SAY DrainForced; WRITE progress[Forcing]; delete a 30 @evicting"},
     };
     static const struct life_row ahead[] = {
+        {43998, "tick", NULL},
         {43999, "tick", NULL},
         {44000, "tick", "mark a @evicting"},
         {44010, "yes a", "@evicting"},
         {45000, "tick", "SAY DrainForced; WRITE progress[Forcing]; delete a 30 @evicting"},
     };
     static const struct life_row back[] = {
-        {103999, "tick", NULL},
+        {103998, "tick", NULL},
+        {103999, "ok", NULL},
         {104000, "tick", "mark a @evicting"},
         {104010, "yes a", "@evicting"},
         {105000, "tick", "SAY DrainForced; WRITE progress[Forcing]; delete a 30 @evicting"},

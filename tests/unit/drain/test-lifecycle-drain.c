@@ -684,7 +684,7 @@ static void test_more_pods_than_are_kept_and_none_leaves(void **state) {
         {6040, "tick", "CLOSE; OPEN @evicting"},
         {6041, "ok", "@evicting"},
         /* a force-delete time waits for no list */
-        {101000, "tick", "delete b 5 @evicting"},
+        {101000, "tick", "WRITE progress[Evicting]; delete b 5 @evicting"},
     };
 
     (void)state;
@@ -897,6 +897,8 @@ static void test_evicts_without_a_replacement(void **state) {
         {1040, "synced", "SAY WaitingForReplacement @evicting"},
         {2030, "tick", "WRITE progress[Evicting] @evicting"},
         {2040, "ok", "@evicting"},
+        {599000, "tick", "WRITE progress[Evicting] @evicting"},
+        {599010, "ok", "@evicting"},
         {601019, "tick", "@evicting"},
         {601020, "tick", "SAY ReplacementNotReady; WRITE progress[Evicting]; evict a @evicting"},
         {601030, "ok", "@evicting"},

@@ -202,12 +202,22 @@ static void test_cordon_refused(void **state) {
          "WRITE cordon[Cordoned cordon record label] @cordoning"}, /* not the label's fault */
         {2040, "refused", "WRITE cordon[Cordoned cordon record] @cordoning"},
         {2050, "refused", "@cordoning"},
+        {3040, "tick", "WRITE progress[Detected] @cordoning"},
+        {3050, "ok", "@cordoning"},
+    };
+    static const struct life_row end[] = {
         {4050, "tick", "WRITE cordon[Cordoned cordon record label] @cordoning"},
         {4060, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
     };
+    struct life_world w;
 
     (void)state;
-    LIFE_STORY(story);
+    life_world_init(&w);
+    life_play(&w, story, NC_ARRAY_SIZE(story));
+    assert_non_null(strstr(w.last_status, "\"cordon\":\"refused\""));
+    life_play(&w, end, NC_ARRAY_SIZE(end));
+    assert_null(strstr(w.last_status, "refused"));
+    life_world_done(&w);
 }
 
 /* Under a deadline pods leave in any case, but the node is not drained. */
@@ -309,6 +319,61 @@ static void test_progress_once_a_second(void **state) {
 
     (void)state;
     LIFE_STORY(story);
+}
+
+/* A drain that waits says each minute that it is there; where that gets lost, soon again. */
+static void test_sign_of_life(void **state) {
+    static const struct life_row story[] = {
+        LIFE_EVICTING("request drain", "Requested"),
+        {1030, "pods a:30", "@evicting"},
+        {1040, "synced", "evict a @evicting"},
+        {1050, "yes a", "@evicting"},
+        {1060, "leaving a:3000", "@evicting"},
+        {2060, "tick", "WRITE progress[Evicting] @evicting"},
+        {2070, "ok", "@evicting"},
+        {62069, "tick", "@evicting"},
+        {62069, "next", "62070 @evicting"},
+        {62070, "tick", "WRITE progress[Evicting] @evicting"},
+        {62080, "away", "@evicting"},
+        {64080, "tick", "WRITE progress[Evicting] @evicting"},
+        {64090, "ok", "@evicting"},
+        {124089, "tick", "@evicting"},
+        {124090, "tick", "WRITE progress[Evicting] @evicting"},
+        {124100, "refused", "@evicting"},
+        {125090, "tick", "WRITE undrained[Evicting] @evicting"},
+        {125100, "refused", "@evicting"}, /* nor is it tried each minute */
+        {600000, "tick", "@evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* Neither what only cordons or reports, nor what is over. */
+static void test_no_sign_of_life(void **state) {
+    static const struct life_row cordoned[] = {LIFE_CORDONED, {90000, "tick", "@cordoned"}};
+    static const struct life_row reported[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice rebalance",
+         "SAY RebalanceRecommended; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "@reported"},
+        {90000, "tick", "@reported"},
+    };
+    static const struct life_row failed[] = {
+        LIFE_EVICTING("spot +60", "SpotInterruption"),
+        {1030, "pods a:5", "@evicting"},
+        {1040, "synced", "evict a @evicting"},
+        {62000, "tick",
+         "SAY DrainForced; SAY DrainFailed; WRITE progress[Failed]; mark a @evicting"},
+        {62010, "yes a", "delete a 1 @evicting"},
+        {62020, "ok", "@evicting"},
+        {180000, "tick", "@evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(cordoned);
+    LIFE_STORY(reported);
+    LIFE_STORY(failed);
 }
 
 static void test_nothing_announced_nothing_written(void **state) {
@@ -640,6 +705,8 @@ TEST_GROUP() {
         cmocka_unit_test(test_cordon_refused_to_the_end),
         cmocka_unit_test(test_label_only_to_drain),
         cmocka_unit_test(test_progress_once_a_second),
+        cmocka_unit_test(test_sign_of_life),
+        cmocka_unit_test(test_no_sign_of_life),
         cmocka_unit_test(test_nothing_announced_nothing_written),
         cmocka_unit_test(test_answer_of_the_write_gets_lost),
         cmocka_unit_test(test_blocked_once_in_thirty_seconds),
