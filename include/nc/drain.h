@@ -90,8 +90,8 @@ const char *nc_drain_verb_name(enum nc_drain_verb v); /* NULL, "evict", "mark", 
     R(FINALIZER, LEAVING, "finalizer", "has ended, a finalizer holds it")                          \
     R(SILENT, LEAVING, "kubelet", "its grace period is over, kubelet has not reported its end")    \
     R(LATE, LEAVING, "late", "terminating beyond the force-delete time")                           \
-    R(EVICTED, LEAVING, "evicted", "evicted, not yet terminating")                                 \
-    R(DELETED, LEAVING, "deleted", "force-deleted, not yet terminating")                           \
+    R(EVICTED, LEAVING, "evicted", "not yet terminating")                                          \
+    R(DELETED, LEAVING, "deleted", "not yet terminating")                                          \
     R(KEPT, KEPT, "do-not-disrupt", "kept by do-not-disrupt")                                      \
     R(REPLACEMENT, WAITING, "replacement", "waits for its replacement")                            \
     R(BUDGET, BLOCKED, "budget", "blocked by a PodDisruptionBudget")                               \

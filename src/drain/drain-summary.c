@@ -3,10 +3,11 @@
  */
 #include "drain-priv.h"
 
-/* One whose eviction is just being asked for may leave by that. */
+/* One whose eviction is just being asked for, or was not yet, may leave by that. */
 static bool is_forced(const struct record *e, const struct nc_moments *m,
                       enum nc_reason_kind kind) {
-    return kind > NC_REASON_KIND_LEAVING && m->now_usec >= nc_drain_eviction_waits(e)
+    return kind > NC_REASON_KIND_LEAVING && e->evictions
+           && m->now_usec >= nc_drain_eviction_waits(e)
            && m->now_usec >= nc_drain_force_delete_at(&e->pod, m->rules->t_usec);
 }
 

@@ -327,9 +327,18 @@ static char *failed_text(const struct nc_lifecycle *l) {
 }
 
 static char *forcing_text(const struct nc_lifecycle *l) {
+    const uint64_t left_usec =
+        nc_less_usec(nc_later_usec(l->in_force.t_usec, l->in_force.late_usec), l->now_usec);
     nc_auto_free char *names = nc_lifecycle_names(l, is_forced, "");
+    size_t n, cut = 0;
+    nc_auto_free struct nc_drain_line *v = nc_lifecycle_lines(l, &n);
 
-    return nc_asprintf("The force-delete time has come, these pods are deleted now: %s", names);
+    for (size_t i = 0; i < n; i++) /* a DELETE's grace is rounded up */
+        cut += v[i].is_forced
+               && nc_sec_to_usec(v[i].pod->grace_sec) >= nc_sum_usec(left_usec, NC_SEC_USEC);
+    nc_auto_free char *less =
+        cut ? nc_asprintf("; with less than their grace period: %zu", cut) : nc_strdup("");
+    return nc_asprintf("The force-delete time has come for %s%s", names, less);
 }
 
 /* Whose wait is over, though the pod is there. */

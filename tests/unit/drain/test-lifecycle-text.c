@@ -167,7 +167,8 @@ static void test_messages(void **state) {
         {{"begin", "notice request drain +600", "ok", "ok", "pods a:30", "synced", "no a"},
          "Pod ns/a may not leave: PodDisruptionBudget web: 'needs 3'; it is deleted at "
          "2026-01-02T03:13:20Z"},
-        {{"begin", "notice request drain +600", "ok", "ok", "pods a:3600", "synced", "no a"},
+        {{"begin", "notice request drain +600", "ok", "ok", "pods a:3600 b:3600", "again b",
+          "no a"},
          "Pod ns/a may not leave: PodDisruptionBudget web: 'needs 3'; its force-delete time has "
          "come"},
         {{"begin", "notice request drain", "ok", "ok", "kept a:30", "synced"},
@@ -190,8 +191,9 @@ static void test_messages(void **state) {
          "Pod ns/a may not leave: refused: 'needs 3'; waiting without end since "
          "2026-01-02T03:04:05Z, for no deadline is known: allow create of pods/eviction to group "
          "system:nodes, delete the pod, or request the drain with a deadline"},
-        {{"begin", "notice spot +20", "ok", "ok", "pods a:8 b:60"},
-         "The force-delete time has come, these pods are deleted now: ns/b"},
+        {{"begin", "notice spot +20", "ok", "ok", "pods a:3 b:60", "again b"},
+         "The force-delete time has come for ns/b (its eviction was not carried out); with less "
+         "than their grace period: 1"},
         {{"begin", "notice request drain", "ok", "refused", "refused"},
          "The API server refuses the cordon: the node takes new pods; it is tried again, and "
          "evictions wait for it; HTTP 403 Forbidden"},
@@ -406,7 +408,7 @@ static void test_forced_and_failed(void **state) {
     (void)life_do(&w, 1000, "lost d");
     (void)life_do(&w, 75000, "tick");
     assert_string_equal(w.last_message,
-                        "The force-delete time has come, these pods are deleted now: ns/a (the API "
+                        "The force-delete time has come for ns/a (the API "
                         "server has no time for its eviction), ns/b (its eviction was not "
                         "carried out), ns/c (blocked by a PodDisruptionBudget)");
     (void)life_do(&w, 76000, "tick"); /* the marks got no answer */
@@ -415,8 +417,8 @@ static void test_forced_and_failed(void **state) {
     (void)life_do(&w, 90000, "lost c");
     (void)life_do(&w, 107000, "tick");
     assert_string_equal(w.last_message,
-                        "drain deadline exceeded, pods remaining: 2: ns/a (force-deleted, not yet "
-                        "terminating, force-deleted at 2026-01-02T03:05:21Z), ns/b (its eviction "
+                        "drain deadline exceeded, pods remaining: 2: ns/a (not yet terminating, "
+                        "force-deleted at 2026-01-02T03:05:21Z), ns/b (its eviction "
                         "was not carried out); evicted: 1, "
                         "force-deleted: 2");
     life_world_done(&w);
@@ -432,8 +434,8 @@ static void test_forced_names_none_that_is_evicted(void **state) {
     begin(&w, events);
     (void)life_do(&w, 74990, "tick"); /* evicts a */
     (void)life_do(&w, 75400, "tick");
-    assert_string_equal(w.last_message, "The force-delete time has come, these pods are deleted "
-                                        "now: ns/b (blocked by a PodDisruptionBudget)");
+    assert_string_equal(w.last_message, "The force-delete time has come for ns/b (blocked by a "
+                                        "PodDisruptionBudget)");
     life_world_done(&w);
 }
 

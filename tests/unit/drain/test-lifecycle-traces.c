@@ -109,8 +109,8 @@ static void test_deadline_moves_later(void **state) {
 static void test_deadline_in_the_past(void **state) {
     static const struct life_row story[] = {
         LIFE_EVICTING("spot +0", "SpotInterruption"),
-        {1030, "pods a:30", "SAY DrainForced; evict a @evicting"},
-        {1030, "again a", "mark a @evicting"},
+        {1030, "pods a:30", "evict a @evicting"},
+        {1030, "again a", "SAY DrainForced; mark a @evicting"},
         {1030, "yes a", "delete a 1 @evicting"},
         {1040, "synced", "@evicting"},
         {1050, "yes a", "@evicting"},
@@ -462,17 +462,17 @@ static void test_margin_of_a_late_notice(void **state) {
     static const struct life_row story[] = {
         {0, "rules margin=15", "@idle"},
         LIFE_EVICTING("spot +21", "SpotInterruption"),
-        {1030, "pods a:8 b:60", "SAY DrainForced; evict b @evicting"},
+        {1030, "pods a:8 b:60", "evict b @evicting"},
         {1040, "synced", "evict a @evicting"},
         {1050, "yes b", "@evicting"},
         {1060, "no a", "SAY DrainBlocked @evicting"},
         {1060, "leaving b:17", "@evicting"},
-        {8999, "tick", "WRITE progress[Forcing]; evict a @evicting"},
+        {8999, "tick", "WRITE progress[Evicting]; evict a @evicting"},
         {8999, "no a", "@evicting"},
         {8999, "ok", "@evicting"},
         {9000, "tick", "mark a @evicting"},
         {9010, "yes a", "@evicting"},
-        {10000, "tick", "delete a 8 @evicting"},
+        {10000, "tick", "SAY DrainForced; WRITE progress[Forcing]; delete a 8 @evicting"},
     };
 
     (void)state;
@@ -484,10 +484,9 @@ static void test_margin_of_a_late_notice(void **state) {
 static void test_asked_after_the_time(void **state) {
     static const struct life_row story[] = {
         LIFE_EVICTING("spot +121", "SpotInterruption"),
-        {110000, "pods a:30 b:5",
-         "SAY DrainForced; WRITE progress[Forcing]; evict a; evict b @evicting"},
+        {110000, "pods a:30 b:5", "WRITE progress[Evicting]; evict a; evict b @evicting"},
         {110010, "yes a", "@evicting"},
-        {110010, "no b", "SAY DrainBlocked; mark b @evicting"},
+        {110010, "no b", "SAY DrainBlocked; SAY DrainForced; mark b @evicting"},
         {110010, "ok", "@evicting"},
         {110010, "synced", "@evicting"},
         {110020, "yes b", "delete b 5 @evicting"},
