@@ -80,10 +80,17 @@ enum nc_document_kind {
     NC_DOCUMENT_AGENT_CONFIG,
 };
 
+enum nc_diagnostic_kind {
+    NC_DIAGNOSTIC_PLAIN = 0,
+    NC_DIAGNOSTIC_UNKNOWN,     /* a field that nothing on a node reads */
+    NC_DIAGNOSTIC_UNSUPPORTED, /* a warning of a known field that is not honoured:
+                                  spec.bootstrap.unsupported decides */
+    NC_DIAGNOSTIC_MISSING,     /* an error of what another document may have */
+};
+
 struct nc_diagnostic {
     bool is_error;
-    bool
-        is_unsupported; /* a known field that is not honoured: spec.bootstrap.unsupported decides */
+    enum nc_diagnostic_kind kind;
     struct nc_mark mark;
     char *path;    /* "spec.cluster.cidr", "" for the document as a whole */
     char *message; /* what is wrong, what is allowed */

@@ -63,7 +63,7 @@ char *nc_diagnostic_text(const struct nc_documents *d, const struct nc_diagnosti
 }
 
 char *nc_gather_warning(const struct nc_documents *d, const struct nc_diagnostic *g) {
-    return g->is_error || g->is_unsupported ? NULL : nc_diagnostic_text(d, g);
+    return g->is_error || g->kind == NC_DIAGNOSTIC_UNSUPPORTED ? NULL : nc_diagnostic_text(d, g);
 }
 
 int nc_gather_add_text(struct nc_gather *g, const char *name, const struct nc_buf *text,

@@ -63,12 +63,12 @@ static void print_finding(void *userdata, const struct nc_image_finding *f) {
 static void print_diagnostic(struct nc_preflight_lines *lines, const struct nc_documents *d,
                              const struct nc_diagnostic *diag) {
     nc_auto_free char *text = nc_diagnostic_text(d, diag);
-    const bool fails = diag->is_error && !nc_starts_with(diag->message, "is missing");
+    const bool fails = diag->is_error && diag->kind != NC_DIAGNOSTIC_MISSING;
 
     nc_preflight_line(lines, DOCUMENTS, fails ? "failed" : "warning", text,
-                      nc_starts_with(diag->message, "unknown field") ? CORRECT
+                      diag->kind == NC_DIAGNOSTIC_UNKNOWN ? CORRECT
                           ": the node starts, and ignores this field"
-                                                                     : CORRECT);
+                                                          : CORRECT);
     if (fails && lines->failed++ == 0)
         lines->first.class = NC_ERR_CONFIG;
 }

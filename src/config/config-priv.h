@@ -14,11 +14,12 @@
  * them. */
 #define NC_DIAGS_MAX ((size_t)100)
 
-void nc_diag(struct nc_documents *d, bool is_error, struct nc_mark mark, const char *path,
-             const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* The new one is of the kind PLAIN, and borrowed until the next one; NULL: there were too many. */
+struct nc_diagnostic *nc_diag(struct nc_documents *d, bool is_error, struct nc_mark mark,
+                              const char *path, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
 
-/* The same for a known field, or key, that is not honoured: a warning, and an error of all of it
- * unless spec.bootstrap.unsupported is warn. */
+/* One of the kind UNSUPPORTED: of a known field, or key. */
 void nc_diag_unsupported(struct nc_documents *d, struct nc_mark mark, const char *path,
                          const char *why);
 

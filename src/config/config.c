@@ -389,7 +389,7 @@ static int check_unsupported(const struct nc_documents *d, struct nc_config *c,
     int r = 0;
 
     for (size_t i = 0; r >= 0 && i < d->n_diags; i++)
-        if (d->diags[i].is_unsupported)
+        if (d->diags[i].kind == NC_DIAGNOSTIC_UNSUPPORTED)
             r = nc_config_unsupported(d, c, &d->diags[i], &c->unsupported, err);
     return r;
 }

@@ -55,13 +55,13 @@ static size_t count(const struct nc_documents *d, bool is_error) {
     return n;
 }
 
-void nc_diag(struct nc_documents *d, bool is_error, struct nc_mark mark, const char *path,
-             const char *format, ...) {
+struct nc_diagnostic *nc_diag(struct nc_documents *d, bool is_error, struct nc_mark mark,
+                              const char *path, const char *format, ...) {
     struct nc_diagnostic *diag = NULL;
     va_list ap;
 
     if (count(d, is_error) >= NC_DIAGS_MAX)
-        return;
+        return NULL;
     diag = nc_append(&d->diags, &d->n_diags);
     diag->is_error = is_error;
     diag->mark = mark;
@@ -69,6 +69,7 @@ void nc_diag(struct nc_documents *d, bool is_error, struct nc_mark mark, const c
     va_start(ap, format);
     diag->message = nc_vasprintf(format, ap);
     va_end(ap);
+    return diag;
 }
 
 void nc_documents_warn(struct nc_documents *d, struct nc_mark mark, const char *path,
@@ -78,11 +79,10 @@ void nc_documents_warn(struct nc_documents *d, struct nc_mark mark, const char *
 
 void nc_diag_unsupported(struct nc_documents *d, struct nc_mark mark, const char *path,
                          const char *why) {
-    const size_t before = d->n_diags;
+    struct nc_diagnostic *diag = nc_diag(d, false, mark, path, "is not supported: %s", why);
 
-    nc_diag(d, false, mark, path, "is not supported: %s", why);
-    if (d->n_diags > before)
-        d->diags[before].is_unsupported = true;
+    if (diag)
+        diag->kind = NC_DIAGNOSTIC_UNSUPPORTED;
 }
 
 int nc_diag_err(const struct nc_documents *d, struct nc_mark mark, const char *path,

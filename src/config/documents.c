@@ -109,15 +109,16 @@ static bool is_refused_at(const struct nc_documents *d, struct nc_mark mark) {
 static bool is_warned(struct nc_documents *d, const struct nc_err *err, struct nc_mark key) {
     for (size_t i = 0; i < d->n_diags; i++) {
         struct nc_diagnostic *g = &d->diags[i];
+        const bool is_unsupported = g->kind == NC_DIAGNOSTIC_UNSUPPORTED;
         char *was = g->message; /* of a warning, until now */
 
-        if (g->is_error || !is_at(g->mark, g->is_unsupported ? err->mark : key))
+        if (g->is_error || !is_at(g->mark, is_unsupported ? err->mark : key))
             continue;
-        if (g->is_unsupported) {
+        if (is_unsupported) {
             g->message = nc_asprintf("%s; %s", was, err->remedy);
             free(was);
         }
-        g->is_unsupported = false;
+        g->kind = NC_DIAGNOSTIC_PLAIN;
         g->is_error = true;
         return true;
     }
@@ -148,9 +149,12 @@ int nc_documents_set_aside(struct nc_documents *d, const struct nc_err *err) {
                     strlen(path + strlen(config)) + 1);
     }
     d->n_aside++;
-    if (!is_warned(d, err, key))
-        nc_diag(d, true, err->mark, path ? path : "", "%s%s%s", text, err->remedy[0] ? "; " : "",
-                err->remedy);
+    if (is_warned(d, err, key))
+        return 1;
+    struct nc_diagnostic *diag = nc_diag(d, true, err->mark, path ? path : "", "%s%s%s", text,
+                                         err->remedy[0] ? "; " : "", err->remedy);
+    if (diag && err->code == -NC_CONFIG_MISSING)
+        diag->kind = NC_DIAGNOSTIC_MISSING;
     return 1;
 }
 

@@ -390,22 +390,26 @@ static char *find_elsewhere(const struct walk *w, const struct nc_schema *schema
     return nc_strdup("");
 }
 
+/* kubelet gets what this program does not know of its configuration, and may know it. */
 static void unknown(struct walk *w, const struct nc_schema *schema, const struct nc_member *m) {
     nc_cleanup(nc_buf_done) struct nc_buf names = NC_BUF_INIT;
-    nc_auto_free char *quoted = nc_quote(m->key, strlen(m->key)),
-                      *elsewhere = find_elsewhere(w, schema, m->key);
-    const char *key = is_plain_key(m->key) ? m->key : quoted;
+    nc_auto_free char *elsewhere = find_elsewhere(w, schema, m->key);
+    const size_t before = enter(w, m->key);
+    struct nc_diagnostic *diag;
     const char *near = NULL;
 
     for (struct nc_field_at at = {0}; nc_schema_next(schema, &at);)
         (void)nc_buf_add(&names, at.name, strlen(at.name) + 1);
     near = *elsewhere ? NULL : nc_nearest(m->key, names.data);
     if (near)
-        nc_diag(w->d, false, m->mark, path_of(w), "unknown field \"%s\", did you mean \"%s\"?", key,
-                near);
+        diag =
+            nc_diag(w->d, false, m->mark, path_of(w), "unknown field, did you mean \"%s\"?", near);
     else
-        nc_diag(w->d, false, m->mark, path_of(w), "unknown field \"%s\": %s has no such field%s",
-                key, schema->names, elsewhere);
+        diag = nc_diag(w->d, false, m->mark, path_of(w), "unknown field of %s%s", schema->names,
+                       elsewhere);
+    if (diag && !nc_starts_with(path_of(w), "spec.kubelet.config."))
+        diag->kind = NC_DIAGNOSTIC_UNKNOWN;
+    leave(w, before);
 }
 
 static void check_object(struct walk *w, const struct nc_schema *schema, const struct nc_value *v) {

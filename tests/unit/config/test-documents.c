@@ -114,9 +114,8 @@ static void lines_of_a_part(void **state) {
         nc_documents_add(&d, "part", (struct nc_text){body, strlen(body), 21, 0}, &err), 0);
     text = printed(&d);
     assert_string_equal(
-        text,
-        "part:25:13: error: spec.kubelet.flags[0]: must be a string (put it in quotes)\n"
-        "part:26:5: warning: spec.kubelet: unknown field \"flogs\", did you mean \"flags\"?\n");
+        text, "part:25:13: error: spec.kubelet.flags[0]: must be a string (put it in quotes)\n"
+              "part:26:5: warning: spec.kubelet.flogs: unknown field, did you mean \"flags\"?\n");
 }
 
 /* Both places are those of the whole. */
@@ -234,9 +233,8 @@ static void userdata(void **state) {
     (void)state;
     assert_int_equal(nc_documents_add_userdata(&d, "user-data", nc_text(body), &err), 0);
     text = printed(&d);
-    assert_string_equal(text, "user-data part 2 (application/node.eks.aws):12:8: warning: spec: "
-                              "unknown field \"colour\": "
-                              "NodeConfig's spec has no such field\n");
+    assert_string_equal(text, "user-data part 2 (application/node.eks.aws):12:8: warning: "
+                              "spec.colour: unknown field of NodeConfig's spec\n");
     assert_int_equal(d.n_docs, 1);
     assert_int_equal(d.found.n, 1);
     assert_string_equal(
