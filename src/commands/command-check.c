@@ -482,6 +482,16 @@ static int print_end(struct nc_gather *g, int r, struct nc_err *err) {
     return 0;
 }
 
+/* Said in the last line, too: what somebody wrote there has no effect. */
+static char *count_unknown(const struct nc_documents *d) {
+    size_t n = 0;
+
+    for (size_t i = 0; i < d->n_diags; i++)
+        n += d->diags[i].kind == NC_DIAGNOSTIC_UNKNOWN;
+    return n ? nc_asprintf("; %zu unknown field%s ignored", n, n == 1 ? " is" : "s are")
+             : nc_strdup("");
+}
+
 int nc_command_check(struct nc_app *app) {
     nc_cleanup(nc_gather_done) struct nc_gather g = {.app = app};
     struct nc_err err = NC_ERR_INIT;
@@ -514,13 +524,15 @@ int nc_command_check(struct nc_app *app) {
     if (err.code == -ENODATA) /* there is none */
         nc_err_remedy(&err, "name a file, or a folder of *.yaml, *.yml and *.json files");
     r = print_end(&g, r, &err);
+    nc_auto_free char *unknown = count_unknown(&g.documents);
     if (r == 0 && !app->opts.json)
         (void)printf(
-            "%zu document%s: %s %s%s%s\n", n_docs, n_docs == 1 ? "" : "s",
+            "%zu document%s: %s %s%s%s%s\n", n_docs, n_docs == 1 ? "" : "s",
             app->opts.fragment ? "no field is wrong in" : "a bootstrap would accept",
             n_docs == 1 ? "it" : "them",
             is_drop_in && !app->opts.fragment ? " beside a document that names the cluster" : "",
-            app->opts.fragment ? "; kubelet's flags, feature gates and rules are not checked" : "");
+            app->opts.fragment ? "; kubelet's flags, feature gates and rules are not checked" : "",
+            unknown);
     for (size_t i = 0; r == 0 && !app->opts.json && i < g.documents.found.n; i++) {
         const char *name = g.documents.found.v[i], *at = strstr(name, NC_FOUND_NODE_POOL);
         if (at)

@@ -59,16 +59,16 @@ static void print_finding(void *userdata, const struct nc_image_finding *f) {
 #define DOCUMENTS "documents"
 #define CORRECT "correct the document"
 
-/* What user data may bring is no failure of the image. */
+/* What user data may bring is no failure of the image. A field that its agent does not know is one:
+ * what somebody wrote has no effect on any node, be it that they must only observe. */
 static void print_diagnostic(struct nc_preflight_lines *lines, const struct nc_documents *d,
                              const struct nc_diagnostic *diag) {
     nc_auto_free char *text = nc_diagnostic_text(d, diag);
-    const bool fails = diag->is_error && diag->kind != NC_DIAGNOSTIC_MISSING;
+    const bool is_unknown = diag->kind == NC_DIAGNOSTIC_UNKNOWN;
+    const bool fails = is_unknown || (diag->is_error && diag->kind != NC_DIAGNOSTIC_MISSING);
 
     nc_preflight_line(lines, DOCUMENTS, fails ? "failed" : "warning", text,
-                      diag->kind == NC_DIAGNOSTIC_UNKNOWN ? CORRECT
-                          ": the node starts, and ignores this field"
-                                                          : CORRECT);
+                      is_unknown ? CORRECT ": no node reads this field" : CORRECT);
     if (fails && lines->failed++ == 0)
         lines->first.class = NC_ERR_CONFIG;
 }

@@ -90,15 +90,22 @@ static int read_config(struct nc_gather *g, bool *ret_is_complete, struct nc_err
     return 0;
 }
 
-/* A field that nobody knows is not in force, whatever it was meant for. */
+/* A field that nobody knows is not in force, whatever it was meant for: it is told before what is
+ * only worth a word. */
 static void note_warnings(struct nc_daemon *d, const struct nc_documents *of) {
+    bool has_unknown = false;
+
     for (size_t i = 0; i < of->n_diags; i++) {
+        const bool is_unknown = of->diags[i].kind == NC_DIAGNOSTIC_UNKNOWN;
         nc_auto_free char *text = nc_gather_warning(of, &of->diags[i]);
         if (!text)
             continue;
         nc_log(NC_LOG_WARNING, NULL, "%s", text);
-        if (!d->not_in_force)
-            d->not_in_force = nc_steal(&text);
+        if (d->not_in_force && (has_unknown || !is_unknown))
+            continue;
+        has_unknown = is_unknown;
+        free(d->not_in_force);
+        d->not_in_force = nc_steal(&text);
     }
     nc_daemon_tell_not_in_force(d);
 }

@@ -135,6 +135,7 @@ class Check(WorldTest):
         self.assertEqual(done.code, 0, done.out + done.err)
         (line,) = self.lines(done.out)
         self.assertRegex(line, rf"^{re.escape(str(self.typo))}:6:\d+: warning: spec\.maxPods\.valu: .*\"value\"")
+        self.assertTrue(done.out.endswith("2 documents: a bootstrap would accept them; 1 unknown field is ignored\n"), done.out)
         done = self.w.run("check", "--strict", str(self.good), str(self.typo))
         self.assertEqual(done.code, 3)
         self.assertRegex(self.lines(done.out)[0], r": error: ")

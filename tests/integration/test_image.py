@@ -515,9 +515,19 @@ class Preflight(unittest.TestCase):
                 self.assertIn(message or "", entry["detail"])
                 file.unlink()
         file = self.root / "etc/nodeclaimd/conf.d/10.yaml"
-        file.write_text(config % "drain: {modes: off}")
-        (entry,) = self.lines(3)["documents"]
-        self.assertEqual((entry["outcome"], entry["remedy"]), ("warning", "correct the document: the node starts, and ignores this field"))
+
+    def test_a_field_that_no_node_reads(self) -> None:
+        """The agent of the image is the one that ignores it; kubelet may know what the agent does not."""
+        imagetree.al2023(self.root)
+        for kind, text, outcome, message in (
+            ("nodeclaimd.io/v1alpha1\nkind: AgentConfig", "drain: {mod: observe}", "failed", 'spec.drain.mod: unknown field, did you mean "mode"?'),
+            ("node.eks.aws/v1alpha1\nkind: NodeConfig", "kubelet: {config: {fieldOfTomorrow: 1}}", "warning", "fieldOfTomorrow: unknown field"),
+        ):
+            imagetree.write(self.root, "/etc/nodeclaimd/conf.d/10.yaml", f"apiVersion: {kind}\nspec: {{{text}}}\n")
+            (entry,) = self.lines(3)["documents"]
+            self.assertEqual(entry["outcome"], outcome, entry)
+            self.assertIn(message, entry["detail"])
+            self.assertEqual(entry["remedy"] == "correct the document: no node reads this field", outcome == "failed", entry)
 
     def test_rules_that_no_user_data_can_mend(self) -> None:
         """Each error by itself, as `check` names it, with the tables of the kubelet of the image."""

@@ -287,13 +287,15 @@ class Commands(DaemonTest):
         self.assertEqual(world.finish(waiting, 120).code, 0)
 
     def test_what_is_in_force(self) -> None:
-        """A document that is refused changes nothing, and status says so; so it does of drains that are turned off."""
+        """A document that is refused changes nothing, and status says so; so it does of drains that are turned off. A misspelled field has an Event."""
         world = self.node_world()
         world.pod("web", grace=1)
-        world.start()
-        world.must(lambda: world.said_of_itself().get("connected"), "the connection")
         conf = world.root / "etc/nodeclaimd/conf.d"
         head = "apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec:\n"
+        (conf / "90-mine.yaml").write_text(head + "  drain: {mod: observe}\n")
+        world.start()
+        world.must(lambda: world.said_of_itself().get("connected"), "the connection")
+        world.must(lambda: world.events().count("ConfigurationIgnored") == 1, "the Event of the field, at the start")
 
         def read_again(text: str, shown: str) -> None:
             (conf / "90-mine.yaml").write_text(head + text)
@@ -305,7 +307,7 @@ class Commands(DaemonTest):
         world.must(lambda: world.metrics()["nodeclaimd_config_refused"][""] == 1, "the metric")
         read_again('  drain: {mod: "off"}\n', r", notInForce .*90-mine\.yaml:4:\d+: spec\.drain\.mod: unknown field, did you mean .mode.")
         self.assertRegex(world.log(), r"90-mine\.yaml:4:\d+: spec\.drain\.mod: unknown field")
-        world.must(lambda: world.events().count("ConfigurationIgnored") == 1, "the Event of the field")
+        world.must(lambda: world.events().count("ConfigurationIgnored") == 1, "the same Event")
         read_again('  drain: {mode: "off"}\n', ", drainMode off$")
         read_again("  report: {events: true}\n", "$")
         world.must(lambda: world.metrics()["nodeclaimd_config_refused"][""] == 0, "the metric")

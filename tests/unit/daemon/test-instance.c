@@ -252,6 +252,20 @@ static void test_the_rest_of_what_is_refused(void **state) {
     assert_non_null(strstr(w->d.not_in_force, "(but for drain.mode)"));
 }
 
+/* A field that is misspelled is told at the start, also behind what is only worth a word; what
+ * somebody meant by it is not guessed. */
+static void test_a_field_that_nobody_knows(void **state) {
+    struct world *w = *state;
+
+    configure(w, "  kubelet: {config: {kubeReserved: {cpu: 1}}}\n"
+                 "  drain: {mod: observe, margn: 1s}\n");
+    assert_int_equal(gather(w), 0);
+    assert_int_equal(w->d.rules.drain.mode, NC_DRAIN_AUTO);
+    assert_false(w->d.counters.is_config_refused);
+    assert_non_null(strstr(w->d.not_in_force, "10.yaml:5:11: spec.drain.mod: unknown field, did "
+                                              "you mean \"mode\"?"));
+}
+
 /* "off" of one document holds whatever stands beside it, at the start and at a reload. */
 static void test_off_beside_what_is_no_document(void **state) {
     static const struct {
@@ -338,6 +352,7 @@ TEST_GROUP() {
         TEST(test_imds_is_unavailable),
         TEST(test_begun_anew),
         TEST(test_the_rest_of_what_is_refused),
+        TEST(test_a_field_that_nobody_knows),
         TEST(test_off_beside_what_is_no_document),
     };
 
