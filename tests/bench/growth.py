@@ -45,7 +45,7 @@ UNITS = {"ms": "processor time, ms", "MiB": "memory, MiB"}
 
 def about(sizes: str) -> tuple[str, str]:
     day = time.strftime("%Y-%m-%d", time.gmtime())
-    return f"measured on {day}, logarithmic axes; with exponent 1 twice the {sizes} cost twice as much, and at most {MOST} is good", sizes
+    return f"measured on {day}, logarithmic axes; with exponent 1 twice the {sizes} cost twice as much; the limit of the fit is {MOST}", sizes
 
 
 def exponent(points: list[tuple[float, float]], fixed: float) -> float:
@@ -53,6 +53,12 @@ def exponent(points: list[tuple[float, float]], fixed: float) -> float:
     rows = [(math.log(x), math.log(max(y - fixed, 1e-6))) for x, y in points]
     mean_x, mean_y = (sum(column) / len(rows) for column in zip(*rows))
     return sum((x - mean_x) * (y - mean_y) for x, y in rows) / sum((x - mean_x) ** 2 for x, _ in rows)
+
+
+def note(slope: float, points: list[tuple[float, float]]) -> str:
+    """A fit through all points hides a bend at the end."""
+    (x, y), (x2, y2) = points[-2:]
+    return f"exponent {slope:.2f}, last step {math.log(y2 / y) / math.log(x2 / x):.2f}"
 
 
 class Drain:
@@ -174,7 +180,7 @@ def draw_drain(report: Report, rows: dict[int, dict[str, float]], out: Path) -> 
         points = series(rows, name)
         large = [p for p in points if p[0] >= FLOOR]
         slope = judge(report, title, large, rows[0][name]) if len(large) > 2 else float("nan")
-        lines.append(Series(title, UNITS[unit], points, f"exponent {slope:.2f}"))
+        lines.append(Series(title, UNITS[unit], points, note(slope, points)))
     draw(out / "growth-drain.svg", "Draining a node: cost with the number of its pods", about("pods"), lines)
 
 
@@ -183,10 +189,10 @@ def draw_controller(report: Report, rows: dict[int, dict[str, float]], out: Path
     for name, title, unit in (("cpu", "reading all at start, CPU", "ms"), ("private", "private memory", "MiB")):
         points = series(rows, name)
         slope = judge(report, "controller " + title, points, begin(points))
-        lines.append(Series(title, UNITS[unit], points, f"exponent {slope:.2f}"))
+        lines.append(Series(title, UNITS[unit], points, note(slope, points)))
     storm = series(rows, "storm")
     slope = judge(report, "controller a thousand notices", storm, 0.0)
-    lines.append(Series("a thousand notices, CPU", UNITS["ms"], storm, f"exponent {slope:.2f}"))
+    lines.append(Series("a thousand notices, CPU", UNITS["ms"], storm, note(slope, storm)))
     draw(out / "growth-controller.svg", "The controller: cost with the number of nodes", about("nodes"), lines)
 
 
