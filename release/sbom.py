@@ -59,7 +59,7 @@ def read(path):
         files = image_files(path)
         entry = fields(files[ENTRIES + "nodeclaim-controller"])
         return files, entry["Version"], entry["Architecture"]
-    version = re.search(r"-([0-9].*)\.t(?:ar\.|gz$)", name)
+    version = re.search(r"[-_]([0-9].*)\.t(?:ar\.|gz$)", name)
     if not version:
         sys.exit(f"sbom.py: {name}: wanted is NAME-VERSION.tar.xz, NAME-VERSION.tgz, or a .deb, .rpm or .oci.tar")
     return tar_files(open(path, "rb").read()), version.group(1), None

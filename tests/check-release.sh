@@ -57,6 +57,8 @@ is "an SBOM needs a time" "$(sbom '')" "sbom.py: SOURCE_DATE_EPOCH, the time of 
 is "and an artifact with a version" "$(SOURCE_DATE_EPOCH=0 /usr/bin/python3 "$top/release/sbom.py" "$work/chart.tgz" 2>&1)" \
     "sbom.py: chart.tgz: wanted is NAME-VERSION.tar.xz, NAME-VERSION.tgz, or a .deb, .rpm or .oci.tar"
 is "and is made with both" "$(sbom 0)" '{  "spdxVersion": "SPDX-2.3",'
+cp "$work/a-1.tar.xz" "$work/a_1~dev.2.tar.xz"
+is "also of a source package" "$(SOURCE_DATE_EPOCH=0 /usr/bin/python3 "$top/release/sbom.py" "$work/a_1~dev.2.tar.xz" | grep -o '"versionInfo": .*')" '"versionInfo": "1~dev.2",'
 
 # image: an OCI archive of one layer, which has the entries of the program's package and of another
 image() {
@@ -199,7 +201,7 @@ git checkout -q --detach good
 mkdir -p tests/package bin && cp "$top/release/cut-links" release/ && cp "$top/tests/check-links" tests/ && touch deploy/chart/README.md
 printf 'build\n' >.gitignore
 printf '#!/bin/sh\ncd "$(dirname "$0")" && mkdir -p build/dist && git tag --points-at HEAD >build/dist/nodeclaimd-0.1.0.tar.xz\n' >dev
-printf '#!/bin/sh\nmkdir -p "$2/deb" "$2/rpm" && echo new >"$2/deb/a.deb" && echo new >"$2/rpm/a.rpm"\n' >tests/package/run
+printf '#!/bin/sh\nmkdir -p "$2/deb" "$2/rpm" && echo new >"$2/deb/a.deb" && echo new | tee "$2/rpm/a.rpm" >"$2/rpm/a.src.rpm"\n' >tests/package/run
 printf '#!/bin/sh\nfor file; do :; done\n[ "$1" != -S ] || echo >"$file.minisig"\n' >bin/minisign
 chmod +x dev tests/package/run bin/minisign
 git add . && git commit -q -m programs
@@ -213,12 +215,15 @@ tools=$work/cache/nodeclaimd/spdx-tools-$(sha256sum <release/spdx-tools.lock | c
 mkdir -p "$tools" build/package/deb
 touch "$tools/complete"
 echo old >build/package/deb/a.deb
-is "packages that nobody has tested are made anew, and no RPM of Debian is a release's" "$(took)" new
+is "packages that nobody has tested are made anew, and of RPMs the source is a release's" "$(took)" "new
+a.src.rpm"
 echo old >build/package/deb/a.deb
 echo v0.1.0 >build/package/nodeclaimd-0.1.0.tar.xz
-is "tested packages of the same tarball, which is that of the tag, are taken" "$(took)" old
+is "tested packages of the same tarball, which is that of the tag, are taken" "$(took)" "old
+a.src.rpm"
 echo other >build/package/nodeclaimd-0.1.0.tar.xz
-is "those of another tarball are not" "$(took)" new
+is "those of another tarball are not" "$(took)" "new
+a.src.rpm"
 is "the chart has the release's name" "$(cd build/release-dry-run && echo *.tgz)" nodeclaim-controller-0.1.0.tgz
 is "what is of one architecture has its name" "$(cd build/release-dry-run && echo PROV*)" "PROVENANCE-dry-run-$(dpkg --print-architecture).txt"
 is "and says that it is of a dry run" "$(head -n 1 build/release-dry-run/PROV*)" "nodeclaimd 0.1.0: of a dry run, not of a release"
