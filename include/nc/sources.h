@@ -60,7 +60,7 @@ uint64_t nc_margin_usec(uint64_t most_usec, uint64_t left_usec);
     /* `nodeclaimd drain` on this machine. */                                                      \
     FIXED(OPERATOR, "operator", DRAIN, .reason = "Requested",                                      \
           .sentence = "A drain was requested on this machine", .has_own_policy = true)             \
-    FIXED(DELETION, "deletion", DRAIN, .reason = "Requested",                                      \
+    FIXED(DELETION, "deletion", DRAIN, .reason = "Deletion",                                       \
           .sentence = "The Node or its NodeClaim is being deleted")                                \
     OPTION(SPOT, "spot", DRAIN, .reason = "SpotInterruption",                                      \
            .sentence = "EC2 interrupts this spot instance",                                        \

@@ -292,6 +292,11 @@ class Plugin(unittest.TestCase):
         self.says("drain", "n2")
         self.assertEqual(self.says("drain", "n2", "--cancel"), "the request is withdrawn: a drain that was requested on the machine goes on: there, nodeclaimd undrain ends it\n")
         self.refuses(1, "node n2 has no drain request; a drain that was requested on the machine goes on: there, nodeclaimd undrain ends it\n", "drain", "n2", "--cancel")
+        final = "; a deletion cannot be taken back, nor what drains for it\n"
+        self.node("n5", **{STATUS_KEY: status % "deletion"})
+        self.refuses(1, "node n5 has no drain request" + final, "drain", "n5", "--cancel")
+        self.assertIn("\n  Evicting: 1 of 2 pods remain" + final, self.says("why", "n5"))
+        self.assertNotIn("; a deletion", self.says("why", "n1") + self.says("status", "n5"))
         self.node("n4", **{REQUEST_KEY: '{"id":"kubectl-1","mode":"deadline","deadline":"2026-11-28T12:00:09Z"}'})
         self.event("Node", "n4", "DrainRequestRefused", "annotation nodeclaimd.io/drain-request: drain request kubectl-1: deadline")
         self.assertIn("the former request is replaced", self.run_plugin("drain", "n4")[2])

@@ -64,7 +64,7 @@ class Deletion(KarpenterTest):
             self.evict(world, name)
         world.drained()
         self.assertEqual((world.evictions(), world.deletions()), ([], []))
-        self.assertEqual(world.condition("InterruptionPending"), ("True", "Requested"))
+        self.assertEqual(world.condition("InterruptionPending"), ("True", "Deletion"))
         self.assertEqual(world.condition("Drained")[0], "True")
 
     def test_taken_over_where_nothing_moves(self) -> None:
@@ -126,7 +126,7 @@ class Deletion(KarpenterTest):
         world.must(world.is_cordoned, "the cordon")
         self.deleting(world)
         world.imds.spot(None)
-        world.must(lambda: world.condition("InterruptionPending") == ("True", "Requested"), "the weaker source")
+        world.must(lambda: world.condition("InterruptionPending") == ("True", "Deletion"), "the weaker source")
         self.assertTrue(world.is_cordoned())
         self.assertEqual(world.steps("release"), [])
 

@@ -85,7 +85,7 @@ static const struct life_row replacement[] = {
 /* Whoever deleted the Node drains it, as long as something moves. */
 static const struct life_row observing[] = {
     {0, "begin", "@idle"},
-    {1000, "notice deletion", "SAY Requested; WRITE signal[Detected pending] @signalling"},
+    {1000, "notice deletion", "SAY Deletion; WRITE signal[Detected pending] @signalling"},
     {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
     {1020, "ok", "SAY NodeCordoned; OPEN @observing"},
     {1030, "pods a:30 b:30", "@observing"},

@@ -98,7 +98,7 @@ static void test_node_replaced_during_a_write(void **state) {
 static void test_node_gone_when_drained(void **state) {
     static const struct life_row story[] = {
         {0, "begin", "@idle"},
-        {1000, "notice deletion", "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1000, "notice deletion", "SAY Deletion; WRITE signal[Detected pending] @signalling"},
         {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
         {1020, "ok", "SAY NodeCordoned; OPEN @observing"},
         {1030, "synced", "LOOK @volume-wait"},

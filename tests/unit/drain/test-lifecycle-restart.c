@@ -303,7 +303,7 @@ static void test_mode_observe(void **state) {
 static void test_mode_auto_and_deletion(void **state) {
     static const struct life_row story[] = {
         {0, "begin", "@idle"},
-        {1000, "notice deletion", "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1000, "notice deletion", "SAY Deletion; WRITE signal[Detected pending] @signalling"},
         {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
         {1020, "ok", "SAY NodeCordoned; OPEN @observing"},
         {1030, "pods a:30 b:30", "@observing"},
@@ -328,7 +328,7 @@ static void test_mode_auto_and_deletion(void **state) {
 static void test_mode_auto_and_another_source(void **state) {
     static const struct life_row story[] = {
         {0, "begin", "@idle"},
-        {1000, "notice deletion", "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1000, "notice deletion", "SAY Deletion; WRITE signal[Detected pending] @signalling"},
         {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
         {1020, "ok", "SAY NodeCordoned; OPEN @observing"},
         {1030, "pods a:30", "@observing"},
@@ -346,7 +346,7 @@ static void test_mode_auto_keeps_force_deletes(void **state) {
     static const struct life_row story[] = {
         {0, "begin", "@idle"},
         {1000, "notice deletion +34 last",
-         "SAY Requested; WRITE signal[Detected pending] @signalling"},
+         "SAY Deletion; WRITE signal[Detected pending] @signalling"},
         {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
         {1020, "ok", "SAY NodeCordoned; OPEN @observing"},
         {1030, "pods a:30", "@observing"},
@@ -365,7 +365,7 @@ static void test_mode_auto_keeps_force_deletes(void **state) {
 static void test_mode_always(void **state) {
     static const struct life_row story[] = {
         {0, "rules mode=always", "@idle"},
-        LIFE_EVICTING("deletion", "Requested"),
+        LIFE_EVICTING("deletion", "Deletion"),
         {1030, "pods a:30", "@evicting"},
         {1040, "synced", "evict a @evicting"},
     };

@@ -454,7 +454,7 @@ static void test_blocked_anew_with_another_deadline(void **state) {
 static void test_disrupted_taint_is_checked(void **state) {
     static const struct life_row story[] = {
         {0, "begin", "@idle"},
-        {1000, "notice deletion", "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1000, "notice deletion", "SAY Deletion; WRITE signal[Detected pending] @signalling"},
         {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
         {1020, "ok", "SAY NodeCordoned; OPEN @observing"},
         {1030, "meta deleting", "LOOK @observing"},
