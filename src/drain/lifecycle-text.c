@@ -336,9 +336,9 @@ static char *forcing_text(const struct nc_lifecycle *l) {
     for (size_t i = 0; i < n; i++) /* a DELETE's grace is rounded up */
         cut += v[i].is_forced
                && nc_sec_to_usec(v[i].pod->grace_sec) >= nc_sum_usec(left_usec, NC_SEC_USEC);
-    nc_auto_free char *less =
-        cut ? nc_asprintf("; with less than their grace period: %zu", cut) : nc_strdup("");
-    return nc_asprintf("The force-delete time has come for %s%s", names, less);
+    return nc_asprintf(
+        "The force-delete time has come for %s; with less than their grace period: %zu", names,
+        cut);
 }
 
 /* Whose wait is over, though the pod is there. */

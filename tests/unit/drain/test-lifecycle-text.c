@@ -410,7 +410,8 @@ static void test_forced_and_failed(void **state) {
     assert_string_equal(w.last_message,
                         "The force-delete time has come for ns/a (the API "
                         "server has no time for its eviction), ns/b (its eviction was not "
-                        "carried out), ns/c (blocked by a PodDisruptionBudget)");
+                        "carried out), ns/c (blocked by a PodDisruptionBudget); with less "
+                        "than their grace period: 0");
     (void)life_do(&w, 76000, "tick"); /* the marks got no answer */
     (void)life_do(&w, 76010, "yes a");
     (void)life_do(&w, 80000, "yes c");
@@ -434,8 +435,9 @@ static void test_forced_names_none_that_is_evicted(void **state) {
     begin(&w, events);
     (void)life_do(&w, 74990, "tick"); /* evicts a */
     (void)life_do(&w, 75400, "tick");
-    assert_string_equal(w.last_message, "The force-delete time has come for ns/b (blocked by a "
-                                        "PodDisruptionBudget)");
+    assert_string_equal(w.last_message,
+                        "The force-delete time has come for ns/b (blocked by a "
+                        "PodDisruptionBudget); with less than their grace period: 0");
     life_world_done(&w);
 }
 
