@@ -258,6 +258,7 @@ struct nc_node_condition {
     const char *reason, *message; /* message NULL = "", cut at 1024 bytes */
     uint64_t now_usec;
     uint64_t since_usec; /* of its last transition; 0 = now */
+    bool is_unchanged;   /* its status: the time of its last transition stays what it is */
 };
 /* Patch bodies; owned trees. */
 struct nc_value *nc_node_condition_patch(const struct nc_node_condition *c);

@@ -108,6 +108,7 @@ struct nc_condition {
     bool is_true;
     const char *reason; /* of a small fixed set; static */
     char *message;      /* owned */
+    bool is_unchanged;  /* its status is so already */
 };
 struct nc_node_write {
     enum nc_node_write_kind kind;
@@ -118,7 +119,8 @@ struct nc_node_write {
     int unschedulable;             /* -1 untouched, 0, 1 */
     int balancers_label;           /* -1 untouched, 0 removed, 1 ours */
     struct nc_condition pending, drained;
-    unsigned known_set, known_true; /* which are written, and of those which are True */
+    unsigned known_set, known_true; /* which are written, and of those which are True, */
+    unsigned known_unchanged;       /* and were so before */
     const char *known_reason[_NC_KNOWN_CONDITION_MAX];
     char *known_message[_NC_KNOWN_CONDITION_MAX]; /* NULL = what pending or drained says */
 };

@@ -342,6 +342,7 @@ static void fill_known_conditions(const struct nc_lifecycle *l, enum nc_node_wri
     w->known_set =
         (wanted & ~n->known_true) | (n->known_ours & (kind == NC_WRITE_SIGNAL ? ~0u : ~wanted));
     w->known_true = wanted & w->known_set;
+    w->known_unchanged = w->known_true & n->known_true;
     for (size_t i = 0; i < _NC_KNOWN_CONDITION_MAX; i++) {
         const bool is_shutdown = i == NC_KNOWN_SHUTDOWN_IN_PROGRESS;
         w->known_reason[i] = is_cleared    ? "InterruptionWithdrawn"
@@ -362,6 +363,7 @@ static void fill(struct nc_lifecycle *l, enum nc_node_write_kind kind, struct nc
     if (kind == NC_WRITE_SIGNAL)
         fill_condition(&w->pending, true, nc_source_reason((enum nc_source)l->in_force.leading),
                        nc_lifecycle_sentence(l, (enum nc_source)l->in_force.leading));
+    w->pending.is_unchanged = w->pending.is_true && l->node.is_pending_true;
     if (kind == NC_WRITE_CORDON)
         fill_cordon(l, w);
     if (kind == NC_WRITE_PROGRESS && wants_label(l, &(uint64_t){UINT64_MAX}))

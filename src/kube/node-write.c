@@ -39,7 +39,8 @@ static void add_condition(struct nc_value *list, const char *type, const struct 
                                                                 .is_true = c->is_true,
                                                                 .reason = c->reason,
                                                                 .message = c->message,
-                                                                .now_usec = now_usec});
+                                                                .now_usec = now_usec,
+                                                                .is_unchanged = c->is_unchanged});
     nc_value_push(list, nc_value_copy(nc_value_path(patch, "status.conditions")->items[0]));
 }
 
@@ -92,6 +93,7 @@ static void set_conditions(struct nc_value *body, const struct nc_node_write *w,
         nc_auto_free char *message = nc_asprintf(NC_KNOWN_CONDITION_OURS "%s", why ? why : "");
         const struct nc_condition c = {.is_set = w->known_set & 1u << i,
                                        .is_true = w->known_true & 1u << i,
+                                       .is_unchanged = w->known_unchanged & 1u << i,
                                        .reason = w->known_reason[i],
                                        .message = message};
         add_condition(list, nc_name_at(nc_known_condition_names, i), &c, now_usec);

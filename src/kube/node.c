@@ -98,7 +98,9 @@ struct nc_value *nc_node_condition_patch(const struct nc_node_condition *c) {
     nc_value_set_string(condition, "reason", c->reason);
     nc_value_set_string(condition, "message", text);
     nc_value_set_time(condition, "lastHeartbeatTime", c->now_usec);
-    nc_value_set_time(condition, "lastTransitionTime", c->since_usec ? c->since_usec : c->now_usec);
+    if (!c->is_unchanged)
+        nc_value_set_time(condition, "lastTransitionTime",
+                          c->since_usec ? c->since_usec : c->now_usec);
     nc_value_push(list, condition);
     nc_value_set(inner, "conditions", list);
     nc_value_set(root, "status", inner);

@@ -124,9 +124,12 @@ class Deletion(KarpenterTest):
         world.start()
         world.imds.spot(600)
         world.must(world.is_cordoned, "the cordon")
+        since = lambda: next(c["lastTransitionTime"] for c in world.node()["status"]["conditions"] if c["type"] == "InterruptionPending")
+        began = since()
         self.deleting(world)
         world.imds.spot(None)
         world.must(lambda: world.condition("InterruptionPending") == ("True", "Deletion"), "the weaker source")
+        self.assertEqual(since(), began, "it was True before")
         self.assertTrue(world.is_cordoned())
         self.assertEqual(world.steps("release"), [])
 

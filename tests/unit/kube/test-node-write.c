@@ -110,6 +110,9 @@ static void test_view_of_nonsense(void **state) {
 #define CONDITION(type, status, reason, message)                                                   \
     "{'type':'" type "','status':'" status "','reason':'" reason "','message':'" message           \
     "','lastHeartbeatTime':'2023-11-14T22:13:20Z','lastTransitionTime':'2023-11-14T22:13:20Z'}"
+#define STAYS(type, reason, message)                                                               \
+    "{'type':'" type "','status':'True','reason':'" reason "','message':'" message                 \
+    "','lastHeartbeatTime':'2023-11-14T22:13:20Z'}"
 
 static const struct {
     struct nc_node_write w;
@@ -185,6 +188,17 @@ static const struct {
      "{'status':{'conditions':[" CONDITION("InterruptionPending", "False", "Withdrawn",
                                            "x") "," CONDITION("Drained", "False", "Withdrawn",
                                                               "x") "]},'metadata':{'uid':'u1'}}"},
+    {{.kind = NC_WRITE_SIGNAL, /* since when they are True stays */
+      .unschedulable = -1,
+      .balancers_label = -1,
+      .known_set = 1u << NC_KNOWN_DRAIN_IN_PROGRESS,
+      .known_true = 1u << NC_KNOWN_DRAIN_IN_PROGRESS,
+      .known_unchanged = 1u << NC_KNOWN_DRAIN_IN_PROGRESS,
+      .known_reason = {"AdminRequested"},
+      .pending = {true, true, "Deletion", (char[]){"soon"}, true}},
+     "status",
+     "{'status':{'conditions':[" STAYS("InterruptionPending", "Deletion", "soon") "," STAYS(
+         "DrainInProgress", "AdminRequested", "nodeclaimd: soon") "]}}"},
 };
 
 /* Each is what it should be, and the rules on the wire let it pass. */
