@@ -43,6 +43,39 @@ static void test_restart_while_evicting(void **state) {
     LIFE_STORY(story);
 }
 
+/* A later source leads: the drain is older than it. And since when the condition is True stays. */
+static void test_restart_with_a_later_source(void **state) {
+    static const struct life_row before[] = {
+        LIFE_EVICTING("request drain", "Requested"),
+        {1030, "pods a:30", "@evicting"},
+        {1040, "synced", "evict a @evicting"},
+        {5000, "notice spot +600",
+         "SAY SpotInterruption; WRITE signal[Evicting pending] @evicting"},
+    };
+    static const struct life_row after[] = {
+        {5010, "ok", "@evicting"},
+        {9000, "restart", "@evicting"},
+        {9100, "notice request drain", "@evicting"},
+        {9100, "notice spot +600", "@evicting"},
+        {9200, "meta", "LOOK; WRITE progress[Evicting]; OPEN @evicting"},
+        {9210, "node", "@evicting"},
+        {9220, "pods a:30", "@evicting"},
+        {9230, "synced", "SAY DrainResumed; evict a @evicting"},
+    };
+    struct life_world w;
+
+    (void)state;
+    life_world_init(&w);
+    life_play(&w, before, NC_ARRAY_SIZE(before));
+    assert_true(w.write.w.pending.is_unchanged);
+    assert_int_equal(w.write.w.known_unchanged, 1u << NC_KNOWN_DRAIN_IN_PROGRESS);
+    life_play(&w, after, NC_ARRAY_SIZE(after));
+    assert_string_equal(w.last_message,
+                        "Going on with the drain begun at 2026-01-02T03:04:06Z, now for spot, "
+                        "pods remaining: 1");
+    life_world_done(&w);
+}
+
 static void test_restart_when_drained(void **state) {
     static const struct life_row story[] = {
         LIFE_EVICTING("spot +120", "SpotInterruption"),
@@ -460,6 +493,7 @@ TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_restart_while_signalling),
         cmocka_unit_test(test_restart_while_evicting),
+        cmocka_unit_test(test_restart_with_a_later_source),
         cmocka_unit_test(test_restart_when_drained),
         cmocka_unit_test(test_restart_after_the_deadline),
         cmocka_unit_test(test_restart_with_the_drain_turned_off),
