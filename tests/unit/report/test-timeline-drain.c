@@ -235,7 +235,7 @@ static void test_each_reason(void **state) {
          "             ns/stuck, since 1970-01-12T13:45:39Z, should have ended more than a minute "
          "ago, says its grace period is over, kubelet has not reported its end\n"
          "             remedy: mend what refuses it, delete the pod, or end the wait: kubectl "
-         "nodeclaim drain --deadline TIME\n"
+         "nodeclaim drain NODE --deadline TIME\n"
          "pods         ns/agent, its DaemonSet would put it back\n"
          "             ns/away, in back-off, the API server did not answer\n"
          "             ns/busy, in back-off after 429\n"
