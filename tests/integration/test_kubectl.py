@@ -76,10 +76,10 @@ class Plugin(unittest.TestCase):
         meta = {"name": name, "labels": {"karpenter.sh/nodepool": "default"}, "finalizers": [KARPENTER], **more}
         self.api.put("nodeclaims", {"metadata": meta, "spec": {}, "status": status})
 
-    def event(self, kind: str, name: str, reason: str, message: str, count: int = 1, instance: str = "", source: str = "kubelet") -> None:
+    def event(self, kind: str, name: str, reason: str, message: str, count: int = 1, instance: str = "", source: str = "kubelet", at: str = "") -> None:
         about = {"kind": kind, "name": name, "uid": name}
         self.api.put("events", {"metadata": {"generateName": name}, "involvedObject": about, "reason": reason, "message": message,
-                                "source": {"component": source}, "reportingInstance": instance, "type": "Warning", "count": count, "lastTimestamp": stamp(time.time())}, "default")  # fmt: skip
+                                "source": {"component": source}, "reportingInstance": instance, "type": "Warning", "count": count, "lastTimestamp": at or stamp(time.time())}, "default")  # fmt: skip
 
     def change(self, name: str, edit: Callable[[dict[str, Any]], None]) -> None:
         def go() -> None:
@@ -95,6 +95,19 @@ class Plugin(unittest.TestCase):
 
     def request(self, name: str) -> str:
         return self.api.on_loop(lambda: self.api.store.get(self.api.resource("nodes"), name))["metadata"]["annotations"].get(REQUEST_KEY, "")
+
+    def test_in_which_order(self) -> None:
+        """Of one second, too: Events as they came, whatever their names; conditions since when, then by name."""
+        since = {"lastTransitionTime": "2026-11-28T12:00:09Z"}
+        conditions = [condition("Ready", "True", "KubeletReady"), condition("Drained", "True", "NodeDrained"), condition("Early", "True", "E")]
+        self.node("n1", *({**c, **since} for c in conditions[:2]), {**conditions[2], "lastTransitionTime": "2026-11-28T12:00:08Z"})
+        reasons = ["SpotInterruption", "NodeCordoned", "DrainStarted", "DrainBlocked", "NodeDrained"]
+        for reason in reasons:
+            self.event("Node", "n1", reason, "x", at="2026-11-28T12:00:09Z")
+        self.event("Node", "n1", "First", "x", at="2026-11-28T12:00:08Z")
+        said = self.says("why", "n1")
+        self.assertEqual(re.findall(r"^  (\w+)=True", said, re.M), ["Early", "Drained", "Ready"])
+        self.assertEqual(re.findall(r"^  \S+ Warning (\w+): x", said, re.M), ["First", *reasons])
 
     def test_a_selector(self) -> None:
         """Of a large cluster those that are meant, Nodes and NodeClaims alike."""
@@ -374,12 +387,12 @@ class Plugin(unittest.TestCase):
         self.claim("c2", "", NOT_FOUND, instance="i-2")
         self.claim("c3", "", NOT_FOUND, instance="i-3")
         self.claim("c4", "", NOT_FOUND, instance="")
-        self.event("NodeClaim", "c1", "BootstrapFailed", "imds: " + "x" * 200)
+        self.event("NodeClaim", "c1", "BootstrapFailed", "imds: " + "x" * 300)
         self.event("Node", "ip-10-0-0-9", "BootstrapFailed", "start: kubelet\nc3\texits", instance=provider_id("i-2"))
         self.event("Node", "c3", "BootstrapFailed", "of another instance")
         self.event("NodeClaim", "c3", "SpotInterruption", "of another kind")
         why = [re.split("  +", line)[4] for line in self.says("status").splitlines()[3:]]
-        self.assertEqual(why, ["BootstrapFailed: imds: " + "x" * 94 + "...", r"BootstrapFailed: start: kubelet\nc3\texits",
+        self.assertEqual(why, ["imds: " + "x" * 194 + "...", r"start: kubelet\nc3\texits",
                                "Registered=Unknown NodeNotFound", "Registered=Unknown NodeNotFound"])  # fmt: skip
 
     def test_without_karpenter(self) -> None:
