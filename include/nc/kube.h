@@ -64,6 +64,8 @@ bool nc_kube_is_refusal(const struct nc_kube_status *s);
 long long nc_kube_ahead_sec(const struct nc_kube_status *s);
 /* AWS STS refuses what is signed so far ahead; behind, it takes three times that. */
 #define NC_KUBE_SKEW_REFUSED_SEC (5 * 60)
+#define NC_KUBE_SET_CLOCK                                                                          \
+    "set the clock (timedatectl, chronyc tracking), tokens are signed with the time"
 /* It in words. Owned. */
 char *nc_kube_clock_text(const struct nc_kube_status *s);
 

@@ -102,7 +102,7 @@ void nc_phase_waits(struct nc_bootstrap *b, enum nc_phase p, const struct nc_err
 void nc_log_failure(const struct nc_bootstrap *b, enum nc_phase p, const struct nc_err *err,
                     const char *then);
 /* Of a kubelet that ends: its last lines say what it does not like, but not whose that is. */
-#define NC_REMEDY_REFUSED "nodeclaimd explain says where each setting is from"
+const char *nc_kubelet_remedy(const char *last_lines);
 /* What is usual in that phase, where the error has none. */
 void nc_fill_remedy(struct nc_err *err, enum nc_phase p);
 /* Adds how a value is corrected that stands at this place of a document. */

@@ -55,6 +55,12 @@ static char *read_last_lines(const struct nc_bootstrap *b, const char *unit) {
     return r < 0 ? nc_strdup("") : last_lines_text(&lines);
 }
 
+const char *nc_kubelet_remedy(const char *last_lines) {
+    return strstr(last_lines, "containerd.sock")
+               ? "systemctl status containerd; journalctl -u containerd"
+               : "nodeclaimd explain says where each setting is from";
+}
+
 /* Of the unit that was started last. */
 const char *nc_last_lines(struct nc_bootstrap *b, const char *unit) {
     const uint64_t now = nc_mono_usec();

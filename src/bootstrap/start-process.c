@@ -193,7 +193,7 @@ int nc_check_process(struct nc_bootstrap *b, struct nc_err *err) {
     else
         r = nc_err_set(err, NC_ERR_HOST, ECHILD, "kubelet ended with exit code %d%s",
                        WEXITSTATUS(status), lines);
-    nc_err_remedy(err, "read %s; %s", log, NC_REMEDY_REFUSED);
+    nc_err_remedy(err, "read %s; %s", log, nc_kubelet_remedy(err->msg));
     forget_process(b);
     return r;
 }

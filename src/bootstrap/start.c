@@ -167,7 +167,7 @@ static int check_unit(struct nc_bootstrap *b, struct nc_err *err) {
     r = nc_err_set(err, NC_ERR_HOST, ECHILD, "%s is %s (%s), result %s, restarted %u times since%s",
                    unit, state.active, state.sub, state.result,
                    state.restarts - b->kubelet.restarts, nc_last_lines(b, unit));
-    nc_err_remedy(err, "journalctl -u %s; %s", unit, NC_REMEDY_REFUSED);
+    nc_err_remedy(err, "journalctl -u %s; %s", unit, nc_kubelet_remedy(err->msg));
     return r;
 }
 

@@ -134,7 +134,7 @@ static void check_clock(struct preflight *p) {
     }
     (void)nc_err_set(&p->err, NC_ERR_HOST, ETIME, "the clock is %lld s %s %s", llabs(seconds),
                      seconds > 0 ? "behind" : "ahead of", p->whose_clock);
-    (void)failed(p, "clock", "start chrony or systemd-timesyncd: tokens are signed with the time");
+    (void)failed(p, "clock", NC_KUBE_SET_CLOCK);
 }
 
 /* Splits "https://host[:port]" or "https://[v6]:port". */

@@ -109,16 +109,15 @@ int nc_kube_refused(const struct nc_kube_status *s, const char *what, struct nc_
 
     /* A token of another time is refused like one of a role that nobody has mapped. */
     if (s->http == 401 && llabs(nc_kube_ahead_sec(s)) >= NC_KUBE_SKEW_REFUSED_SEC)
-        nc_err_remedy(err,
-                      "set the clock, tokens are signed with the time: %s; then check the role's "
-                      "mapping",
-                      clock);
+        nc_err_remedy(err, NC_KUBE_SET_CLOCK ": %s; then check the role's mapping", clock);
     else if (s->http == 401)
         nc_err_remedy(err,
                       "the API server does not know this credential, or it has expired: check "
                       "the cluster's name and the certificate's end, then let the node's role or "
                       "certificate in (EKS: an access entry of type EC2_LINUX, or aws-auth)%s",
                       s->date_usec ? "" : "; check the clock");
+    else if (s->http == 403 && strstr(s->message, "resource \"events\""))
+        nc_err_remedy(err, "allow this identity to create and patch events");
     else if (s->http == 403 && is_own_node(s->message))
         nc_err_remedy(err, "the identity is the right one: allow it this request for its own Node "
                            "(RBAC, the node authorizer, or an admission policy)");

@@ -109,11 +109,12 @@ static void show_open_phase(struct nc_buf *out, const struct nc_value *status,
     (void)nc_buf_putc(out, '\n');
     show_error(out, phase);
     if (nc_streq(nc_show_text(status, "outcome", NULL), "failed"))
-        (void)nc_buf_printf(out, NC_SHOW_INDENT "then: %s, with the same user data\n",
-                            is_final(phase)
-                                ? "nothing is retried: replace the node, or systemctl restart "
-                                  "nodeclaimd-bootstrap"
-                                : "nodeclaimd-bootstrap.service starts again by itself");
+        (void)nc_buf_printf(out, NC_SHOW_INDENT "then: %s\n",
+                            is_final(phase) ? "nothing is retried: replace the node where its user "
+                                              "data change, else systemctl restart "
+                                              "nodeclaimd-bootstrap"
+                                            : "nodeclaimd-bootstrap.service starts again by "
+                                              "itself, with the same user data");
 }
 
 /* Without a bootstrap the daemon alone knows. */

@@ -83,8 +83,7 @@ FAILURES = {
         "final; on a node with systemd kubelet is started again until the deadline.",
         6,
         "none",
-        "kubelet's last line names a socket that is not there: containerd does not run.\n"
-        "systemctl status containerd; journalctl -u containerd\n"
+        "The last line of kubelet names a socket that is not there: containerd does not run.\n"
         "Once it runs: systemctl restart nodeclaimd-bootstrap",
     ),
 }

@@ -267,22 +267,23 @@ static void test_refusals(void **state) {
     }
 }
 
-/* What it is not: wrong. */
+/* What it is not: wrong. Of Events, an authorizer that does not allow them says nothing of it. */
 static void test_remedy_where_the_identity_is_right(void **state) {
     static const struct {
-        const char *user, *remedy;
-    } rows[] = {{"system:node:a", "the identity is the right one: allow it this request"},
-                {"system:node:ab", "must be system:node:NAME"},
-                {"system:node:", "must be system:node:NAME"},
-                {"admin", "must be system:node:NAME"}};
+        const char *user, *remedy, *resource;
+    } rows[] = {{"system:node:a", "the identity is the right one: allow it this request", "nodes"},
+                {"system:node:ab", "must be system:node:NAME", "nodes"},
+                {"system:node:", "must be system:node:NAME", "nodes"},
+                {"admin", "must be system:node:NAME", "nodes"},
+                {"system:node:b", "allow this identity to create and patch events", "events"}};
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
         struct nc_kube_status s = {.http = 403};
         struct nc_err err = NC_ERR_INIT;
         snprintf(s.message, sizeof(s.message),
-                 "nodes \"a\" is forbidden: User \"%s\" cannot patch resource \"nodes\"",
-                 rows[i].user);
+                 "nodes \"a\" is forbidden: User \"%s\" cannot patch resource \"%s\"", rows[i].user,
+                 rows[i].resource);
         assert_true(nc_kube_refused(&s, "cordon node", &err) < 0);
         assert_non_null(strstr(err.remedy, rows[i].remedy));
     }
@@ -514,7 +515,7 @@ static void test_401_and_the_clocks(void **state) {
     } rows[] = {
         {0, 10000, "; check the clock", "set the clock"},
         {10000, 10200, "cluster's name", "clock"},
-        {10000, 10300, "set the clock, ", "; check the clock"},
+        {10000, 10300, "set the clock (timedatectl, ", "; check the clock"},
         {10000, 13600, "is 3600 s ahead of the API server's", "behind"},
         {10000, 7000, "is 3000 s behind the API server's", "ahead"},
     };

@@ -66,8 +66,8 @@ static void test_failed(void **state) {
             rows[i].outcome, rows[i].class,
             !nc_streq(rows[i].outcome, "failed") ? ""
             : rows[i].is_final
-                ? "             then: nothing is retried: replace the node, or systemctl restart "
-                  "nodeclaimd-bootstrap, with the same user data\n"
+                ? "             then: nothing is retried: replace the node where its user data "
+                  "change, else systemctl restart nodeclaimd-bootstrap\n"
                 : "             then: nodeclaimd-bootstrap.service starts again by itself, with "
                   "the same user data\n");
         assert_text(status, nc_status_text, expected);
