@@ -48,6 +48,7 @@ enum nc_storage_strategy {
 struct nc_containerd_text {
     char *toml; /* not parsed, not empty */
     struct nc_mark mark;
+    unsigned line, indent; /* as a text has them (nc/str.h) */
 };
 
 struct nc_host_config {

@@ -79,6 +79,9 @@ struct nc_value *nc_value_get(const struct nc_value *v, const char *key);
 /* "spec.kubelet.config": dotted path of plain keys. */
 struct nc_value *nc_value_path(const struct nc_value *v, const char *path);
 const char *nc_value_string(const struct nc_value *v); /* NULL where it is no string */
+/* A STRING that is a document: its lines are those of the document that it is in, where they can be
+ * counted so (indent), else its own. */
+struct nc_text nc_value_text(const struct nc_value *v);
 const char *nc_value_get_string(const struct nc_value *v, const char *key);
 const char *nc_value_path_string(const struct nc_value *v, const char *path);
 /* The integer under this key, `otherwise` where there is none. */
@@ -155,9 +158,10 @@ void nc_values_done(struct nc_values *v);
 #define NC_TOML_MAX_BYTES ((size_t)1 << 20)
 #define NC_TOML_MAX_VALUES 4096
 
-/* *ret is owned by the caller, and written only on success. Marks have line and column, source 0.
- * -EINVAL with NC_ERR_CONFIG, the message starts with "line L, column C: ". */
-int nc_toml_parse(const char *text, size_t n, struct nc_value **ret, struct nc_err *err);
+/* *ret is owned by the caller, and written only on success. Marks have line and column, counted
+ * from the text's own as in YAML, source 0. -EINVAL with NC_ERR_CONFIG, the message starts with
+ * "line L, column C: ". */
+int nc_toml_parse(struct nc_text text, struct nc_value **ret, struct nc_err *err);
 
 /* Appends the map v: the scalars and arrays of a table first, then its tables below headers, each
  * in the order of the tree. What is written reads back as an equal tree; numbers take their

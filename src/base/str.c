@@ -165,7 +165,9 @@ struct nc_text nc_skip_mark(struct nc_text text) {
 
     if (text.n < n || memcmp(text.data, NC_BYTE_ORDER_MARK, n) != 0)
         return text;
-    return (struct nc_text){.data = text.data + n, .n = text.n - n, .line = text.line};
+    text.data += n;
+    text.n -= n;
+    return text;
 }
 
 int nc_parse_u64(const char *s, uint64_t *ret) {

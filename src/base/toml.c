@@ -25,6 +25,7 @@ enum origin {
 
 struct reader {
     struct nc_toml_text text;
+    unsigned first_line, first_column; /* of text */
     struct {
         size_t at;
         unsigned line, column;
@@ -39,13 +40,14 @@ struct reader {
 static struct nc_mark mark_at(struct reader *r, size_t at) {
     if (at < r->counted.at || r->counted.line == 0) {
         r->counted.at = 0;
-        r->counted.line = r->counted.column = 1;
+        r->counted.line = r->first_line;
+        r->counted.column = r->first_column;
     }
     for (; r->counted.at < at; r->counted.at++) {
         const unsigned char c = (unsigned char)r->text.data[r->counted.at];
         if (c == '\n') {
             r->counted.line++;
-            r->counted.column = 1;
+            r->counted.column = r->first_column;
         } else {
             r->counted.column += (c & 0xc0) != 0x80;
         }
@@ -378,14 +380,17 @@ static int check_text(struct reader *r) {
     return 0;
 }
 
-int nc_toml_parse(const char *text, size_t n, struct nc_value **ret, struct nc_err *err) {
-    const struct nc_text all = nc_skip_mark((struct nc_text){.data = text, .n = n});
-    struct reader r = {.text = {.data = all.data, .n = all.n}, .err = err};
+int nc_toml_parse(struct nc_text text, struct nc_value **ret, struct nc_err *err) {
+    const struct nc_text all = nc_skip_mark(text);
+    struct reader r = {.text = {.data = all.data, .n = all.n},
+                       .first_line = all.line ? all.line : 1,
+                       .first_column = all.indent + 1,
+                       .err = err};
     nc_auto_value struct nc_value *root = new_value(NC_VALUE_MAP, HEADER, (struct nc_mark){0});
 
-    if (n > NC_TOML_MAX_BYTES)
-        return nc_err_config(err, "line 1, column 1: TOML of %zu bytes, expected at most %zu", n,
-                             NC_TOML_MAX_BYTES);
+    if (text.n > NC_TOML_MAX_BYTES)
+        return nc_err_config(err, "line 1, column 1: TOML of %zu bytes, expected at most %zu",
+                             text.n, NC_TOML_MAX_BYTES);
     int bad = check_text(&r);
     if (!bad)
         bad = read_document(&r, root);

@@ -123,16 +123,14 @@ static int add_written(struct nc_gather *g, const char *source, const struct nc_
                        size_t *ret_found, struct nc_err *err) {
     const char *path = nc_value_get_string(file, "path");
     const struct nc_value *content = nc_value_get(file, "content");
-    const char *text = nc_value_string(content);
     nc_auto_free char *name = NULL;
 
-    if (!path || !text || !nc_starts_with(path, NC_CONF_DIR "/") || nc_value_get(file, "encoding"))
+    if (!path || !nc_value_string(content) || !nc_starts_with(path, NC_CONF_DIR "/")
+        || nc_value_get(file, "encoding"))
         return 0;
     ++*ret_found;
     name = content->indent ? nc_strdup(source) : nc_asprintf("%s %s", source, path);
-    return nc_documents_add(
-        &g->documents, name,
-        (struct nc_text){text, strlen(text), content->mark.line + 1, content->indent}, err);
+    return nc_documents_add(&g->documents, name, nc_value_text(content), err);
 }
 
 static int add_cloud_config(struct nc_gather *g, const char *source, struct nc_text text,
@@ -377,16 +375,15 @@ static int add_userdata_of_classes(struct nc_gather *g, struct nc_err *err) {
         const struct nc_value *v = d->docs[i].kind == NC_DOCUMENT_NODE_CLASS
                                        ? nc_value_path(d->docs[i].tree, "spec.userData")
                                        : NULL;
-        const char *data = nc_value_string(v);
-        struct nc_text text = nc_text(data ? data : "");
-        const bool is_block = data && v->indent && !nc_userdata_is_base64(data, text.n);
+        if (!nc_value_string(v))
+            continue;
+        struct nc_text text = nc_value_text(v);
+        if (nc_userdata_is_base64(text.data, text.n))
+            text = (struct nc_text){.data = text.data, .n = text.n, .line = 1};
         nc_auto_free char *name = nc_asprintf("%s%s", d->sources[d->docs[i].source],
-                                              is_block ? "" : NC_USERDATA_OF_CLASS);
-        text.line = is_block ? v->mark.line + 1 : 1;
-        text.indent = is_block ? v->indent : 0;
-        if (data)
-            r = nc_documents_add_userdata(d, name, text, err);
-        if (data && r >= 0)
+                                              text.indent ? "" : NC_USERDATA_OF_CLASS);
+        r = nc_documents_add_userdata(d, name, text, err);
+        if (r >= 0)
             r = add_parts_for_cloud_init(g, name, text, err);
     }
     return r;

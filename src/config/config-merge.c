@@ -127,8 +127,11 @@ static void collect_containerd(struct nc_config *c, const struct nc_value *text)
     if (!nc_value_string(text) || !*text->text)
         return;
     t = nc_append(&c->host.containerd.texts, &c->host.containerd.n_texts);
-    t->toml = nc_strdup(text->text);
+    const struct nc_text toml = nc_value_text(text);
+    t->toml = nc_strdup(toml.data);
     t->mark = text->mark;
+    t->line = toml.line;
+    t->indent = toml.indent;
 }
 
 static bool is_same_taint(const struct nc_value *a, const struct nc_value *b) {

@@ -159,7 +159,7 @@ void nc_rules_node_config(struct nc_documents *d, const struct nc_value *config)
     nc_auto_value struct nc_value *tree = NULL;
     struct nc_err err = NC_ERR_INIT;
 
-    if (nc_value_string(text) && nc_toml_parse(text->text, strlen(text->text), &tree, &err) < 0)
+    if (nc_value_string(text) && nc_toml_parse(nc_value_text(text), &tree, &err) < 0)
         nc_diag(d, true, text->mark, path, "invalid TOML text: %s", err.msg);
 }
 

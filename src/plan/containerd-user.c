@@ -117,7 +117,8 @@ static int add_text(struct nc_planner *s, const struct nc_containerd_text *t,
     const struct nc_value place = {.mark = t->mark};
     struct nc_err wrong = NC_ERR_INIT;
     nc_auto_value struct nc_value *tree = NULL;
-    int r = nc_toml_parse(t->toml, strlen(t->toml), &tree, &wrong);
+    int r = nc_toml_parse((struct nc_text){t->toml, strlen(t->toml), t->line, t->indent}, &tree,
+                          &wrong);
 
     if (r < 0)
         return nc_origin_error(s->err, s->docs, &place, NC_CONTAINERD_FIELD ": %s", wrong.msg);

@@ -14,12 +14,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     nc_cleanup(nc_buf_done) struct nc_buf once = NC_BUF_INIT, twice = NC_BUF_INIT;
     struct nc_err err = NC_ERR_INIT;
 
-    if (nc_toml_parse((const char *)data, n, &v, &err) < 0) {
+    if (nc_toml_parse((struct nc_text){.data = (const char *)data, .n = n}, &v, &err) < 0) {
         if (v || err.class != NC_ERR_CONFIG || !nc_starts_with(err.msg, "line "))
             abort();
         return 0;
     }
-    if (nc_toml_write(v, &once) < 0 || nc_toml_parse(once.data, once.len, &back, NULL) < 0
+    if (nc_toml_write(v, &once) < 0
+        || nc_toml_parse((struct nc_text){.data = once.data, .n = once.len}, &back, NULL) < 0
         || !nc_value_equal(v, back))
         abort();
     if (nc_toml_write(back, &twice) < 0 || !nc_streq(once.data, twice.data))

@@ -462,7 +462,7 @@ class Check(WorldTest):
         text = self.w.node_config().replace("containerd: {}", "containerd:\n    config: |\n      version = 3\n      KEY")
         (line,) = [n for n, one in enumerate(text.splitlines(), 1) if "config: |" in one]
         for key, said in (
-            ("roott = '/x'", "line 2: containerd 2.4.2 (assumed) ignores \"roott\", did you mean \"root\"?"),
+            ("roott = '/x'", f"line {line + 2}: containerd 2.4.2 (assumed) ignores \"roott\", did you mean \"root\"?"),
             (f"[plugins.'{plugin}']\n      max_container_log_linesize = 1", f"did you mean \"{plugin} max_container_log_line_size\"?"),
             (f"[plugins.'{plugin}'.containerd]\n      snapshoter = 'x'", f"ignores \"{plugin} containerd.snapshoter\""),
         ):
@@ -472,7 +472,7 @@ class Check(WorldTest):
                 self.assertEqual((done.code, done.err), (code, ""), done.out)
                 self.assertEqual(done.out.count(" ignores "), 1, done.out)
                 (told,) = self.lines(done.out)
-                self.assertRegex(told, rf"^{self.good}:{line}:\d+: {severity}: spec\.containerd\.config: line \d: ")
+                self.assertRegex(told, rf"^{self.good}:{line}:\d+: {severity}: spec\.containerd\.config: line 1\d: ")
                 self.assertTrue(told.endswith(said), told)
                 done = self.w.run("check", *strict, "-o", "json", str(self.good))
                 (entry,) = json.loads(done.out)
@@ -480,12 +480,12 @@ class Check(WorldTest):
         self.good.write_text(text.replace("KEY", f"[plugins.'{plugin}']\n      enable_cdi = true"))
         done = self.w.run("check", "--strict", str(self.good))
         self.assertEqual((done.code, self.lines(done.out)), (0, []), done.out)
-        self.assertRegex(done.out, rf"(?m)^note: {self.good}:{line}:\d+: spec\.containerd\.config: line \d: containerd 2\.4\.2 \(assumed\) ignores .*enable_cdi\"$")
+        self.assertRegex(done.out, rf"(?m)^note: {self.good}:{line}:\d+: spec\.containerd\.config: line {line + 3}: containerd 2\.4\.2 \(assumed\) ignores .*enable_cdi\"$")
         for strict in (), ("--strict",):
             (entry,) = json.loads(self.w.run("check", *strict, "-o", "json", str(self.good)).out)
             place = [entry[key] for key in ("severity", "source", "line", "path")]
             self.assertEqual(place, ["note", str(self.good), line, "spec.containerd.config"])
-            self.assertRegex(entry["message"], r"^line \d: containerd ")
+            self.assertRegex(entry["message"], rf"^line {line + 3}: containerd ")
 
     def test_the_containerd_that_is_installed(self) -> None:
         """It judges its own text: nobody follows a note to a version of the file that it cannot read."""
@@ -514,7 +514,7 @@ class Check(WorldTest):
         (line,) = [n for n, one in enumerate(self.good.read_text().splitlines(), 1) if "config: |" in one]
         done = self.w.run("check", "-o", "json", str(self.good))
         found = {(e["path"], e["line"], e["message"]) for e in json.loads(done.out) if e["severity"] == "error" and e["path"] != "spec.kubelet.config.runOnce"}
-        self.assertEqual(found, {("spec.containerd.config", line, "line 1, column 21: disabled_plugins: kubelet needs the CRI plugin")}, done.out)
+        self.assertEqual(found, {("spec.containerd.config", line, f"line {line + 1}, column 27: disabled_plugins: kubelet needs the CRI plugin")}, done.out)
 
     def test_user_data_of_a_node_class(self) -> None:
         """What people keep in git is the NodeClass: the documents in its user data are judged as a node will."""

@@ -51,7 +51,7 @@ void differ_toml(const struct differ_field *f, struct nc_buf *out) {
     nc_cleanup(nc_buf_done) struct nc_buf json = NC_BUF_INIT, toml = NC_BUF_INIT;
     struct nc_err err = NC_ERR_INIT;
 
-    if (nc_toml_parse(f->text, f->n, &v, &err) < 0) {
+    if (nc_toml_parse((struct nc_text){.data = f->text, .n = f->n}, &v, &err) < 0) {
         differ_refuse(out, &err);
         return;
     }

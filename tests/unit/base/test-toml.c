@@ -15,7 +15,7 @@ static int parse(const char *text, size_t n, struct nc_value **ret, struct nc_er
 
     assert_non_null(exact);
     memcpy(exact, text, n);
-    const int r = nc_toml_parse(exact, n, ret, err);
+    const int r = nc_toml_parse((struct nc_text){.data = exact, .n = n}, ret, err);
     free(exact);
     return r;
 }
@@ -148,6 +148,21 @@ static void marks_say_where(void **state) {
     assert_int_equal(nc_value_path(v, "t.list")->mark.column, 9);
     assert_int_equal(nc_value_path(v, "t.list")->items[1]->mark.line, 5);
     assert_int_equal(nc_value_path(v, "t.list")->items[1]->mark.column, 3);
+}
+
+/* Of a literal block of a document. */
+static void marks_are_those_of_the_document(void **state) {
+    static const char text[] = NC_BYTE_ORDER_MARK "a = 1\nb = ";
+    struct nc_err err = NC_ERR_INIT;
+    nc_auto_value struct nc_value *v = NULL;
+    (void)state;
+
+    assert_int_equal(nc_toml_parse((struct nc_text){text, sizeof(text) - 6, 7, 4}, &v, &err), 0);
+    assert_int_equal(nc_value_get(v, "a")->mark.line, 7);
+    assert_int_equal(nc_value_get(v, "a")->mark.column, 9);
+    v = nc_value_free(v);
+    assert_true(nc_toml_parse((struct nc_text){text, sizeof(text) - 1, 7, 4}, &v, &err) < 0);
+    assert_true(nc_starts_with(err.msg, "line 8, column 9: "));
 }
 
 static void refused(void **state) {
@@ -334,6 +349,7 @@ TEST_GROUP() {
         cmocka_unit_test(documents_are_read),
         cmocka_unit_test(types_are_kept),
         cmocka_unit_test(marks_say_where),
+        cmocka_unit_test(marks_are_those_of_the_document),
         cmocka_unit_test(refused),
         cmocka_unit_test(limits_hold),
         cmocka_unit_test(tables_are_written_behind_scalars),

@@ -20,16 +20,13 @@ static struct fixture *host_with(const char *containerd) {
     return x;
 }
 
-/* A NodeConfig with the text, each line of it indented. */
+/* A NodeConfig with the text, whose own lines count. */
 static void add_toml(struct fixture *x, const char *toml) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-    nc_auto_free char *copy = nc_strdup(toml);
-    char *rest = copy, *line;
 
     (void)nc_buf_printf(&text, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n%s%s",
-                        cluster, "  containerd:\n    config: |\n");
-    while ((line = strsep(&rest, "\n")))
-        (void)nc_buf_printf(&text, "      %s\n", line);
+                        cluster, "  containerd:\n    config: ");
+    nc_json_write_string(&text, toml);
     fixture_document(x, text.data);
 }
 
@@ -44,7 +41,7 @@ static struct nc_value *toml(const char *text) {
     struct nc_err err = NC_ERR_INIT;
     struct nc_value *v = NULL;
 
-    if (nc_toml_parse(text, strlen(text), &v, &err) < 0)
+    if (nc_toml_parse(nc_text(text), &v, &err) < 0)
         fail_msg("%s", err.msg);
     return v;
 }
