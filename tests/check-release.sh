@@ -209,7 +209,7 @@ git add . && git commit -q -m programs
 took() {
     rm -rf build/release-dry-run
     XDG_CACHE_HOME=$work/cache PATH=$PWD/bin:$PATH release/run 0.1.0 --dry-run "$@" >"$work/said" 2>&1
-    cat build/release-dry-run/*.deb && ls build/release-dry-run/*.rpm 2>/dev/null
+    cat build/release-dry-run/*.deb && (cd build/release-dry-run && ls *.rpm)
 }
 tools=$work/cache/nodeclaimd/spdx-tools-$(sha256sum <release/spdx-tools.lock | cut -c 1-16)
 mkdir -p "$tools" build/package/deb
@@ -285,7 +285,7 @@ failed: Keep a verdict
 # Packages between releases: of the project's own files, at commits of a repository that holds nothing else.
 git init -q "$work/versions" && cd "$work/versions" && mkdir -p release deploy/chart && cp -R "$top"/{VERSION,debian,nodeclaimd.spec,kubectl} . || exit 1
 cp "$top/release/version" release/
-cp "$top/deploy/chart/Chart.yaml" deploy/chart/
+cp -R "$top/deploy/chart" deploy/
 version=$(cat VERSION)
 git add . && git commit -q -m 1
 # versions: of Debian's packages, of the RPMs, and of the newest entry of their changelog
@@ -326,7 +326,16 @@ is "at the tag of the release a build has its version" "$(release/version)" "$ve
 is "and its time is that of debian/changelog" "$(release/version --time)" "$(dpkg-parsechangelog -S Timestamp)"
 is "and so have the packages" "$(versions)" "$version $version-1 $version-1"
 is "which upgrade those before the release" "$(upgrades "$last" "$(versions)")" -1
+# links: the addresses in alerts, dashboard and chart that a copy of these sources has
+links() {
+    versions >/dev/null && (cd dist/deploy/chart && grep -ohE '[^ ":]*(://)?[^ "]*(/|RUNBOOKS/)docs/runbooks[.]md|replace "[^"]*/"' files/* templates/monitoring.yaml | sed 's/replace "//; s/"$//; s|docs/runbooks.md||' | sort -u)
+}
+is "while it has no home, links have no address" "$(links)" RUNBOOKS/
+sed -i 's|^\(Vcs-Browser: \).*|\1https://example.org/a-b/n|' debian/control
+is "else they open the pages of the tag" "$(links)" "https://example.org/a-b/n/blob/v$version/"
 last=$(versions)
+is "and between releases none" "$(git commit -q --allow-empty -m 12 && links)" RUNBOOKS/
+git reset -q --hard HEAD^
 for count in 12 13; do commits "$count" "$version+G" "$version+G" "$version-1.G"; done
 is "and after it, until the next release" "$(upgrades "$last" "$version.1 $version.1-1")" -1
 git clone -q --depth 1 "file://$PWD" "$work/shallow" && cd "$work/shallow" || exit 1

@@ -34,7 +34,7 @@ class Rules(unittest.TestCase):
         pages: dict[str, set[str]] = {}
         for rule in rules:
             name = rule.split("\n")[0]
-            found = re.search(r"(?m)^      runbook_url: https://nodeclaimd[.]io/(\S+)#(\S+)$", rule)
+            found = re.search(r"(?m)^      runbook_url: RUNBOOKS/(\S+)#(\S+)$", rule)
             assert found, name
             page = (SOURCE / found[1]).read_text()
             heads = re.findall(r"(?m)^#+ (.*)$", page)
@@ -78,6 +78,17 @@ class OfClusters(unittest.TestCase):
             both[f'nodeclaimd_imds_last_success_timestamp_seconds{{{labels},source="spot"}}'] = last
         self.fires(both, "NodeclaimdNoticesUnavailable b")
 
+    def test_files_of_others(self) -> None:
+        """Of the same name, in another folder or by an exporter that leaves it out: their age is none of ours."""
+        series = {}
+        for cluster, file, is_ours in (("a", "/var/lib/textfile/metrics.prom", True), ("b", "metrics.prom", False),
+                                       ("c", "metrics.prom", True), ("d", "/host/root/run/nodeclaimd/metrics.prom", True)):
+            labels = f'cluster="{cluster}",job="n",instance="1"'
+            series[f'node_textfile_mtime_seconds{{{labels},file="{file}"}}'] = "0x120"
+            if is_ours:
+                series[f'nodeclaimd_api_state{{{labels},state="connected"}}'] = "1x120"
+        self.fires(series, "NodeclaimdNotRunning c", "NodeclaimdNotRunning d")
+
     def test_what_an_alert_names(self) -> None:
         """The node, where its name is known, beside the address of the exporter; in the cluster that is meant."""
         labels = 'job="n",instance="10.0.0.1:9100"'
@@ -86,7 +97,7 @@ class OfClusters(unittest.TestCase):
         folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="nodeclaimd-alerts-")))
         summary = "A configuration document of a node is refused."
         said = [{"exp_labels": {"severity": "warning", "job": "n", "instance": "10.0.0.1:9100", **more},
-                 "exp_annotations": {"summary": summary, "runbook_url": "https://nodeclaimd.io/docs/runbooks.md#nodeclaimdconfigurationrefused",
+                 "exp_annotations": {"summary": summary, "runbook_url": "RUNBOOKS/docs/runbooks.md#nodeclaimdconfigurationrefused",
                                      "description": f"nodeclaimd on 10.0.0.1:9100{name} refuses a document. Other policies than those written "
                                                     f"there are in force. First: `kubectl nodeclaim why {node}` or `kubectl describe node {node}`."}}
                 for more, name, node in (({"cluster": "a"}, " (node n-a)", "n-a"), ({}, "", "NODE"))]
@@ -104,7 +115,7 @@ class OfClusters(unittest.TestCase):
             folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="nodeclaimd-alerts-")))
             said = {"summary": "nodeclaimd cannot use the API server, or not for all that it needs.",
                     "description": f"nodeclaimd on 1 {words} First: `nodeclaimd status` on the node.",
-                    "runbook_url": "https://nodeclaimd.io/docs/runbooks.md#nodeclaimdnotconnected"}
+                    "runbook_url": "RUNBOOKS/docs/runbooks.md#nodeclaimdnotconnected"}
             check_alert(folder, given, "NodeclaimdNotConnected", 30,
                         [{"exp_labels": {"severity": "warning", "job": "n", "instance": "1", "state": "connected"}, "exp_annotations": said}])
 
@@ -120,7 +131,7 @@ class OfClusters(unittest.TestCase):
     def test_nodes_without_metrics(self) -> None:
         """The query of the docs, which names the node whose exporter is there and whose metrics are not."""
         page = (SOURCE / "docs/troubleshooting.md").read_text()
-        query = re.search(r"(?m)^    (up\{.*\})$", page)
+        query = re.search(r"(?m)^    (up\{.*)$", page)
         assert query
         series = {}
         for cluster, instance in (("a", "1"), ("a", "2"), ("b", "1")):
@@ -128,7 +139,7 @@ class OfClusters(unittest.TestCase):
             series[f"up{{{labels}}}"] = "1x120" if instance == "1" else "0x120"
             series[f'node_textfile_mtime_seconds{{{labels},file="other.prom"}}'] = "0+15x120"
             if cluster == "a":
-                series[f'node_textfile_mtime_seconds{{{labels},file="/run/nodeclaimd/metrics.prom"}}'] = "0+15x120"
+                series[f'nodeclaimd_api_state{{{labels},state="connected"}}'] = "1x120"
         folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="nodeclaimd-alerts-")))
         check_rules(folder, [{"series": name, "values": values} for name, values in series.items()], query[1], 20,
                     [{"labels": 'up{cluster="b",job="node-exporter",instance="1"}', "value": 1}])
