@@ -95,7 +95,7 @@ is "whose package and supplier it says, too" \
 \"supplier\": \"Organization
 \"supplier\": \"Organization: nodeclaimd\","
 is "everybody builds the RPM for Amazon Linux 2023 in the same way" \
-    "$(grep -hoE 'dnf (install -y spal|builddep).*(xz|spec)|rpmbuild -tb .*"' "$top"/{README.md,docs/install.md,.github/workflows/release.yml} | sed 's/$check check/--without check/' | sort | uniq -c | awk '{print $1}' | paste -sd ' ')" "3 3 3"
+    "$(grep -lE '^ *release/amazon-linux |[0-9a-f]{64} release/amazon-linux ' "$top"/{README.md,docs/install.md,.github/workflows/{ci,release}.yml} | wc -l) $(cd "$top" && git grep -l 'rpmbuild -t[b]')" "4 release/amazon-linux"
 
 # The documentation of the packages: no link leads out of it, and each that has where to lead stays.
 (cd "$top" && release/doc-pages "$work/pages")
@@ -141,7 +141,7 @@ usage() {
     "$top/$@" >said 2>&1
     echo "$? $(grep -cE "^# +([a-z]+/)?${1##*/} " said) $(ls)"
 }
-for call in "release/chart --help" "release/chart" "release/chart a b" "release/version --help" "release/version none" "release/version --time a" \
+for call in "release/amazon-linux" "release/chart --help" "release/chart" "release/chart a b" "release/version --help" "release/version none" "release/version --time a" \
     "deploy/render --help" "deploy/render chart"; do
     # shellcheck disable=SC2086
     is "$call says how it is called, and does nothing" "$(usage $call | sed 's/ [1-9][0-9]* / N /')" "2 N said"

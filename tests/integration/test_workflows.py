@@ -31,6 +31,14 @@ class Workflows(unittest.TestCase):
             for action in re.findall(r"uses: (\S+)", path.read_text()):
                 self.assertRegex(action, r"^actions/[a-z-]+@[0-9a-f]{40}$", path.name)
 
+    def test_images_are_pinned(self) -> None:
+        """By their digest, wherever one is used, and by the same."""
+        used = [*FOLDER.iterdir(), SOURCE / "README.md", SOURCE / "docs/install.md"]
+        images = {image for path in used for image in re.findall(r"(debian:12\S*|amazonlinux:2023\S*)", path.read_text())}
+        self.assertEqual(sorted(image.split("@")[0] for image in images), ["amazonlinux:2023", "debian:12"], images)
+        for image in images:
+            self.assertRegex(image, r"@sha256:[0-9a-f]{64}$")
+
     def test_rights(self) -> None:
         """To read; the job that makes the draft, which runs nothing of the tree, may write it and attest it."""
         for path in FOLDER.iterdir():
