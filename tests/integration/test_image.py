@@ -10,11 +10,13 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import unittest
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest import mock
 
 import imagetree
 from demo import install_tables
@@ -355,6 +357,7 @@ case $* in *Architecture*/deb) echo kubectl-nodeclaim all ;; *Architecture*other
             ("--kubelet", "foreign", f"is no program for {os.uname().machine}"),
             ("--ecr-credential-provider", "file", f"is no program for {os.uname().machine}"),
             ("--pause-image", "program", "is no archive of tar"),
+            ("--pause-image", "tar", "has no image localhost/kubernetes/pause:latest"),
             ("--kubelet", "program", 'is no kubelet: its --version says "nodeclaimd '),
             ("--kubelet", "half", "does not run in the image (exit code 1"),
             ("--ecr-credential-provider", "program", "is no ECR credential provider: its --help says \""),
@@ -378,6 +381,56 @@ case $* in *Architecture*/deb) echo kubectl-nodeclaim all ;; *Architecture*other
         self.assertIn("neither Debian nor Amazon Linux", self.provision(code=1))
         (self.root / "etc/os-release").unlink()
         self.assertRegex(self.provision(code=1), r"\Aprovision: there is no .*/etc/os-release: is .*\n\Z")
+
+    def test_programs_of_the_image_are_tried_first(self) -> None:
+        imagetree.debian(self.root)
+        imagetree.write(self.root, "/usr/bin/containerd", "#!/bin/sh\nexit 1\n", 0o755)
+        before = state(self.root)
+        said = self.provision("--install", str(self.install), code=1)
+        self.assertIn("containerd --version failed", said)
+        self.assertNotIn("installed", said, "before anything is changed")
+        self.assertEqual(state(self.root), before)
+
+    def pause_image(self) -> str:
+        (self.dir / "manifest.json").write_text('[{"RepoTags": ["localhost/kubernetes/pause:latest"]}]')
+        subprocess.run(["tar", "-C", str(self.dir), "-cf", str(self.dir / "pause.tar"), "manifest.json"], check=True)
+        return str(self.dir / "pause.tar")
+
+    def test_what_a_step_that_fails_leaves(self) -> None:
+        """Files are as they were; packages are named, and the command that takes them out."""
+        imagetree.debian(self.root)
+        (self.root / "usr/sbin/conntrack").unlink()
+        imagetree.write(self.root, "/usr/bin/dpkg-query", "#!/bin/sh\nexit 1\n", 0o755)
+        for path in ("usr/bin/containerd", "usr/bin/kubelet"):
+            imagetree.write(self.root, path, f"#!/bin/sh\necho '{imagetree.VERSION[Path(path).name]}'\n", 0o755)
+        imagetree.write(self.dir / "bin", "unshare", '#!/bin/sh\nshift 9\ncase $* in *apt-get*) exit 0 ;; esac\nexec "$@"\n', 0o755)
+        imagetree.write(self.dir / "bin", "containerd", "#!/bin/sh\necho starting\necho 'containerd: no space left' >&2\nexit 1\n", 0o755)
+        content = {path: what[1:] for path, what in state(self.root).items()}
+        said = self.provision("--install", str(self.install), "--kubelet", self.kubelet(), "--pause-image", self.pause_image(), code=1, offline="")
+        self.assertIn(f"cannot import localhost/kubernetes/pause:latest from {self.dir}/pause.tar: containerd: containerd: no space left\n", said)
+        self.assertIn("provision: put back as it was: /usr/bin/kubelet\n", said)
+        self.assertRegex(said, r"(?m)^provision: left in the image: packages, or a part of them: apt-get purge conntrack$")
+        self.assertEqual({path: what[1:] for path, what in state(self.root).items()}, content)
+
+    def test_an_archive_that_is_not_imported(self) -> None:
+        """What came of it is removed again, and what ctr says is said."""
+        imagetree.debian(self.root)
+        imagetree.write(self.dir / "bin", "unshare", '#!/bin/sh\nshift 9\nexec "$@"\n', 0o755)
+        imagetree.write(self.dir / "bin", "ctr", f"""#!/bin/sh
+case $* in
+    *" ls "*) cat {self.dir}/images 2>/dev/null ;;
+    *" import "*) echo a.example/other:1 >{self.dir}/images ;;
+    *" label "*) echo 'ctr: image not found' >&2; exit 1 ;;
+    *" rm "*) echo "$*" >{self.dir}/removed ;;
+esac
+""", 0o755)
+        address = str(self.dir / "c.sock")
+        with socket.socket(socket.AF_UNIX) as listening, mock.patch.dict(os.environ, CONTAINERD_ADDRESS=address):
+            listening.bind(address)
+            said = self.provision("--install", str(self.install), "--pause-image", self.pause_image(), code=1)
+        self.assertIn("/pause.tar: ctr: image not found\n", said)
+        self.assertEqual((self.dir / "removed").read_text(), "--namespace k8s.io images rm a.example/other:1\n")
+        self.assertFalse((self.root / "etc/eks/pause.tar").exists())
 
     def test_sealed(self) -> None:
         imagetree.debian(self.root)
