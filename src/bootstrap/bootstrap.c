@@ -407,13 +407,9 @@ static void report_warm_pool(struct nc_bootstrap *b) {
  * names the cluster. */
 static void connect_to_tell(struct nc_bootstrap *b) {
     struct nc_err err = NC_ERR_INIT;
-    int r;
 
-    nc_documents_set_aside_errors(&b->gather.documents);
-    do
-        r = nc_gather_config(&b->gather, &err);
-    while (r < 0 && nc_documents_set_aside(&b->gather.documents, &err) > 0);
-    b->is_connected = r >= 0 && step_identify(b, &err) >= 0
+    b->is_connected = nc_gather_aside(&b->gather, nc_gather_config, &err) >= 0
+                      && step_identify(b, &err) >= 0
                       && nc_connect_configured(&b->gather, &b->connection, &err) >= 0;
 }
 

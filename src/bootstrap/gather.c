@@ -207,6 +207,17 @@ int nc_gather_config(struct nc_gather *g, struct nc_err *err) {
     return 0;
 }
 
+int nc_gather_aside(struct nc_gather *g, int (*attempt)(struct nc_gather *g, struct nc_err *err),
+                    struct nc_err *err) {
+    int r;
+
+    nc_documents_set_aside_errors(&g->documents);
+    do
+        r = attempt(g, err);
+    while (r < 0 && nc_documents_set_aside(&g->documents, err) > 0);
+    return r;
+}
+
 static bool is_ipv6_cluster(const struct nc_config *c) {
     const struct nc_value *dns = nc_value_get(c->kubelet, "clusterDNS");
     const char *address = c->cidr;

@@ -51,6 +51,10 @@ int nc_gather_facts(struct nc_gather *g, int r, struct nc_err *err);
 int nc_gather_documents(struct nc_gather *g, struct nc_err *err);
 /* Documents into one configuration. */
 int nc_gather_config(struct nc_gather *g, struct nc_err *err);
+/* For who asks what else is refused: tries this until nothing is that can be set aside
+ * (nc_documents_set_aside), and gives what it came to in the end. */
+int nc_gather_aside(struct nc_gather *g, int (*attempt)(struct nc_gather *g, struct nc_err *err),
+                    struct nc_err *err);
 /* The installed tables of instance types and of what each kubelet knows. What cannot be read is a
  * warning. */
 void nc_gather_tables(struct nc_gather *g);

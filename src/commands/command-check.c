@@ -449,16 +449,9 @@ int nc_check_each_rule(struct nc_gather *g, bool is_drop_in, struct nc_err *err)
 }
 
 /* What no schema has, and yet is of one field alone. */
-static void try_policies(struct nc_documents *d) {
-    struct nc_err err = NC_ERR_INIT;
-    int r;
-
-    nc_documents_set_aside_errors(d);
-    do {
-        nc_cleanup(nc_config_done) struct nc_config c = NC_CONFIG_INIT;
-        r = nc_config_policies(d, &c, &err);
-    } while (r < 0 && nc_documents_set_aside(d, &err) > 0);
-    nc_documents_sort(d);
+static int try_policies(struct nc_gather *g, struct nc_err *err) {
+    nc_config_done(&g->config);
+    return nc_config_policies(&g->documents, &g->config, err);
 }
 
 /* r, err: what a bootstrap would come to. The errors among the diagnostics are printed with their
@@ -514,9 +507,11 @@ int nc_command_check(struct nc_app *app) {
     /* Of a part each field is judged by itself: other documents have the rest, or another value. */
     if (r >= 0 && n_docs == 0 && nc_documents_errors(&g.documents) > 0)
         err.class = NC_ERR_NONE; /* none of them is a document */
-    else if (r >= 0 && app->opts.fragment && n_docs > 0)
-        try_policies(&g.documents);
-    else if (r >= 0)
+    else if (r >= 0 && app->opts.fragment && n_docs > 0) {
+        (void)nc_gather_aside(&g, try_policies, &err);
+        err = (struct nc_err)NC_ERR_INIT;
+        nc_documents_sort(&g.documents);
+    } else if (r >= 0)
         r = nc_check_each_rule(&g, is_drop_in, &err);
     if (err.code == -ENODATA) /* there is none */
         nc_err_remedy(&err, "name a file, or a folder of *.yaml, *.yml and *.json files");

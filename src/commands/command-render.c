@@ -41,6 +41,13 @@ static int gather_all(struct nc_gather *g, struct nc_app *app, struct nc_err *er
     return r < 0 || is_policy ? r : nc_gather_render(g, err);
 }
 
+/* Both are tried again without what they refuse, so that each of it is named. */
+static int try_plan(struct nc_gather *g, struct nc_err *err) {
+    const int r = nc_gather_config(g, err);
+
+    return r < 0 ? r : nc_gather_plan(g, NULL, err);
+}
+
 static void print_warnings(const struct nc_gather *g) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     const struct nc_strv *lists[] = {&g->ignored, &g->config.warnings, &g->warnings,
@@ -90,6 +97,11 @@ int nc_command_render(struct nc_app *app) {
         return NC_EXIT_USAGE;
     }
     r = gather_all(&g, app, &err);
+    if (r < 0 && err.class == NC_ERR_CONFIG && g.documents.n_docs > 0) {
+        struct nc_err last = NC_ERR_INIT;
+        (void)nc_gather_aside(&g, try_plan, &last);
+        nc_documents_sort(&g.documents);
+    }
     print_warnings(&g);
     if (app->opts.save_facts)
         r = save(&g, r, &err);

@@ -744,6 +744,14 @@ class Render(WorldTest):
         self.assertEqual(done.code, 3)
         self.assertIn(f"{bad}:4:17: error: spec.drain.mode: ", done.err)
         self.assertIn(f"{bad}:5:16: error: spec.node.name: ", done.err)
+        bad.write_text(world.node_config(kubelet="  kubelet:\n    flags: [--nope=1]\n    config: {runOnce: true}\n"))
+        (world.folder / "more.yaml").write_text(AGENT_CONFIG + "  drain: {margin: 20m}\n  shutdown: {gracePeriod: 1ms}\n")
+        install_tables(world.root)
+        sources = [arg for path in (bad, world.folder / "more.yaml") for arg in ("--source", path.as_uri())]
+        done = world.run("render", "--out", str(world.folder / "out"), *sources)
+        self.assertEqual(done.code, 3)
+        for field in ("spec.kubelet.config.runOnce: ", "spec.kubelet.flags: --nope: ", "spec.drain.margin: ", "spec.shutdown.gracePeriod: "):
+            self.assertEqual(len(re.findall(f"(?m)^/.*error: {field}", done.err)), 1, done.err)
         done = world.run("render", "--out", str(world.folder / "out"), "--facts", str(world.folder))
         self.assertIn("remedy: name a folder that render --save-facts DIR wrote", done.err)
 
@@ -751,7 +759,7 @@ class Render(WorldTest):
         """A value of an option is a matter of usage, and is named."""
         world = self.world()
         for args, word in (
-            (("render", "--out", str(world.folder / "x"), "--kubelet-version", "1.34"), "not 1.34"),
+            (("render", "--out", str(world.folder / "x"), "--kubelet-version", "1.34"), "1.28 to 1.37 are known, not 1.34"),
             (("render", "--out", ""), "empty value"),
             (("timeline", "--svg", ""), "empty value"),
         ):
