@@ -32,6 +32,10 @@ int nc_drain_plan(struct nc_app *app, const struct nc_value *request);
 #define NC_REST_NOT_CHECKED "the rest was not checked: correct this and check again"
 int nc_check_each_rule(struct nc_gather *g, bool is_drop_in, struct nc_err *err);
 
+/* check-lines.c. `whole`: what is refused and no diagnostic says so; class NONE = nothing is. */
+void nc_check_print_json(const struct nc_gather *g, const struct nc_err *whole);
+void nc_check_print(const struct nc_gather *g);
+
 /* preflight-lines.c: what `preflight` prints, of an instance and of an image: a line for each
  * check, or JSON. */
 struct nc_preflight_lines {
