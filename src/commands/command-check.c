@@ -179,7 +179,7 @@ static char *kubelet_version(const struct nc_app *app, const struct nc_config *c
         installed = nc_image_version(app->opts.image, c->kubelet_path);
     else
         (void)nc_kubelet_version(app->opts.root, c->kubelet_path, &installed, NULL);
-    return installed ? installed : nc_asprintf("v1.%u.0", NC_KUBELET_LAST_MINOR);
+    return installed ? installed : nc_asprintf("v1.%u.0" NC_ASSUMED, NC_KUBELET_LAST_MINOR);
 }
 
 /* The containerd that is installed beside a kubelet: one alone is some other machine's, such as a
@@ -192,7 +192,7 @@ static char *containerd_version(const struct nc_app *app, const struct nc_config
         installed = nc_image_version(app->opts.image, NULL);
     else if (nc_kubelet_version(app->opts.root, c->kubelet_path, &kubelet, NULL) == 0 && kubelet)
         (void)nc_containerd_version(app->opts.root, &installed, NULL);
-    return installed ? installed : nc_strdup("2.4.2 (assumed)");
+    return installed ? installed : nc_strdup("2.4.2" NC_ASSUMED);
 }
 
 /* An instance of a common size, with the memory that Karpenter expects it to have: what does not

@@ -29,6 +29,7 @@ int nc_drain_plan(struct nc_app *app, const struct nc_value *request);
  * the first alone: what it refuses is set aside, and the rest is tried again. is_drop_in: what they
  * lack of the cluster is another document's. A failure that the diagnostics have leaves err without
  * a class. */
+#define NC_ASSUMED " (assumed)" /* behind a version of the facts then, where none is known */
 #define NC_REST_NOT_CHECKED "the rest was not checked: correct this and check again"
 int nc_check_each_rule(struct nc_gather *g, bool is_drop_in, struct nc_err *err);
 

@@ -73,15 +73,12 @@ static void print_diagnostic(struct nc_preflight_lines *lines, const struct nc_d
         lines->first.class = NC_ERR_CONFIG;
 }
 
-/* kubelet_path: as for nc_image_version(). */
-static void warn_of_unknown(struct nc_preflight_lines *lines, const char *root,
-                            const char *kubelet_path) {
-    nc_auto_free char *version = nc_image_version(root, kubelet_path);
+static void warn_of_assumed(struct nc_preflight_lines *lines, const char *program,
+                            const char *version) {
     nc_auto_free char *text =
-        nc_asprintf("tried as the newest reads them: %s's version is not known",
-                    kubelet_path ? "kubelet" : "containerd");
+        nc_asprintf("tried as the newest reads them: %s's version is not known", program);
 
-    if (!version)
+    if (nc_ends_with(version, NC_ASSUMED))
         nc_preflight_line(lines, DOCUMENTS, "warning", text, NC_IMAGE_PROVISION);
 }
 
@@ -107,8 +104,8 @@ static void check_documents(struct nc_app *app, struct nc_preflight_lines *lines
         return;
     }
     if (has_any) {
-        warn_of_unknown(lines, app->opts.image, g.config.kubelet_path);
-        warn_of_unknown(lines, app->opts.image, NULL);
+        warn_of_assumed(lines, "kubelet", g.facts.kubelet_version);
+        warn_of_assumed(lines, "containerd", g.facts.containerd_version);
     }
     if (g.facts.has_pause_archive || !nc_containerd_needs_pause_archive(&g.plan.containerd)) {
         nc_preflight_line(lines, "pause", "ok", "there or named", "");
