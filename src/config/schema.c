@@ -401,12 +401,9 @@ static void unknown(struct walk *w, const struct nc_schema *schema, const struct
     for (struct nc_field_at at = {0}; nc_schema_next(schema, &at);)
         (void)nc_buf_add(&names, at.name, strlen(at.name) + 1);
     near = *elsewhere ? NULL : nc_nearest(m->key, names.data);
-    if (near)
-        diag =
-            nc_diag(w->d, false, m->mark, path_of(w), "unknown field, did you mean \"%s\"?", near);
-    else
-        diag = nc_diag(w->d, false, m->mark, path_of(w), "unknown field of %s%s", schema->names,
-                       elsewhere);
+    diag = nc_diag(w->d, false, m->mark, path_of(w),
+                   near ? "unknown field, did you mean \"%s\"?%s" : "unknown field of %s%s",
+                   near ? near : schema->names, elsewhere);
     if (diag && !nc_starts_with(path_of(w), "spec.kubelet.config."))
         diag->kind = NC_DIAGNOSTIC_UNKNOWN;
     leave(w, before);
