@@ -85,6 +85,7 @@ struct nc_lifecycle {
     bool is_resuming;   /* the phase is a saved one, until the Node or its absence is seen */
     bool is_unverified; /* what was written is known from what was saved only */
     bool is_going_on;   /* the drain is an earlier process's, and that was not said yet */
+    bool is_older;      /* it is: nobody knows what that one has counted */
     enum nc_lifecycle_phase held_phase; /* the saved one, until the pods are listed; IDLE = none */
 
     struct nc_lifecycle_source sources[_NC_SOURCE_MAX];
@@ -279,8 +280,8 @@ void nc_lifecycle_written(struct nc_lifecycle *l, const struct nc_lifecycle_even
 char *nc_lifecycle_status_text(const struct nc_lifecycle *l, enum nc_node_write_kind kind,
                                bool has_updated);
 char *nc_lifecycle_cordon_text(const struct nc_lifecycle *l);
-/* "; evicted: …, force-deleted: …". Owned. */
-char *nc_lifecycle_counts_text(const struct nc_drain_summary *s);
+/* "; evicted: …, force-deleted: …", or since when that is. Owned. */
+char *nc_lifecycle_counts_text(const struct nc_lifecycle *l);
 #define NC_LIFECYCLE_NAMES 5
 /* `before`, then the name and the reason of each pod that is meant, at most five; "" = none is. */
 typedef bool (*nc_lifecycle_pod_fn)(const struct nc_drain_line *line, uint64_t now_usec);

@@ -93,7 +93,7 @@ void nc_lifecycle_clear(struct nc_lifecycle *l, enum nc_source source,
     if (s->is_announced) {
         const struct nc_drain_summary *sum = &l->summary;
         const size_t ending = sum->leaving + sum->hanging;
-        nc_auto_free char *counts = nc_lifecycle_counts_text(sum);
+        nc_auto_free char *counts = nc_lifecycle_counts_text(l);
         nc_auto_free char *pods = sum->evicted + sum->deleted + ending
                                       ? nc_asprintf("%s, still ending: %zu", counts, ending)
                                       : nc_strdup("");
@@ -284,7 +284,7 @@ static void forget_drain(struct nc_lifecycle *l) {
         free(nc_steal(&l->budgets[i].key));
     if (nc_lifecycle_all_observed(l)) /* after a restart the drain may yet turn out to go on */
         memset(l->hooks, 0, sizeof(l->hooks));
-    l->has_taken_over = l->is_label_lost = l->is_going_on = false;
+    l->has_taken_over = l->is_label_lost = l->is_going_on = l->is_older = false;
     l->evicting_usec = 0;
     l->held_phase = NC_LIFECYCLE_IDLE;
 }

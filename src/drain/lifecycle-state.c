@@ -263,7 +263,7 @@ int nc_lifecycle_load(struct nc_lifecycle *l, const struct nc_value *saved, bool
     l->since_usec = s.since_usec;
     l->evicting_usec = s.evicting_usec;
     l->is_resuming = s.phase != NC_LIFECYCLE_IDLE;
-    l->is_going_on = s.evicting_usec != 0 && s.phase != NC_LIFECYCLE_DRAINED;
+    l->is_older = l->is_going_on = s.evicting_usec != 0 && s.phase != NC_LIFECYCLE_DRAINED;
     l->is_unverified = true;
     l->held_phase = nc_lifecycle_has_pods(s.phase) ? s.phase : NC_LIFECYCLE_IDLE;
     memcpy(l->node.uid, s.node.uid, sizeof(l->node.uid));

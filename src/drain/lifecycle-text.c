@@ -274,16 +274,18 @@ static bool is_forced(const struct nc_drain_line *line, uint64_t now_usec) {
     return line->is_forced;
 }
 
-char *nc_lifecycle_counts_text(const struct nc_drain_summary *s) {
+char *nc_lifecycle_counts_text(const struct nc_lifecycle *l) {
+    const struct nc_drain_summary *s = &l->summary;
     nc_auto_free char *cut =
         s->cut ? nc_asprintf(", grace period cut: %zu", s->cut) : nc_strdup("");
 
-    return nc_asprintf("; evicted: %zu, force-deleted: %zu%s", s->evicted, s->deleted, cut);
+    return nc_asprintf("; %sevicted: %zu, force-deleted: %zu%s",
+                       l->is_older ? "since the restart " : "", s->evicted, s->deleted, cut);
 }
 
 char *nc_lifecycle_drained_text(const struct nc_lifecycle *l) {
     nc_auto_free char *but = nc_lifecycle_names(l, stays_behind, ", besides ");
-    nc_auto_free char *counts = nc_lifecycle_counts_text(&l->summary);
+    nc_auto_free char *counts = nc_lifecycle_counts_text(l);
 
     const uint64_t end_usec = l->drained_usec ? l->drained_usec : l->now_usec;
     nc_auto_free char *late =
@@ -313,7 +315,7 @@ static const char *find_remedy(const struct nc_lifecycle *l) {
 
 static char *failed_text(const struct nc_lifecycle *l) {
     nc_auto_free char *names = nc_lifecycle_names(l, remains, ": ");
-    nc_auto_free char *counts = nc_lifecycle_counts_text(&l->summary);
+    nc_auto_free char *counts = nc_lifecycle_counts_text(l);
     const char *remedy = find_remedy(l);
 
     if (!l->is_synced)

@@ -73,6 +73,11 @@ static void test_restart_with_a_later_source(void **state) {
     assert_string_equal(w.last_message,
                         "Going on with the drain begun at 2026-01-02T03:04:06Z, now for spot, "
                         "pods remaining: 1");
+    (void)life_do(&w, 9240, "yes a");
+    (void)life_do(&w, 9300, "lost a");
+    (void)life_do(&w, 9310, "node");
+    assert_string_equal(w.last_message, /* what the earlier process did is not known */
+                        "No pods remaining; since the restart evicted: 1, force-deleted: 0");
     life_world_done(&w);
 }
 
