@@ -304,8 +304,8 @@ static void warn_of_deadline(const struct nc_app *app) {
     nc_drain_pods_text(nc_value_get(status, "drain"), NAMED_PODS, &pods);
     if (app->opts.deadline)
         (void)fprintf(stderr,
-                      "nodeclaimd drain: pods left at the deadline are deleted, whatever their "
-                      "budgets%s; `nodeclaimd undrain` takes it back\n",
+                      "nodeclaimd drain: pods left a grace period before the deadline are deleted, "
+                      "whatever their budgets%s; until then `nodeclaimd undrain` keeps them\n",
                       pods.len ? pods.data : "");
     if (deadline)
         (void)fprintf(stderr, "nodeclaimd drain: replaces the request with deadline %s\n",

@@ -64,8 +64,8 @@ class Commands(DaemonTest):
         world.must(lambda: world.said_of_itself().get("connected"), "the connection")
         self.assertEqual(world.run("drain").err, "")
         world.must(lambda: world.drain()["pods"]["kept"] == 1, "the pod")
-        self.assertRegex(world.run("drain", "--deadline", "30m").err, "^nodeclaimd drain: pods left at the deadline are deleted, whatever their budgets, "
-                         "1 of 1 pods remain, 1 kept by do-not-disrupt: default/web, .*; `nodeclaimd undrain` takes it back\n$")  # fmt: skip
+        self.assertRegex(world.run("drain", "--deadline", "30m").err, "^nodeclaimd drain: pods left a grace period before the deadline are deleted, whatever their budgets, "
+                         "1 of 1 pods remain, 1 kept by do-not-disrupt: default/web, .*; until then `nodeclaimd undrain` keeps them\n$")  # fmt: skip
         self.assertRegex(world.run("drain").err, r"replaces the request with deadline 2\S+Z\n")
         self.assertEqual(world.run("drain").err, "")
 
