@@ -241,15 +241,15 @@ void nc_controller_publish(struct nc_controller *c) {
     if (c->control && !waits_for)
         nc_control_count(c->control, nc_controller_now(c), &n);
     line = waits_for
-               ? nc_strdup(waits_for)
-               : nc_asprintf("%s, %s: %zu nodes, %zu claims, %zu relays, %zu drains",
+               ? nc_asprintf("STATUS=%s", waits_for)
+               : nc_asprintf("STATUS=%s, %s: %zu nodes, %zu claims, %zu relays, %zu drains",
                              c->leads ? "leads" : "stands by",
                              c->mode == NC_CONTROL_STANDALONE ? "standalone" : "beside Karpenter",
                              n.objects[NC_CONTROL_NODE], n.objects[NC_CONTROL_CLAIM], n.relaying,
                              n.draining);
     if (nc_streq(line, c->status_line))
         return;
-    nc_notify("STATUS=%s", line);
+    nc_notify(line);
     free(c->status_line);
     c->status_line = nc_steal(&line);
 }

@@ -37,10 +37,12 @@ static void check_conflict(struct nc_daemon *d) {
 
 static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
     struct nc_daemon *d = userdata;
+    nc_auto_free char *state =
+        nc_asprintf("RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)nc_mono_usec());
 
     d->counters.reloads++;
     d->is_reloading = true;
-    nc_notify("RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)nc_mono_usec());
+    nc_notify(state);
     nc_log(NC_LOG_INFO, NULL, "the configuration is read again");
     d->gather_attempts = 0;
     check_conflict(d);

@@ -197,6 +197,7 @@ static void write_files(struct nc_daemon *d) {
 
     d->status.is_inhibitor_shown = nc_login_holds(d->shutdown.login);
     write_daemon_metrics(d, &metrics);
+    (void)nc_buf_puts(&line, "STATUS=");
     status_line(d, nc_value_get(status, "drain"), &line);
     r = nc_status_files_write(d->app, NC_STATUS_DAEMON, status, &metrics, &err);
     d->is_status_due = r == -EAGAIN;
@@ -209,7 +210,7 @@ static void write_files(struct nc_daemon *d) {
         d->status.failed = false;
         d->status.again_usec = 0;
     }
-    nc_notify("STATUS=%s", line.data);
+    nc_notify(line.data);
 }
 
 static int on_wake(sd_event_source *source, uint64_t usec, void *userdata) {

@@ -5,7 +5,6 @@
  * that does not listen may cost a line for people, or a moment where the line is worth more; it
  * never holds up a drain, which is why sd_notify, that waits for ever, is not used.
  */
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +14,6 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#include "nc/mem.h"
 #include "nc/str.h"
 
 #include "process.h"
@@ -35,7 +33,8 @@ static socklen_t address_of(const char *where, struct sockaddr_un *ret) {
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n + (where[0] == '/'));
 }
 
-static void send_line(const char *text, bool is_for_people) {
+void nc_notify(const char *text) {
+    const bool is_for_people = nc_starts_with(text, "STATUS=");
     const struct timeval patience = {.tv_usec = PATIENCE_USEC};
     struct sockaddr_un address;
     const socklen_t n = address_of(getenv("NOTIFY_SOCKET"), &address);
@@ -47,16 +46,6 @@ static void send_line(const char *text, bool is_for_people) {
     (void)sendto(fd, text, strlen(text), MSG_NOSIGNAL | (is_for_people ? MSG_DONTWAIT : 0),
                  (const struct sockaddr *)&address, n);
     (void)close(fd);
-}
-
-void nc_notify(const char *format, ...) {
-    nc_auto_free char *text = NULL;
-    va_list ap;
-
-    va_start(ap, format);
-    text = nc_vasprintf(format, ap);
-    va_end(ap);
-    send_line(text, nc_starts_with(text, "STATUS="));
 }
 
 uint64_t nc_notify_watchdog_usec(void) {

@@ -47,7 +47,7 @@ void nc_print_json(const struct nc_value *v);
 
 /* sd_notify: "READY=1", "STATUS=…", "WATCHDOG=1", "STOPPING=1", "RELOADING=1\nMONOTONIC_USEC=…".
  * Never fails. */
-void nc_notify(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void nc_notify(const char *text);
 /* WatchdogSec= of our unit, usec; 0 = none. */
 uint64_t nc_notify_watchdog_usec(void);
 

@@ -152,7 +152,7 @@ static void test_a_manager_that_does_not_listen(void **state) {
     unsigned n = 0;
 
     for (unsigned i = 0; i < 2000; i++)
-        nc_notify("STATUS=%u", i);
+        nc_notify("STATUS=running");
     assert_true(nc_mono_usec() - before < 5000000);
     while (recv(w->manager, text, sizeof(text), 0) >= 0)
         n++;
