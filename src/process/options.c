@@ -4,7 +4,6 @@
 #include "options.h"
 
 #include <getopt.h>
-#include <stdarg.h>
 
 #include "log.h"
 #include "nc/str.h"
@@ -168,19 +167,16 @@ static void report_value(const struct nc_command_line *line, const struct nc_opt
 
 /* --- parsers of values */
 
-static const char *wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static const char *wrong(const char *format, ...) {
+static const char *wrong(const char *option, const char *has, const char *wanted,
+                         const char *instead) {
     static char text[256];
-    va_list args;
 
-    va_start(args, format);
-    (void)vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
+    (void)snprintf(text, sizeof(text), "--%s %s %s%s", option, has, wanted, instead);
     return text;
 }
 
 const char *nc_option_wrong(const struct nc_option *o, const char *wanted) {
-    return wrong("--%s is %s, not", o->name, wanted);
+    return wrong(o->name, "is", wanted, ", not");
 }
 
 static const char *parse_text(const struct nc_option *o, const char **to, const char *value) {
@@ -189,7 +185,7 @@ static const char *parse_text(const struct nc_option *o, const char **to, const 
         return o->check(value) ? NULL : nc_option_wrong(o, o->wanted);
     return *value || o->type == NC_OPTION_ANY_TEXT
                ? NULL
-               : wrong("--%s has an empty value, %s is needed", o->name, argument_of(o));
+               : wrong(o->name, "has an empty value,", argument_of(o), " is needed");
 }
 
 static bool parse_switch(const struct nc_option *o, const char *value) {
