@@ -192,7 +192,7 @@ static int check_one_cluster(const struct nc_documents *d, struct nc_err *err) {
 
     for (size_t i = 0; i < d->n_docs; i++) {
         const struct nc_value *name = nc_value_path(d->docs[i].tree, "spec.cluster.name");
-        nc_auto_free char *place = NULL;
+        nc_auto_free char *place = NULL, *message = NULL;
         int r = 0;
 
         if ((d->docs[i].kind != NC_DOCUMENT_NODE_CONFIG
@@ -204,8 +204,9 @@ static int check_one_cluster(const struct nc_documents *d, struct nc_err *err) {
         if (nc_streq(first->text, name->text))
             continue;
         place = nc_mark_location(d, first->mark);
-        r = nc_diag_err(d, name->mark, "spec.cluster.name", err,
-                        "names cluster '%s', but %s names '%s'", name->text, place, first->text);
+        message =
+            nc_asprintf("names cluster '%s', but %s names '%s'", name->text, place, first->text);
+        r = nc_diag_err(d, name->mark, "spec.cluster.name", message, err);
         nc_err_remedy(err, "all documents are those of one node, which joins one cluster: "
                            "remove the one that is not meant");
         return r;
@@ -218,7 +219,7 @@ static int merge_claim(const struct nc_documents *d, struct nc_config *c, struct
 
     for (size_t i = 0; i < d->n_docs; i++) {
         const struct nc_document *doc = &d->docs[i];
-        nc_auto_free char *place = NULL;
+        nc_auto_free char *place = NULL, *message = NULL;
 
         if (doc->kind != NC_DOCUMENT_NODE_CLAIM)
             continue;
@@ -226,8 +227,8 @@ static int merge_claim(const struct nc_documents *d, struct nc_config *c, struct
             && !nc_streq(nc_value_path_string(found->tree, "metadata.name"),
                          nc_value_path_string(doc->tree, "metadata.name"))) {
             place = nc_mark_location(d, found->tree->mark);
-            return nc_diag_err(d, doc->tree->mark, "metadata.name", err,
-                               "a second NodeClaim, the first is at %s", place);
+            message = nc_asprintf("a second NodeClaim, the first is at %s", place);
+            return nc_diag_err(d, doc->tree->mark, "metadata.name", message, err);
         }
         found = doc;
     }

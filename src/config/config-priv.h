@@ -25,7 +25,7 @@ void nc_diag_unsupported(struct nc_documents *d, struct nc_mark mark, const char
 
 /* Fills err as "SOURCE:LINE:COLUMN: path: message", class config. Returns its code. */
 int nc_diag_err(const struct nc_documents *d, struct nc_mark mark, const char *path,
-                struct nc_err *err, const char *format, ...) __attribute__((format(printf, 5, 6)));
+                const char *message, struct nc_err *err);
 
 /* A value as a message names it: "the string 'ten'", "the number 5", "a list". Owned. */
 char *nc_value_describe(const struct nc_value *v);

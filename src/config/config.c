@@ -103,8 +103,9 @@ static struct nc_mark blame(const struct nc_documents *d) {
 static int missing(const struct nc_documents *d, const char *path, const char *why,
                    struct nc_err *err) {
     const char *found = d->found.n > 0 ? d->found.v[0] : NULL; /* the user data are a script, say */
-    int r = nc_diag_err(d, blame(d), path, err, "is missing: %s%s%s", why, found ? "; " : "",
-                        found ? found : "");
+    nc_auto_free char *message =
+        nc_asprintf("is missing: %s%s%s", why, found ? "; " : "", found ? found : "");
+    const int r = nc_diag_err(d, blame(d), path, message, err);
 
     nc_err_remedy(err, "give it in a NodeConfig or AgentConfig document of the user data or of "
                        "/etc/nodeclaimd/conf.d");
@@ -133,7 +134,7 @@ static int conflict(const struct nc_documents *d, const struct nc_config *c, con
                     const char *why, struct nc_err *err) {
     const struct nc_value *v = at(c, path);
 
-    return nc_diag_err(d, v ? v->mark : blame(d), path, err, "%s", why);
+    return nc_diag_err(d, v ? v->mark : blame(d), path, why, err);
 }
 
 static void apply_labels(const struct nc_config *c, const char *path, struct nc_label **ret,
@@ -378,7 +379,7 @@ int nc_config_unsupported(const struct nc_documents *d, const struct nc_config *
         nc_strv_addf(noted, "%s: %s: %s", place, g->path, g->message);
         return 0;
     }
-    r = nc_diag_err(d, g->mark, g->path, err, "%s", g->message);
+    r = nc_diag_err(d, g->mark, g->path, g->message, err);
     nc_err_remedy(err, "change it; or set spec.bootstrap.unsupported: warn in an AgentConfig, and "
                        "the node starts without it");
     return r;
@@ -430,10 +431,11 @@ int nc_config_check_authority(const struct nc_documents *d, const struct nc_conf
 
     if (!c->ca_pem || nc_shape_pem_certificates(c->ca_pem, strlen(c->ca_pem)))
         return 0;
-    const int r = nc_diag_err(d, ca ? ca->mark : (struct nc_mark){0},
-                              "spec.cluster.certificateAuthority", err,
-                              "is base64, but of no PEM file of certificates (-----BEGIN "
-                              "CERTIFICATE----- …): no API server could be trusted");
+    const int r =
+        nc_diag_err(d, ca ? ca->mark : (struct nc_mark){0}, "spec.cluster.certificateAuthority",
+                    "is base64, but of no PEM file of certificates (-----BEGIN "
+                    "CERTIFICATE----- …): no API server could be trusted",
+                    err);
     nc_err_remedy(err, "copy it from the cluster's certificateAuthority.data");
     return r;
 }

@@ -86,15 +86,10 @@ void nc_diag_unsupported(struct nc_documents *d, struct nc_mark mark, const char
 }
 
 int nc_diag_err(const struct nc_documents *d, struct nc_mark mark, const char *path,
-                struct nc_err *err, const char *format, ...) {
+                const char *message, struct nc_err *err) {
     nc_auto_free char *place = nc_mark_location(d, mark);
-    nc_auto_free char *message = NULL;
-    va_list ap;
-
-    va_start(ap, format);
-    message = nc_vasprintf(format, ap);
-    va_end(ap);
     const int r = nc_err_config(err, "%s: %s%s%s", place, path, path[0] ? ": " : "", message);
+
     if (err)
         err->mark = mark;
     return r;
@@ -106,14 +101,16 @@ size_t nc_documents_errors(const struct nc_documents *d) {
 
 int nc_documents_first_error(const struct nc_documents *d, struct nc_err *err) {
     const size_t n = nc_documents_errors(d);
-    nc_auto_free char *more =
-        n > 1 ? nc_asprintf("; and %zu more error%s", n - 1, n > 2 ? "s" : "") : nc_strdup("");
+    const struct nc_diagnostic *first = d->diags;
+    nc_auto_free char *message = NULL;
 
-    for (size_t i = 0; i < d->n_diags; i++)
-        if (d->diags[i].is_error)
-            return nc_diag_err(d, d->diags[i].mark, d->diags[i].path, err, "%s%s",
-                               d->diags[i].message, more);
-    return 0;
+    if (n == 0)
+        return 0;
+    while (!first->is_error)
+        first++;
+    if (n > 1)
+        message = nc_asprintf("%s; and %zu more error%s", first->message, n - 1, n > 2 ? "s" : "");
+    return nc_diag_err(d, first->mark, first->path, message ? message : first->message, err);
 }
 
 static int by_place(const void *a, const void *b) {
