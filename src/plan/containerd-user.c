@@ -38,17 +38,12 @@ int nc_containerd_refuse(struct nc_planner *s, const struct nc_value *v, const c
                            v->mark.line, v->mark.column, what);
 }
 
-void nc_containerd_warn(struct nc_planner *s, unsigned source, bool is_unknown, const char *format,
-                        ...) {
+void nc_containerd_warn(struct nc_planner *s, unsigned source, bool is_unknown,
+                        const char *message) {
     const struct nc_mark mark = place_of_text(s, source);
     struct nc_plan *p = &s->plan;
     nc_auto_free char *place = nc_origin_mark(s->docs, mark);
-    nc_auto_free char *message = NULL;
-    va_list ap;
 
-    va_start(ap, format);
-    message = nc_vasprintf(format, ap);
-    va_end(ap);
     nc_strv_addf(&p->warnings, "%s: " NC_CONTAINERD_FIELD ": %s", place, message);
     if (is_unknown)
         nc_origin_certain(p, mark, NC_CONTAINERD_FIELD,

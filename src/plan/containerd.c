@@ -207,11 +207,13 @@ static int choose_version(struct nc_planner *s, const struct nc_containerd_user 
 }
 
 static void warn(struct nc_planner *s, const struct nc_containerd_user *u) {
+    nc_auto_free char *message =
+        nc_asprintf("is of version 2: containerd %s converts the file (containerd config migrate); "
+                    "where no node has containerd 1, write it for version 3",
+                    s->facts->containerd_version);
+
     if (s->plan.containerd.needs_migration)
-        nc_containerd_warn(s, u->tree ? u->tree->mark.source : 0, false,
-                           "is of version 2: containerd %s converts the file (containerd config "
-                           "migrate); where no node has containerd 1, write it for version 3",
-                           s->facts->containerd_version);
+        nc_containerd_warn(s, u->tree ? u->tree->mark.source : 0, false, message);
 }
 
 /* The transfer service looks for hosts.toml files in one folder, and takes what is written for it.
@@ -228,10 +230,11 @@ static void fit_hosts(struct nc_planner *s) {
         || !strchr(path->text, ':'))
         return;
     if (path->mark.line > 0) {
-        nc_containerd_warn(s, path->mark.source, false,
-                           "registry.config_path: containerd %s takes \"%s\" for one folder: name "
-                           "one, or set use_local_image_pull",
-                           s->facts->containerd_version, path->text);
+        nc_auto_free char *message = nc_asprintf(
+            "registry.config_path: containerd %s takes \"%s\" for one folder: name one, "
+            "or set use_local_image_pull",
+            s->facts->containerd_version, path->text);
+        nc_containerd_warn(s, path->mark.source, false, message);
         return;
     }
     nc_value_set_string(registry, "config_path", HOSTS);

@@ -142,8 +142,8 @@ int nc_containerd_user_merge(struct nc_planner *s, const struct nc_containerd_us
 int nc_containerd_refuse(struct nc_planner *s, const struct nc_value *v, const char *what);
 /* A warning that names the text's place; `source` is of a mark in it. is_unknown: no containerd
  * reads what it is about. */
-void nc_containerd_warn(struct nc_planner *s, unsigned source, bool is_unknown, const char *format,
-                        ...) __attribute__((format(printf, 4, 5)));
+void nc_containerd_warn(struct nc_planner *s, unsigned source, bool is_unknown,
+                        const char *message);
 
 /* --- containerd-rules.c: what containerd refuses or ignores */
 
