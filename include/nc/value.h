@@ -88,6 +88,10 @@ const char *nc_value_path_string(const struct nc_value *v, const char *path);
 int64_t nc_value_get_int(const struct nc_value *v, const char *key, int64_t otherwise);
 /* Is that member this string? NULL: is it none? */
 bool nc_value_says(const struct nc_value *v, const char *key, const char *text);
+/* An item of a list, and the first one that says this. Both tolerate NULL and values that are no
+ * list; NULL: there is none. Borrowed. */
+struct nc_value *nc_value_item(const struct nc_value *list, size_t i);
+struct nc_value *nc_value_find(const struct nc_value *list, const char *key, const char *text);
 /* Text of a scalar as one would write it: strings as they are, ints and floats and bools printed
  * into buf. NULL for others. */
 const char *nc_value_scalar_text(const struct nc_value *v, char buf[static 32]);

@@ -202,6 +202,19 @@ bool nc_value_says(const struct nc_value *v, const char *key, const char *text) 
     return nc_streq(nc_value_get_string(v, key), text);
 }
 
+struct nc_value *nc_value_item(const struct nc_value *list, size_t i) {
+    return list && list->type == NC_VALUE_LIST && i < list->n ? list->items[i] : NULL;
+}
+
+struct nc_value *nc_value_find(const struct nc_value *list, const char *key, const char *text) {
+    struct nc_value *item;
+
+    for (size_t i = 0; (item = nc_value_item(list, i)); i++)
+        if (nc_value_says(item, key, text))
+            break;
+    return item;
+}
+
 const char *nc_value_scalar_text(const struct nc_value *v, char buf[static 32]) {
     if (!v)
         return NULL;

@@ -209,17 +209,15 @@ static void read_owning_claim(struct nc_bootstrap *b) {
 /* The claim's name and uid are in the ownerReference even where the claim itself may not be read.
  */
 static void note_owner(struct nc_bootstrap *b) {
-    const struct nc_value *owners = nc_value_path(b->node.object, "metadata.ownerReferences");
+    const struct nc_value *owner = nc_value_find(
+        nc_value_path(b->node.object, "metadata.ownerReferences"), "kind", "NodeClaim");
+    nc_cleanup(nc_claim_done) struct nc_claim c = {0};
 
-    for (size_t i = 0; owners && owners->type == NC_VALUE_LIST && i < owners->n; i++) {
-        struct nc_claim c = {0};
-        if (!nc_value_says(owners->items[i], "kind", "NodeClaim") || b->report.claim_name)
-            continue;
-        c.name = nc_strdup(nc_value_get_string(owners->items[i], "name"));
-        c.uid = nc_strdup(nc_value_get_string(owners->items[i], "uid"));
-        nc_report_set_claim(&b->report, &c, "ownerReferences");
-        nc_claim_done(&c);
-    }
+    if (!owner || b->report.claim_name)
+        return;
+    c.name = nc_strdup(nc_value_get_string(owner, "name"));
+    c.uid = nc_strdup(nc_value_get_string(owner, "uid"));
+    nc_report_set_claim(&b->report, &c, "ownerReferences");
 }
 
 /* Is what the Node's status says the word of the kubelet that runs now? After a restart the last

@@ -134,12 +134,7 @@ static struct nc_value *read_status_file(const struct nc_app *app) {
 }
 
 static const struct nc_value *operator_of(const struct nc_value *status) {
-    const struct nc_value *sources = nc_value_path(status, "drain.sources");
-
-    for (size_t i = 0; sources && sources->type == NC_VALUE_LIST && i < sources->n; i++)
-        if (nc_value_says(sources->items[i], "source", "operator"))
-            return sources->items[i];
-    return NULL;
+    return nc_value_find(nc_value_path(status, "drain.sources"), "source", "operator");
 }
 
 /* id NULL: that there is no request any more. */

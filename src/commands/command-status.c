@@ -50,13 +50,13 @@ static bool mark_running(const struct nc_app *app, struct nc_value *status) {
 
 /* Of a bootstrap that was killed, whose last word is that it works. */
 static void mark_killed(const struct nc_app *app, struct nc_value *status) {
-    struct nc_value *phases = nc_value_get(status, "phases");
+    struct nc_value *phases = nc_value_get(status, "phases"), *phase;
 
     if (!nc_bootstrap_is_gone(app, status))
         return;
     nc_value_set_string(status, "outcome", "failed");
-    for (size_t i = 0; phases && phases->type == NC_VALUE_LIST && i < phases->n; i++) {
-        struct nc_value *phase = phases->items[i], *error;
+    for (size_t i = 0; (phase = nc_value_item(phases, i)); i++) {
+        struct nc_value *error;
         nc_auto_free char *message = NULL;
         const char *last;
         if (!nc_value_says(phase, "outcome", "running"))
@@ -74,14 +74,14 @@ static void mark_killed(const struct nc_app *app, struct nc_value *status) {
 
 /* The exit code of the phase that a bootstrap failed in. */
 static int code_of_bootstrap(const struct nc_value *status) {
-    const struct nc_value *phases = nc_value_get(status, "phases");
+    const struct nc_value *phases = nc_value_get(status, "phases"), *phase;
     const char *class = NULL;
 
-    if (!nc_streq(nc_value_get_string(status, "outcome"), "failed"))
+    if (!nc_value_says(status, "outcome", "failed"))
         return 0;
-    for (size_t i = 0; phases && phases->type == NC_VALUE_LIST && i < phases->n; i++)
-        if (nc_streq(nc_value_get_string(phases->items[i], "outcome"), "failed"))
-            class = nc_value_get_string(nc_value_get(phases->items[i], "error"), "class");
+    for (size_t i = 0; (phase = nc_value_item(phases, i)); i++)
+        if (nc_value_says(phase, "outcome", "failed"))
+            class = nc_value_path_string(phase, "error.class");
     for (enum nc_err_class c = NC_ERR_NONE + 1; c < _NC_ERR_CLASS_MAX; c++)
         if (nc_streq(class, nc_err_class_name(c)))
             return nc_err_exit_code(c);

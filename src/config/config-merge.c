@@ -108,15 +108,17 @@ static void merge_kubelet(struct nc_value *spec, struct nc_value *from) {
 }
 
 static void append_flags(struct nc_config *c, const struct nc_value *flags) {
-    for (size_t i = 0; flags && flags->type == NC_VALUE_LIST && i < flags->n; i++) {
-        const char *text = nc_value_string(flags->items[i]);
+    const struct nc_value *flag;
+
+    for (size_t i = 0; (flag = nc_value_item(flags, i)); i++) {
+        const char *text = nc_value_string(flag);
         size_t n = c->kubelet_flags.n;
 
         if (!text || !text[0])
             continue;
         nc_strv_add(&c->kubelet_flags, text);
         c->kubelet_flag_marks = nc_grow(c->kubelet_flag_marks, n, sizeof(*c->kubelet_flag_marks));
-        c->kubelet_flag_marks[n] = flags->items[i]->mark;
+        c->kubelet_flag_marks[n] = flag->mark;
     }
 }
 
@@ -255,14 +257,12 @@ static void keep_planned(struct nc_config *c, const struct nc_value *kubelet) {
 static bool is_karpenters(const struct nc_value *tree) {
     const struct nc_value *flags = nc_value_path(tree, "spec.kubelet.flags");
     const struct nc_value *taints = nc_value_path(tree, "spec.kubelet.config.registerWithTaints");
+    const struct nc_value *flag;
 
-    for (size_t i = 0; flags && flags->type == NC_VALUE_LIST && i < flags->n; i++)
-        if (nc_value_string(flags->items[i]) && strstr(flags->items[i]->text, NC_LABEL_NODE_POOL))
+    for (size_t i = 0; (flag = nc_value_item(flags, i)); i++)
+        if (nc_value_string(flag) && strstr(flag->text, NC_LABEL_NODE_POOL))
             return true;
-    for (size_t i = 0; taints && taints->type == NC_VALUE_LIST && i < taints->n; i++)
-        if (nc_value_says(taints->items[i], "key", NC_TAINT_UNREGISTERED))
-            return true;
-    return false;
+    return nc_value_find(taints, "key", NC_TAINT_UNREGISTERED);
 }
 
 /* A NodeClass that the NodeClaim does not refer to is somebody else's. */

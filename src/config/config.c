@@ -153,16 +153,16 @@ static void apply_labels(const struct nc_config *c, const char *path, struct nc_
 }
 
 static void apply_taints(struct nc_config *c) {
-    const struct nc_value *list = at(c, "spec.node.taints");
+    const struct nc_value *list = at(c, "spec.node.taints"), *item;
 
-    for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++) {
-        const char *value = nc_value_get_string(list->items[i], "value");
+    for (size_t i = 0; (item = nc_value_item(list, i)); i++) {
+        const char *value = nc_value_get_string(item, "value");
         struct nc_taint *t = nc_append(&c->taints, &c->n_taints);
 
-        t->key = nc_strdup(nc_value_get_string(list->items[i], "key"));
+        t->key = nc_strdup(nc_value_get_string(item, "key"));
         t->value = nc_strdup(value ? value : "");
-        t->effect = nc_strdup(nc_value_get_string(list->items[i], "effect"));
-        t->mark = list->items[i]->mark;
+        t->effect = nc_strdup(nc_value_get_string(item, "effect"));
+        t->mark = item->mark;
     }
 }
 

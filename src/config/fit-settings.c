@@ -8,12 +8,13 @@
 
 const char nc_fit_timeout_names[] = "open\0hold\0";
 
+/* One name, or a list of them. */
 static void read_names(const struct nc_value *v, struct nc_strv *ret) {
-    if (nc_value_string(v) && *nc_value_string(v))
-        nc_strv_add_once(ret, nc_value_string(v));
-    for (size_t i = 0; v && v->type == NC_VALUE_LIST && i < v->n; i++)
-        if (nc_value_string(v->items[i]) && *nc_value_string(v->items[i]))
-            nc_strv_add_once(ret, nc_value_string(v->items[i]));
+    const struct nc_value *item = v;
+
+    for (size_t i = 0; item; item = nc_value_item(v, i++))
+        if (nc_value_string(item) && *nc_value_string(item))
+            nc_strv_add_once(ret, nc_value_string(item));
 }
 
 void nc_fit_config_fill(struct nc_config *c) {

@@ -92,10 +92,10 @@ static void read_environment(struct nc_config *c) {
 }
 
 static void read_list(const struct nc_config *c, const char *path, struct nc_strv *ret) {
-    const struct nc_value *list = at(c, path);
+    const struct nc_value *list = at(c, path), *item;
 
-    for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++) {
-        const char *text = nc_value_string(list->items[i]);
+    for (size_t i = 0; (item = nc_value_item(list, i)); i++) {
+        const char *text = nc_value_string(item);
         if (text && *text)
             nc_strv_add_once(ret, text);
     }

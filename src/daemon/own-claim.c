@@ -110,14 +110,13 @@ static bool is_claim_api(const char *api) {
 }
 
 static const struct nc_value *find_owner(const struct nc_value *metadata) {
-    const struct nc_value *owners = nc_value_get(metadata, "ownerReferences");
+    const struct nc_value *owners = nc_value_get(metadata, "ownerReferences"), *owner;
 
-    for (size_t i = 0; owners && owners->type == NC_VALUE_LIST && i < owners->n; i++)
-        if (nc_value_says(owners->items[i], "kind", "NodeClaim")
-            && nc_value_get_string(owners->items[i], "name")
-            && nc_value_get_string(owners->items[i], "uid"))
-            return owners->items[i];
-    return NULL;
+    for (size_t i = 0; (owner = nc_value_item(owners, i)); i++)
+        if (nc_value_says(owner, "kind", "NodeClaim") && nc_value_get_string(owner, "name")
+            && nc_value_get_string(owner, "uid"))
+            break;
+    return owner;
 }
 
 /* Only a copy of our own claim's time counts, and of several the earliest: what a pod was told of

@@ -50,12 +50,7 @@ const char *nc_fit_reason_name(enum nc_fit_reason r) {
 /* --- what is observed */
 
 static const struct nc_value *find_condition(const struct nc_value *object, const char *type) {
-    const struct nc_value *list = nc_value_path(object, "status.conditions");
-
-    for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++)
-        if (nc_value_says(list->items[i], "type", type))
-            return list->items[i];
-    return NULL;
+    return nc_value_find(nc_value_path(object, "status.conditions"), "type", type);
 }
 
 /* Times are whole seconds, cut: in the second in which the boot began, nobody can tell whether what
@@ -94,12 +89,11 @@ void nc_fit_seen_done(struct nc_fit_seen *s) {
 /* "namespace/name" of the DaemonSet of a pod; owned. The API server takes any text as the name of
  * an owner. */
 static char *daemon_set_of(const struct nc_value *metadata) {
-    const struct nc_value *owners = nc_value_get(metadata, "ownerReferences");
-    const char *namespace = nc_value_get_string(metadata, "namespace"), *name = NULL;
+    const struct nc_value *owner =
+        nc_value_find(nc_value_get(metadata, "ownerReferences"), "kind", "DaemonSet");
+    const char *namespace = nc_value_get_string(metadata, "namespace");
+    const char *name = nc_value_get_string(owner, "name");
 
-    for (size_t i = 0; !name && owners && owners->type == NC_VALUE_LIST && i < owners->n; i++)
-        if (nc_value_says(owners->items[i], "kind", "DaemonSet"))
-            name = nc_value_get_string(owners->items[i], "name");
     return namespace && nc_is_alnum_or(name, ".-", NAME_MAX_BYTES)
                ? nc_asprintf("%s/%s", namespace, name)
                : NULL;
@@ -183,15 +177,14 @@ void nc_fit_see_node(struct nc_fit_seen *s, const struct nc_fit_settings *settin
 }
 
 void nc_fit_see_csi(struct nc_fit_seen *s, const struct nc_value *csi_node) {
-    const struct nc_value *drivers = nc_value_path(csi_node, "spec.drivers");
+    const struct nc_value *drivers = nc_value_path(csi_node, "spec.drivers"), *driver;
 
     s->has_csi = true;
     nc_strv_done(&s->there[NC_FIT_CSI_DRIVERS]);
     s->there[NC_FIT_CSI_DRIVERS] = (struct nc_strv)NC_STRV_INIT;
-    for (size_t i = 0; drivers && drivers->type == NC_VALUE_LIST && i < drivers->n; i++)
-        if (nc_value_get_string(drivers->items[i], "name"))
-            nc_strv_add_once(&s->there[NC_FIT_CSI_DRIVERS],
-                             nc_value_get_string(drivers->items[i], "name"));
+    for (size_t i = 0; (driver = nc_value_item(drivers, i)); i++)
+        if (nc_value_get_string(driver, "name"))
+            nc_strv_add_once(&s->there[NC_FIT_CSI_DRIVERS], nc_value_get_string(driver, "name"));
 }
 
 /* --- the verdict */

@@ -82,10 +82,6 @@ static uint64_t read_time(const struct nc_value *map, const char *key) {
     return s && nc_time_parse(s, &usec) >= 0 ? usec : 0;
 }
 
-static const struct nc_value *item(const struct nc_value *list, size_t i) {
-    return list && list->type == NC_VALUE_LIST && i < list->n ? list->items[i] : NULL;
-}
-
 static bool is_owner(const struct nc_value *owner, const char *api_version, const char *kind) {
     return nc_value_says(owner, "apiVersion", api_version) && nc_value_says(owner, "kind", kind);
 }
@@ -95,7 +91,7 @@ static bool is_owner(const struct nc_value *owner, const char *api_version, cons
 static void read_owners(const struct nc_value *owners, struct nc_pod *p) {
     const struct nc_value *owner;
 
-    for (size_t i = 0; (owner = item(owners, i)); i++) {
+    for (size_t i = 0; (owner = nc_value_item(owners, i)); i++) {
         const struct nc_value *controller = nc_value_get(owner, "controller");
         const bool is_controller =
             controller && controller->type == NC_VALUE_BOOL && controller->boolean;
@@ -128,7 +124,7 @@ static bool is_tolerating(const struct nc_value *toleration, const char *taint) 
 static bool has_toleration(const struct nc_value *tolerations, const char *taint) {
     const struct nc_value *toleration;
 
-    for (size_t i = 0; (toleration = item(tolerations, i)); i++)
+    for (size_t i = 0; (toleration = nc_value_item(tolerations, i)); i++)
         if (is_tolerating(toleration, taint))
             return true;
     return false;
@@ -156,7 +152,7 @@ static void read_claims(const struct nc_value *volumes, struct nc_pod *p) {
     const struct nc_value *volume;
 
     p->has_unread_claims = volumes && volumes->type == NC_VALUE_NULL;
-    for (size_t i = 0; (volume = item(volumes, i)) && p->claims.n < MAX_CLAIMS; i++) {
+    for (size_t i = 0; (volume = nc_value_item(volumes, i)) && p->claims.n < MAX_CLAIMS; i++) {
         const char *claim = nc_value_path_string(volume, "persistentVolumeClaim.claimName");
         const char *name = nc_value_get_string(volume, "name");
         const struct nc_value *own = nc_value_get(volume, "ephemeral");
@@ -234,7 +230,7 @@ int nc_pod_read(const struct nc_value *object, struct nc_pod *ret, struct nc_err
     read_owners(nc_value_get(metadata, "ownerReferences"), &p);
     p.is_mirror = p.is_mirror || nc_value_get(annotations, MIRROR_ANNOTATION);
     p.tier = tier_of(nc_value_get_string(spec, "priorityClassName"), p.is_daemon);
-    p.has_finalizer = item(nc_value_get(metadata, "finalizers"), 0);
+    p.has_finalizer = nc_value_item(nc_value_get(metadata, "finalizers"), 0);
     read_order(annotations, &p);
     p.created_usec = read_time(metadata, "creationTimestamp");
     p.tolerates_disrupted = has_toleration(nc_value_get(spec, "tolerations"), NC_TAINT_DISRUPTED);

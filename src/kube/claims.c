@@ -104,30 +104,26 @@ static int get_own_claim(struct search *s, const char *name, struct nc_claim *re
 
 /* The index of a Table's column, or -1. */
 static ssize_t column(const struct nc_value *table, const char *name) {
-    const struct nc_value *list = nc_value_get(table, "columnDefinitions");
+    const struct nc_value *list = nc_value_get(table, "columnDefinitions"), *item;
 
-    for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++)
-        if (nc_value_says(list->items[i], "name", name))
+    for (size_t i = 0; (item = nc_value_item(list, i)); i++)
+        if (nc_value_says(item, "name", name))
             return (ssize_t)i;
     return -1;
 }
 
 static const char *cell(const struct nc_value *row, ssize_t i) {
-    const struct nc_value *cells = nc_value_get(row, "cells");
-
-    return cells && cells->type == NC_VALUE_LIST && (size_t)i < cells->n
-               ? nc_value_string(cells->items[i])
-               : NULL;
+    return nc_value_string(nc_value_item(nc_value_get(row, "cells"), (size_t)i));
 }
 
 /* The name in the row whose ID is ours; NULL where there is none. Borrowed. */
 static const char *find_row(const struct nc_value *table, ssize_t id, ssize_t name,
                             const char *provider_id) {
-    const struct nc_value *rows = nc_value_get(table, "rows");
+    const struct nc_value *rows = nc_value_get(table, "rows"), *row;
 
-    for (size_t i = 0; rows && rows->type == NC_VALUE_LIST && i < rows->n; i++)
-        if (nc_streq(cell(rows->items[i], id), provider_id))
-            return cell(rows->items[i], name);
+    for (size_t i = 0; (row = nc_value_item(rows, i)); i++)
+        if (nc_streq(cell(row, id), provider_id))
+            return cell(row, name);
     return NULL;
 }
 
@@ -153,12 +149,12 @@ static int find_in_table(struct search *s, struct nc_claim *ret) {
 }
 
 static int find_in_page(struct search *s, const struct nc_value *list, struct nc_claim *ret) {
-    const struct nc_value *items = nc_value_get(list, "items");
+    const struct nc_value *items = nc_value_get(list, "items"), *item;
 
-    for (size_t i = 0; items && items->type == NC_VALUE_LIST && i < items->n; i++) {
-        if (!nc_streq(nc_value_path_string(items->items[i], "status.providerID"), s->provider_id))
+    for (size_t i = 0; (item = nc_value_item(items, i)); i++) {
+        if (!nc_streq(nc_value_path_string(item, "status.providerID"), s->provider_id))
             continue;
-        const int r = nc_claim_parse(items->items[i], ret, s->err);
+        const int r = nc_claim_parse(item, ret, s->err);
         return r < 0 ? r : 1;
     }
     return 0;
@@ -226,10 +222,9 @@ static const char *claim_version(const char *api_version) {
 }
 
 static const struct nc_value *claim_reference(const struct nc_value *node) {
-    const struct nc_value *list = nc_value_path(node, "metadata.ownerReferences");
+    const struct nc_value *list = nc_value_path(node, "metadata.ownerReferences"), *ref;
 
-    for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++) {
-        const struct nc_value *ref = list->items[i];
+    for (size_t i = 0; (ref = nc_value_item(list, i)); i++) {
         const char *name = nc_value_get_string(ref, "name");
         if (nc_value_says(ref, "kind", "NodeClaim")
             && claim_version(nc_value_get_string(ref, "apiVersion")) && name && *name)

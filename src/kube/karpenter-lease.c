@@ -26,12 +26,7 @@
 #define MAX_LEASES 100
 
 bool nc_karpenter_serves(const struct nc_value *list, const char *resource) {
-    const struct nc_value *v = nc_value_get(list, "resources");
-
-    for (size_t i = 0; v && v->type == NC_VALUE_LIST && i < v->n; i++)
-        if (nc_value_says(v->items[i], "name", resource))
-            return true;
-    return false;
+    return nc_value_find(nc_value_get(list, "resources"), "name", resource);
 }
 
 static uint64_t add(uint64_t sum, const struct nc_value *map, const char *key) {

@@ -72,12 +72,12 @@ static void apply_known_conditions(struct nc_node_view *v, const struct nc_value
 
 static void apply_volumes(struct nc_node_view *v, const struct nc_value *node,
                           const struct nc_strv *stay) {
-    const struct nc_value *list = nc_value_path(node, "status.volumesAttached");
+    const struct nc_value *list = nc_value_path(node, "status.volumesAttached"), *item;
 
     v->n_volumes = 0;
     v->volume[0] = '\0';
-    for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++) {
-        const char *name = nc_value_get_string(list->items[i], "name");
+    for (size_t i = 0; (item = nc_value_item(list, i)); i++) {
+        const char *name = nc_value_get_string(item, "name");
         if (!name || (stay && nc_strv_contains(stay, name)))
             continue;
         if (v->n_volumes++ == 0)

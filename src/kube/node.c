@@ -28,20 +28,8 @@ char *nc_kube_node_selector(const char *name) {
     return nc_asprintf("fieldSelector=metadata.name%%3D%s", escaped);
 }
 
-/* The list at a path, or NULL where there is none. */
-static const struct nc_value *list_at(const struct nc_value *v, const char *path) {
-    const struct nc_value *list = nc_value_path(v, path);
-
-    return list && list->type == NC_VALUE_LIST ? list : NULL;
-}
-
 const struct nc_value *nc_node_condition(const struct nc_value *node, const char *type) {
-    const struct nc_value *list = list_at(node, "status.conditions");
-
-    for (size_t i = 0; list && i < list->n; i++)
-        if (nc_value_says(list->items[i], "type", type))
-            return list->items[i];
-    return NULL;
+    return nc_value_find(nc_value_path(node, "status.conditions"), "type", type);
 }
 
 bool nc_node_is_ready(const struct nc_value *node, const char **ret_reason,
@@ -69,11 +57,10 @@ bool nc_node_is_reported_since(const struct nc_value *node, uint64_t since_usec)
 }
 
 bool nc_node_has_taint(const struct nc_value *node, const char *key, const char *effect) {
-    const struct nc_value *list = list_at(node, "spec.taints");
+    const struct nc_value *list = nc_value_path(node, "spec.taints"), *taint;
 
-    for (size_t i = 0; list && i < list->n; i++)
-        if (nc_value_says(list->items[i], "key", key)
-            && (!effect || nc_value_says(list->items[i], "effect", effect)))
+    for (size_t i = 0; (taint = nc_value_item(list, i)); i++)
+        if (nc_value_says(taint, "key", key) && (!effect || nc_value_says(taint, "effect", effect)))
             return true;
     return false;
 }

@@ -80,14 +80,14 @@ static const char *ephemeral_remover(const struct nc_value *taint) {
 }
 
 static char *wait_for_ephemeral_taints(const struct nc_value *node) {
-    const struct nc_value *list = nc_value_path(node, "spec.taints");
+    const struct nc_value *list = nc_value_path(node, "spec.taints"), *taint;
 
-    for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++) {
-        const char *remover = ephemeral_remover(list->items[i]);
+    for (size_t i = 0; (taint = nc_value_item(list, i)); i++) {
+        const char *remover = ephemeral_remover(taint);
         if (!remover)
             continue;
-        const char *key = nc_value_get_string(list->items[i], "key");
-        const char *effect = nc_value_get_string(list->items[i], "effect");
+        const char *key = nc_value_get_string(taint, "key");
+        const char *effect = nc_value_get_string(taint, "effect");
         nc_auto_free char *name = nc_asprintf("%s:%s", key, effect ? effect : "");
         nc_auto_free char *quoted = nc_quote_string(name);
         return nc_asprintf("KnownEphemeralTaint %s still exists: %s", quoted, remover);

@@ -138,11 +138,11 @@ static bool report_vanished(struct nc_watch *w) {
 /* After a page: the next one, or the stream. */
 static void handle_page(struct nc_watch *w, const struct nc_value *object) {
     const char *more = nc_value_path_string(object, "metadata.continue");
-    const struct nc_value *items = nc_value_get(object, "items");
+    const struct nc_value *items = nc_value_get(object, "items"), *item;
     const char *version = nc_value_path_string(object, "metadata.resourceVersion");
 
-    for (size_t i = 0; items && items->type == NC_VALUE_LIST && i < items->n; i++)
-        if (!report_object(w, items->items[i]))
+    for (size_t i = 0; (item = nc_value_item(items, i)); i++)
+        if (!report_object(w, item))
             return;
     nc_watch_cursor_done(&w->cursor);
     if (more && *more) {

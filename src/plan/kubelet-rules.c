@@ -388,16 +388,15 @@ static int check_minor(const struct nc_value *kubelet, unsigned minor,
 
 static int check_reserved_memory(const struct nc_value *kubelet, const struct nc_documents *docs,
                                  struct nc_err *err) {
-    const struct nc_value *list = nc_value_get(kubelet, "reservedMemory");
+    const struct nc_value *list = nc_value_get(kubelet, "reservedMemory"), *item;
     nc_auto_value struct nc_value *seen = nc_value_new_map();
 
-    for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++) {
-        const struct nc_value *limits = nc_value_get(list->items[i], "limits");
+    for (size_t i = 0; (item = nc_value_item(list, i)); i++) {
+        const struct nc_value *limits = nc_value_get(item, "limits");
         for (size_t k = 0; limits && limits->type == NC_VALUE_MAP && k < limits->n; k++) {
             const struct nc_member *m = &limits->members[k];
-            nc_auto_free char *name =
-                nc_asprintf("%s of NUMA node %lld", m->key,
-                            (long long)nc_value_get_int(list->items[i], "numaNode", 0));
+            nc_auto_free char *name = nc_asprintf("%s of NUMA node %lld", m->key,
+                                                  (long long)nc_value_get_int(item, "numaNode", 0));
             int64_t milli = 0, value;
             if (nc_quantity_of(m->value, &milli, &value) < 0 || milli == 0)
                 return nc_kubelet_error(err, docs, m->value,

@@ -383,17 +383,16 @@ int nc_plan_network(struct nc_planner *s) {
     struct nc_plan *p = &s->plan;
     nc_auto_free char *flag_from = NULL;
     const char *flag = flag_value(s, "node-ip", &flag_from);
-    const struct nc_value *dns = nc_value_get(p->kubelet_effective, "clusterDNS");
+    const struct nc_value *dns = nc_value_get(p->kubelet_effective, "clusterDNS"), *item;
     int family = service_family(s);
     const char *address = flag ? flag : nc_node_ip_of_family(s->facts, family);
 
     if (flag && check_node_ip(s, flag, flag_from) < 0)
         return -EINVAL;
-    for (size_t i = 0; dns && dns->type == NC_VALUE_LIST && i < dns->n; i++) {
-        const char *text = nc_value_string(dns->items[i]);
+    for (size_t i = 0; (item = nc_value_item(dns, i)); i++) {
+        const char *text = nc_value_string(item);
         if (!text || family_of_ip(text) == 0)
-            return nc_kubelet_error(s->err, s->docs, dns->items[i],
-                                    "clusterDNS: an IP address is needed");
+            return nc_kubelet_error(s->err, s->docs, item, "clusterDNS: an IP address is needed");
         nc_strv_add(&p->cluster_dns, text);
     }
     /* What was set aside may have been it. */

@@ -234,16 +234,15 @@ static int plan_resources(struct nc_planner *s) {
 
 /* The sum of the periods by priority, or the one period. */
 static uint64_t shutdown_usec(const struct nc_value *kubelet) {
-    const struct nc_value *list = nc_value_get(kubelet, "shutdownGracePeriodByPodPriority");
+    const struct nc_value *list = nc_value_get(kubelet, "shutdownGracePeriodByPodPriority"), *item;
     uint64_t usec = 0;
 
     if (nc_kubelet_duration(kubelet, "shutdownGracePeriod", &usec) && usec > 0)
         return usec;
-    for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++) {
-        const struct nc_value *seconds = nc_value_get(list->items[i], "shutdownGracePeriodSeconds");
-        if (seconds && seconds->type == NC_VALUE_INT && seconds->integer > 0
-            && seconds->integer < INT32_MAX)
-            usec += (uint64_t)seconds->integer * 1000000;
+    for (size_t i = 0; (item = nc_value_item(list, i)); i++) {
+        const int64_t seconds = nc_value_get_int(item, "shutdownGracePeriodSeconds", 0);
+        if (seconds > 0 && seconds < INT32_MAX)
+            usec += (uint64_t)seconds * 1000000;
     }
     return usec;
 }

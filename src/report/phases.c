@@ -165,14 +165,15 @@ void nc_report_set_waiting(struct nc_report *r, const char *reason, const char *
 static struct nc_value *short_conditions(const struct nc_value *conditions) {
     static const char keys[][8] = {"type", "status", "reason"};
     struct nc_value *list = nc_value_new_list();
+    const struct nc_value *condition;
 
-    for (size_t i = 0; conditions && conditions->type == NC_VALUE_LIST && i < conditions->n; i++) {
+    for (size_t i = 0; (condition = nc_value_item(conditions, i)); i++) {
         struct nc_value *one;
-        if (nc_value_says(conditions->items[i], "type", "BootstrapComplete"))
+        if (nc_value_says(condition, "type", "BootstrapComplete"))
             continue;
         one = nc_value_new_map();
         for (size_t k = 0; k < NC_ARRAY_SIZE(keys); k++) {
-            const char *text = nc_value_get_string(conditions->items[i], keys[k]);
+            const char *text = nc_value_get_string(condition, keys[k]);
             if (text)
                 nc_value_set_string(one, keys[k], text);
         }

@@ -237,6 +237,22 @@ static void a_patch_leaves_a_history_too(void **state) {
     assert_int_equal(nc_value_get(v, "m")->overrode->integer, 5);
 }
 
+static void test_items(void **state) {
+    nc_auto_value struct nc_value *v =
+        yaml_at("l: [{k: a}, 5, {k: b, x: 1}, {k: b}]\nm: {k: b}\n", 1);
+    const struct nc_value *list = nc_value_get(v, "l");
+
+    (void)state;
+    assert_int_equal(nc_value_item(list, 1)->integer, 5);
+    assert_null(nc_value_item(list, 4));
+    assert_null(nc_value_item(nc_value_get(v, "m"), 0));
+    assert_null(nc_value_item(NULL, 0));
+    assert_ptr_equal(nc_value_find(list, "k", "b"), nc_value_item(list, 2));
+    assert_null(nc_value_find(list, "k", "c"));
+    assert_null(nc_value_find(nc_value_get(v, "m"), "k", "b"));
+    assert_null(nc_value_find(NULL, "k", "b"));
+}
+
 static void test_nothing_to_report_is_null(void **state) {
     nc_auto_value struct nc_value *map = nc_value_new_map();
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
@@ -262,6 +278,7 @@ TEST_GROUP() {
         cmocka_unit_test(merge_patch),
         cmocka_unit_test(a_value_tells_what_it_overrode),
         cmocka_unit_test(a_patch_leaves_a_history_too),
+        cmocka_unit_test(test_items),
         cmocka_unit_test(test_nothing_to_report_is_null),
     };
     return run_group(tests, NULL, NULL);
