@@ -59,11 +59,13 @@ static int64_t or_zero(int64_t v) {
 }
 
 /* A threshold of evictionHard in bytes; 0 where there is none. */
-static int64_t evicted(const struct nc_value *kubelet, const char *signal, int64_t capacity) {
-    const char *text = nc_value_get_string(nc_value_get(kubelet, "evictionHard"), signal);
+static int64_t evicted(const struct nc_value *kubelet, const char *signal, int64_t capacity,
+                       const char *otherwise, enum nc_percent_rule rule) {
+    const char *given = nc_value_get_string(nc_value_get(kubelet, "evictionHard"), signal);
+    const char *text = given ? given : otherwise;
     int64_t bytes;
 
-    return text && nc_eviction_bytes(text, capacity, NC_PERCENT_KUBELET, &bytes) == 0 ? bytes : 0;
+    return text && nc_eviction_bytes(text, capacity, rule, &bytes) == 0 ? bytes : 0;
 }
 
 struct subtraction {
@@ -177,9 +179,9 @@ int nc_predict_kubelet(const struct nc_facts *f, const struct nc_value *kubelet,
     const struct subtraction all[] = {
         {"cpu", c.cpu_millicores, kube.cpu_millicores, system.cpu_millicores, 0},
         {"memory", c.memory_bytes, kube.memory_bytes, system.memory_bytes,
-         evicted(kubelet, "memory.available", c.memory_bytes)},
+         evicted(kubelet, "memory.available", c.memory_bytes, NULL, NC_PERCENT_KUBELET)},
         {"ephemeral-storage", c.ephemeral_bytes, kube.ephemeral_bytes, system.ephemeral_bytes,
-         evicted(kubelet, "nodefs.available", c.ephemeral_bytes)},
+         evicted(kubelet, "nodefs.available", c.ephemeral_bytes, NULL, NC_PERCENT_KUBELET)},
     };
     int64_t *const decimals[] = {&a.cpu_millicores, &a.memory_bytes, &a.ephemeral_bytes};
     for (size_t i = 0; i < NC_ARRAY_SIZE(all); i++) {
@@ -224,16 +226,6 @@ static void karpenter_reserved(const struct nc_value *user, const char *field,
     r->ephemeral_bytes = theirs.ephemeral_bytes >= 0 ? theirs.ephemeral_bytes : r->ephemeral_bytes;
 }
 
-static int64_t karpenter_evicted(const struct nc_value *user, const char *signal,
-                                 const char *otherwise, int64_t capacity) {
-    const char *text = nc_value_get_string(nc_value_get(user, "evictionHard"), signal);
-    int64_t bytes;
-
-    return nc_eviction_bytes(text ? text : otherwise, capacity, NC_PERCENT_KARPENTER, &bytes) == 0
-               ? bytes
-               : 0;
-}
-
 static int64_t rest_of(int64_t capacity, int64_t kube, int64_t system, int64_t eviction) {
     int64_t rest = capacity - or_zero(kube) - or_zero(system) - eviction;
 
@@ -246,9 +238,9 @@ static void karpenter_allocatable(const struct nc_resources *c, const struct nc_
     *ret = (struct nc_resources){
         rest_of(c->cpu_millicores, kube->cpu_millicores, system->cpu_millicores, 0),
         rest_of(c->memory_bytes, kube->memory_bytes, system->memory_bytes,
-                karpenter_evicted(user, "memory.available", "100Mi", c->memory_bytes)),
+                evicted(user, "memory.available", c->memory_bytes, "100Mi", NC_PERCENT_KARPENTER)),
         rest_of(c->ephemeral_bytes, kube->ephemeral_bytes, system->ephemeral_bytes,
-                karpenter_evicted(user, "nodefs.available", "10%", c->ephemeral_bytes)),
+                evicted(user, "nodefs.available", c->ephemeral_bytes, "10%", NC_PERCENT_KARPENTER)),
         c->pods,
     };
 }
