@@ -62,6 +62,11 @@ static unsigned draw_text(struct drawing *d, struct box b, const char *text) {
     return lines ? lines : 1;
 }
 
+/* Of a row, left of the axis. */
+static unsigned draw_name(struct drawing *d, const char *name) {
+    return draw_text(d, (struct box){"name", MARGIN, LEFT - MARGIN - GAP, FONT, false}, name);
+}
+
 static void draw_paragraph(struct drawing *d, struct box b, const char *text) {
     if (*text)
         d->y += draw_text(d, b, text) * line_of(&b);
@@ -176,11 +181,10 @@ static void draw_bar(struct drawing *d, unsigned x, unsigned end, const char *cl
 }
 
 static void draw_span(struct drawing *d, const struct nc_span *s) {
-    const struct box name = {"name", MARGIN, LEFT - MARGIN - GAP, FONT, false};
     const unsigned x = place(d, s->start_usec), end = place(d, s->start_usec + s->duration_usec);
     const unsigned width = !has_bar(s) ? 0 : end > x + 2 ? end - x : 2;
     nc_cleanup(nc_buf_done) struct nc_buf label = NC_BUF_INIT;
-    unsigned lines = draw_text(d, name, s->name), more;
+    unsigned lines = draw_name(d, s->name), more;
 
     if (width > 0)
         draw_bar(d, x, x + width, class_of(s));
@@ -232,11 +236,10 @@ static bool is_kept(const struct nc_pod_row *p) {
 
 /* From its refusal until it may be asked to end, and from then until it is gone. */
 static void draw_pod(struct drawing *d, const struct nc_timeline *t, const struct nc_pod_row *p) {
-    const struct box name = {"name", MARGIN, LEFT - MARGIN - GAP, FONT, false};
     const uint64_t *const times = p->times_usec;
     unsigned at[_NC_POD_TIME_MAX], begin, end;
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-    const unsigned above = d->y + (draw_text(d, name, p->pod) - 1) * LINE;
+    const unsigned above = d->y + (draw_name(d, p->pod) - 1) * LINE;
     const enum nc_pod_time ending =
         times[NC_POD_TIME_EVICTED] ? NC_POD_TIME_EVICTED : NC_POD_TIME_FORCE_DELETED;
 
@@ -270,7 +273,6 @@ static void describe_moment(const struct nc_moment *m, struct nc_buf *out) {
 
 /* A line through the chart down to its text, which stands on the side with more room. */
 static void draw_moment(struct drawing *d, const struct nc_moment *m) {
-    const struct box name = {"name", MARGIN, LEFT - MARGIN - GAP, FONT, false};
     const bool is_outside = m->after_usec > d->axis_usec;
     const unsigned x = place(d, m->after_usec), mid = d->y + ROW / 2;
     const bool is_before = x > LEFT + AXIS / 2;
@@ -285,7 +287,7 @@ static void draw_moment(struct drawing *d, const struct nc_moment *m) {
         draw_vertical(d, class, x, mid);
     (void)nc_buf_printf(d->front, "<path d=\"M%u %ul6 5l-6 5l%s\" class=\"%s end\"/>\n", x,
                         d->y + 6, is_outside ? "0 -10z" : "-6 -5z", class);
-    lines = draw_text(d, name, title_of(m->kind));
+    lines = draw_name(d, title_of(m->kind));
     describe_moment(m, &text);
     more = draw_text(d,
                      (struct box){"time", is_before ? x - 2 * GAP : x + 2 * GAP, room - 2 * GAP,
