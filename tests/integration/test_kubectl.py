@@ -19,7 +19,7 @@ from harness import PATIENCE, SOURCE
 from monitoring import program
 
 from apiserver import ADMIN_TOKEN, ApiServer
-from pods import stamp
+from pods import epoch, stamp
 from wire import Fault
 
 PLUGIN = SOURCE / "kubectl/kubectl-nodeclaim"
@@ -685,24 +685,45 @@ class Plugin(unittest.TestCase):
             self.assertIn("this machine's clock could not be compared: ", self.says("drain", name, "--deadline=10m"))
             self.assertTrue(self.request(name))
 
-    def pod(self, name: str, grace: int, owner: str = "ReplicaSet", phase: str = "Running") -> None:
+    def pod(self, name: str, grace: int, owner: str = "ReplicaSet", phase: str = "Running", ends: str = "") -> None:
         owners = [{"apiVersion": "v1", "kind": owner, "name": "o", "uid": "u"}]
-        self.api.put("pods", {"metadata": {"name": name, "ownerReferences": owners}, "status": {"phase": phase},
+        about = {"name": name, "ownerReferences": owners, **({"deletionTimestamp": ends, "deletionGracePeriodSeconds": grace} if ends else {})}
+        self.api.put("pods", {"metadata": about, "status": {"phase": phase},
                               "spec": {"nodeName": "n1", "terminationGracePeriodSeconds": grace}}, "shop")  # fmt: skip
 
-    def test_deadline_shorter_than_a_grace_period(self) -> None:
-        """Of the pods that leave; who may not list pods gets the drain all the same."""
-        self.node("n1")
-        for pod in (("a", 30), ("b", 300), ("c", 90), ("d", 900, "DaemonSet"), ("e", 900, "Node"), ("f", 900, "Job", "Succeeded")):
+    def test_pods_that_a_deadline_deletes(self) -> None:
+        """When, and with how much of their grace period, is said before anything is written: of pods that leave, by the margin of N2."""
+        self.node("n1", condition("Ready", "True", "KubeletReady"))
+        self.lease("n1", 0)
+        for pod in (("a", 30), ("b", 300), ("c", 90), ("d", 900, "DaemonSet"), ("e", 900, "Node"), ("f", 900, "Job", "Succeeded"), ("g", 0)):
             self.pod(*pod)
-        self.assertIn("\nthe deadline cuts the grace period of pod shop/b, which has 300 seconds\n", self.says("drain", "n1", "--deadline=299s"))
-        self.assertIn(" of pod shop/b, which has 300 seconds, and of 1 more\n", self.says("drain", "n1", "--deadline=80s"))
-        self.assertNotIn("grace", self.says("drain", "n1", "--deadline=300s"))
-        self.assertNotIn("grace", self.says("drain", "n1", "--mode=graceful"))
+
+        def told(deadline: int, *more: str) -> list[str]:
+            """The time of each line is in seconds before the deadline that is requested."""
+            head, said = self.says("drain", "n1", f"--deadline={deadline}s", *more).split("\nnode/n1 ")
+            first, *lines = head.splitlines()
+            self.assertTrue(first.startswith("pods that are left are deleted before the deadline, each by its grace period and a margin"), first)
+            self.assertTrue(first.endswith("; kubectl nodeclaim drain --cancel n1 saves only those whose time has not come"), first)
+            self.assertIn("is requested, with deadline", said)
+            asked = {stamp(epoch(json.loads(self.request("n1"))["deadline"]) - early): f"-{early}" for early in range(deadline)}
+            return [re.sub(r"\d{4}-\S+Z", lambda at: asked.get(at[0], at[0]), line).strip() for line in lines]
+
+        self.assertEqual(told(120), ["shop/b is deleted AT ONCE, with about 105 of its 300 s", "shop/c is deleted IN 15 s, at about -105, with its 90 s",
+                                     "shop/a is deleted at about -45, with its 30 s", "shop/g is deleted at about -15, with its 0 s"])  # fmt: skip
+        for deadline, margin in ((100, 13), (40, 10), (36, 6), (9, 2)):
+            self.assertEqual(told(deadline)[-1].split("about ")[-1].partition(",")[0], f"-{margin}", deadline)
+        self.api.kubelet.running = False
+        self.pod("h", 600, ends=stamp(time.time() + 500))
+        self.pod("i", 600, ends=stamp(time.time() + 5))
+        self.pod("j", 10)
+        self.pod("k", 9)
+        self.pod("l", 1)
+        said = told(120)
+        self.assertRegex(said.pop(0), r"^shop/h, which ends by \S+, is to end by about -15$")
+        self.assertEqual((said[3], said[4:]), ("shop/j is deleted at about -25, with its 10 s", ["and 3 more later, by about -15"]))
+        self.assertNotIn("shop/", self.says("drain", "n1", "--mode=graceful"))
         self.api.server.faults[:] = [Fault("status", path="/pods", status=403)]
-        said = self.says("drain", "n1", "--deadline=2m")
-        self.assertNotIn("grace", said)
-        self.assertIn("is requested, with deadline", said)
+        self.assertEqual(told(120), ["which these are, and when, is not known: the pods could not be listed"])
 
     def test_requested_already(self) -> None:
         """Who calls it again to follow the drain does not change what was requested."""
