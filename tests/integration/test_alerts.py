@@ -124,6 +124,17 @@ class OfClusters(unittest.TestCase):
         series = 'nodeclaimd_phase{cluster="%s",job="n",instance="1",phase="volume-wait"}'
         self.fires({series % "a": "0x20 1x36 0x60", series % "b": "0x20 1x100"}, "NodeclaimdVolumeWait b")
 
+    def test_evictions_that_are_refused(self) -> None:
+        """Of a spot node, whose series end two minutes after the first one; a budget's refusal is none, nor is a single one."""
+        series = 'nodeclaimd_%s_total{cluster="%s",job="n",instance="1",answer="%s"}'
+        given = {}
+        for cluster, evict, delete, budget in (("a", "0x6 3x3 9 stale", "0x10 stale", "0x10 stale"), ("b", "0x120", "0x60 5x60", "0x120"),
+                                               ("c", "0x120", "0x120", "0x60 7x60"), ("d", "0x60 1x60", "0x120", "0x120")):
+            given[series % ("evictions", cluster, "refused")] = evict
+            given[series % ("deletions", cluster, "refused")] = delete
+            given[series % ("evictions", cluster, "budget")] = budget
+        self.fires(given, "NodeclaimdEvictionsRefused a", "NodeclaimdEvictionsRefused b")
+
     def test_the_first_day(self) -> None:
         """The NetworkPolicy keeps Prometheus out: nodes are there, and the controller was never scraped."""
         self.fires({'nodeclaimd_start_time_seconds{cluster="a",job="n",instance="1"}': "0x120"})
@@ -329,6 +340,17 @@ class OfNodes(DaemonTest):
         self.request(world)
         self.shows(world, "drain_pods_blocked")
         self.fires(world, "NodeclaimdDrainBlocked")
+
+    def test_evictions_that_are_refused(self) -> None:
+        world = self.scene()
+        world.pod("web", grace=2)
+        world.api.server.fault("status", path="/eviction", status=403)
+        world.start()
+        self.shows(world, "api_state", '{state="connected"}')
+        first = self.scrape()
+        self.request(world)
+        world.must(lambda: world.metrics()["nodeclaimd_evictions_total"]['{answer="refused"}'] >= 3, "the refusals", MINUTE)
+        self.fire(world, first, "NodeclaimdEvictionsRefused", "NodeclaimdDrainBlocked")
 
     def test_a_volume_that_does_not_detach(self) -> None:
         world = self.scene()
