@@ -379,7 +379,7 @@ class Plugin(unittest.TestCase):
             said = self.says("why", name)
             self.assertIn("NodeDeletedInDrain", said)
             self.assertIn("Node n2 was deleted, and its NodeClaim was not: the machine may still run. There, systemctl restart kubelet registers it again, without drain request and cordon; "
-                          "kubectl delete nodeclaim c2 ends it. Its console: aws ec2 get-console-output --latest --output text --region us-west-2 --instance-id i-", said)  # fmt: skip
+                          "kubectl delete nodeclaim c2 ends it at once, without a drain. From 40 s after the Node on, kube-controller-manager deletes its pods without grace period. Its console: aws ec2 get-console-output --latest --output text --region us-west-2 --instance-id i-", said)  # fmt: skip
 
     def test_claims_whose_boot_failed(self) -> None:
         """Also by the Event of a node that may not read its NodeClaim, which has the Node's name; the last one counts."""
