@@ -247,6 +247,18 @@ class Plugin(unittest.TestCase):
         self.node("n4", **{STATUS_KEY: named})
         self.assertIn("blocked: shop/db-0 (budget), shop/a (stuck), no deadline\n", self.says("why", "n4"))
 
+    def test_why_a_budget_does_not_end(self) -> None:
+        """What helps, without a guess which budget it is."""
+        blocked = '"blocked":["shop/db-0", "a/b", "shop/db-1", "c/d", "E;x/f"],"reasons":["budget", "budgets", "budget", "stuck", "budget"]}'
+        for i, (deadline, request, deletes) in enumerate((("null", '{"id":"kubectl-1"}', True), ("null", '{"id":"claim-u"}', False), ('"2099-01-01T00:00:00Z"', "", None))):
+            self.node(f"n{i}", **{REQUEST_KEY: request, STATUS_KEY: '{"source":"spot","phase":"Evicting","deadline":%s,"total":9,"remaining":5,%s' % (deadline, blocked)})
+            said = self.says("why", f"n{i}", "--as=me")
+            self.assertIn("\n  kubectl -n shop get pdb --as=me and kubectl -n a get pdb --as=me: one that allows no disruption keeps the pods; scale up", said)
+            self.assertEqual("\n  kubectl delete pod asks no budget" in said, deletes is not None, said)
+            self.assertEqual(f"budget, nor does kubectl nodeclaim drain n{i} --deadline=10m --as=me: it says first" in said, bool(deletes), said)
+        self.node("n4", **{STATUS_KEY: '{"phase":"Evicting","blocked":["shop/a"],"reasons":["stuck"]}'})
+        self.assertNotIn(" pdb", self.says("why", "n4"))
+
     def test_drain_without_a_cordon(self) -> None:
         """Whoever lifted it, and whether the drain is over or not; a condition that is False hides no drain."""
         status = '{"id":"a","source":"operator",%s"phase":"%s","deadline":null,"total":2,"remaining":1,"blocked":[]}'
@@ -465,6 +477,31 @@ class Plugin(unittest.TestCase):
         self.claim("c2", "", instance="")
         self.assertIn("no instance for it yet", self.says("why", "c2"))
         self.refuses(1, "neither a NodeClaim nor a Node c9", "why", "c9")
+
+    def test_why_the_next_one_fails_alike(self) -> None:
+        alike = ("\nThe error is in the user data: the next NodeClaim fails alike until that is corrected where they come from, mostly the EC2NodeClass. "
+                 "kubectl delete nodeclaim %s then saves the rest of the wait\n")  # fmt: skip
+        self.claim("c1", "", NOT_FOUND)
+        self.event("NodeClaim", "c1", "BootstrapFailed", "config: user-data part 1 (application/node.eks.aws):24:16: spec.kubelet.config.maxPods: must be an integer")
+        self.claim("c2", "", NOT_FOUND, instance="i-2")
+        self.event("Node", "ip-10-0-0-9", "BootstrapFailed", "userdata: user-data part 1: no document", instance=provider_id("i-2"))
+        self.claim("c3", "", NOT_FOUND, instance="i-3")
+        self.event("NodeClaim", "c3", "BootstrapFailed", "preflight: certificate signed by unknown authority")
+        self.assertEqual([alike % name in self.says("why", name) for name in ("c1", "c2", "c3")], [True, True, False])
+
+    def test_why_karpenter_waits(self) -> None:
+        """No time-out ends a node that has registered and is never initialized."""
+        registered = condition("Registered", "True", "Registered")
+        for i, (conditions, more, waits) in enumerate((
+            ((registered, condition("Initialized", "Unknown", "NodeNotReady", "Node status is NotReady")), {}, True),
+            ((registered, condition("Initialized", "True", "Initialized")), {}, False),
+            ((registered, condition("Initialized", "Unknown", "Rebooting")), {}, False),
+            ((NOT_FOUND, condition("Initialized", "Unknown", "NodeNotFound")), {}, False),
+            ((registered, condition("Initialized", "Unknown", "NodeNotReady")), {"deletionTimestamp": stamp(time.time())}, False),
+        )):  # fmt: skip
+            self.node(f"n{i}", condition("Ready", "False", "KubeletNotReady"), claim=f"c{i}")
+            self.claim(f"c{i}", f"n{i}", *conditions, **more)
+            self.assertEqual(f"\nNodeClaim c{i} is not initialized, and Karpenter has no time-out for that: " in self.says("why", f"n{i}"), waits, i)
 
     def test_why_a_node_stays(self) -> None:
         self.node("n1", condition("Drained", "False", "Draining", "1 pod is blocked"), claim="c1", **{STATUS_KEY: r'{"phase":"a \"b"}', "other": "x"})
