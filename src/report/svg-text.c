@@ -152,18 +152,17 @@ static void put_colours(struct nc_buf *out, bool is_dark) {
         {".paper,.inside{fill:", "#fff", "#14191f"},
         {".time,.error,.remedy{stroke:", "#fff", "#14191f"},
         {"text,.end.deadline{fill:", "#1c2733", "#e4e9ee"},
-        {".time,.tick,.remedy{fill:", "#56626f", "#9aa7b4"},
-        {".axis,.deadline{stroke:", "#56626f", "#9aa7b4"},
+        {".time,.tick,.remedy,.end.force-delete{fill:", "#56626f", "#9aa7b4"},
+        {".axis,.deadline,.force-delete{stroke:", "#56626f", "#9aa7b4"},
         {".grid{stroke:", "#e1e6eb", "#2c3540"},
         {".succeeded{fill:", "#3a9d6e", "#4db584"},
         {".running{fill:", "#2f7ec2", "#5aa2e0"},
-        {".failed,.error,.end.force-delete{fill:", "#c8323e", "#f0717a"},
-        {".force-delete{stroke:", "#c8323e", "#f0717a"},
+        {".failed,.error{fill:", "#c8323e", "#f0717a"},
         {".skipped{fill:", "#b4bcc6", "#55616e"},
         {".phase{fill:", "#4f83c4", "#6d9fdd"},
         {".kept{fill:", "#c77700", "#eba43a"},
-        {".notice{stroke:", "#c77700", "#eba43a"},
-        {".end.notice{fill:", "#c77700", "#eba43a"},
+        {".notice{stroke:", "#00829b", "#35bccf"},
+        {".end.notice{fill:", "#00829b", "#35bccf"},
         {".cordon,.gate{stroke:", "#8445a8", "#be86de"},
         {".end.cordon,.end.gate{fill:", "#8445a8", "#be86de"},
     };
@@ -178,7 +177,8 @@ void nc_svg_style(struct nc_buf *out) {
              "text{font:12px system-ui,'Segoe UI','DejaVu Sans',sans-serif}"
              ".title{font-size:16px;font-weight:600}.tick{font-size:11px}path{fill:none}"
              ".time,.error,.remedy{paint-order:stroke;stroke-width:4px}"
-             ".notice,.cordon,.gate,.force-delete,.deadline{stroke-width:1.5}.end{stroke:none}");
+             ".notice,.cordon,.gate,.force-delete,.deadline{stroke-width:1.5}.end{stroke:none}"
+             ".force-delete:not(.end){stroke-dasharray:4 3}");
     put_colours(out, false);
     (void)nc_buf_puts(out, "@media(prefers-color-scheme:dark){");
     put_colours(out, true);

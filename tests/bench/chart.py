@@ -11,14 +11,14 @@ from html import escape
 from pathlib import Path
 
 WIDTH, TALL, SHORT = 900, 330, 220  # a chart with many lines, with one
-LEFT, RIGHT, TOP, GAP = 70, 220, 76, 54
+LEFT, RIGHT, TOP, GAP = 70, 240, 76, 54
 INSET = 24  # between an axis and the first point
 COLOURS = (("#2f7ec2", "#5aa2e0"), ("#b3541e", "#e58a4e"), ("#3a9d6e", "#4db584"), ("#8445a8", "#be86de"))
 
 
 @dataclass
 class Series:
-    """`note` stands below its name at the end of the line. Lines of one unit share a chart."""
+    """The lines of `note` stand below its name at the end of the line. Lines of one unit share a chart."""
 
     name: str
     unit: str
@@ -121,8 +121,10 @@ def names(lines: list[tuple[int, Series]], x: Scale, y: Scale) -> list[str]:
     """At the ends of the lines, from the top, each with room for its own."""
     out, at = [], -math.inf
     for i, one in sorted(lines, key=lambda row: y.place(row[1].points[-1][1])):
-        at = max(y.place(one.points[-1][1]), at + 34)
-        out += [text(x.end + 34, at, one.name, f"text{i}"), text(x.end + 34, at + 15, one.note, "small")]
+        at = max(y.place(one.points[-1][1]), at)
+        out.append(text(x.end + 34, at, one.name, f"text{i}"))
+        out += [text(x.end + 34, at + 15 * n, words, "small") for n, words in enumerate(one.note.splitlines(), 1)]
+        at += 19 + 15 * len(one.note.splitlines())
     return out
 
 

@@ -45,7 +45,7 @@ UNITS = {"ms": "processor time, ms", "MiB": "memory, MiB"}
 
 def about(sizes: str) -> tuple[str, str]:
     day = time.strftime("%Y-%m-%d", time.gmtime())
-    return f"measured on {day}, logarithmic axes; with exponent 1 twice the {sizes} cost twice as much; the limit of the fit is {MOST}", sizes
+    return f"measured on {day}, logarithmic axes; docs/development/figures.md has the exponents", sizes
 
 
 def exponent(points: list[tuple[float, float]], fixed: float) -> float:
@@ -55,10 +55,12 @@ def exponent(points: list[tuple[float, float]], fixed: float) -> float:
     return sum((x - mean_x) * (y - mean_y) for x, y in rows) / sum((x - mean_x) ** 2 for x, _ in rows)
 
 
-def note(slope: float, points: list[tuple[float, float]]) -> str:
-    """A fit through all points hides a bend at the end."""
+def note(slope: float, points: list[tuple[float, float]], sizes: str) -> str:
+    """In words, and the last step, as a fit through all points hides a bend at the end."""
     (x, y), (x2, y2) = points[-2:]
-    return f"exponent {slope:.2f}, last step {math.log(y2 / y) / math.log(x2 / x):.2f}"
+    names = ((0.1, "does not grow"), (2 - MOST, "grows more slowly"), (MOST, "grows proportionally"), (math.inf, "grows faster"))
+    how = next((name for most, name in names if slope <= most), "too few sizes for a fit")
+    return f"{how}\nlast step: {sizes} × {x2 / x:.2g}, cost × {y2 / y:.2g}"
 
 
 class Drain:
@@ -180,7 +182,7 @@ def draw_drain(report: Report, rows: dict[int, dict[str, float]], out: Path) -> 
         points = series(rows, name)
         large = [p for p in points if p[0] >= FLOOR]
         slope = judge(report, title, large, rows[0][name]) if len(large) > 2 else float("nan")
-        lines.append(Series(title, UNITS[unit], points, note(slope, points)))
+        lines.append(Series(title, UNITS[unit], points, note(slope, points, "pods")))
     draw(out / "growth-drain.svg", "Draining a node: cost with the number of its pods", about("pods"), lines)
 
 
@@ -189,10 +191,10 @@ def draw_controller(report: Report, rows: dict[int, dict[str, float]], out: Path
     for name, title, unit in (("cpu", "reading all at start, CPU", "ms"), ("private", "private memory", "MiB")):
         points = series(rows, name)
         slope = judge(report, "controller " + title, points, begin(points))
-        lines.append(Series(title, UNITS[unit], points, note(slope, points)))
+        lines.append(Series(title, UNITS[unit], points, note(slope, points, "nodes")))
     storm = series(rows, "storm")
     slope = judge(report, "controller a thousand notices", storm, 0.0)
-    lines.append(Series("a thousand notices, CPU", UNITS["ms"], storm, note(slope, storm)))
+    lines.append(Series("a thousand notices, CPU", UNITS["ms"], storm, note(slope, storm, "nodes")))
     draw(out / "growth-controller.svg", "The controller: cost with the number of nodes", about("nodes"), lines)
 
 

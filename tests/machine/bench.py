@@ -199,20 +199,20 @@ def waiting(bar: Bar) -> str:
 
 def style() -> str:
     def colours(paper: str, ink: str, dim: str, grid: str) -> str:
-        return f".paper{{fill:{paper}}}text{{fill:{ink}}}.dim{{fill:{dim}}}.grid{{stroke:{grid}}}.axis,.range{{stroke:{ink}}}"
+        return f".paper{{fill:{paper}}}text{{fill:{ink}}}.dim{{fill:{dim};stroke:{paper}}}.grid{{stroke:{grid}}}.axis{{stroke:{ink}}}"
 
     parts = "".join(f".p{n}{{fill:{colour}}}" for n, colour in enumerate(COLOURS.values()))
     dark = colours("#14191f", "#e4e9ee", "#9aa7b4", "#2c3540")
     return (
         "<style>:root{color-scheme:light dark}text{font:12px system-ui,'Segoe UI','DejaVu Sans',sans-serif}.title{font-size:16px;"
-        f"font-weight:600}}.range{{stroke-width:2;fill:none}}{parts}{colours('#fff', '#1c2733', '#56626f', '#e1e6eb')}"
+        f"font-weight:600}}.dim{{paint-order:stroke;stroke-width:4px}}{parts}{colours('#fff', '#1c2733', '#56626f', '#e1e6eb')}"
         f"@media(prefers-color-scheme:dark){{{dark}}}text.on{{fill:#14191f}}</style>"
     )
 
 
 def drawing(bars: list[Bar], boots: int, how: str, whole: str) -> str:
-    """Seconds from the program's start to the right, for light and dark pages. A bar is a boot with its parts; the mark below it is the median of
-    all, from the least to the most."""
+    """Seconds from the program's start to the right, for light and dark pages. A bar is a boot with its parts, the text beside it the median of
+    all, and below that the least and the most."""
     tick, most = 5, max(bar.most for bar in bars)
     last = tick * math.ceil(most / tick)
     left, top, height, width = 110, 108, 54, 600
@@ -231,9 +231,9 @@ def drawing(bars: list[Bar], boots: int, how: str, whole: str) -> str:
             lines.append(f'<rect x="{x:.1f}" y="{y}" width="{wide:.1f}" height="24" class="p{number}"/>')
             if wide > 7.5 * len(part):
                 lines.append(f'<text x="{x + wide / 2:.1f}" y="{y + 17}" text-anchor="middle" class="on">{part}</text>')
-        least, middle, most = (left + sec * scale for sec in (bar.least, bar.median, bar.most))
-        lines.append(f'<path d="M{least:.1f} {y + 28}v8M{most:.1f} {y + 28}v8M{least:.1f} {y + 32}H{most:.1f}M{middle:.1f} {y + 26}v12" class="range"/>')
-        lines.append(f'<text x="{max(most, left + bar.parts[-1][2] * scale) + 8:.1f}" y="{y + 17}">{bar.median:.1f} s</text>')
+        x = left + bar.parts[-1][2] * scale + 8
+        lines.append(f'<text x="{x:.1f}" y="{y + 17}">{bar.median:.1f} s</text>')
+        lines.append(f'<text x="{x:.1f}" y="{y + 33}" class="dim">{bar.least:.2f} to {bar.most:.2f} s</text>')
     for n, part in enumerate(list(COLOURS)):
         lines.append(f'<rect x="{left + n * 185}" y="{bottom + 10}" width="12" height="12" class="p{n}"/>')
         lines.append(f'<text x="{left + n * 185 + 17}" y="{bottom + 20}">{part}</text>')
@@ -243,7 +243,7 @@ def drawing(bars: list[Bar], boots: int, how: str, whole: str) -> str:
         f'<rect width="880" height="{bottom + 40}" class="paper"/>\n'
         f'<text x="20" y="28" class="title">{title}</text>\n'
         f'<text x="20" y="48" class="dim">From the start of the program to that of kubelet. From the start of the kernel it is {whole}.</text>\n'
-        f'<text x="20" y="66" class="dim">A virtual machine, {how}. A bar is one boot, the mark below it the range of all, the number their median.</text>\n'
+        f'<text x="20" y="66" class="dim">A virtual machine, {how}. A bar is one boot; beside it the median of all, and their range.</text>\n'
         + "\n".join(lines)
         + "\n</svg>\n"
     )

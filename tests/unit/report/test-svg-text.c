@@ -83,12 +83,27 @@ static void test_steps(void **state) {
     }
 }
 
+/* Of what a bar is, no line is: each of these colours is in one rule, for light and for dark pages.
+ */
+static void test_colours(void **state) {
+    static const char bars[][8] = {"#c8323e", "#f0717a", "#c77700", "#eba43a", "#3a9d6e",
+                                   "#4db584", "#4f83c4", "#6d9fdd", "#2f7ec2", "#5aa2e0"};
+    nc_cleanup(nc_buf_done) struct nc_buf style = NC_BUF_INIT;
+
+    (void)state;
+    nc_svg_style(&style);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(bars); i++) {
+        const char *rule = strstr(style.data, bars[i]);
+        assert_non_null(rule);
+        assert_null(strstr(rule + 1, bars[i]));
+    }
+}
+
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_escapes),
-        cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_durations),
-        cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_escapes),   cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_durations), cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_colours),
     };
 
     return run_group(tests, NULL, NULL);
