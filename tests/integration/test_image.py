@@ -43,7 +43,7 @@ def state(root: Path) -> "dict[str, tuple[int, int, bytes]]":
     return found
 
 
-PROGRAM = '#include <stdio.h>\nint main(void) { return puts("%s") < 0; }\n'
+PROGRAM = '#include <stdio.h>\n#include <string.h>\nint main(int n, char **argument) { return puts(n > 1 && !strcmp(argument[1], "--help") ? "%s" : "%s") < 0; }\n'
 MACHINE = os.uname().machine
 PORT = MACHINE.replace("x86_64", "amd64").replace("aarch64", "arm64")
 IS = f"*ARCH*) echo nodeclaimd {MACHINE} ;; *Architecture*) echo nodeclaimd {PORT} ;;"  # of a package
@@ -83,14 +83,17 @@ class Provision(unittest.TestCase):
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done.stdout + done.stderr
 
-    def program(self, name: str, says: str) -> str:
-        """Whatever it is asked."""
+    def program(self, name: str, help_text: str, says: str) -> str:
+        """What it says of itself, and whatever else it is asked."""
         path = self.dir / name
-        subprocess.run([os.environ.get("CC", "cc"), "-x", "c", "-o", str(path), "-"], input=PROGRAM % says, text=True, check=True, timeout=60)
+        subprocess.run([os.environ.get("CC", "cc"), "-x", "c", "-o", str(path), "-"], input=PROGRAM % (help_text, says), text=True, check=True, timeout=60)
         return str(path)
 
     def kubelet(self) -> str:
-        return self.program("kubelet", "Kubernetes v1.35.0")
+        return self.program("kubelet", "The kubelet, with a credential provider and --node-labels", "Kubernetes v1.35.0")
+
+    def provider(self) -> str:
+        return self.program("provider", "ECR credential provider for kubelet", "unknown flag: --version")
 
     def twice(self) -> str:
         said = self.provision("--install", str(self.install))
@@ -286,7 +289,7 @@ class Provision(unittest.TestCase):
         self.assertEqual(self.text("etc/sysctl.d/99-all.conf"), wanted)
 
     def test_the_readme_names_each_file_that_it_writes(self) -> None:
-        program, provider = self.kubelet(), self.program("provider", "ECR credential provider for kubelet")
+        program, provider = self.kubelet(), self.provider()
         written = set()
         for tree in (imagetree.al2023, imagetree.debian, imagetree.amazon):
             shutil.rmtree(self.root)
@@ -347,6 +350,9 @@ case $* in *Architecture*/deb) echo kubectl-nodeclaim all ;; *Architecture*other
                     "bad.deb": DEB, "half.deb": DEB, "half": program[:4096]}
         for name, content in contents.items():
             (self.dir / name).write_bytes(content)
+        self.kubelet()
+        self.provider()
+        self.program("scheduler", "The Kubernetes scheduler is a process", "Kubernetes v1.35.0")
         for option, name, message in (
             ("--install", "file", "is not a folder"),
             ("--kubelet", "root", "is not a file"),
@@ -361,13 +367,16 @@ case $* in *Architecture*/deb) echo kubectl-nodeclaim all ;; *Architecture*other
             ("--kubelet", "program", 'is no kubelet: its --version says "nodeclaimd '),
             ("--kubelet", "half", "does not run in the image (exit code 1"),
             ("--ecr-credential-provider", "program", "is no ECR credential provider: its --help says \""),
+            ("--kubelet", "scheduler", 'is no kubelet: its --help says "The Kubernetes scheduler is a process"'),
+            ("--kubelet", "provider", 'is no kubelet: its --version says "unknown flag: --version"'),
+            ("--ecr-credential-provider", "kubelet", 'is no ECR credential provider: its --version says "Kubernetes v1.35.0"'),
             ("--package", "half.deb", "is damaged or not complete"),
             ("--package", "deb", "is kubectl-nodeclaim, not nodeclaimd"),
             ("--package", "other.deb", "is for riscv64, not for " + MACHINE),
             ("--package", "bad.deb", "is not readable, not nodeclaimd"),
         ):
             with self.subTest(option, name=name):
-                message = f"{self.dir / name} {message}"
+                message = f"provision: {option}: {self.dir / name} {message}"
                 options = (option, self.dir / name)
                 self.assertIn(message, self.provision("--install", str(self.install), *map(str, options), code=2, offline=""))
         self.assertIn("--kubelet needs a value", self.provision("--kubelet", code=2))
@@ -375,6 +384,7 @@ case $* in *Architecture*/deb) echo kubectl-nodeclaim all ;; *Architecture*other
         self.assertEqual(state(self.root), before, "nothing was changed")
         (self.root / "usr/bin/kubelet").unlink()
         self.assertIn("there is no kubelet in this image", self.provision("--install", str(self.install), code=1))
+        self.assertEqual(re.findall("provision: there is no (.*?)(?: in|:)", self.provision(code=1)), ["kubelet", "nodeclaimd", "pause image"], "all at once")
         imagetree.write(self.dir / "bin", "id", "#!/bin/sh\necho 1000\n", 0o755)
         self.assertIn("run it as root", self.provision(code=1))
         imagetree.write(self.root, "/etc/os-release", "ID=alpine\n")
