@@ -481,6 +481,20 @@ esac
                 self.assertIn(f"/{path}", self.provision("--install", str(self.install), "--seal", code=1))
                 self.assertEqual(state(outside), before)
 
+    def test_folders_in_the_place_of_files(self) -> None:
+        """Nothing is written into them."""
+        kubelet = self.kubelet()
+        for path in ("etc/sysctl.d/zz-nodeclaimd.conf", "usr/bin/kubelet", "etc/eks/pause.tar"):
+            with self.subTest(path):
+                shutil.rmtree(self.root)
+                imagetree.debian(self.root)
+                (self.root / "usr/bin/kubelet").unlink()
+                (self.root / path).mkdir(parents=True)
+                pause = ("--pause-image", self.pause_image()) if "pause" in path else ()
+                said = self.provision("--install", str(self.install), "--kubelet", kubelet, *pause, code=1)
+                self.assertIn(f"provision: /{path} is a folder in the image: a file belongs there\n", said)
+                self.assertEqual(list((self.root / path).iterdir()), [])
+
     def test_links_within_the_image(self) -> None:
         imagetree.debian(self.root)
         imagetree.write(self.root, "/opt/eks/release", "")
