@@ -83,7 +83,7 @@ is "and is flaky" "${flaky[*]}" "units (busy): tests/room 2 - room: test_b"
 
 # Packages: what cannot be built says why, and where the rest of it is.
 mkdir "$BUILD/package"
-is "a package that cannot be built" "$(export CCACHE_DIR=$BUILD; tarball=$BUILD/none kinds=(deb); make_packages "$(dpkg --print-architecture)" 2>&1 | sed "s|$BUILD|BUILD|g; s|-[a-z0-9]*\.log|-ARCH.log|" | tail -n 2)" \
+is "a package that cannot be built" "$(export CCACHE_DIR=$BUILD; tarball=$BUILD/none kinds=(deb); make_packages "$(dpkg --print-architecture)" "$BUILD/package" 2>&1 | sed "s|$BUILD|BUILD|g; s|-[a-z0-9]*\.log|-ARCH.log|" | tail -n 2)" \
     "tar: Error is not recoverable: exiting now
 dev: the packages cannot be built (all of it: BUILD/package/deb-ARCH.log)"
 # kinds ARGUMENT...: which of them dev_package makes
@@ -92,6 +92,20 @@ kinds() {
 }
 is "packages are Debian's" "$(kinds)" deb
 is "and RPMs where they are wanted" "$(kinds --rpm)" "deb rpm"
+# packages FUNCTIONS ARGUMENT...: what dev_package says last, with these functions in place of its own, and what is in build/package
+packages() {
+    (need() { :; }; dist() { tarball=none; }; list_files() { :; }; eval "$1"; dev_package "${@:2}" 2>&1) | tail -n 1
+    ls "$BUILD/package"
+}
+rm -rf "$BUILD/package" && mkdir "$BUILD/package" && touch "$BUILD/package/former"
+is "an unknown architecture is refused before anything is installed" "$(packages 'need() { say "need $*"; }' --arch foo)" "dev: no such architecture here: foo (arm64)
+former"
+is "packages stay where others cannot be built" "$(packages 'make_packages() { touch "$2/half" && die no; }')" "dev: no
+former"
+is "or do not pass" "$(packages 'run_counted() { touch "$new/half" && return 1; }; finish() { say failed; }' --check)" "failed
+former"
+is "and are replaced by what can" "$(packages 'make_packages() { touch "$2/new"; }' | sed 's/^[0-9]* s/N s/')" "N s
+new"
 is "only what runs here is checked" "$(dev_package --check --arch all 2>&1)" \
     "dev: --check runs what it makes: only packages of this machine's architecture"
 
