@@ -142,6 +142,37 @@ class Provision(unittest.TestCase):
         self.pause.write_text(PAUSE)
         self.assertIn("preflight passed", self.provision("--install", str(self.install)))
 
+    def test_documents_are_judged_first(self) -> None:
+        """Those of the image and of --install, by whichever nodeclaimd the image gets; in the end only where that does not run before."""
+        bad = PAUSE.replace("containerd:", "kubelet: {config: {featureGates: {AppArmor: true}}}\n  containerd:")
+        agent = self.install / "usr/sbin/nodeclaimd"
+        package = self.dir / "nodeclaimd.deb"
+        package.write_bytes(DEB)
+        refused = "10-pause.yaml:4:47: spec.kubelet.config.featureGates.AppArmor: removed in Kubernetes 1.33"
+        for of_package in (False, True):
+            with self.subTest(of_package=of_package):
+                shutil.rmtree(self.root)
+                imagetree.debian(self.root)
+                self.pause.write_text(bad)
+                install_tables(self.install)
+                options = ["--install", str(self.install)]
+                if of_package:
+                    subprocess.run(["tar", "-C", str(self.install), "-cf", str(self.dir / "content"), "./usr/sbin/nodeclaimd", "./usr/local/share/nodeclaimd"], check=True)
+                    agent.unlink()
+                    options += ["--package", str(package)]
+                    imagetree.write(self.root, "/usr/bin/dpkg-deb", f"#!/bin/sh\ncase $* in {IS} --fsys*) cat {self.dir}/content ;; esac\n", 0o755)
+                before = state(self.root)
+                said = self.provision(*options, code=3)
+                self.assertIn(refused, said)
+                self.assertRegex(said, r"\Adocuments +failed .*\n +remedy: .*\nprovision: nothing was changed: .*\n\Z")
+                self.assertEqual(state(self.root), before)
+        shutil.copy(agent_path(), agent)
+        imagetree.write(self.root, "/usr/bin/kubelet", "#!/bin/sh\necho Kubernetes v1.30.2\n", 0o755)
+        self.assertIn("preflight passed", self.provision("--install", str(self.install)), "as that kubelet takes it")
+        agent.write_text("#!/bin/sh\ncase $0 in */nodeclaimd.*) exit 127 ;; esac\necho preflight failed\nexit 3\n")
+        said = self.provision("--install", str(self.install), code=3)
+        self.assertRegex(said, r"preflight failed\nprovision: the image lacks the above; changes that stay: 1\n\Z")
+
     def test_amazon_linux_gets_the_repository_of_cjson(self) -> None:
         """Only where the program needs it, and the image has it not."""
         imagetree.al2023(self.root)
