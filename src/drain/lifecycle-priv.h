@@ -119,11 +119,12 @@ struct nc_lifecycle {
     uint64_t label_refused_usec;          /* with what else was written; 0 = it was not */
     bool is_label_lost;                   /* somebody removed it: to be set once more */
     bool is_foreign;                      /* somebody else had cordoned */
-    bool has_cordoned;                    /* we had, and the end of that was not seen yet */
-    bool was_foreign;                     /* likewise somebody else, before a drain that is over */
-    uint64_t pruned_usec;   /* when what somebody removed was written again; 0 = never */
-    bool was_lifted;        /* somebody else lifted our cordon: one that stands now is not ours */
-    bool is_release_lost;   /* the last got no answer: a cordon that is seen may be of before */
+    bool has_cordoned; /* we had, or somebody in our place, and the end of that was not seen yet */
+    bool was_foreign;  /* likewise somebody else, in a drain that is over */
+    uint64_t pruned_usec; /* when what somebody removed was written again; 0 = never */
+    bool was_lifted;      /* somebody else lifted our cordon, or set one while it was refused: what
+                             stands now is not ours */
+    bool is_release_lost; /* the last got no answer: a cordon that is seen may be of before */
     uint64_t cordoned_usec; /* when that was */
     bool is_drained_done;   /* written, or refused for good */
     uint64_t drained_usec;  /* when the drain was complete; 0 = it is not */
@@ -167,7 +168,8 @@ static inline uint64_t nc_lifecycle_ec2_time(const struct nc_lifecycle *l, uint6
 }
 struct nc_lifecycle_action *nc_lifecycle_add_action(struct nc_lifecycle_actions *out,
                                                     enum nc_lifecycle_action_kind kind);
-/* N8: somebody lifted the cordon of a request without a deadline: it waits for another cordon. */
+/* N5, N8: without a deadline, the cordon is refused, or somebody lifted that of a request: it waits
+ * for another cordon. */
 bool nc_lifecycle_is_given_back(const struct nc_lifecycle *l);
 bool nc_lifecycle_has_pods(enum nc_lifecycle_phase p); /* a phase in which the pods are watched */
 /* The pods are watched: to be drained; only for their graces, ahead of the drain (N1). */
@@ -268,7 +270,8 @@ void nc_lifecycle_refresh_node(struct nc_lifecycle *l, uint64_t *next_usec,
                                struct nc_lifecycle_actions *out);
 void nc_lifecycle_write(struct nc_lifecycle *l, uint64_t *next_usec,
                         struct nc_lifecycle_actions *out);
-void nc_lifecycle_adopt(struct nc_lifecycle *l, uint64_t *next_usec);
+void nc_lifecycle_adopt(struct nc_lifecycle *l, uint64_t *next_usec,
+                        struct nc_lifecycle_actions *out);
 void nc_lifecycle_report_cordon_left(struct nc_lifecycle *l, struct nc_lifecycle_actions *out);
 
 /* lifecycle-written.c */
@@ -302,6 +305,8 @@ void nc_lifecycle_emit_once(struct nc_lifecycle *l, enum nc_lifecycle_milestone 
                             struct nc_lifecycle_actions *out);
 void nc_lifecycle_emit(enum nc_lifecycle_milestone m, const char *reason, char *message,
                        struct nc_lifecycle_actions *out);
+void nc_lifecycle_report_cordoned(struct nc_lifecycle *l, bool is_ours,
+                                  struct nc_lifecycle_actions *out);
 void nc_lifecycle_announce(struct nc_lifecycle *l, struct nc_lifecycle_actions *out);
 
 #endif

@@ -272,7 +272,7 @@ int nc_lifecycle_load(struct nc_lifecycle *l, const struct nc_value *saved, bool
     l->is_cordoned_to_drain = s.is_cordoned_to_drain;
     l->is_foreign = s.is_foreign;
     l->was_lifted = s.was_lifted;
-    l->has_cordoned = s.is_cordon_done && !s.is_foreign && !s.was_lifted;
+    l->has_cordoned = s.is_cordon_done && s.is_foreign == s.was_lifted;
     l->cordoned_usec = s.cordoned_usec;
     l->drained_usec = s.drained_usec;
     memcpy(l->has_announced, s.has_announced, sizeof(l->has_announced));

@@ -160,7 +160,6 @@ void nc_lifecycle_emit(enum nc_lifecycle_milestone m, const char *reason, char *
 void nc_lifecycle_emit_once(struct nc_lifecycle *l, enum nc_lifecycle_milestone m, char *message,
                             struct nc_lifecycle_actions *out) {
     static const char reasons[_NC_LIFECYCLE_MILESTONE_MAX][24] = {
-        [NC_LIFECYCLE_MILESTONE_CORDONED] = "NodeCordoned",
         [NC_LIFECYCLE_MILESTONE_UNCORDONED] = "CordonRefused",
         [NC_LIFECYCLE_MILESTONE_DRAINING] = "DrainStarted",
         [NC_LIFECYCLE_MILESTONE_INCOMPLETE] = "PodListIncomplete",
@@ -179,6 +178,19 @@ void nc_lifecycle_emit_once(struct nc_lifecycle *l, enum nc_lifecycle_milestone 
     }
     l->has_announced[m] = true;
     nc_lifecycle_emit(m, reasons[m], message, out);
+}
+
+void nc_lifecycle_report_cordoned(struct nc_lifecycle *l, bool is_ours,
+                                  struct nc_lifecycle_actions *out) {
+    l->has_announced[NC_LIFECYCLE_MILESTONE_CORDONED] = true;
+    nc_lifecycle_emit(
+        NC_LIFECYCLE_MILESTONE_CORDONED, "NodeCordoned",
+        nc_asprintf("Node cordoned%s%s%s", is_ours ? "" : " by another client",
+                    is_ours || l->in_force.policy < NC_POLICY_DRAIN ? "" : ": the drain goes on",
+                    l->label_refused_usec ? "; the API server refuses the label that takes it off "
+                                            "external load balancers"
+                                          : ""),
+        out);
 }
 
 /* Before its time a source only reports: then the message states what comes when. */

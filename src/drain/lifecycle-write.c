@@ -100,11 +100,11 @@ void nc_lifecycle_report_cordon_left(struct nc_lifecycle *l, struct nc_lifecycle
                           nc_asprintf("The cordon stays: %s; kubectl uncordon lifts it, if nobody "
                                       "else wants it",
                                       l->was_foreign
-                                          ? "somebody else had set it before the drain"
+                                          ? "somebody else set it"
                                           : "the annotation " NC_ANNOTATION_CORDON
                                             ", which says that nodeclaimd set it, was removed"),
                           out);
-        out->v[out->n - 1].is_warning = !l->was_foreign;
+        out->v[out->n - 1].is_warning = l->has_cordoned; /* else it is as it was before */
     }
     l->has_cordoned = l->was_foreign = false;
 }
@@ -191,16 +191,31 @@ static void note_awaited(struct nc_lifecycle *l, enum nc_node_write_kind kind, b
 }
 
 /* A Node that carries our cordon needs no second one, nor one that reports it a second Drained; and
- * from when the first two are wanted, patience counts. */
-void nc_lifecycle_adopt(struct nc_lifecycle *l, uint64_t *next_usec) {
+ * from when the first two are wanted, patience counts. While ours is refused, whatever cordon
+ * stands counts (N7). */
+void nc_lifecycle_adopt(struct nc_lifecycle *l, uint64_t *next_usec,
+                        struct nc_lifecycle_actions *out) {
+    const bool is_ours = l->node.has_cordon_record, was_missing = nc_lifecycle_is_cordon_refused(l);
+    const bool is_refused =
+        (was_missing || l->tries[NC_WRITE_CORDON].is_refused) && needs_cordon(l, next_usec);
+
     if (l->in_force.policy >= NC_POLICY_CORDON && !l->is_cordon_done && l->node.exists
-        && l->node.is_complete && l->node.has_cordon_record && l->node.is_unschedulable
-        && (l->in_force.policy < NC_POLICY_DRAIN || l->node.has_balancers_label)
+        && l->node.is_complete && l->node.is_unschedulable
+        && (is_refused
+            || (is_ours && (l->in_force.policy < NC_POLICY_DRAIN || l->node.has_balancers_label)))
         && l->in_flight != NC_WRITE_RELEASE && l->in_flight != NC_WRITE_CORDON
-        && !l->is_release_lost) {
-        l->is_cordon_done = l->has_cordoned = true;
+        && !(is_ours && l->is_release_lost)) {
+        l->is_cordon_done = true;
+        l->is_foreign = !is_ours;
+        l->has_cordoned |= is_ours || was_missing;
+        l->was_lifted |= !is_ours && was_missing;
         l->is_cordoned_to_drain = l->in_force.policy == NC_POLICY_DRAIN;
         l->cordoned_usec = l->now_usec;
+        if (is_refused) {
+            l->is_label_lost = !l->label_refused_usec;
+            l->has_announced[NC_LIFECYCLE_MILESTONE_UNCORDONED] = false;
+            nc_lifecycle_report_cordoned(l, is_ours, out);
+        }
     }
     note_awaited(l, NC_WRITE_SIGNAL, l->node.exists && wants_signal(l));
     note_awaited(l, NC_WRITE_CORDON, l->node.exists && needs_cordon(l, next_usec));
@@ -461,7 +476,8 @@ void nc_lifecycle_write(struct nc_lifecycle *l, uint64_t *next_usec,
             next = kind;
     }
     if (!next && update_progress(l, next_usec))
-        next = l->is_main_refused ? NC_WRITE_UNDRAINED : NC_WRITE_PROGRESS;
+        next = l->is_main_refused && !wants_label(l, next_usec) ? NC_WRITE_UNDRAINED
+                                                                : NC_WRITE_PROGRESS;
     if (next)
         send(l, next, out);
 }

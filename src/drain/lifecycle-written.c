@@ -52,14 +52,21 @@ static void retry_cordon(struct nc_lifecycle *l, struct nc_lifecycle_try *t) {
     l->label_refused_usec = 0; /* it was not the label */
 }
 
-static void report_uncordoned(struct nc_lifecycle *l, const char *what, const char *why,
+static void report_uncordoned(struct nc_lifecycle *l, enum nc_node_write_kind kind, const char *why,
                               struct nc_lifecycle_actions *out) {
-    nc_lifecycle_emit_once(
-        l, NC_LIFECYCLE_MILESTONE_UNCORDONED,
-        nc_asprintf("The API server refuses the %s: the node takes new "
-                    "pods; it is tried again%s; %s",
-                    what, l->in_force.t_usec ? "" : ", and evictions wait for it", why),
-        out);
+    if (kind == NC_WRITE_CORDON) {
+        l->is_cordon_done &= !l->is_foreign; /* somebody else's was lifted */
+        l->tries[kind].is_refused = true;
+        if (l->node.is_unschedulable)
+            return;
+    }
+    nc_lifecycle_emit_once(l, NC_LIFECYCLE_MILESTONE_UNCORDONED,
+                           nc_asprintf("The API server refuses the %s: the node takes new "
+                                       "pods; it is tried again%s; %s",
+                                       kind == NC_WRITE_CORDON ? "cordon" : "drain status",
+                                       l->in_force.t_usec ? "" : ", and evictions wait for it",
+                                       why),
+                           out);
 }
 
 /* Nothing of the notice is on the Node. Where the API server is unavailable that is said of it. */
@@ -70,7 +77,7 @@ static void report_failing(struct nc_lifecycle *l, const struct nc_lifecycle_eve
     if (e->message && since_usec && l->in_force.policy >= NC_POLICY_CORDON
         && (kind == NC_WRITE_SIGNAL || kind == NC_WRITE_CORDON)
         && e->now_usec >= nc_sum_usec(since_usec, NC_LIFECYCLE_WRITE_PATIENCE_USEC))
-        report_uncordoned(l, kind == NC_WRITE_CORDON ? "cordon" : "drain status", e->message, out);
+        report_uncordoned(l, kind, e->message, out);
 }
 
 static void announce_written(struct nc_lifecycle *l, const struct nc_node_write *w, bool is_again,
@@ -81,23 +88,17 @@ static void announce_written(struct nc_lifecycle *l, const struct nc_node_write 
             nc_strdup("The cordon was lifted while the node has a deadline: it was set once "
                       "more; lifted again it stays lifted"),
             out);
-    else if (w->kind == NC_WRITE_CORDON)
-        nc_lifecycle_emit_once(
-            l, NC_LIFECYCLE_MILESTONE_CORDONED,
-            nc_asprintf("%s%s",
-                        w->sets_cordon
-                            ? "Node cordoned"
-                            : "Node was already cordoned by another client and stays cordoned",
-                        l->label_refused_usec ? "; the API server refuses the label that takes it "
-                                                "off external load balancers"
-                                              : ""),
-            out);
-    if (w->kind == NC_WRITE_RELEASE && w->sets_cordon)
+    else if (w->kind == NC_WRITE_CORDON && !l->has_announced[NC_LIFECYCLE_MILESTONE_CORDONED])
+        nc_lifecycle_report_cordoned(l, w->sets_cordon, out);
+    if (w->kind != NC_WRITE_RELEASE || !w->sets_cordon)
+        return;
+    if (w->unschedulable < 0)
+        l->has_cordoned = l->was_foreign = true;
+    else
         nc_lifecycle_emit(NC_LIFECYCLE_MILESTONE_RELEASED, "NodeReleased",
                           nc_strdup(l->is_uncordoning
                                         ? "Node uncordoned: the cordon was set by nodeclaimd"
-                                        : "Node released: somebody else had lifted nodeclaimd's "
-                                          "cordon; one that stands now stays"),
+                                        : "Node released: somebody else had lifted the cordon"),
                           out);
 }
 
@@ -154,8 +155,9 @@ void nc_lifecycle_written(struct nc_lifecycle *l, const struct nc_lifecycle_even
     if (kind == NC_WRITE_RELEASE && e->outcome == NC_WRITE_REFUSED && !t->is_refused)
         nc_lifecycle_emit(
             NC_LIFECYCLE_MILESTONE_UNCORDONED, "ReleaseRefused",
-            nc_asprintf("Nothing ends this node any more, but the API server refuses to "
-                        "lift the cordon: it is tried again each minute; %s",
+            nc_asprintf("Nothing ends this node any more, but the API server refuses to %s: it is "
+                        "tried again each minute; %s",
+                        l->in_flight_parts.unschedulable ? "take the rest back" : "lift the cordon",
                         e->message),
             out);
     t->is_refused = e->outcome == NC_WRITE_REFUSED;
@@ -175,7 +177,7 @@ void nc_lifecycle_written(struct nc_lifecycle *l, const struct nc_lifecycle_even
     }
     if (e->outcome == NC_WRITE_REFUSED && kind == NC_WRITE_CORDON) {
         retry_cordon(l, t);
-        report_uncordoned(l, "cordon", e->message, out);
+        report_uncordoned(l, kind, e->message, out);
         return;
     }
     if (kind == NC_WRITE_PROGRESS

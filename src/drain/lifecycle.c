@@ -101,6 +101,8 @@ static void note_label(struct nc_lifecycle *l, const struct nc_node_view *v,
 
 static void observe_node(struct nc_lifecycle *l, const struct nc_lifecycle_event *e,
                          struct nc_lifecycle_actions *out) {
+    const bool was_given_back = l->is_cordon_done && nc_lifecycle_is_given_back(l);
+    const bool stood = l->node.is_unschedulable;
     struct nc_node_view v = *e->node;
 
     if (l->node.uid[0] && strcmp(l->node.uid, v.uid) != 0)
@@ -131,7 +133,9 @@ static void observe_node(struct nc_lifecycle *l, const struct nc_lifecycle_event
     l->node = v;
     l->orphaned_usec = 0;
     l->is_node_seen = true;
-    if (l->was_lifted || !nc_lifecycle_is_cordon_lifted(l))
+    if (was_given_back && v.is_unschedulable && l->is_cordon_done)
+        nc_lifecycle_report_cordoned(l, false, out);
+    if (!nc_lifecycle_is_cordon_lifted(l) || (l->was_lifted && !stood))
         return;
     l->was_lifted = true;
     l->has_cordoned = false;
@@ -229,7 +233,7 @@ static void reconcile(struct nc_lifecycle *l, struct nc_lifecycle_actions *out) 
 
     nc_lifecycle_apply_policies(l, &next_usec);
     nc_lifecycle_report_cordon_left(l, out);
-    nc_lifecycle_adopt(l, &next_usec);
+    nc_lifecycle_adopt(l, &next_usec, out);
     nc_lifecycle_limit_hooks(l, &next_usec, out);
     nc_lifecycle_update_summary(l);
     nc_lifecycle_update_phase(l, &next_usec);

@@ -421,6 +421,32 @@ class Identity(DaemonTest):
         self.assertIn("; the identity is the right one: allow it this request", told("CordonRefused")[0])
         world.must(lambda: status()["phase"] == "Failed", "the status", 5)
 
+    def test_cordon_that_is_refused_and_set_by_a_person(self) -> None:
+        """That one counts as long as it stands: the drain goes on, ends, and leaves it there."""
+        for request in (True, False):
+            with self.subTest(request=request):
+                world = self.node_world()
+                text = json.dumps({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "message": "no", "code": 403})
+                world.pod("a", grace=2)
+                world.start()
+                world.api.server.fault("status", method="PATCH", path="/nodes/[^/]*$", status=403, body=text, content_type="application/json")
+                self.assertEqual(world.run("drain").code, 0) if request else world.imds.spot(60)
+                told = lambda reason: [s.body for s in world.steps("event") if s.what == reason]
+                world.must(lambda: told("CordonRefused"), "the Event")
+                world.change_node(lambda n: n["spec"].update(unschedulable=True))
+                said = "Node cordoned by another client: the drain goes on"
+                world.must(lambda: [e["message"] for e in told("NodeCordoned")] == [said], "the cordon")
+                self.assertNotIn("NOT cordoned", world.run("status").out)
+                world.must(lambda: told("NodeDrained"), "the end", 30)
+                self.assertEqual(told("DrainFailed"), [])
+                world.must(lambda: '"Drained"' in world.node()["metadata"]["annotations"]["nodeclaimd.io/drain-status"], "the drain status")
+                self.assertNotIn("refused", world.node()["metadata"]["annotations"]["nodeclaimd.io/drain-status"])
+                self.assertEqual(world.run("undrain").code, 0) if request else world.imds.spot(None)
+                world.must(lambda: told("ReleaseRefused"), "the release")
+                self.assertIn("refuses to take the rest back", told("ReleaseRefused")[0]["message"])
+                self.assertEqual([e["type"] for e in told("CordonLeft")], ["Warning"])
+                self.assertTrue(world.is_cordoned())
+
     def test_node_writes_that_fail(self) -> None:
         """Whatever else is served: who sees the cluster alone reads that a node with a notice takes new pods."""
         for status, request in ((500, "drain"), (429, "drain"), (500, "spot")):

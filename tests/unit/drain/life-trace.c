@@ -134,6 +134,7 @@ void life_step(struct life_world *w, struct nc_lifecycle_event *e) {
         case NC_LIFECYCLE_ACTION_ANNOUNCE: {
             nc_auto_free char *text = nc_asprintf("SAY %s", a->reason);
             life_request_text(w, text);
+            w->is_warning = a->is_warning;
             if (a->is_lasting)
                 w->lasting = a->reason;
             (void)snprintf(w->last_message, sizeof(w->last_message), "%s", a->message);

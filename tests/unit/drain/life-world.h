@@ -63,6 +63,7 @@ struct life_world {
     struct nc_buf news;      /* what became of pods; in no trace */
     char last_status[1100];  /* the annotation as it was written last */
     char last_message[1100]; /* of the last announcement */
+    bool is_warning;         /* likewise */
     const char *lasting;     /* the reason of what this step said for the second time; "" = none */
 };
 

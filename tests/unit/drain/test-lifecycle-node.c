@@ -146,7 +146,8 @@ static void test_our_cordon_is_lifted_without_a_deadline(void **state) {
         {3020, "pods b:30", "@evicting"},
         {60000, "tick", "WRITE progress[Evicting] @evicting"}, /* nobody is evicted */
         {60010, "ok", "@evicting"},
-        {60020, "node cordoned", "evict a; evict b @evicting"},
+        {60020, "node cordoned", "SAY NodeCordoned; evict a; evict b @evicting"},
+        {61000, "node -cordoned", "SAY NodeUncordoned @evicting"},
     };
 
     (void)state;
@@ -395,11 +396,14 @@ static void test_withdrawn_after_the_cordon_was_lifted(void **state) {
         for (unsigned at = 4510; w.write.is_in_flight; at += 10)
             (void)life_do(&w, at, "ok");
         assert_string_equal(w.last_message,
-                            rows[i].is_lifted
-                                ? "Node released: somebody else had lifted nodeclaimd's cordon; "
-                                  "one that stands now stays"
+                            rows[i].is_made_again ? "The cordon stays: somebody else set it; "
+                                                    "kubectl uncordon lifts it, if nobody else "
+                                                    "wants it"
+                            : rows[i].is_lifted
+                                ? "Node released: somebody else had lifted the cordon"
                                 : "Node uncordoned: the cordon was set by nodeclaimd");
         assert_int_equal(w.server.is_unschedulable, rows[i].is_made_again);
+        assert_int_equal(w.is_warning, rows[i].is_made_again);
         assert_false(w.server.has_cordon_record);
         nc_lifecycle_get_view(w.life, w.now_usec, &v);
         assert_false(v.is_lifted);

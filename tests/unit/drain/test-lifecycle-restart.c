@@ -462,6 +462,34 @@ static void test_a_refused_write_is_tried_again_after_a_restart(void **state) {
     LIFE_STORY(story);
 }
 
+static void test_refused_cordon_that_a_person_set_over_a_restart(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "refused", "WRITE cordon[Cordoned cordon record] @cordoning"},
+        {1030, "refused", "SAY CordonRefused @cordoning"},
+        {2000, "set cordoned", NULL},
+        {2010, "restart", "@cordoning"},
+        {2020, "node",
+         "SAY NodeCordoned; SAY DrainStarted; WRITE progress[Evicting label]; OPEN @evicting"},
+        {2030, "refused", NULL},
+        {2040, "restart", "@evicting"},
+        {2050, "node", "WRITE progress[Evicting]; OPEN @evicting"},
+        {2055, "refused", "@evicting"},
+        {2060, "clear all", "SAY InterruptionWithdrawn; CLOSE; LOOK @releasing"},
+        {2070, "node", "SAY CordonLeft; WRITE release[-] @releasing"},
+    };
+
+    struct life_world w;
+
+    (void)state;
+    life_world_init(&w);
+    life_play(&w, story, NC_ARRAY_SIZE(story));
+    assert_true(w.is_warning);
+    life_world_done(&w);
+}
+
 static void test_node_replaced_while_we_were_away(void **state) {
     static const struct life_row story[] = {
         LIFE_EVICTING("spot +120", "SpotInterruption"),
@@ -518,6 +546,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_saved_state_is_older_than_the_node),
         cmocka_unit_test(test_restart_while_held_by_somebody_else),
         cmocka_unit_test(test_a_refused_write_is_tried_again_after_a_restart),
+        cmocka_unit_test(test_refused_cordon_that_a_person_set_over_a_restart),
         cmocka_unit_test(test_node_replaced_while_we_were_away),
         cmocka_unit_test(test_reboot_after_a_shutdown),
     };

@@ -155,7 +155,7 @@ static void test_messages(void **state) {
         {{"begin", "notice request drain", "ok", "ok", "gone", "node uid=u2", "clear request"},
          "interruption notice ended, its Node was deleted: request"},
         {{"begin cordoned", "notice request cordon", "ok", "ok"},
-         "Node was already cordoned by another client and stays cordoned"},
+         "Node cordoned by another client"},
         {{"begin", "notice request drain", "ok", "ok", "pods a:30", "synced", "no a"},
          "Pod ns/a may not leave: PodDisruptionBudget web: 'needs 3'; waiting without end since "
          "2026-01-02T03:04:05Z, for no deadline is known: mend what refuses it, delete the pod, or "
@@ -204,8 +204,10 @@ static void test_messages(void **state) {
          "Nothing ends this node any more, but the API server refuses to lift the cordon: it is "
          "tried again each minute; HTTP 403 Forbidden"},
         {{"begin cordoned", "notice request drain", "ok", "ok", "clear request", "node"},
-         "The cordon stays: somebody else had set it before the drain; kubectl uncordon lifts it, "
-         "if nobody else wants it"},
+         "The cordon stays: somebody else set it; kubectl uncordon lifts it, if nobody else wants "
+         "it"},
+        {{"begin", "notice request drain", "ok", "ok", "node -cordoned", "node cordoned"},
+         "Node cordoned by another client: the drain goes on"},
         {{"begin", "notice deletion", "ok", "refused", "ok"},
          "Node cordoned; the API server refuses the label that takes it off external load "
          "balancers"},

@@ -285,6 +285,92 @@ static void test_cordon_refused_to_the_end(void **state) {
     LIFE_STORY(story);
 }
 
+/* One that a person set meanwhile counts, as long as it stands, and stays in the end. */
+static void test_cordon_refused_and_set_by_a_person(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "refused", "WRITE cordon[Cordoned cordon record] @cordoning"},
+        {1030, "refused", "SAY CordonRefused @cordoning"},
+        {1500, "node cordoned", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {1600, "pods a:30 b:30", "@evicting"},
+        {1610, "synced", "evict a; evict b @evicting"},
+        {1620, "yes a", "@evicting"},
+        {1630, "yes b", "@evicting"},
+        {3000, "node -cordoned", "WRITE cordon[Evicting cordon record label] @evicting"},
+        {3010, "refused", "WRITE cordon[Evicting cordon record] @evicting"},
+        {3020, "refused", "SAY CordonRefused @evicting"},
+        {3030, "pods c:30", "@evicting"},
+        {5000, "node", "WRITE cordon[Evicting cordon record label] @evicting"},
+        {5010, "refused", "WRITE cordon[Evicting cordon record] @evicting"},
+        {5020, "node cordoned", "@evicting"}, /* nobody is evicted before that is answered */
+        {5030, "refused", "SAY NodeCordoned; CLOSE; OPEN @evicting"},
+        {6100, "tick", "WRITE progress[Evicting label] @evicting"},
+    };
+    static const struct life_row end[] = {
+        {6110, "refused", "@evicting"},
+        {9000, "clear request", "SAY InterruptionWithdrawn; LOOK; CLOSE @releasing"},
+        {9010, "node", "SAY CordonLeft; WRITE release[-] @releasing"},
+        {9020, "refused", "SAY ReleaseRefused; WRITE calm[ !pending] @releasing"},
+    };
+    struct life_world w;
+
+    (void)state;
+    life_world_init(&w);
+    life_play(&w, story, NC_ARRAY_SIZE(story));
+    assert_null(strstr(w.last_status, "refused"));
+    life_play(&w, end, NC_ARRAY_SIZE(end));
+    assert_non_null(strstr(w.last_message, "take the rest back"));
+    life_world_done(&w);
+}
+
+static void test_cordon_refused_and_set_by_a_person_under_a_deadline(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +60",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "refused", "WRITE cordon[Cordoned cordon record] @cordoning"},
+        {1030, "refused", "SAY CordonRefused @cordoning"},
+        {4010, "tick",
+         "SAY DrainStarted; WRITE cordon[Evicting cordon record label]; OPEN @evicting"},
+        {4020, "synced", "LOOK @volume-wait"},
+        {4030, "refused", "WRITE cordon[VolumeWait cordon record] @volume-wait"},
+        {4040, "refused", "@volume-wait"},
+        {4050, "node", "@volume-wait"},
+        {5000, "node cordoned", "SAY NodeCordoned; CLOSE; OPEN @volume-wait"},
+        {5020, "synced", "@volume-wait"},
+        {5100, "tick", "WRITE progress[VolumeWait label] @volume-wait"},
+        {5110, "refused", "@volume-wait"},
+        {6120, "tick", "WRITE progress[VolumeWait] @volume-wait"},
+        {6130, "refused", "@volume-wait"},
+        {7140, "tick", "WRITE undrained[VolumeWait] @volume-wait"},
+        {7150, "ok", "@volume-wait"},
+        {10000, "tick", "SAY NodeDrained; WRITE drained[Drained drained] @drained"},
+        {10010, "ok", "@drained"},
+        {12000, "tick", "WRITE progress[Drained label] @drained"},
+        {12010, "refused", "@drained"},
+        {16900, "tick", "@drained"}, /* nor anything else until that is due again */
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* It stood before: that is not said to be missing. */
+static void test_cordon_of_before_where_ours_is_refused(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin cordoned", "@idle"},
+        {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned label] @cordoning"},
+        {1020, "refused", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
 /* A cordon alone takes nobody off load balancers; a drain does, and takes that back. */
 static void test_label_only_to_drain(void **state) {
     static const struct life_row story[] = {
@@ -703,6 +789,9 @@ TEST_GROUP() {
         cmocka_unit_test(test_cordon_refused),
         cmocka_unit_test(test_cordon_refused_under_a_deadline),
         cmocka_unit_test(test_cordon_refused_to_the_end),
+        cmocka_unit_test(test_cordon_refused_and_set_by_a_person),
+        cmocka_unit_test(test_cordon_refused_and_set_by_a_person_under_a_deadline),
+        cmocka_unit_test(test_cordon_of_before_where_ours_is_refused),
         cmocka_unit_test(test_label_only_to_drain),
         cmocka_unit_test(test_progress_once_a_second),
         cmocka_unit_test(test_sign_of_life),
