@@ -374,8 +374,8 @@ static void show_held_remedy(struct nc_buf *out, const struct nc_value *drain) {
     if (truth_of(nc_value_get(drain, "cordon"), "lifted") == 1
         && !nc_show_text(drain, "forceDeleteAt", NULL))
         nc_show_remedy(out,
-                       "kubectl cordon the Node, for nothing is evicted before that, or withdraw "
-                       "what requests the drain");
+                       "kubectl cordon the Node, for nothing is evicted before that, and uncordon "
+                       "it afterwards, or withdraw what requests the drain");
     else if (endless && !is_undeleted)
         text = nc_asprintf("%s, delete the pod, or end the wait: %s --deadline TIME", mend,
                            truth_of(drain, "nodeDeleted") == 1 ? "nodeclaimd drain"

@@ -135,7 +135,7 @@ static void test_status(void **state) {
                 "             remedy: restart kubelet to register again, without request and "
                 "cordon, or end the instance\n"
                 "             remedy: kubectl cordon the Node, for nothing is evicted before that, "
-                "or withdraw what requests the drain\n");
+                "and uncordon it afterwards, or withdraw what requests the drain\n");
     assert_text(
         "{'daemon': {'connected': false, 'apiError': 'refused', 'inhibitDelay': 'too short',"
         " 'stateError': 'read-only'}}",
