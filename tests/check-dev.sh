@@ -109,6 +109,8 @@ new"
 is "only what runs here is checked" "$(dev_package --check --arch all 2>&1)" \
     "dev: --check runs what it makes: only packages of this machine's architecture"
 
+is "what a release lacks is said before its packages are installed" "$(need() { say "need $*"; }; (dev_release 0.0.0 --unsigned 2>&1) | grep '^need')" "need git"
+
 is "each command that the usage names is there, and no other" "$(usage | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' | sort)" \
     "$(declare -F | sed -n 's/^declare -f dev_//p' | sort)"
 

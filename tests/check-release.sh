@@ -186,6 +186,7 @@ missing "VERSION is 0.1.1, not 0.1.0" sed -i s/0.1.0/0.1.1/ VERSION
 missing "VERSION is 0x1.0, not 0.1.0" sed -i s/0.1.0/0x1.0/ VERSION
 missing 'CHANGELOG.md has no section "## [0.1.0] - YYYY-MM-DD" with an entry' sed -i '/^- /d' CHANGELOG.md
 missing "CHANGELOG.md: entries are left under Unreleased, 2" sed -i 's/^## .Unreleased./&\n\n### Fixed\n\n- It.\n- That./' CHANGELOG.md
+missing "CHANGELOG.md: an entry occurs twice: - All, and more" sed -i 's/^- All.$/- All,\n  and more.\n\n### Changed\n\n- All, and\n  more./' CHANGELOG.md
 missing "CHANGELOG.md, debian/changelog and nodeclaimd.spec have different days: 2026-11-24, 2026-11-23" sed -i s/-23/-24/ CHANGELOG.md
 missing "debian/changelog begins with nodeclaimd (0.1.0) UNRELEASED" sed -i s/unstable/UNRELEASED/ debian/changelog
 missing "debian/changelog begins with nodeclaimd (0.1.0-1) unstable; urgency=medium, not nodeclaimd (0.1.0)" sed -i s/0.1.0/0.1.0-1/ debian/changelog
@@ -209,6 +210,7 @@ git tag -d v0.1.0 >/dev/null
 missing "the tree has changes" touch uncommitted
 release/run 0.1.0 >/dev/null 2>&1
 is "nothing was built" "$?$(ls -d build 2>/dev/null)" 1
+is "which a tree alone is not, either" "$(release/run 0.1.0 --tree --dry-run --unsigned >/dev/null 2>&1; echo $?; ls -d build 2>/dev/null)" 0
 git checkout -q --detach good
 sed -i s/example.org/nodeclaimd.example/ debian/control && sed -i 's/@1.*/@v4/' .github/workflows/a.yml && git commit -q -a -m both
 is "all placeholders are named at once" "$(release/run 0.1.0 2>&1 | grep -c -e ' a placeholder: 1$' -e ': a tag, ')" 2
