@@ -21,7 +21,7 @@ SECONDS = re.compile(r"\b\d+(\.\d+)? ?(m?s|seconds?)\b")
 LOOSE_KEYS = re.compile(
     r".*(_u|U)sec|clock_offset|pid|attempts|resourceVersion|generation|updated|counters|history|podHistory|polls|window|total|evicted|deleted|said|imds"
 )
-DONE = re.compile(r"\b(evicted|force-deleted): \d+")
+DONE = re.compile(r"\b(?:since the restart )?(evicted|force-deleted): \d+")
 LATE = re.compile(r"; \d+ s late\b")  # so may be who was killed before the last pod had left
 ID = re.compile(r"operator-TIME-[0-9a-f]{8}")
 EPOCH = re.compile(r"\b1\d{15}\b")  # microseconds since 1970
