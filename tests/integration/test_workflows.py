@@ -31,6 +31,12 @@ class Workflows(unittest.TestCase):
             for action in re.findall(r"uses: (\S+)", path.read_text()):
                 self.assertRegex(action, r"^actions/[a-z-]+@[0-9a-f]{40}$", path.name)
 
+    def test_pins_are_renewed(self) -> None:
+        """Of actions, in commits whose subjects begin with a room."""
+        (update,) = yaml.safe_load((SOURCE / ".github/dependabot.yml").read_text())["updates"]
+        self.assertEqual((update["package-ecosystem"], update["directory"]), ("github-actions", "/"))
+        self.assertEqual(update["commit-message"], {"prefix": "ci"})
+
     def test_images_are_pinned(self) -> None:
         """By their digest, wherever one is used, and by the same."""
         used = [*FOLDER.iterdir(), SOURCE / "README.md", SOURCE / "docs/install.md"]
