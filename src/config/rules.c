@@ -189,22 +189,20 @@ static void check_root_volumes(struct nc_documents *d, const struct nc_value *ma
                 "%zu root volumes, there is one", roots);
 }
 
-/* An alias "al2023@latest" goes with amiFamily AL2023 or Custom. nodeclaimd runs on no image of the
- * other families. */
+/* nodeclaimd runs on no image of other families, and an alias, "al2023@latest", is AWS's own image.
+ */
 static void check_family(struct nc_documents *d, const struct nc_value *family,
                          const struct nc_value *terms) {
     if (family && *family->text && !nc_is_one_of(family->text, "AL2023\0Custom\0"))
         nc_diag(d, false, family->mark, "spec.amiFamily",
                 "nodeclaimd is for AL2023 and Custom, not %.40s", family->text);
-    for (size_t i = 0; family && i < items_of(terms); i++) {
-        const char *alias = nc_value_get_string(terms->items[i], "alias");
-        size_t n = alias ? strcspn(alias, "@") : 0;
+    for (size_t i = 0; i < items_of(terms); i++) {
+        const struct nc_value *alias = nc_value_get(terms->items[i], "alias");
 
-        if (n == 0 || nc_streq(family->text, "Custom") || nc_streq(family->text, ""))
-            continue;
-        if (strlen(family->text) != n || strncasecmp(family->text, alias, n) != 0)
-            nc_diag(d, false, family->mark, "spec.amiFamily", "%.40s does not go with alias %.40s",
-                    family->text, alias);
+        if (nc_value_string(alias))
+            nc_diag(d, false, alias->mark, "spec.amiSelectorTerms",
+                    "the image of alias %.40s is AWS's and has no nodeclaimd; select yours by tags",
+                    alias->text);
     }
 }
 

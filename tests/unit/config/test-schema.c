@@ -592,14 +592,17 @@ static const struct row class_rows[] = {
     {"root volumes",
      "spec: {blockDeviceMappings: [{rootVolume: true}, {rootVolume: false}, {rootVolume: true}]}",
      "d:3:29: warning: spec.blockDeviceMappings: 2 root volumes, there is one\n"},
-    {"family",
+    {"alias",
      "spec: {amiFamily: AL2023, amiSelectorTerms: [{alias: al2023@latest}, {alias: "
      "bottlerocket@latest}, {id: x}]}",
-     "d:3:19: warning: spec.amiFamily: AL2023 does not go with alias bottlerocket@latest\n"},
+     "d:3:54: warning: spec.amiSelectorTerms: the image of alias al2023@latest is AWS's and has no "
+     "nodeclaimd; select yours by tags\n"
+     "d:3:78: warning: spec.amiSelectorTerms: the image of alias bottlerocket@latest is AWS's and "
+     "has no nodeclaimd; select yours by tags\n"},
     {"another family", "spec: {amiFamily: Bottlerocket}",
      "d:3:19: warning: spec.amiFamily: nodeclaimd is for AL2023 and Custom, not Bottlerocket\n"},
     {"no family", "spec: {amiFamily: ''}", ""},
-    {"custom family", "spec: {amiFamily: Custom, amiSelectorTerms: [{alias: al2023@latest}]}", ""},
+    {"custom family", "spec: {amiFamily: Custom, amiSelectorTerms: [{id: x}, {alias: 1}]}", ""},
     {"wrong types are said once", "spec: {tags: 1, amiFamily: 2, blockDeviceMappings: 3}",
      "d:3:14: error: spec.tags: must be a map, not the number 1\n"
      "d:3:28: error: spec.amiFamily: must be a string (put it in quotes), not the number 2\n"},
