@@ -178,8 +178,15 @@ static void note_stray(struct nc_gather *g) {
                      path);
 }
 
+const char *nc_source_path(const char *source) {
+    return nc_starts_with(source, "file:///") ? source + strlen("file://")
+           : strstr(source, "://")            ? NULL
+                                              : source;
+}
+
 static int add_source(struct nc_gather *g, const char *source, bool is_default,
                       struct nc_err *err) {
+    const char *named = nc_source_path(source);
     const struct nc_imds_answer *user_data = &g->answers[NC_IMDS_USER_DATA];
     struct stat st;
     int r;
@@ -190,12 +197,11 @@ static int add_source(struct nc_gather *g, const char *source, bool is_default,
             &g->documents, "user-data",
             (struct nc_text){.data = n ? user_data->body.data : "", .n = n}, err);
     }
-    if (!nc_starts_with(source, "file:///")) {
+    if (!named) {
         nc_auto_free char *quoted = nc_quote_string(source);
         return nc_err_config(err, "%s: use a path, imds://user-data or file:///PATH", quoted);
     }
     /* What a person names is that path; the default folder is the root's own or none. */
-    const char *named = source + strlen("file://");
     nc_auto_free char *path = is_default ? nc_app_path(g->app, named) : nc_strdup(named);
     if (stat(path, &st) < 0) {
         const int code = errno;
@@ -206,8 +212,8 @@ static int add_source(struct nc_gather *g, const char *source, bool is_default,
         nc_err_remedy(err, "name a file, or a folder of *.yaml, *.yml and *.json files");
         return r;
     }
-    return S_ISDIR(st.st_mode) ? add_folder(g, path, source + strlen("file://"), err)
-                               : add_document_file(g, path, source + strlen("file://"), err);
+    return S_ISDIR(st.st_mode) ? add_folder(g, path, named, err)
+                               : add_document_file(g, path, named, err);
 }
 
 static int fetch_user_data(struct nc_gather *g, struct nc_err *err) {

@@ -86,6 +86,9 @@ bool nc_gather_wants_user_data(const struct nc_app *app);
 int nc_gather_ec2(struct nc_gather *g, bool needs_type, struct nc_err *err);
 char *nc_gather_ec2_endpoint(const struct nc_gather *g); /* owned */
 
+/* The path that a source is, by itself or as file:///PATH; else NULL. Points into it. */
+const char *nc_source_path(const char *source);
+
 /* Adds what a person names on the command line: a source's URL, a file, a folder. */
 int nc_gather_add(struct nc_gather *g, const char *what, struct nc_err *err);
 /* The same of what was read already: documents, or user data. */

@@ -96,9 +96,11 @@ static void note_all(const struct nc_bootstrap *b, struct nc_strv *seen) {
         nc_auto_free char *path = nc_app_path(b->app, name);
         note(seen, name, path);
     }
-    for (size_t i = 0; i < sources->n; i++)
-        if (nc_starts_with(sources->v[i], "file:///"))
-            note(seen, sources->v[i] + strlen("file://"), sources->v[i] + strlen("file://"));
+    for (size_t i = 0; i < sources->n; i++) {
+        const char *path = nc_source_path(sources->v[i]);
+        if (path)
+            note(seen, path, path);
+    }
 }
 
 static bool is_own(const struct nc_bootstrap *b, const char *path) {

@@ -26,7 +26,7 @@ static int gather_all(struct nc_gather *g, struct nc_app *app, struct nc_err *er
         r = nc_gather_imds(g, err);
     if (r < 0 && !app->opts.facts)
         nc_err_remedy(err, "on a machine that is no instance: %s%s%s",
-                      is_policy ? "--source file:///PATH"
+                      is_policy ? "--source PATH"
                                 : "--facts DIR, which render --save-facts DIR records on one",
                       *err->remedy ? "; " : "", err->remedy);
     if (r >= 0)

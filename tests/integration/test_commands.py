@@ -74,7 +74,6 @@ class Usage(unittest.TestCase):
             (("bootstrap", "--log-format", "xml"), "xml"),
             (("check",), "name the files"),
             (("check", "--kubelet-version", "v9.34.4", "x"), "is 1.MINOR.PATCH such as v1.34.4"),
-            (("render", "--source", "/path", "--out", "x"), "--source is imds://user-data or file:///PATH"),
             (("token",), "--cluster"),
             (("token", "--cluster", ""), "--cluster"),
             (("render",), "--out"),
@@ -701,14 +700,17 @@ class Explain(WorldTest):
         part = world.folder / "part.yaml"
         part.write_text(AGENT_CONFIG + "  drain: {margin: 12s}\n")
         for asked in ("drain.margin", "spec.drain"):
-            done = world.run("explain", "--source", part.as_uri(), asked)
-            self.assertEqual((done.code, done.err), (0, ""))
-            self.assertIn(f"spec.drain.margin = 12s\n    from {part}:4:19\n", done.out)
+            for source in (part.as_uri(), part):
+                done = world.run("explain", "--source", source, asked)
+                self.assertEqual((done.code, done.err), (0, ""))
+                self.assertIn(f"spec.drain.margin = 12s\n    from {part}:4:19\n", done.out)
+        done = world.run("explain", "--source", "http://127.0.0.1/part", "drain.margin")
+        self.assertIn("use a path, imds://user-data or file:///PATH", done.err)
         done = world.run("explain", "--source", part.as_uri(), "drain.mod")
         self.assertEqual((done.code, done.err), (3, "nodeclaimd explain: no final value is named drain.mod, did you mean drain.mode?\n"))
         self.assertEqual(world.requests(), [])
         done = world.run("explain", "--imds", "http://127.0.0.1:9", "drain.margin")
-        self.assertIn("remedy: on a machine that is no instance: --source file:///PATH; ", done.err)
+        self.assertIn("remedy: on a machine that is no instance: --source PATH; ", done.err)
 
     def test_unknown_field(self) -> None:
         world = self.world()
