@@ -135,14 +135,14 @@ is "which have the same names" "$(rpmspec -q --load "$top/release/rpm-macros" --
 
 # archive NAME: the sum of the chart's archive, made of a copy with the times and the rights of now
 archive() {
-    mkdir -p "$work/$1/release" "$work/$1/deploy" "$work/$1/debian" && cp -R "$top/deploy/chart" "$work/$1/deploy" && cp "$top/VERSION" "$work/$1" && echo 0 >"$work/$1/COMMIT" &&
+    mkdir -p "$work/$1/release" "$work/$1/deploy" "$work/$1/debian" && cp -R "$top/deploy/chart" "$work/$1/deploy" && cp "$top/VERSION" "$top/LICENSE" "$work/$1" && echo 0 >"$work/$1/COMMIT" &&
         cp "$top/debian/changelog" "$work/$1/debian" && cp "$top"/release/{chart,cut-links,version} "$work/$1/release" &&
         mkdir "$work/$1/tests" && cp "$top/tests/check-links" "$work/$1/tests" &&
         SOURCE_DATE_EPOCH=1000000000 "$work/$1/release/chart" "$work/$1.tgz" && sha256sum <"$work/$1.tgz"
 }
 is "the chart's archive is the same to the byte elsewhere, of other times and rights" "$(umask 077 && archive a)" "$(sleep 1; umask 002 && archive b/c)"
-is "and has the files of the chart" "$(tar -tf "$work/a.tgz" | sed -n 's|^nodeclaim-controller/\(.*[^/]\)$|\1|p' | sort)" \
-    "$(cd "$top/deploy/chart" && find . -type f | cut -c 3- | sort)"
+is "and has the files of the chart and the licence" "$(tar -tf "$work/a.tgz" | sed -n 's|^nodeclaim-controller/\(.*[^/]\)$|\1|p' | sort)" \
+    "$({ echo LICENSE; cd "$top/deploy/chart" && find . -type f | cut -c 3-; } | sort)"
 tar -xf "$work/a.tgz" -C "$work"
 is "whose README links to nothing else" "$("$top/tests/check-links" "$work/nodeclaim-controller/README.md")" ""
 is "and differs by nothing but that" "$(diff -r "$top/deploy/chart" "$work/nodeclaim-controller" | sed -n 's/^> //p')" \
@@ -217,7 +217,7 @@ is "all placeholders are named at once" "$(release/run 0.1.0 2>&1 | grep -c -e '
 
 # With programs that do nothing but leave files: packages are taken where their tarball is the same and lies beside them.
 git checkout -q --detach good
-mkdir -p tests/package bin && cp "$top/release/cut-links" release/ && cp "$top/tests/check-links" tests/ && touch deploy/chart/README.md
+mkdir -p tests/package bin && cp "$top/release/cut-links" release/ && cp "$top/tests/check-links" tests/ && touch LICENSE deploy/chart/README.md
 printf 'build\n' >.gitignore
 printf '#!/bin/sh\ncd "$(dirname "$0")" && mkdir -p build/dist && git tag --points-at HEAD >build/dist/nodeclaimd-0.1.0.tar.xz\n' >dev
 printf '#!/bin/sh\nmkdir -p "$2/deb" "$2/rpm" && echo new >"$2/deb/a.deb" && echo new | tee "$2/rpm/a.rpm" >"$2/rpm/a.src.rpm"\n' >tests/package/run

@@ -51,6 +51,14 @@
 {{- $rows = append $rows (list (printf "resources.%s.%s" $of $key) $value "^([0-9]+([.][0-9]*)?|[.][0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)?$" "a quantity, such as 100m or 128Mi") }}
 {{- end }}
 {{- end }}
+{{- $own := list "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/version" "app.kubernetes.io/managed-by" "helm.sh/chart" }}
+{{- range $labels := list (list "podLabels" $v.podLabels (list (first $own))) (list "additionalLabels" $v.additionalLabels $own) (list "metrics.ruleLabels" $v.metrics.ruleLabels (list "severity")) }}
+{{- range $key, $_ := index $labels 1 }}
+{{- if has $key (index $labels 2) }}
+{{- fail (printf "%s: the chart sets %s itself; choose another label" (first $labels) $key) }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- range $v.image.pullSecrets }}{{ $rows = append $rows (list "image.pullSecrets" . $name $aName) }}{{ end }}
 {{- range $v.karpenterNamespaces }}{{ $rows = append $rows (list "karpenterNamespaces" . $name $aName) }}{{ end }}
 {{- range $v.replacementFirst }}{{ $rows = append $rows (list "replacementFirst" . $label $aLabel) }}{{ end }}
