@@ -184,6 +184,10 @@ const char *nc_source_path(const char *source) {
                                               : source;
 }
 
+bool nc_is_source(const char *text) {
+    return source_is_user_data(text) || nc_source_path(text);
+}
+
 static int add_source(struct nc_gather *g, const char *source, bool is_default,
                       struct nc_err *err) {
     const char *named = nc_source_path(source);

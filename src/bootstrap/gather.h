@@ -88,6 +88,8 @@ char *nc_gather_ec2_endpoint(const struct nc_gather *g); /* owned */
 
 /* The path that a source is, by itself or as file:///PATH; else NULL. Points into it. */
 const char *nc_source_path(const char *source);
+/* Has it a form that a source has? */
+bool nc_is_source(const char *text);
 
 /* Adds what a person names on the command line: a source's URL, a file, a folder. */
 int nc_gather_add(struct nc_gather *g, const char *what, struct nc_err *err);

@@ -66,10 +66,6 @@ static bool is_kubelet_version(const char *value) {
     return nc_kubelet_version_parse(value, NULL, NULL) >= 0;
 }
 
-static bool is_source(const char *value) {
-    return nc_streq(value, "imds://user-data") || nc_source_path(value);
-}
-
 #define INTO(ctype, member) .to = NC_OPTION_TO(ctype, struct nc_options, member)
 #define TEXT(member) .type = NC_OPTION_TEXT, INTO(const char *, member)
 #define ANY_TEXT(member) .type = NC_OPTION_ANY_TEXT, INTO(const char *, member)
@@ -79,7 +75,7 @@ static bool is_source(const char *value) {
 static const struct nc_option options[] = {
     {"source\0URL-or-PATH", ACCEPTS_SOURCES,
      "imds://user-data, a file or a folder; may be repeated, later wins", .type = NC_OPTION_LIST,
-     INTO(struct nc_strv, sources), .check = is_source,
+     INTO(struct nc_strv, sources), .check = nc_is_source,
      .wanted = "a path, imds://user-data or file:///PATH"},
     {"facts\0DIR-or-URL", ACCEPTS_FACTS, "recorded facts, or the IMDS to query", TEXT(facts)},
     {"save-facts\0DIR", ACCEPTS_FACTS, "records the facts, to replay them anywhere",
