@@ -436,7 +436,7 @@ class Identity(DaemonTest):
                 world.change_node(lambda n: n["spec"].update(unschedulable=True))
                 said = "Node cordoned by another client: the drain goes on"
                 world.must(lambda: [e["message"] for e in told("NodeCordoned")] == [said], "the cordon")
-                self.assertNotIn("NOT cordoned", world.run("status").out)
+                world.must(lambda: "NOT cordoned" not in world.run("status").out, "what status says")
                 world.must(lambda: told("NodeDrained"), "the end", 30)
                 self.assertEqual(told("DrainFailed"), [])
                 world.must(lambda: '"Drained"' in world.node()["metadata"]["annotations"]["nodeclaimd.io/drain-status"], "the drain status")
