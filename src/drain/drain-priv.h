@@ -121,9 +121,10 @@ uint64_t nc_drain_overdue_from(const struct record *e);
 static inline uint64_t nc_drain_ends_by(const struct nc_drain_rules *r) {
     return r->late_usec > r->t_usec ? r->late_usec : r->t_usec;
 }
-/* The grace of a deletion, in seconds: what is left, or 1. A second deletion counts from
- * the first request: that is in the pod where it is terminating; else requested_usec, where the
- * watch has not shown yet what was accepted then (0 = nothing was). */
+/* The grace of a deletion, in seconds: what is left, at least 1; its own once nothing is left, as
+ * nobody knows when the machine ends then. A second deletion counts from the first request: that is
+ * in the pod where it is terminating; else requested_usec, where the watch has not shown yet what
+ * was accepted then (0 = nothing was). */
 uint64_t nc_drain_grace(const struct nc_pod *p, uint64_t requested_usec,
                         const struct nc_drain_rules *r, uint64_t now_usec);
 

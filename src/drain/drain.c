@@ -20,14 +20,17 @@
 
 uint64_t nc_drain_grace(const struct nc_pod *p, uint64_t requested_usec,
                         const struct nc_drain_rules *r, uint64_t now_usec) {
-    uint64_t sec;
+    const uint64_t by_usec = nc_drain_ends_by(r);
+    uint64_t sec = p->grace_sec;
 
     if (p->deletion_usec)
         requested_usec = nc_less_usec(p->deletion_usec, nc_sec_to_usec(p->deletion_grace_sec));
     else if (!requested_usec)
         requested_usec = now_usec;
-    sec = nc_less_usec(nc_later_usec(nc_drain_ends_by(r), now_usec), requested_usec);
-    sec = sec / NC_SEC_USEC + (sec % NC_SEC_USEC != 0);
+    if (by_usec > now_usec) {
+        sec = nc_less_usec(by_usec, requested_usec);
+        sec = sec / NC_SEC_USEC + (sec % NC_SEC_USEC != 0);
+    }
     if (!p->deletion_usec && sec > p->grace_sec)
         sec = p->grace_sec;
     return sec ? sec : 1;

@@ -202,12 +202,12 @@ struct due {
 };
 static const struct due never = {.usec = UINT64_MAX};
 
-/* It is terminating, but neither soon nor in time. What would end within a second anyway cannot be
- * shortened. */
+/* It is terminating, but not in time. What would end within a second anyway cannot be shortened,
+ * and nothing is once that time has passed. */
 static bool ends_late(const struct nc_pod *p, const struct nc_moments *m) {
-    return m->rules->t_usec
-           && p->deletion_usec > nc_sum_usec(nc_later_usec(nc_drain_ends_by(m->rules), m->now_usec),
-                                             LATE_ENOUGH_USEC);
+    const uint64_t by_usec = nc_drain_ends_by(m->rules);
+
+    return m->now_usec < by_usec && p->deletion_usec > nc_sum_usec(by_usec, LATE_ENOUGH_USEC);
 }
 
 /* The first eviction is waited for; where it was accepted, the watch shows what came of it. */

@@ -253,6 +253,9 @@ static void break_grace_long(void) {
 static void break_grace_short(void) {
     delete_at(76, 28);
 }
+static void break_grace_after_the_end(void) {
+    delete_at(130, 1);
+}
 static void break_grace_of_terminating(void) {
     scene_spot();
     scene_add_pod(
@@ -264,6 +267,13 @@ static void break_needless(void) {
     scene_add_pod(
         2, (struct nc_pod){.deletion_usec = scene_now + 105 * SEC, .deletion_grace_sec = 110});
     scene_request(NC_DRAIN_DELETE, 2, 110);
+}
+static void break_needless_after_the_end(void) {
+    scene_spot();
+    scene_now = SCENE_BEGIN_USEC + 130 * SEC;
+    scene_add_pod(2,
+                  (struct nc_pod){.deletion_usec = scene_now + 25 * SEC, .deletion_grace_sec = 30});
+    scene_request(NC_DRAIN_DELETE, 2, 6);
 }
 static void break_overdue(void) {
     scene_spot();
@@ -356,8 +366,10 @@ const struct scene_play plays_of_pods[] = {
     {"grace", break_grace_zero},
     {"grace", break_grace_long},
     {"grace", break_grace_short},
+    {"grace", break_grace_after_the_end},
     {"grace", break_grace_of_terminating},
     {"needless", break_needless},
+    {"needless", break_needless_after_the_end},
     {"overdue", break_overdue},
     {"idle", break_idle},
     {"idle", break_retry_after_correction},

@@ -449,7 +449,8 @@ static void judge_gentle(struct rules *r, const struct rules_pod *p, unsigned i,
 
 static void judge_evict(struct rules *r, struct rules_pod *p, unsigned i, uint64_t grace_sec,
                         uint64_t now_usec) {
-    const uint64_t left = r->late_usec > now_usec ? seconds_up(r->late_usec - now_usec) : 1;
+    const uint64_t left =
+        r->late_usec > now_usec ? seconds_up(r->late_usec - now_usec) : p->grace_sec;
 
     if (p->deletion_usec)
         rules_break(r, "terminating", "pod %u is terminating and is evicted", i);
@@ -485,16 +486,18 @@ static void judge_mark(struct rules *r, struct rules_pod *p, unsigned i, uint64_
     p->marks_out++;
 }
 
-/* With how much grace a pod is to be deleted: the time left; of one that is terminating counted
- * from its first request. */
+/* With how much grace a pod is to be deleted: the time left, and where none is, its own; of one
+ * that is terminating counted from its first request. */
 static bool is_right_grace(const struct rules *r, const struct rules_pod *p, uint64_t grace_sec,
                            uint64_t now_usec) {
     uint64_t left = r->late_usec > now_usec ? r->late_usec - now_usec : 0;
     uint64_t most = p->grace_sec ? p->grace_sec : 1;
-    uint64_t want = seconds_up(left) ? seconds_up(left) : 1;
+    uint64_t want = seconds_up(left);
     uint64_t asked = p->deletion_usec - p->deletion_grace_sec * SEC;
     uint64_t gone = now_usec > asked ? now_usec - asked : 0;
 
+    if (!left)
+        return grace_sec == most;
     if (!p->deletion_usec && !p->leaving_usec)
         return grace_sec == (want < most ? want : most);
     if (!p->deletion_usec) { /* it is terminating, and the watch has not shown it yet */
@@ -512,6 +515,8 @@ static void judge_delete(struct rules *r, struct rules_pod *p, unsigned i, uint6
         rules_break(r, "no-deadline", "pod %u is deleted and there is no deadline", i);
     else if (p->deletion_usec && p->deletion_usec <= r->late_usec + SEC)
         rules_break(r, "needless", "pod %u ends in time and is deleted", i);
+    else if (p->deletion_usec && now_usec >= r->late_usec)
+        rules_break(r, "needless", "pod %u is shortened, and no time is known any more", i);
     else if (!p->deletion_usec && now_usec < last_moment(r, p))
         rules_break(r, "early-deletion", "pod %u is deleted before its force-delete time", i);
     else if (!is_right_grace(r, p, grace_sec, now_usec))
@@ -596,10 +601,10 @@ static uint64_t ready_since(const struct rules *r, uint64_t now_usec) {
 
 static void watch_ending(struct rules *r, struct rules_pod *p, unsigned i, uint64_t ready_usec,
                          uint64_t now_usec) {
-    uint64_t t = r->late_usec > now_usec ? r->late_usec : now_usec;
     uint64_t since = last_moment(r, p);
 
-    if (p->deletion_usec ? p->deletion_usec <= t + 2 * SEC : p->is_accepted || now_usec < since)
+    if (p->deletion_usec ? now_usec >= r->late_usec || p->deletion_usec <= r->late_usec + 2 * SEC
+                         : p->is_accepted || now_usec < since)
         return;
     since = p->deletion_usec || since < ready_usec ? ready_usec : since;
     since = since > p->since_usec ? since : p->since_usec;

@@ -87,10 +87,10 @@ static bool world_is_last_try(const struct world *w, const struct world_pod *p) 
 
 static void world_check_evict(struct world *w, const struct world_pod *p, uint64_t grace_sec) {
     const uint64_t t = w->rules.t_usec, left = t > w->now_usec ? t - w->now_usec : 0;
-    const uint64_t sec = left ? (left + WORLD_SEC - 1) / WORLD_SEC : 1;
+    const uint64_t sec = (left + WORLD_SEC - 1) / WORLD_SEC;
 
     must(!p->seen.deletion_usec && !p->is_accepted);
-    must(grace_sec == (t && sec < p->seen.grace_sec ? sec : 0));
+    must(grace_sec == (left && sec < p->seen.grace_sec ? sec : 0));
     if (world_is_last_try(w, p))
         return;
     must(w->rules.may_evict);
@@ -111,24 +111,25 @@ static uint64_t world_ceil_sec(uint64_t usec) {
 }
 
 static void world_check_delete(struct world *w, const struct world_pod *p, uint64_t grace_sec) {
-    const uint64_t t = w->rules.t_usec, now = w->now_usec, end = t > now ? t : now;
+    const uint64_t t = w->rules.t_usec, now = w->now_usec;
+    const uint64_t own = p->seen.grace_sec ? p->seen.grace_sec : 1;
 
     must(t && grace_sec >= 1);
     must(!p->deletion_answer || now >= p->deletion_answer + WORLD_SEC / 5);
     if (p->seen.deletion_usec) {
         const uint64_t asked = p->seen.deletion_usec - p->seen.deletion_grace_sec * WORLD_SEC;
-        must(p->seen.deletion_usec > end + WORLD_SEC);
-        must(grace_sec == (end > asked ? world_ceil_sec(end - asked) : 1));
+        must(now < t && p->seen.deletion_usec > t + WORLD_SEC);
+        must(grace_sec == (t > asked ? world_ceil_sec(t - asked) : 1));
         return;
     }
     must(now >= world_last(w, p));
     must(p->tries || p->is_deleted);
     must(p->mark_usec || p->is_deleted || p->is_accepted);
     must(!p->is_asked[NC_DRAIN_MARK] || now >= p->mark_usec + WORLD_SEC);
-    must(grace_sec <= (p->seen.grace_sec ? p->seen.grace_sec : 1));
-    const uint64_t left = world_ceil_sec(end - now);
-    if (!p->is_accepted && !p->is_deleted && left <= p->seen.grace_sec)
-        must(grace_sec == (left ? left : 1));
+    must(grace_sec <= own);
+    const uint64_t left = t > now ? world_ceil_sec(t - now) : own;
+    if (!p->is_accepted && !p->is_deleted && left <= own)
+        must(grace_sec == left);
 }
 
 static void world_check(struct world *w, const struct nc_drain_action *a) {

@@ -329,11 +329,12 @@ static void test_force_delete_time(void **state) {
         {"late: both at once, with what is left, rounded up",
          "rules t=100\nsee a never grace=3600\ntried\nat 89.9\nanswer mark a accepted\nat 89.9\n",
          "89.9: mark a\n89.9: delete a 11\n"},
-        {"after T one second",
-         "rules t=100\nsee a never\ntried\nat 120\nanswer mark a accepted\nat 120",
-         "120: mark a\n120: delete a 1\n"},
+        {"after T its own grace: nobody knows when the machine ends",
+         "rules t=100\nsee a never\nat 120\nanswer evict a budget\nat 120\nanswer mark a "
+         "accepted\nat 120",
+         "120: evict a\n120: mark a\n120: delete a 30\n"},
         {"T long past", "rules t=-500\nsee a never\ntried\nat 0\nanswer mark a away\nat 0",
-         "0: mark a\n0: delete a 1\n"},
+         "0: mark a\n0: delete a 30\n"},
         {"grace 0 goes at T, with 1",
          "rules t=100\nsee a never grace=0\ntried\nat 98\nat 99\nanswer mark a accepted\nat "
          "99.9\nat 100",
@@ -417,8 +418,9 @@ static void test_shortening(void **state) {
         {"where T moves ahead", "rules t=100\nsee a del=60/30\nat 31\nrules t=50\nat 32",
          "31:\n32: delete a 20\n"},
         {"without T never", "see a del=3600/3600\nat 0\nnext", "0:\nnext 3602\n"},
-        {"after T: as soon as can be, but not what ends within a second anyway",
-         "rules t=100\nsee a del=130/60\nsee b del=110.5/60\nat 110", "110: delete a 40\n"},
+        {"up to T, not after it",
+         "rules t=100\nsee a del=130/60\nat 99.9\nsee b del=130/60\nat 100",
+         "99.9: delete a 30\n100:\n"},
         {"not more often than the pauses allow, until it is seen",
          "rules t=100\nsee a del=3600/3600\nat 10\nanswer delete a accepted\nat 10.199\nat "
          "10.2\nanswer delete a away\nat 10.599\nat 10.6\nnext",

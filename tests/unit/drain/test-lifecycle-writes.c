@@ -451,7 +451,7 @@ static void test_no_sign_of_life(void **state) {
         {1040, "synced", "evict a @evicting"},
         {62000, "tick",
          "SAY DrainForced; SAY DrainFailed; WRITE progress[Failed]; mark a @evicting"},
-        {62010, "yes a", "delete a 1 @evicting"},
+        {62010, "yes a", "delete a 5 @evicting"},
         {62020, "ok", "@evicting"},
         {180000, "tick", "@evicting"},
     };
