@@ -82,7 +82,7 @@ bool nc_lifecycle_is_cordon_lifted(const struct nc_lifecycle *l) {
 bool nc_lifecycle_is_given_back(const struct nc_lifecycle *l) {
     return !l->in_force.t_usec && !l->orphaned_usec && l->in_force.leading >= 0
            && (nc_lifecycle_is_cordon_refused(l)
-               || (!l->is_foreign && nc_sources[l->in_force.leading].has_own_policy
+               || (nc_sources[l->in_force.leading].has_own_policy
                    && nc_lifecycle_is_cordon_lifted(l)));
 }
 

@@ -115,10 +115,11 @@ static bool wants_label(const struct nc_lifecycle *l, uint64_t *next_usec) {
            && (l->is_label_lost || is_worth_another_try(l, l->label_refused_usec, next_usec));
 }
 
-/* A foreign cordon that was lifted under us: now we need our own. */
+/* A foreign cordon that was lifted under us: now we need our own, unless it is a person's answer to
+ * a request (N8). */
 static bool is_foreign_lifted(const struct nc_lifecycle *l) {
     return l->is_cordon_done && l->is_foreign && l->node.is_complete && !l->node.is_unschedulable
-           && !l->node.has_cordon_record;
+           && !l->node.has_cordon_record && !nc_lifecycle_is_given_back(l);
 }
 
 /* N8: under a deadline a node that takes pods again takes them to their end. Whoever lifts the

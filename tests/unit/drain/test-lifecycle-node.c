@@ -239,6 +239,28 @@ static void test_foreign_cordon_lifted(void **state) {
     LIFE_STORY(story);
 }
 
+/* Who lifts a cordon of their own stops the request alike (N8). */
+static void test_foreign_cordon_lifted_without_a_deadline(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin cordoned", "@idle"},
+        {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {1030, "pods a:30", "@evicting"},
+        {1040, "synced", "evict a @evicting"},
+        {2000, "again a", "@evicting"},
+        {3000, "node -cordoned", "SAY NodeUncordoned; WRITE progress[Evicting] @evicting"},
+        {3010, "ok", "@evicting"},
+        {3020, "pods b:30", "@evicting"},
+        {60000, "tick", "WRITE progress[Evicting] @evicting"}, /* nobody is evicted */
+        {60010, "ok", "@evicting"},
+        {60020, "node cordoned", "SAY NodeCordoned; evict a; evict b @evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
 /* The Node was seen long ago; the signal's answer shows the cordon made since. */
 static void test_cordon_seen_only_when_it_counts(void **state) {
     static const struct life_row story[] = {
@@ -549,6 +571,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_label_is_removed_without_a_deadline),
         cmocka_unit_test(test_foreign_cordon),
         cmocka_unit_test(test_foreign_cordon_lifted),
+        cmocka_unit_test(test_foreign_cordon_lifted_without_a_deadline),
         cmocka_unit_test(test_cordon_seen_only_when_it_counts),
         cmocka_unit_test(test_cordon_needs_a_refresh),
         cmocka_unit_test(test_label_of_somebody_else),

@@ -298,18 +298,15 @@ static void test_cordon_refused_and_set_by_a_person(void **state) {
         {1610, "synced", "evict a; evict b @evicting"},
         {1620, "yes a", "@evicting"},
         {1630, "yes b", "@evicting"},
-        {3000, "node -cordoned", "WRITE cordon[Evicting cordon record label] @evicting"},
-        {3010, "refused", "WRITE cordon[Evicting cordon record] @evicting"},
-        {3020, "refused", "SAY CordonRefused @evicting"},
-        {3030, "pods c:30", "@evicting"},
-        {5000, "node", "WRITE cordon[Evicting cordon record label] @evicting"},
-        {5010, "refused", "WRITE cordon[Evicting cordon record] @evicting"},
-        {5020, "node cordoned", "@evicting"}, /* nobody is evicted before that is answered */
-        {5030, "refused", "SAY NodeCordoned; CLOSE; OPEN @evicting"},
-        {6100, "tick", "WRITE progress[Evicting label] @evicting"},
+        {3000, "node -cordoned", "SAY NodeUncordoned; WRITE progress[Evicting] @evicting"},
+        {3010, "ok", "@evicting"},
+        {3030, "pods c:30", "@evicting"}, /* nobody is evicted before it is cordoned again */
+        {5000, "node cordoned",
+         "SAY NodeCordoned; WRITE progress[Evicting label]; evict c @evicting"},
     };
     static const struct life_row end[] = {
-        {6110, "refused", "@evicting"},
+        {6110, "refused", "WRITE progress[Evicting] @evicting"},
+        {6120, "ok", "@evicting"},
         {9000, "clear request", "SAY InterruptionWithdrawn; LOOK; CLOSE @releasing"},
         {9010, "node", "SAY CordonLeft; WRITE release[-] @releasing"},
         {9020, "refused", "SAY ReleaseRefused; WRITE calm[ !pending] @releasing"},
