@@ -400,8 +400,10 @@ static void announce_going_on(struct nc_lifecycle *l, struct nc_lifecycle_action
     nc_time_format(nc_lifecycle_ec2_time(l, l->evicting_usec), begun);
     nc_lifecycle_emit(
         NC_LIFECYCLE_MILESTONE_DRAINING, "DrainResumed",
-        nc_asprintf("Going on with the drain begun at %s, now for %s, pods remaining: %zu", begun,
-                    nc_source_name((enum nc_source)l->in_force.leading), l->summary.remaining),
+        nc_asprintf("Going on after a restart with the drain begun at %s, for %s, pods "
+                    "remaining: %zu",
+                    begun, nc_source_name((enum nc_source)l->in_force.leading),
+                    l->summary.remaining),
         out);
 }
 

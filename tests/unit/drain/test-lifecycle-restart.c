@@ -70,9 +70,10 @@ static void test_restart_with_a_later_source(void **state) {
     assert_true(w.write.w.pending.is_unchanged);
     assert_int_equal(w.write.w.known_unchanged, 1u << NC_KNOWN_DRAIN_IN_PROGRESS);
     life_play(&w, after, NC_ARRAY_SIZE(after));
-    assert_string_equal(w.last_message,
-                        "Going on with the drain begun at 2026-01-02T03:04:06Z, now for spot, "
-                        "pods remaining: 1");
+    assert_string_equal(
+        w.last_message,
+        "Going on after a restart with the drain begun at 2026-01-02T03:04:06Z, for spot, "
+        "pods remaining: 1");
     (void)life_do(&w, 9240, "yes a");
     (void)life_do(&w, 9300, "lost a");
     (void)life_do(&w, 9310, "node");
