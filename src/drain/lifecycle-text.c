@@ -325,6 +325,11 @@ static const char *find_remedy(const struct nc_lifecycle *l) {
     return NULL;
 }
 
+/* In an outage nobody shows what became of a pod, nor of what held it. */
+static const char *as_seen(const struct nc_lifecycle *l) {
+    return l->is_blind ? ", as last seen" : "";
+}
+
 static char *failed_text(const struct nc_lifecycle *l) {
     nc_auto_free char *names = nc_lifecycle_names(l, remains, ": ");
     nc_auto_free char *counts = nc_lifecycle_counts_text(l);
@@ -333,13 +338,15 @@ static char *failed_text(const struct nc_lifecycle *l) {
     if (!l->is_synced)
         return nc_strdup("drain deadline exceeded before the pods were listed");
     return nc_asprintf(
-        "drain deadline exceeded, pods remaining: %zu%s%s%s%s%s%s", l->summary.remaining, names,
+        "drain deadline exceeded, pods remaining%s: %zu%s%s%s%s%s%s", as_seen(l),
+        l->summary.remaining, names,
         l->summary.gap == NC_LIST_COMPLETE ? ""
                                            : ", besides those that the list of pods did not show",
         nc_lifecycle_is_shut(l) ? "" : "; the node is not cordoned and takes new pods", counts,
         remedy ? "; " : "", remedy ? remedy : "");
 }
 
+/* With less: of who is forced later, or not reached in time, the end of the drain says it. */
 static char *forcing_text(const struct nc_lifecycle *l) {
     const uint64_t left_usec =
         nc_less_usec(nc_later_usec(l->in_force.t_usec, l->in_force.late_usec), l->now_usec);
@@ -350,9 +357,9 @@ static char *forcing_text(const struct nc_lifecycle *l) {
     for (size_t i = 0; i < n; i++) /* a DELETE's grace is rounded up */
         cut += v[i].is_forced
                && nc_sec_to_usec(v[i].pod->grace_sec) >= nc_sum_usec(left_usec, NC_SEC_USEC);
-    return nc_asprintf(
-        "The force-delete time has come for %s; with less than their grace period: %zu", names,
-        cut);
+    nc_auto_free char *less =
+        cut ? nc_asprintf("; already with less than their grace period: %zu", cut) : nc_strdup("");
+    return nc_asprintf("The force-delete time has come for %s%s%s", names, as_seen(l), less);
 }
 
 /* Whose wait is over, though the pod is there. */

@@ -294,12 +294,20 @@ const char *nc_drain_reason_text(const struct nc_value *pod) {
     return r < _NC_POD_REASON_MAX ? nc_pod_reason_text(r) : nc_show_text(pod, "reason", NULL);
 }
 
+/* Is its reason what the API server showed? The others are of this node's own. */
+static bool is_seen(const struct nc_value *pod) {
+    const enum nc_pod_reason r = reason_of(pod);
+
+    return r < _NC_POD_REASON_MAX && nc_pod_reason_kind(r) >= NC_REASON_KIND_LEAVING
+           && nc_pod_reason_kind(r) != NC_REASON_KIND_PENDING;
+}
+
 /* ", blocked by a PodDisruptionBudget", and what the API server said beyond that. */
-static void show_reason(struct nc_buf *out, const struct nc_value *pod) {
+static void show_reason(struct nc_buf *out, const struct nc_value *pod, bool is_away) {
     const char *text = nc_drain_reason_text(pod);
 
     if (text) {
-        (void)nc_buf_puts(out, ", ");
+        (void)nc_buf_puts(out, is_away && is_seen(pod) ? ", as of then " : ", ");
         nc_show_put(out, text);
     }
     if (!nc_streq(text, nc_show_text(pod, "message", NULL)))
@@ -307,7 +315,11 @@ static void show_reason(struct nc_buf *out, const struct nc_value *pod) {
 }
 
 /* A row for each pod of a list. */
-static void show_pods(struct nc_buf *out, const char *title, const struct nc_value *pods) {
+static void show_pods(struct nc_buf *out, const char *title, const struct nc_value *drain,
+                      const char *key) {
+    const struct nc_value *pods = nc_show_list(drain, key);
+    const bool is_away = nc_show_text(drain, "unansweredSince", NULL) != NULL;
+
     for (size_t i = 0; pods && i < nc_show_at_most(pods->n, MAX_OTHERS); i++) {
         const struct nc_value *p = pods->items[i];
         nc_show_title(out, i == 0 ? title : "");
@@ -315,7 +327,7 @@ static void show_pods(struct nc_buf *out, const char *title, const struct nc_val
         show_more(out, p, "budget", "budget");
         show_more(out, p, "since", "since");
         show_more(out, p, "forceDeleteAt", "force-delete");
-        show_reason(out, p);
+        show_reason(out, p, is_away);
         show_more(out, p, "evicted", "evicted");
         show_more(out, p, "deleted", "force-deleted");
         if (nc_show_text(p, "at", NULL))
@@ -424,9 +436,9 @@ void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
         nc_show_remedy(out, NC_LIFECYCLE_ORPHANED_REMEDY);
     show_hooks(drain, out);
     show_sources(out, nc_show_list(drain, "sources"));
-    show_pods(out, "blocked", nc_show_list(drain, "blocked"));
+    show_pods(out, "blocked", drain, "blocked");
     show_held_remedy(out, drain);
-    show_pods(out, "pods", nc_show_list(drain, "others"));
+    show_pods(out, "pods", drain, "others");
 }
 
 /* --- timeline */

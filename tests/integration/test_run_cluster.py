@@ -339,7 +339,7 @@ class Identity(DaemonTest):
         world.must(lambda: any("no request of the drain has succeeded since" in line for line in world.log().splitlines() if "force-delete time has come" in line),
                    "the cause beside what is due", 40)  # fmt: skip
         world.must(lambda: "drain deadline exceeded" in world.log(), "the failure", 40)
-        self.assertRegex(world.log(), r"no request of the drain has succeeded since 2\S+Z: .*; drain deadline exceeded, pods remaining: 1: default/a \(blocked by")
+        self.assertRegex(world.log(), r"no request of the drain has succeeded since 2\S+Z: .*; drain deadline exceeded, pods remaining, as last seen: 1: default/a \(blocked by")
         self.assertEqual(world.log().count("credentials were replaced"), 1)
         path.write_text(good)
         world.must(lambda: not world.pods(), "the end of the pod", 20)

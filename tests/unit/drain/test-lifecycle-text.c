@@ -192,8 +192,8 @@ static void test_messages(void **state) {
          "2026-01-02T03:04:05Z, for no deadline is known: allow create of pods/eviction to group "
          "system:nodes, delete the pod, or request the drain with a deadline"},
         {{"begin", "notice spot +20", "ok", "ok", "pods a:3 b:60", "again b"},
-         "The force-delete time has come for ns/b (its eviction was not carried out); with less "
-         "than their grace period: 1"},
+         "The force-delete time has come for ns/b (its eviction was not carried out); already "
+         "with less than their grace period: 1"},
         {{"begin", "notice request drain", "ok", "refused", "refused"},
          "The API server refuses the cordon: the node takes new pods; it is tried again, and "
          "evictions wait for it; HTTP 403 Forbidden"},
@@ -412,8 +412,7 @@ static void test_forced_and_failed(void **state) {
     assert_string_equal(w.last_message,
                         "The force-delete time has come for ns/a (the API "
                         "server has no time for its eviction), ns/b (its eviction was not "
-                        "carried out), ns/c (blocked by a PodDisruptionBudget); with less "
-                        "than their grace period: 0");
+                        "carried out), ns/c (blocked by a PodDisruptionBudget)");
     (void)life_do(&w, 76000, "tick"); /* the marks got no answer */
     (void)life_do(&w, 76010, "yes a");
     (void)life_do(&w, 80000, "yes c");
@@ -437,9 +436,8 @@ static void test_forced_names_none_that_is_evicted(void **state) {
     begin(&w, events);
     (void)life_do(&w, 74990, "tick"); /* evicts a */
     (void)life_do(&w, 75400, "tick");
-    assert_string_equal(w.last_message,
-                        "The force-delete time has come for ns/b (blocked by a "
-                        "PodDisruptionBudget); with less than their grace period: 0");
+    assert_string_equal(w.last_message, "The force-delete time has come for ns/b (blocked by a "
+                                        "PodDisruptionBudget)");
     life_world_done(&w);
 }
 
@@ -462,6 +460,25 @@ static void test_grace_that_is_cut(void **state) {
                                         "period cut: 2");
     assert_non_null(strstr(w.news.data, "Evicted pod ns/a with 17 of 60 s; "));
     assert_non_null(strstr(w.news.data, "Force-deleted pod ns/b with 5 of 10 s; "));
+    life_world_done(&w);
+}
+
+/* Whether the budget still keeps it nobody knows. */
+static void test_forced_and_failed_in_an_outage(void **state) {
+    static const char *const events[] = {"begin",     "notice spot +120", "ok",   "ok",
+                                         "pods a:30", "synced",           "no a", NULL};
+    struct life_world w;
+
+    (void)state;
+    begin(&w, events);
+    w.away_usec = LIFE_EPOCH_USEC + 5000000;
+    (void)life_do(&w, 75000, "tick");
+    assert_string_equal(w.last_message, "The force-delete time has come for ns/a (blocked by a "
+                                        "PodDisruptionBudget), as last seen");
+    (void)life_do(&w, 107000, "tick");
+    assert_string_equal(w.last_message,
+                        "drain deadline exceeded, pods remaining, as last seen: 1: ns/a (blocked "
+                        "by a PodDisruptionBudget); evicted: 0, force-deleted: 0");
     life_world_done(&w);
 }
 
@@ -644,6 +661,7 @@ TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_pod_hangs_in_an_outage),
         cmocka_unit_test(test_grace_that_is_cut),
+        cmocka_unit_test(test_forced_and_failed_in_an_outage),
         cmocka_unit_test(test_failed_without_a_cordon),
         cmocka_unit_test(test_annotation),
         cmocka_unit_test(test_annotation_before_the_pods_are_known),

@@ -173,6 +173,22 @@ static void test_status(void **state) {
                 "last wrote\n");
 }
 
+/* What the API server showed before it was away; what this node does itself is of now. */
+static void test_pods_in_an_outage(void **state) {
+    (void)state;
+    assert_text(
+        "{'drain': {'phase': 'evicting', 'unansweredSince': 'T', 'blocked': [{'pod': 'a/b', "
+        "'budget': 'pdb', 'reason': 'budget'}, {'pod': 'a/c', 'reason': 'force-delete'}], "
+        "'others': [{'pod': 'a/d', 'reason': 'terminating'}]}}",
+        nc_status_text,
+        "bootstrap    unknown\nnode         -\ninstance     -, -, -, -\n"
+        "nodeclaim    -\n"
+        "drain        cannot evict: the API server has done nothing for this node since T\n"
+        "blocked      a/b, budget pdb, as of then blocked by a PodDisruptionBudget\n"
+        "             a/c, its force-delete time has come\n"
+        "pods         a/d, as of then terminating, its grace period runs\n");
+}
+
 static void test_hooks(void **state) {
     (void)state;
     assert_text("{'drain': {'phase': 'evicting', 'hooks': {'preDrain': {'state': 'running', "
@@ -667,14 +683,23 @@ static void test_too_much(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pods),          cmocka_unit_test(test_status),
-        cmocka_unit_test(test_timeline),      cmocka_unit_test(test_in_progress),
-        cmocka_unit_test(test_svg),           cmocka_unit_test(test_svg_scale),
-        cmocka_unit_test(test_svg_long_text), cmocka_unit_test(test_tree),
-        cmocka_unit_test(test_hostile),       cmocka_unit_test(test_too_much),
-        cmocka_unit_test(test_each_reason),   cmocka_unit_test(test_hooks),
-        cmocka_unit_test(test_pod_rows),      cmocka_unit_test(test_text_beside_a_line),
-        cmocka_unit_test(test_gate),          cmocka_unit_test(test_moment_of_the_cordon),
+        cmocka_unit_test(test_pods),
+        cmocka_unit_test(test_status),
+        cmocka_unit_test(test_timeline),
+        cmocka_unit_test(test_in_progress),
+        cmocka_unit_test(test_svg),
+        cmocka_unit_test(test_svg_scale),
+        cmocka_unit_test(test_svg_long_text),
+        cmocka_unit_test(test_tree),
+        cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_too_much),
+        cmocka_unit_test(test_each_reason),
+        cmocka_unit_test(test_pods_in_an_outage),
+        cmocka_unit_test(test_hooks),
+        cmocka_unit_test(test_pod_rows),
+        cmocka_unit_test(test_text_beside_a_line),
+        cmocka_unit_test(test_gate),
+        cmocka_unit_test(test_moment_of_the_cordon),
         cmocka_unit_test(test_polls),
     };
 
