@@ -364,7 +364,8 @@ static void on_written_event(struct rules *r, const struct nc_lifecycle_event *e
         apply_conditions(r);
     if (r->write == NC_WRITE_CORDON)
         r->refused_usec = e->outcome == NC_WRITE_REFUSED ? e->now_usec : 0;
-    if (r->write == NC_WRITE_PROGRESS
+    /* one that got no answer was not refused, nor was it accepted */
+    if ((r->write == NC_WRITE_PROGRESS && e->outcome != NC_WRITE_UNAVAILABLE)
         || (e->outcome == NC_WRITTEN && !nc_node_write_is_of_status(r->write)))
         r->is_progress_refused = e->outcome == NC_WRITE_REFUSED;
     if (is_final && (r->write != NC_WRITE_PROGRESS || e->outcome == NC_WRITTEN)
