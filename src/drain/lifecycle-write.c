@@ -436,7 +436,7 @@ static bool may_progress(const struct nc_lifecycle *l, uint64_t *next_usec) {
 /* Who reads the annotation cannot tell a drain that waits from a daemon that has ended. */
 static bool needs_sign_of_life(const struct nc_lifecycle *l, uint64_t *next_usec) {
     return l->in_force.policy == NC_POLICY_DRAIN && l->phase != NC_LIFECYCLE_DRAINED
-           && !l->is_failed && !nc_lifecycle_is_cordon_refused(l) && l->said_usec
+           && !l->is_failed && l->said_usec
            && nc_has_come(l->now_usec, nc_sum_usec(l->said_usec, SIGN_OF_LIFE_USEC), next_usec);
 }
 

@@ -204,10 +204,17 @@ static void test_cordon_refused(void **state) {
         {2050, "refused", "@cordoning"},
         {3040, "tick", "WRITE progress[Detected] @cordoning"},
         {3050, "ok", "@cordoning"},
+        {4050, "tick", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {4060, "refused", "WRITE cordon[Cordoned cordon record] @cordoning"},
+        {63040, "refused", "@cordoning"},
+        {63049, "tick", "@cordoning"},
+        {63050, "tick", "WRITE progress[Detected] @cordoning"}, /* a minute later: it lives */
+        {63060, "ok", "@cordoning"},
+        {64060, "tick", "@cordoning"},
     };
     static const struct life_row end[] = {
-        {4050, "tick", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-        {4060, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {73060, "tick", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {73070, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
     };
     struct life_world w;
 
