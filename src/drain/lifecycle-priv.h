@@ -90,6 +90,8 @@ struct nc_lifecycle {
 
     struct nc_lifecycle_source sources[_NC_SOURCE_MAX];
     struct nc_notice notices[_NC_SOURCE_MAX]; /* for nc_lifecycle_get_view */
+    /* the request of the Node that was withdrawn last; it may be put back */
+    char withdrawn_id[sizeof(((struct nc_notice *)NULL)->id)];
     struct nc_lifecycle_in_force in_force;
     uint64_t quiet_usec;  /* since when no cordon is requested */
     uint64_t raised_usec; /* since when one is */

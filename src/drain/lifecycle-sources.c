@@ -104,6 +104,8 @@ void nc_lifecycle_clear(struct nc_lifecycle *l, enum nc_source source,
                         nc_source_name(source), pods),
             out);
     }
+    if (source == NC_SOURCE_REQUEST && !s->is_of_deleted)
+        memcpy(l->withdrawn_id, s->notice.id, sizeof(l->withdrawn_id));
     *s = (struct nc_lifecycle_source){.is_observed = true};
     l->notices[source] = (struct nc_notice){0};
     if (source == NC_SOURCE_SHUTDOWN)

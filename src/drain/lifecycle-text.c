@@ -29,6 +29,8 @@ char *nc_lifecycle_sentence(const struct nc_lifecycle *l, enum nc_source s) {
     }
     if (n->reason[0])
         (void)nc_buf_printf(&b, ": %s", n->reason);
+    if (s == NC_SOURCE_REQUEST && n->id[0] && strcmp(n->id, l->withdrawn_id) == 0)
+        (void)nc_buf_puts(&b, "; put back with the same id after it was withdrawn");
     return nc_buf_steal(&b);
 }
 

@@ -482,6 +482,25 @@ static void test_forced_and_failed_in_an_outage(void **state) {
     life_world_done(&w);
 }
 
+/* GitOps: who withdraws it again has not found out who writes it. */
+static void test_request_put_back(void **state) {
+    static const char *const events[] = {
+        "begin", "notice request drain id=a", "ok", "ok", "clear request", "node", "ok", NULL};
+    struct life_world w;
+
+    (void)state;
+    begin(&w, events);
+    (void)life_do(&w, 5000, "notice request drain id=a");
+    assert_non_null(strstr(w.last_message, "; put back with the same id after it was withdrawn; "
+                                           "policy=drain"));
+    (void)life_do(&w, 6000, "notice request drain id=b");
+    assert_null(strstr(w.last_message, "put back"));
+    (void)life_do(&w, 7000, "clear request");
+    (void)life_do(&w, 8000, "notice request drain id=a");
+    assert_null(strstr(w.last_message, "put back"));
+    life_world_done(&w);
+}
+
 static void test_failed_without_a_cordon(void **state) {
     static const char *const events[] = {"begin",   "notice spot +60", "ok",
                                          "refused", "refused",         NULL};
@@ -662,6 +681,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_no_pod_hangs_in_an_outage),
         cmocka_unit_test(test_grace_that_is_cut),
         cmocka_unit_test(test_forced_and_failed_in_an_outage),
+        cmocka_unit_test(test_request_put_back),
         cmocka_unit_test(test_failed_without_a_cordon),
         cmocka_unit_test(test_annotation),
         cmocka_unit_test(test_annotation_before_the_pods_are_known),
