@@ -191,8 +191,8 @@ static void advise(const struct nc_http_result *r, struct nc_err *err) {
         break;
     case NC_HTTP_REFUSED:
     case NC_HTTP_TIMEOUT:
-        nc_err_remedy(err, "check the API server's endpoint, its health, the route to it, "
-                           "security groups and network ACLs");
+        nc_err_remedy(err, "check the subnet's route table, security groups and network ACLs, "
+                           "then the API server's endpoint and its health");
         break;
     case NC_HTTP_TLS:
         nc_err_remedy(err, "check that the certificate authority in the configuration is this "

@@ -115,7 +115,7 @@ class Demo(unittest.TestCase):
         rows = {
             "wrong-ca": (4, "certificate", "check that the certificate authority .*; certificateAuthority is in user-data .*; only a new node", "none: the node does not trust"),
             "clock": (4, "HTTP 401", "set the clock", "none: the API server did not know this node"),
-            "no-route": (1, "timed out|did not|no answer", "the route to it, security groups and network ACLs", "none: the node cannot reach the API server"),
+            "no-route": (1, "timed out|did not|no answer", "check the subnet's route table, security groups and network ACLs, then", "none: the node cannot reach the API server"),
             "kubelet": (6, "exit code 1; its last lines: 'err=", "read /var/log/nodeclaimd-kubelet.log; systemctl status containerd; journalctl -u containerd", "BootstrapFailed +register: kubelet ended"),
         }
         for cause, (code, message, remedy, event) in rows.items():

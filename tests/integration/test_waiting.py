@@ -144,7 +144,8 @@ class Units(WorldTest):
         world.unit.restarts = 3
         done = world.bootstrap("--timeout", "7s")
         self.assertEqual(done.code, 1, done.err)
-        self.assertError(world, "register", "transient", "has not registered")
+        error = self.assertError(world, "register", "transient", "has not registered")
+        self.assertIn("containerd.sock", error["remedy"])
 
     def test_restarts_while_it_is_waited_for(self) -> None:
         world = self.enterContext(WithBus(mode="silent"))
