@@ -281,7 +281,9 @@ struct nc_lifecycle_view {
     int64_t clock_offset_usec;
 };
 #define NC_LIFECYCLE_FAILED "failed"
-/* What helps where its Node was deleted. */
+/* What helps where a pod does not end, and where its Node was deleted. */
+#define NC_LIFECYCLE_FINALIZER_REMEDY "ask the finalizer's owner: kubectl get pod -o yaml names it"
+#define NC_LIFECYCLE_SILENT_REMEDY "journalctl -u kubelet -u containerd, on the node"
 #define NC_LIFECYCLE_ORPHANED_REMEDY                                                               \
     "restart kubelet to register again, without request and cordon, or end the instance"
 /* The phase's name, or NC_LIFECYCLE_FAILED. Static. */

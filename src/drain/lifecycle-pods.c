@@ -247,7 +247,11 @@ void nc_lifecycle_report_pods(struct nc_lifecycle *l, struct nc_lifecycle_action
         return;
     nc_auto_free char *names = nc_lifecycle_names(l, hangs, "");
     nc_lifecycle_emit(NC_LIFECYCLE_MILESTONE_BLOCKED, "PodsNotEnding",
-                      nc_asprintf("Pods that do not end: %s", names), out);
+                      nc_asprintf("Pods that do not end: %s; %s", names,
+                                  strstr(names, nc_pod_reason_text(NC_POD_REASON_SILENT))
+                                      ? NC_LIFECYCLE_SILENT_REMEDY
+                                      : NC_LIFECYCLE_FINALIZER_REMEDY),
+                      out);
     out->v[out->n - 1].series = nc_strdup(NC_LIFECYCLE_HANGING);
 }
 

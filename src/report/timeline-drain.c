@@ -380,9 +380,9 @@ static void show_held_remedy(struct nc_buf *out, const struct nc_value *drain) {
     if (nc_show_text(drain, "unansweredSince", NULL))
         return;
     if (is_named_for(drain, NC_POD_REASON_FINALIZER))
-        nc_show_remedy(out, "ask the finalizer's owner: kubectl get pod -o yaml names it");
+        nc_show_remedy(out, NC_LIFECYCLE_FINALIZER_REMEDY);
     if (is_named_for(drain, NC_POD_REASON_SILENT))
-        nc_show_remedy(out, "journalctl -u kubelet -u containerd: the pod is to end, and does not");
+        nc_show_remedy(out, NC_LIFECYCLE_SILENT_REMEDY);
     if (truth_of(nc_value_get(drain, "cordon"), "lifted") == 1
         && !nc_show_text(drain, "forceDeleteAt", NULL))
         nc_show_remedy(out,

@@ -322,7 +322,8 @@ static void test_drained_beside_a_pod_that_does_not_end(void **state) {
     begin(&w, events);
     (void)life_do(&w, 59000, "tick");
     assert_string_equal(w.last_message, "Pods that do not end: ns/a (its grace period is over, "
-                                        "kubelet has not reported its end)");
+                                        "kubelet has not reported its end); journalctl -u kubelet "
+                                        "-u containerd, on the node");
     (void)life_do(&w, 62000, "tick"); /* the volumes are checked */
     (void)life_do(&w, 62010, "node");
     (void)life_do(&w, 68000, "tick");

@@ -275,8 +275,7 @@ static void test_each_reason(void **state) {
          "has "
          "not reported its end\n"
          "             remedy: ask the finalizer's owner: kubectl get pod -o yaml names it\n"
-         "             remedy: journalctl -u kubelet -u containerd: the pod is to end, and does "
-         "not\n"},
+         "             remedy: journalctl -u kubelet -u containerd, on the node\n"},
         {"rules t=100 karpenter\nsee late del=300/30\nsee forced grace=200\n"
          "see left tolerates",
          "drain        evicting, 3 of 3 pods remain, 1 leaving\n"
