@@ -126,6 +126,7 @@ static void announce_to_console(const struct nc_daemon *d, const struct nc_lifec
     }
     nc_value_set_text(map, "node", d->node_name);
     nc_value_set_text(map, "instance", d->gather.facts.instance_id);
+    nc_value_set_time(map, "at", nc_now_usec());
     (void)nc_buf_puts(&line, "nodeclaimd: ");
     nc_json_write(&line, map, 0);
     if (nc_console_write(d->app->opts.root, line.data, &err) < 0)

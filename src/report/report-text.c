@@ -178,6 +178,7 @@ static struct nc_value *summary(const struct nc_report *r, uint64_t now_usec) {
 void nc_report_console(const struct nc_report *r, uint64_t now_usec, struct nc_buf *out) {
     nc_auto_value struct nc_value *map = summary(r, now_usec);
 
+    nc_value_set_time(map, "at", now_usec);
     (void)nc_buf_puts(out, "nodeclaimd: ");
     nc_json_write(out, map, 0);
 }

@@ -182,6 +182,7 @@ class Reports(DaemonTest):
         said = [json.loads(line.partition(" ")[2]) for line in lines]
         self.assertEqual([s["reason"] for s in said], ["SpotInterruption", "NodeDrained"])
         self.assertEqual({s["node"] for s in said}, {world.node_name})
+        self.assertTrue(all(s.get("at") for s in said), said)
         self.assertEqual([s.get("remaining") for s in said], [None, 0], "none is known before they are listed")
 
     def nothing_secret(self, world: DaemonWorld) -> None:

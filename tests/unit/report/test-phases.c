@@ -186,7 +186,8 @@ static void test_console(void **state) {
     nc_report_console(&r, T0 + 9 * SECOND, &good);
     assert_string_equal(good.data,
                         "nodeclaimd: {\"outcome\":\"succeeded\",\"phase\":\"initialize\","
-                        "\"duration_usec\":1000000,\"node\":\"ip-10-0-0-1\",\"instance\":\"i-1\"}");
+                        "\"duration_usec\":1000000,\"node\":\"ip-10-0-0-1\",\"instance\":\"i-1\","
+                        "\"at\":\"2024-01-01T00:00:09Z\"}");
     (void)snprintf(multi.msg, sizeof(multi.msg), "two\nlines\x1b[2J");
     nc_report_fail(&r, NC_PHASE_REGISTER, &multi, T0 + 2 * SECOND);
     nc_report_console(&r, T0 + 9 * SECOND, &bad);
@@ -194,7 +195,8 @@ static void test_console(void **state) {
                         "nodeclaimd: {\"outcome\":\"failed\",\"phase\":\"register\",\"class\":"
                         "\"transient\",\"code\":-111,\"message\":\"two\\nlines\\u001b[2J\","
                         "\"remedy\":\"check that IMDS is enabled\",\"attempts\":0,"
-                        "\"duration_usec\":2000000,\"node\":\"ip-10-0-0-1\",\"instance\":\"i-1\"}");
+                        "\"duration_usec\":2000000,\"node\":\"ip-10-0-0-1\",\"instance\":\"i-1\","
+                        "\"at\":\"2024-01-01T00:00:09Z\"}");
 }
 
 /* While it runs: the attempt, what it waits for, how long it has taken so far. */
