@@ -168,8 +168,8 @@ static void publish_unregistered(struct nc_bootstrap *b, struct nc_err *why) {
         (void)nc_err_set(why, NC_ERR_TRANSIENT, ETIMEDOUT,
                          "kubelet runs, but has not registered %s yet%s", b->gather.plan.node_name,
                          nc_last_lines(b, b->gather.config.kubelet_unit));
-        nc_err_remedy(why, "read the logs of kubelet and containerd: kubelet cannot register, is "
-                           "still starting, or waits for containerd.sock");
+        nc_err_remedy(why, "read the logs of kubelet and containerd: kubelet may wait for "
+                           "containerd.sock, or cannot register");
     }
     nc_phase_waits(b, NC_PHASE_REGISTER, why);
     nc_publish_event_in_time(b, NC_PHASE_REGISTER);

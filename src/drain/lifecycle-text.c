@@ -288,10 +288,13 @@ static bool is_forced(const struct nc_drain_line *line, uint64_t now_usec) {
     return line->is_forced;
 }
 
+static char *if_any(const char *words, size_t n) {
+    return n ? nc_asprintf("%s: %zu", words, n) : nc_strdup("");
+}
+
 char *nc_lifecycle_counts_text(const struct nc_lifecycle *l) {
     const struct nc_drain_summary *s = &l->summary;
-    nc_auto_free char *cut =
-        s->cut ? nc_asprintf(", grace period cut: %zu", s->cut) : nc_strdup("");
+    nc_auto_free char *cut = if_any(", grace period cut", s->cut);
 
     return nc_asprintf("; %sevicted: %zu, force-deleted: %zu%s",
                        l->is_older ? "since the restart " : "", s->evicted, s->deleted, cut);
@@ -310,9 +313,7 @@ char *nc_lifecycle_drained_text(const struct nc_lifecycle *l) {
             : nc_strdup("");
 
     nc_auto_free char *volumes =
-        nc_lifecycle_has_volumes(l)
-            ? nc_asprintf("; volumes still attached: %zu", l->node.n_volumes)
-            : nc_strdup("");
+        if_any("; volumes still attached", nc_lifecycle_has_volumes(l) ? l->node.n_volumes : 0);
 
     return nc_asprintf("No pods remaining%s%s%s%s", but, counts, late, volumes);
 }
@@ -359,8 +360,7 @@ static char *forcing_text(const struct nc_lifecycle *l) {
     for (size_t i = 0; i < n; i++) /* a DELETE's grace is rounded up */
         cut += v[i].is_forced
                && nc_sec_to_usec(v[i].pod->grace_sec) >= nc_sum_usec(left_usec, NC_SEC_USEC);
-    nc_auto_free char *less =
-        cut ? nc_asprintf("; already with less than their grace period: %zu", cut) : nc_strdup("");
+    nc_auto_free char *less = if_any("; already with less than their grace period", cut);
     return nc_asprintf("The force-delete time has come for %s%s%s", names, as_seen(l), less);
 }
 

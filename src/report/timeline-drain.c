@@ -35,6 +35,11 @@ static bool is_null(const struct nc_value *map, const char *key) {
     return v && v->type == NC_VALUE_NULL;
 }
 
+/* NULL: the API server answers. */
+static const char *away_since(const struct nc_value *drain) {
+    return nc_show_text(drain, "unansweredSince", NULL);
+}
+
 static void show_policies(struct nc_buf *out, const struct nc_value *policies) {
     const size_t n =
         policies && policies->type == NC_VALUE_MAP ? nc_show_at_most(policies->n, MAX_SOURCES) : 0;
@@ -174,7 +179,7 @@ static void put_names(struct nc_buf *out, const struct nc_value *blocked, size_t
 
 void nc_drain_phase_text(const struct nc_value *drain, struct nc_buf *out) {
     const char *phase = nc_show_text(drain, "phase", "unknown");
-    const char *since = nc_show_text(drain, "unansweredSince", NULL);
+    const char *since = away_since(drain);
 
     if (since && nc_streq(phase, nc_lifecycle_phase_name(NC_LIFECYCLE_EVICTING)))
         phase = "cannot evict";
@@ -268,7 +273,7 @@ void nc_drain_pods_text(const struct nc_value *drain, size_t names, struct nc_bu
     if (total == 0)
         return;
     (void)nc_buf_printf(out, ", %s%" PRIu64 " of %" PRIu64 " pods remain",
-                        nc_show_text(drain, "unansweredSince", NULL) ? "as of then " : "",
+                        away_since(drain) ? "as of then " : "",
                         nc_show_number(drain, "pods.remaining", MAX_COUNT), total);
     for (size_t i = 0; i < NC_ARRAY_SIZE(counts); i++) {
         const uint64_t n = nc_show_number(drain, counts[i].path, MAX_COUNT);
@@ -318,7 +323,7 @@ static void show_reason(struct nc_buf *out, const struct nc_value *pod, bool is_
 static void show_pods(struct nc_buf *out, const char *title, const struct nc_value *drain,
                       const char *key) {
     const struct nc_value *pods = nc_show_list(drain, key);
-    const bool is_away = nc_show_text(drain, "unansweredSince", NULL) != NULL;
+    const bool is_away = away_since(drain) != NULL;
 
     for (size_t i = 0; pods && i < nc_show_at_most(pods->n, MAX_OTHERS); i++) {
         const struct nc_value *p = pods->items[i];
@@ -377,7 +382,7 @@ static void show_held_remedy(struct nc_buf *out, const struct nc_value *drain) {
     const char *mend = known ? known : "mend what refuses it";
     nc_auto_free char *text = NULL;
 
-    if (nc_show_text(drain, "unansweredSince", NULL))
+    if (away_since(drain))
         return;
     if (is_named_for(drain, NC_POD_REASON_FINALIZER))
         nc_show_remedy(out, NC_LIFECYCLE_FINALIZER_REMEDY);
@@ -411,12 +416,12 @@ void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
     if (!drain || drain->type != NC_VALUE_MAP)
         return;
     nc_show_title(out, "drain");
-    if (nc_show_text(drain, "unansweredSince", NULL))
-        nc_drain_phase_text(drain, out);
-    else
+    if (away_since(drain))
+        nc_drain_phase_text(drain, out); /* with the time that matters */
+    else {
         nc_show_outcome(out, nc_show_text(drain, "phase", "unknown"));
-    if (!nc_show_text(drain, "unansweredSince", NULL)) /* that is the time which matters */
         show_more(out, drain, "since", "since");
+    }
     nc_drain_pods_text(drain, 0, out);
     show_more(out, drain, "forceDeleteAt", "force-delete time of all pods");
     if (truth_of(cordon, "ours") == 1)
