@@ -110,6 +110,8 @@ is "only what runs here is checked" "$(dev_package --check --arch all 2>&1)" \
     "dev: --check runs what it makes: only packages of this machine's architecture"
 
 is "what a release lacks is said before its packages are installed" "$(need() { say "need $*"; }; (dev_release 0.0.0 --unsigned 2>&1) | grep '^need')" "need git"
+is "what a dry run lacks is said once" "$(mkdir -p "$BUILD/dry/release" && cd "$BUILD/dry" && printf '#!/bin/sh\necho missing\n' >release/run && chmod +x release/run &&
+    (need() { :; }; dev_release 0.0.0 --dry-run))" missing
 
 is "each command that the usage names is there, and no other" "$(usage | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' | sort)" \
     "$(declare -F | sed -n 's/^declare -f dev_//p' | sort)"
