@@ -46,7 +46,7 @@ def enable(root: Path, unit: str, target: str = "multi-user.target") -> None:
 def programs(root: Path) -> None:
     """kubelet and containerd say their versions; of the others it counts that they are there. ldd finds all libraries."""
     for name, text in VERSION.items():
-        write(root, f"/usr/bin/{name}", f"#!/bin/sh\necho '{text}'\n", 0o755)
+        write(root, f"/usr/bin/{name}", f"#!/bin/sh\n[ $1 != --help ] || echo --node-labels\necho '{text}'\n", 0o755)
     for name in COMMANDS:
         write(root, f"/usr/sbin/{name}", "#!/bin/sh\nexit 1\n", 0o755)
     write(root, "/usr/lib/systemd/system/dbus.socket", "[Socket]\nListenStream=/run/dbus/system_bus_socket\n")
@@ -82,7 +82,7 @@ def ubuntu_eks(root: Path) -> None:
     write(root, "/etc/os-release", 'ID=ubuntu\nID_LIKE=debian\nVERSION_CODENAME=noble\n')
     (root / "usr/bin/kubelet").unlink()
     for snap, program in (("kubelet-eks", "kubelet"), ("ecr-credential-provider", "ecr-credential-provider")):
-        write(root, f"/snap/{snap}/101/bin/{program}", f"#!/bin/sh\necho '{VERSION['kubelet']}'\n", 0o755)
+        write(root, f"/snap/{snap}/101/bin/{program}", f"#!/bin/sh\n[ $1 != --help ] || echo --node-labels\necho '{VERSION['kubelet']}'\n", 0o755)
         (root / f"snap/{snap}/current").symlink_to("101")
     write(root, "/etc/systemd/system/snap.kubelet-eks.daemon.service", "[Service]\nExecStart=/usr/bin/snap run kubelet-eks.daemon\n[Install]\nWantedBy=multi-user.target\n")
     enable(root, "snap.kubelet-eks.daemon.service")
