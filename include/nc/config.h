@@ -104,9 +104,15 @@ struct nc_document {
     struct nc_value *tree;
 };
 
+struct nc_document_source {
+    char *name;         /* [0] is "built-in default"; "user-data part 2 (application/node.eks.aws)",
+                           "/etc/nodeclaimd/conf.d/10-x.yaml" */
+    size_t n_file;      /* bytes of the name that are the file's */
+    bool has_own_lines; /* user data in a string of the file that is no literal block */
+};
+
 struct nc_documents {
-    char **sources; /* [0] is "built-in default"; "user-data part 2 (application/node.eks.aws)",
-                       "/etc/nodeclaimd/conf.d/10-x.yaml" */
+    struct nc_document_source *sources;
     size_t n_sources;
     struct nc_document *docs;
     size_t n_docs;
@@ -148,8 +154,8 @@ unsigned nc_documents_add_source(struct nc_documents *d, const char *name);
  * an error diag. */
 int nc_documents_add_userdata(struct nc_documents *d, const char *source, struct nc_text text,
                               struct nc_err *err);
-/* Behind the name of a file: user data in it, whose own lines count. */
-#define NC_USERDATA_OF_CLASS " spec.userData"
+/* The sources from `first` on are of the file that the first n bytes of their names are. */
+void nc_documents_set_file(struct nc_documents *d, size_t first, size_t n, bool has_own_lines);
 
 /* For who asks what else is refused: the value that an error is about leaves its document, so that
  * nc_config_build can be tried without it. The first is for the errors among the diagnostics,

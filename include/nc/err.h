@@ -29,6 +29,8 @@ struct nc_mark {
     unsigned source;
     unsigned line;   /* from 1; 0 = unknown */
     unsigned column; /* from 1, in characters */
+    unsigned indent; /* of a string of YAML whose lines are those of the document, from the one
+                        behind this on (a literal block, |): how far they are indented; else 0 */
 };
 
 struct nc_err {

@@ -33,8 +33,6 @@ struct nc_value {
     enum nc_value_type type;
     struct nc_mark mark;
     bool boolean;
-    unsigned indent; /* STRING of YAML whose lines are those of the document, from the one behind
-                        its mark on (a literal block, |): how far they are indented; else 0 */
     int64_t integer;
     char *text; /* STRING: the text, no embedded NUL; FLOAT, TIME: as written; FLOAT of
                    JSON: the shortest text of the double */
@@ -80,7 +78,7 @@ struct nc_value *nc_value_get(const struct nc_value *v, const char *key);
 struct nc_value *nc_value_path(const struct nc_value *v, const char *path);
 const char *nc_value_string(const struct nc_value *v); /* NULL where it is no string */
 /* A STRING that is a document: its lines are those of the document that it is in, where they can be
- * counted so (indent), else its own. */
+ * counted so (mark.indent), else its own. */
 struct nc_text nc_value_text(const struct nc_value *v);
 const char *nc_value_get_string(const struct nc_value *v, const char *key);
 const char *nc_value_path_string(const struct nc_value *v, const char *path);

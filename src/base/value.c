@@ -89,7 +89,6 @@ struct nc_value *nc_value_copy(const struct nc_value *v) {
 
     copy->mark = v->mark;
     copy->boolean = v->boolean;
-    copy->indent = v->indent;
     copy->integer = v->integer;
     copy->text = nc_strdup(v->text);
     for (size_t i = 0; i < v->n && v->type == NC_VALUE_MAP; i++) {
@@ -180,8 +179,8 @@ const char *nc_value_string(const struct nc_value *v) {
 struct nc_text nc_value_text(const struct nc_value *v) {
     return (struct nc_text){.data = v->text,
                             .n = strlen(v->text),
-                            .line = v->indent ? v->mark.line + 1 : 1,
-                            .indent = v->indent};
+                            .line = v->mark.indent ? v->mark.line + 1 : 1,
+                            .indent = v->mark.indent};
 }
 
 const char *nc_value_get_string(const struct nc_value *v, const char *key) {

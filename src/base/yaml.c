@@ -207,7 +207,7 @@ static int read_scalar(struct reader *r, const yaml_event_t *e) {
         return bad;
     if (strlen(text) != e->data.scalar.length)
         return fail(r, v->mark, "a NUL character in text");
-    v->indent = indent_of(r, e);
+    v->mark.indent = indent_of(r, e);
     if (!plain)
         v->text = nc_strdup(text);
     else if (!nc_yaml_resolve_plain(v, text))

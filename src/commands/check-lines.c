@@ -35,44 +35,53 @@ static struct nc_strv find_notes(const struct nc_gather *g) {
 static const char *cut_place(const struct nc_documents *d, const char *message,
                              struct nc_mark *ret) {
     for (unsigned i = 0; i < d->n_sources; i++) {
-        const char *at = *d->sources[i] ? strstr(message, d->sources[i]) : NULL;
+        const char *at = *d->sources[i].name ? strstr(message, d->sources[i].name) : NULL;
         struct nc_mark mark = {.source = i};
         int used = 0;
 
         if (!at || (at > message && at[-1] != ' ')
-            || sscanf(at + strlen(d->sources[i]), ":%9u:%9u%n", &mark.line, &mark.column, &used)
+            || sscanf(at + strlen(d->sources[i].name), ":%9u:%9u%n", &mark.line, &mark.column,
+                      &used)
                    != 2)
             continue;
         *ret = mark;
-        used += (int)strlen(d->sources[i]);
+        used += (int)strlen(d->sources[i].name);
         return at == message && nc_starts_with(at + used, ": ") ? at + used + 2 : message;
     }
     return message;
 }
 
+/* Of a fault in the text of a literal block the message has the line. */
+static struct nc_mark place_of(const struct nc_diagnostic *said) {
+    const char *at = said->mark.indent ? strstr(said->message, "line ") : NULL;
+    struct nc_mark mark = said->mark;
+    int used;
+
+    if (at && sscanf(at, "line %9u, column %9u: %n", &mark.line, &mark.column, &used) == 1)
+        mark.column = 1;
+    return mark;
+}
+
 static void push_entry(struct nc_value *list, const struct nc_documents *d, const char *severity,
                        const struct nc_diagnostic *said) {
+    const struct nc_document_source *source =
+        said->mark.source ? &d->sources[said->mark.source] : NULL;
+    const struct nc_mark mark = place_of(said);
     struct nc_value *one = nc_value_new_map();
-    nc_auto_free char *file = NULL, *inside = NULL;
+    nc_auto_free char *file = source ? nc_strndup(source->name, source->n_file) : NULL;
+    nc_auto_free char *inside = source && source->has_own_lines && mark.line > 0
+                                    ? nc_asprintf("line %u: %s%s%s", said->mark.line, said->path,
+                                                  *said->path ? ": " : "", said->message)
+                                    : NULL;
 
     nc_value_set_string(one, "severity", severity);
-    if (said->mark.source > 0) {
-        const char *source = d->sources[said->mark.source];
-        const char *of_class = strstr(source, NC_USERDATA_OF_CLASS);
-        const char *part = nc_ends_with(source, ")") ? strstr(source, " part ") : NULL;
-        const size_t n =
-            of_class || part ? (size_t)((of_class ? of_class : part) - source) : strlen(source);
-        file = nc_strndup(source, n);
+    if (file)
         nc_value_set_string(one, "source", file);
-        if (of_class && said->mark.line > 0)
-            inside = nc_asprintf("line %u: %s%s%s", said->mark.line, said->path,
-                                 *said->path ? ": " : "", said->message);
+    if (mark.line > 0 && !inside) {
+        nc_value_set_int(one, "line", mark.line);
+        nc_value_set_int(one, "column", mark.column);
     }
-    if (said->mark.line > 0 && !inside) {
-        nc_value_set_int(one, "line", said->mark.line);
-        nc_value_set_int(one, "column", said->mark.column);
-    }
-    nc_value_set_string(one, "path", inside ? &NC_USERDATA_OF_CLASS[1] : said->path);
+    nc_value_set_string(one, "path", inside ? "spec.userData" : said->path);
     nc_value_set_string(one, "message", inside ? inside : said->message);
     nc_value_push(list, one);
 }

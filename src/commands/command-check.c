@@ -30,7 +30,7 @@ static int add_written(struct nc_gather *g, const char *source, const struct nc_
         || nc_value_get(file, "encoding"))
         return 0;
     ++*ret_found;
-    name = content->indent ? nc_strdup(source) : nc_asprintf("%s %s", source, path);
+    name = content->mark.indent ? nc_strdup(source) : nc_asprintf("%s %s", source, path);
     return nc_documents_add(&g->documents, name, nc_value_text(content), err);
 }
 
@@ -92,6 +92,8 @@ static int add_for_cloud_init(struct nc_gather *g, const char *path, struct nc_t
 static int add_parts_for_cloud_init(struct nc_gather *g, const char *source, struct nc_text text,
                                     struct nc_err *err) {
     nc_cleanup(nc_userdata_done) struct nc_userdata u = NC_USERDATA_INIT;
+    struct nc_documents *d = &g->documents;
+    const size_t before = d->n_sources;
     int r = 0;
 
     if (nc_userdata_decode(text.data, text.n, &u, NULL) < 0)
@@ -103,6 +105,9 @@ static int add_parts_for_cloud_init(struct nc_gather *g, const char *source, str
             r = add_for_cloud_init(
                 g, text.indent ? source : name,
                 (struct nc_text){p->data, p->n, p->line + text.line - 1, text.indent}, err);
+        for (size_t k = before; k < d->n_sources; k++) /* but for what has lines of its own */
+            if (nc_streq(d->sources[k].name, name))
+                d->sources[k].n_file = strlen(source);
     }
     return r < 0 ? r : 0;
 }
@@ -271,11 +276,13 @@ static int add_userdata_of_classes(struct nc_gather *g, struct nc_err *err) {
         struct nc_text text = nc_value_text(v);
         if (nc_userdata_is_base64(text.data, text.n))
             text = (struct nc_text){.data = text.data, .n = text.n, .line = 1};
-        nc_auto_free char *name = nc_asprintf("%s%s", d->sources[d->docs[i].source],
-                                              text.indent ? "" : NC_USERDATA_OF_CLASS);
+        const struct nc_document_source of = d->sources[d->docs[i].source];
+        const size_t before = d->n_sources;
+        nc_auto_free char *name = nc_asprintf("%s%s", of.name, text.indent ? "" : " spec.userData");
         r = nc_documents_add_userdata(d, name, text, err);
         if (r >= 0)
             r = add_parts_for_cloud_init(g, name, text, err);
+        nc_documents_set_file(d, before, of.n_file, !text.indent);
     }
     return r;
 }

@@ -241,7 +241,7 @@ static int merge_claim(const struct nc_documents *d, struct nc_config *c, struct
     int r = nc_claim_parse(found->tree, &c->claim, err);
 
     if (r < 0)
-        nc_err_wrap(err, "%s", d->sources[found->source]);
+        nc_err_wrap(err, "%s", d->sources[found->source].name);
     return r;
 }
 

@@ -10,13 +10,13 @@
 #include "nc/str.h"
 
 static const char *source_name(const struct nc_documents *d, unsigned source) {
-    return source < d->n_sources ? d->sources[source] : "built-in default";
+    return source < d->n_sources ? d->sources[source].name : "built-in default";
 }
 
 char *nc_mark_location(const struct nc_documents *d, struct nc_mark m) {
     if (m.line == 0)
         return nc_strdup(source_name(d, m.source));
-    if (strstr(source_name(d, m.source), NC_USERDATA_OF_CLASS))
+    if (m.source < d->n_sources && d->sources[m.source].has_own_lines)
         return nc_asprintf("%s, line %u", source_name(d, m.source), m.line);
     return nc_asprintf("%s:%u:%u", source_name(d, m.source), m.line, m.column);
 }

@@ -160,7 +160,7 @@ int nc_documents_set_aside(struct nc_documents *d, const struct nc_err *err) {
 
 void nc_documents_done(struct nc_documents *d) {
     for (size_t i = 0; i < d->n_sources; i++)
-        free(d->sources[i]);
+        free(d->sources[i].name);
     for (size_t i = 0; i < d->n_docs; i++) {
         nc_config_wipe_token(d->docs[i].tree);
         nc_value_free(d->docs[i].tree);
@@ -180,9 +180,17 @@ void nc_documents_done(struct nc_documents *d) {
 /* 0 is never given out: marks that are zero mean "no document". */
 unsigned nc_documents_add_source(struct nc_documents *d, const char *name) {
     if (d->n_sources == 0)
-        *nc_append(&d->sources, &d->n_sources) = nc_strdup("built-in default");
-    *nc_append(&d->sources, &d->n_sources) = nc_strdup(name);
+        nc_append(&d->sources, &d->n_sources)->name = nc_strdup("built-in default");
+    *nc_append(&d->sources, &d->n_sources) =
+        (struct nc_document_source){.name = nc_strdup(name), .n_file = strlen(name)};
     return (unsigned)(d->n_sources - 1);
+}
+
+void nc_documents_set_file(struct nc_documents *d, size_t first, size_t n, bool has_own_lines) {
+    for (; first < d->n_sources; first++) {
+        d->sources[first].n_file = n;
+        d->sources[first].has_own_lines = has_own_lines;
+    }
 }
 
 /* What was said since then is of what becomes no document. */
@@ -277,7 +285,7 @@ static void unknown_kind(struct nc_documents *d, const struct nc_value *kind,
         nc_strv_addf(&d->found,
                      "%s" NC_FOUND_NODE_POOL
                      ", which no node reads: name its EC2NodeClass, or user data",
-                     d->sources[kind->mark.source]);
+                     d->sources[kind->mark.source].name);
     else if (near)
         nc_diag(d, true, kind->mark, "kind", "%s is not known, did you mean \"%s\" of %s?", name,
                 near, near_versions);
@@ -377,7 +385,7 @@ static int adopt(struct nc_documents *d, unsigned source, struct nc_value **tree
         return refuse_whole(d, before);
     if (d->n_docs >= MAX_DOCUMENTS)
         return nc_err_set(err, NC_ERR_CONFIG, E2BIG, "%s: more than %zu documents",
-                          d->sources[source], MAX_DOCUMENTS);
+                          d->sources[source].name, MAX_DOCUMENTS);
     check(d, kind, *tree);
     doc = nc_append(&d->docs, &d->n_docs);
     doc->kind = kind->is;
@@ -456,6 +464,7 @@ int nc_documents_add_userdata(struct nc_documents *d, const char *source, struct
                               struct nc_err *err) {
     nc_cleanup(nc_userdata_done) struct nc_userdata u = NC_USERDATA_INIT;
     const unsigned first = text.line > 0 ? text.line : 1;
+    const size_t before = d->n_sources;
     struct nc_err decode_error = NC_ERR_INIT;
     int r = nc_userdata_decode(text.data, text.n, &u, &decode_error);
 
@@ -490,6 +499,7 @@ int nc_documents_add_userdata(struct nc_documents *d, const char *source, struct
         if (r < 0)
             return r;
     }
+    nc_documents_set_file(d, before, strlen(source), false);
     return 0;
 }
 

@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-static const struct nc_mark mark = {1, 1, 1};
+static const struct nc_mark mark = {1, 1, 1, 0};
 
 static void must(bool is_so) {
     if (!is_so)

@@ -476,7 +476,7 @@ class Check(WorldTest):
                 self.assertTrue(told.endswith(said), told)
                 done = self.w.run("check", *strict, "-o", "json", str(self.good))
                 (entry,) = json.loads(done.out)
-                self.assertEqual((entry["severity"], entry["line"], entry["path"]), (severity, line, "spec.containerd.config"))
+                self.assertEqual((entry["severity"], f"line {entry['line']}", entry["path"]), (severity, entry["message"].split(":")[0], "spec.containerd.config"))
         self.good.write_text(text.replace("KEY", f"[plugins.'{plugin}']\n      enable_cdi = true"))
         done = self.w.run("check", "--strict", str(self.good))
         self.assertEqual((done.code, self.lines(done.out)), (0, []), done.out)
@@ -513,8 +513,14 @@ class Check(WorldTest):
         )
         (line,) = [n for n, one in enumerate(self.good.read_text().splitlines(), 1) if "config: |" in one]
         done = self.w.run("check", "-o", "json", str(self.good))
-        found = {(e["path"], e["line"], e["message"]) for e in json.loads(done.out) if e["severity"] == "error" and e["path"] != "spec.kubelet.config.runOnce"}
-        self.assertEqual(found, {("spec.containerd.config", line, f"line {line + 1}, column 27: disabled_plugins: kubelet needs the CRI plugin")}, done.out)
+        found = {(e["path"], e["line"], e["column"], e["message"]) for e in json.loads(done.out) if e["severity"] == "error" and e["path"] != "spec.kubelet.config.runOnce"}
+        self.assertEqual(found, {("spec.containerd.config", line + 1, 27, f"line {line + 1}, column 27: disabled_plugins: kubelet needs the CRI plugin")}, done.out)
+
+    def test_text_of_containerd_in_a_string_has_lines_of_its_own(self) -> None:
+        for text, place in (("|\n      version = 3\n      a = ]\n", (2, 11)), ('"\\n\\n\\n\\n\\n\\n\\n\\na = ]"', (0, 13))):
+            self.good.write_text(AGENT_CONFIG.replace("nodeclaimd.io", "node.eks.aws").replace("AgentConfig", "NodeConfig") + f"  containerd:\n    config: {text}")
+            (said,) = (e for e in json.loads(self.w.run("check", "-o", "json", str(self.good)).out) if "TOML" in e["message"])
+            self.assertEqual((said["line"], said["column"]), (self.line_of("config: ") + place[0], place[1]), said)
 
     def test_user_data_of_a_node_class(self) -> None:
         """What people keep in git is the NodeClass: the documents in its user data are judged as a node will."""
@@ -533,6 +539,14 @@ class Check(WorldTest):
         (said,) = json.loads(self.w.run("check", "-o", "json", str(self.good)).out)
         self.assertEqual((said["source"], said["path"], "line" in said), (str(self.good), "spec.userData", False))
         self.assertTrue(said["message"].startswith("line 4: spec.drain.mode: "), said)
+
+    def test_the_file_of_an_entry(self) -> None:
+        text = AGENT_CONFIG + "  drain: {mode: bad}\n"
+        for name, content in (("a part 1 (b)", text), ("a spec.userData b", text), ("a.mime", mime(("application/vnd.nodeclaimd+yaml", text)).decode())):
+            file = self.w.folder / name
+            file.write_text(content)
+            (said,) = json.loads(self.w.run("check", "-o", "json", str(file)).out)
+            self.assertEqual((said["source"], said["path"], said["column"]), (str(file), "spec.drain.mode", 17))
 
     def test_what_is_held_back_has_its_path(self) -> None:
         self.good.write_text(

@@ -76,7 +76,7 @@ static void trees(void **state) {
     assert_true(d.docs[2].is_beta);
     assert_int_equal(d.docs[1].source, 1);
     assert_int_equal(d.docs[2].source, 2);
-    assert_string_equal(d.sources[0], "built-in default");
+    assert_string_equal(d.sources[0].name, "built-in default");
     assert_int_equal(d.docs[2].tree->mark.source, 2);
 }
 

@@ -106,7 +106,7 @@ static void test_label_lists(void **state) {
 
     (void)state;
     assert_int_equal(
-        nc_labels_parse(" b=1, a = 2 ,c,,d=,b=3", (struct nc_mark){1, 2, 3}, &l, &n, &err), 0);
+        nc_labels_parse(" b=1, a = 2 ,c,,d=,b=3", (struct nc_mark){1, 2, 3, 0}, &l, &n, &err), 0);
     assert_int_equal(n, 4);
     nc_labels_sort(l, n);
     assert_string_equal(l[0].key, "a");
