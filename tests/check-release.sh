@@ -59,6 +59,8 @@ for script in "configure|cat $top/debian/nodeclaimd.postinst" "1|sed -n /^%post\
     is "also where its unit is enabled" "$(set_up_script "${script%%|*}" "${command[@]}" | wc -l)" 1
 done
 
+is "the page that they name says what becomes of such a node" "$(grep -cx '## Nodes that run kubelet' "$top/docs/install.md")" 1
+
 # pip takes what has the hash of a line, and nothing for which there is none.
 is "pip installs by hashes alone" "$(grep -E 'pip.* install' "$top/release/run" | grep -v -- ' --require-hashes ')" ""
 is "which each package has" "$(grep -cE '^[a-z0-9.-]+==[0-9.]+( --hash=sha256:[0-9a-f]{64})+$' "$top/release/spdx-tools.lock")" \

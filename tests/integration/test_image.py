@@ -813,8 +813,14 @@ class Recipes(unittest.TestCase):
         self.assertRegex(text, r'(?m)^      version = "\d+\.\d+\.\d+"$')
         self.assertRegex(text.split("\n  tags = {")[1], r"(?m)^    nodeclaimd_version += var\.nodeclaimd_version$")
         for page in ("README.md", "docs/install.md"):
-            (command,) = re.findall(r"(?m)^ *packer build (?:.*\\\n)*.*$", (TOP / page).read_text())
+            command, *of_debian = re.findall(r"(?m)^ *packer build (?:.*\\\n)*.*$", (TOP / page).read_text())
             self.assertIn(''' -var "nodeclaimd_version=$(basename build/al2023/RPMS/x86_64/nodeclaimd-0.2.0*.rpm .rpm)" ''', command, page)
+        self.assertIn(''' -var "nodeclaimd_version=$(dpkg-deb -f bundle/nodeclaimd.deb Version)" ''', of_debian[0])
+        self.assertEqual(set(re.findall(r"-var \"?(\w+)=", of_debian[0])) - set(re.findall(r'(?m)^variable "(\w+)"', text)), set())
+        options = re.findall(r"(--[a-z-]+) [$]in/(\S+?)[\" ]", of_debian[0])
+        self.assertEqual([o for o, _ in options], ["--package", "--kubelet", "--pause-image", "--ecr-credential-provider"])
+        bundled = " ".join(re.findall(r"(?m)^cp .* bundle/.*", (TOP / page).read_text()))
+        self.assertEqual([f for _, f in options if f not in bundled], [], "the archive has each file")
 
     def test_containers_read_the_folder_under_selinux(self) -> None:
         for page in ("README.md", "docs/install.md"):
