@@ -143,7 +143,7 @@ class Provision(unittest.TestCase):
         self.assertIn("preflight passed", self.provision("--install", str(self.install)))
 
     def test_documents_are_judged_first(self) -> None:
-        """Those of the image and of --install, by whichever nodeclaimd the image gets; in the end only where that does not run before."""
+        """Those of the image and of --install, by whichever nodeclaimd the image gets; behind its libraries only where it does not run before."""
         bad = PAUSE.replace("containerd:", "kubelet: {config: {featureGates: {AppArmor: true}}}\n  containerd:")
         agent = self.install / "usr/sbin/nodeclaimd"
         package = self.dir / "nodeclaimd.deb"
@@ -166,6 +166,12 @@ class Provision(unittest.TestCase):
                 self.assertIn(refused, said)
                 self.assertRegex(said, r"\Adocuments +failed .*\n +remedy: .*\nprovision: nothing was changed: .*\n\Z")
                 self.assertEqual(state(self.root), before)
+        (self.install / "library").touch()
+        imagetree.write(self.install, "/usr/sbin/nodeclaimd", f'#!/bin/sh\n[ -e {self.root}/library ] || exit 127\nexec {agent_path()} "$@"\n', 0o755)
+        said = self.provision("--install", str(self.install), code=3)
+        self.assertIn(refused, said)
+        self.assertIn("provision: the image has a document that no node can boot with\nprovision: put back as it was: /etc/nodeclaimd/conf.d/10-pause.yaml\n", said)
+        self.assertEqual(state(self.root), before)
         shutil.copy(agent_path(), agent)
         imagetree.write(self.root, "/usr/bin/kubelet", "#!/bin/sh\n[ $1 != --help ] || echo --node-labels\necho Kubernetes v1.30.2\n", 0o755)
         self.assertIn("preflight passed", self.provision("--install", str(self.install)), "as that kubelet takes it")
