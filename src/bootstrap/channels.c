@@ -274,7 +274,7 @@ static const char *default_remedy(enum nc_phase p, const struct nc_err *err) {
         return "please report it, with the folder that `nodeclaimd render --save-facts DIR` writes";
     if (err->code >= 500)
         return "see how that server is, or what stands before it";
-    return "check routes, security groups and DNS between this node and the API server";
+    return "check routes, security groups and network ACLs between node and cluster";
 }
 
 void nc_log_failure(const struct nc_bootstrap *b, enum nc_phase p, const struct nc_err *err,
