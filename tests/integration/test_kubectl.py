@@ -243,6 +243,17 @@ class Plugin(unittest.TestCase):
                                        '"reasons":["refused","deletion"]}'})  # fmt: skip
         self.assertEqual(self.drains(), ["Evicting: 7 of 9 pods remain, blocked: a/b (refused), a/c (deletion refused) and 5 more, no deadline"])
 
+    def test_why_has_each_event_once(self) -> None:
+        self.node("n1", condition("Ready", "True", "KubeletReady"), claim="c1")
+        self.claim("c1", "n1")
+        for kind, name in (("Node", "n1"), ("NodeClaim", "c1")):
+            self.event(kind, name, "DrainStarted", "Evicting pods", at="2026-11-28T12:00:00Z")
+        for name in ("n1", "c1"):
+            self.assertEqual(self.says("why", name).count("DrainStarted"), 1, name)
+            self.assertNotIn("Events of NodeClaim", self.says("why", name))
+        self.event("NodeClaim", "c1", "DisruptionBlocked", "no budget", at="2026-11-28T12:00:01Z")
+        self.assertIn("Events of NodeClaim c1\n  2026-11-28T12:00:01Z Warning DisruptionBlocked: no budget\n", self.says("why", "n1"))
+
     def test_why_has_the_words_of_status(self) -> None:
         status = '{"id":"i","source":"request","phase":"%s","deadline":null,"total":12,"remaining":3,"blocked":["shop/db-0"]}'
         self.node("n1", claim="c1", **{STATUS_KEY: status % "Evicting"})
@@ -251,7 +262,8 @@ class Plugin(unittest.TestCase):
         self.assertIn(said % "", self.says("why", "n1"))
         self.assertIn(said % "", self.says("why", "c1"))
         self.change("n1", lambda n: n["spec"].pop("unschedulable"))
-        self.assertIn(said % "NOT cordoned, so nothing is evicted; ", self.says("why", "n1"))
+        helps = "  kubectl cordon n1 --context=k lets it go on; kubectl nodeclaim drain --cancel n1 --context=k takes it back\n"
+        self.assertIn(said.replace("Annotations", helps + "Annotations") % "NOT cordoned, so nothing is evicted; ", self.says("why", "n1", "--context=k"))
         self.node("n2", **{STATUS_KEY: status % "VolumeWait"})
         self.assertIn("blocked: shop/db-0, may wait for volumes or drain.linger\n", self.says("why", "n2"))
         self.node("n3", **{REQUEST_KEY: "{}"})
@@ -457,7 +469,7 @@ class Plugin(unittest.TestCase):
             ("/nodes", ("why", "n1"), (events,), (node,), "Node n1"),
             ("/nodes", ("why", "c1"), (claim, events), (node, "annotation"), "Conditions of Node n1"),
             ("/nodes", ("why", "c2"), (conditions % "NodeClaim c2", "No Node has registered. Karpenter deletes the NodeClaim 15 minutes after its creation, 20"), (), ""),
-            ("/events", ("why", "n1"), (claim, node, "drain-request: {"), (events,), "Events of NodeClaim c1; Events of Node n1"),
+            ("/events", ("why", "n1"), (claim, node, "drain-request: {"), (events,), "Events of Node n1; Events of NodeClaim c1"),
             ("/events", ("status",), ("n1 ", "c2 ", "requested, whether it was refused could not be read\n"), (), "Events in the namespace default"),
             ("/nodeclaims", ("status",), ("n1 ",), ("NODECLAIM",), "NodeClaims"),
             ("/nodes", ("status",), ("c2 ",), ("NODEPOOL  READY",), "Nodes"),
