@@ -357,7 +357,7 @@ static char *forcing_text(const struct nc_lifecycle *l) {
     size_t n, cut = 0;
     nc_auto_free struct nc_drain_line *v = nc_lifecycle_lines(l, &n);
 
-    for (size_t i = 0; i < n; i++) /* a DELETE's grace is rounded up */
+    for (size_t i = 0; left_usec && i < n; i++) /* a DELETE's grace is rounded up */
         cut += v[i].is_forced
                && nc_sec_to_usec(v[i].pod->grace_sec) >= nc_sum_usec(left_usec, NC_SEC_USEC);
     nc_auto_free char *less = if_any("; already with less than their grace period", cut);

@@ -194,6 +194,8 @@ static void test_messages(void **state) {
         {{"begin", "notice spot +20", "ok", "ok", "pods a:3 b:60", "again b"},
          "The force-delete time has come for ns/b (its eviction was not carried out); already "
          "with less than their grace period: 1"},
+        {{"begin", "notice spot +0", "ok", "ok", "pods a:30", "again a"},
+         "The force-delete time has come for ns/a (its eviction was not carried out)"},
         {{"begin", "notice request drain", "ok", "refused", "refused"},
          "The API server refuses the cordon: the node takes new pods; it is tried again, and "
          "evictions wait for it; HTTP 403 Forbidden"},
