@@ -254,7 +254,11 @@ static void break_grace_short(void) {
     delete_at(76, 28);
 }
 static void break_grace_after_the_end(void) {
-    delete_at(130, 1);
+    scene_set(NC_DRAIN_AUTO, NC_SOURCE_SPOT, 1);
+    scene_evict(0);
+    scene_answer(NC_DRAIN_EVICT, 0, NC_ANSWER_BUDGET);
+    scene_marked(0);
+    scene_request(NC_DRAIN_DELETE, 0, 1);
 }
 static void break_grace_of_terminating(void) {
     scene_spot();
@@ -269,8 +273,7 @@ static void break_needless(void) {
     scene_request(NC_DRAIN_DELETE, 2, 110);
 }
 static void break_needless_after_the_end(void) {
-    scene_spot();
-    scene_now = SCENE_BEGIN_USEC + 130 * SEC;
+    scene_set(NC_DRAIN_AUTO, NC_SOURCE_SPOT, 1);
     scene_add_pod(2,
                   (struct nc_pod){.deletion_usec = scene_now + 25 * SEC, .deletion_grace_sec = 30});
     scene_request(NC_DRAIN_DELETE, 2, 6);
