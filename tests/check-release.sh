@@ -42,25 +42,6 @@ hosts='(deb|security|snapshot|archive|ports|ftp[.a-z]*|httpredir|cloudfront)\.(d
 is "no file names a package mirror" "$(git -C "$top" grep -nIE "$hosts")" ""
 is "one that did would be seen" "$(printf '%s\n' {deb,security,snapshot}.debian{.,-}org {us.archive,ports}.ubuntu.com | grep -cE "$hosts")" 5
 
-# set_up_script FIRST COMMAND: a package's script, which COMMAND prints, as run at a first installation where FIRST is its argument
-set_up_script() {
-    "${@:2}" | sed -e "s|/etc/kubernetes|$work/etc|; s|/run/systemd/system|$work/run|" >"$work/script" && PATH=$work/bin:$PATH sh -e "$work/script" $1 2>&1
-}
-mkdir "$work/bin" && printf '#!/bin/sh\n[ "$*" = "--quiet is-enabled kubelet.service" ]\n' >"$work/bin/systemctl" && chmod +x "$work/bin/systemctl"
-for script in "configure|cat $top/debian/nodeclaimd.postinst" "1|sed -n /^%post\$/,/^%preun\$/{/^%/!p} $top/nodeclaimd.spec"; do
-    read -r -a command <<<"${script#*|}"
-    rm -rf "$work/etc" "$work/run"
-    is "an image is told nothing of kubelet" "$(set_up_script "${script%%|*}" "${command[@]}")" ""
-    mkdir "$work/etc"; touch "$work/etc/kubelet.conf"
-    is "a node with one is" "$(set_up_script "${script%%|*}" "${command[@]}")" \
-        "nodeclaimd: kubelet is set up here: when it starts next, nodeclaimd alone starts it; docs/install.md (package nodeclaimd-doc)"
-    is "once" "$(set_up_script "$(sed 's/configure/configure 1/; s/^1/2/' <<<"${script%%|*}")" "${command[@]}")" ""
-    rm "$work/etc/kubelet.conf" && mkdir "$work/run"
-    is "also where its unit is enabled" "$(set_up_script "${script%%|*}" "${command[@]}" | wc -l)" 1
-done
-
-is "the page that they name says what becomes of such a node" "$(grep -cx '## Nodes that run kubelet' "$top/docs/install.md")" 1
-
 # pip takes what has the hash of a line, and nothing for which there is none.
 is "pip installs by hashes alone" "$(grep -E 'pip.* install' "$top/release/run" | grep -v -- ' --require-hashes ')" ""
 is "which each package has" "$(grep -cE '^[a-z0-9.-]+==[0-9.]+( --hash=sha256:[0-9a-f]{64})+$' "$top/release/spdx-tools.lock")" \

@@ -175,8 +175,7 @@ static void check_units(struct image *m) {
         nc_image_unit_read(&m->tree, units[i], &u);
         if (check_service(m, &u, units[i], "install nodeclaimd")
             && !nc_image_unit_is_enabled(&m->tree, units[i]))
-            note(m, FAILED, "systemctl preset nodeclaimd-bootstrap.service nodeclaimd.service",
-                 "%s is not enabled", units[i]);
+            note(m, FAILED, NC_IMAGE_PROVISION, "%s is not enabled", units[i]);
         nc_image_unit_done(&u);
     }
 }

@@ -34,6 +34,7 @@ OVERLAY = Path(__file__).resolve().parent / "image" / "root"
 PROFILE = "m5.large"
 BOOT_SEC = 150
 SCRIPT_SEC = 5
+OF_IMAGE = ("system/kubelet.service.d/10-nodeclaimd.conf", "system-preset/80-nodeclaimd.preset")
 LEFT_BY = "/etc/eks/nodeadm.d/50-script.yaml"
 LEAVES = f"""mkdir -p /etc/eks/nodeadm.d
 cat >{LEFT_BY} <<EOF
@@ -171,6 +172,10 @@ class Machine:
                 check=True,
                 timeout=120,
             )
+        for path in OF_IMAGE:  # image/provision links them
+            link = self.root / "etc/systemd" / path
+            link.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(self.root / "usr/share/nodeclaimd/systemd" / link.name, link)
         self._systemctl(
             "preset", "nodeclaimd-bootstrap.service", "nodeclaimd.service", "kubelet.service"
         )

@@ -70,9 +70,8 @@ class Provision(unittest.TestCase):
         imagetree.write(self.install, str(self.pause.relative_to(self.install)), PAUSE)
         for unit in OURS:
             imagetree.write(self.install, f"{UNITS}/{unit}", imagetree.ONESHOT.format(unit, "../sbin/nodeclaimd run"))
-        for path in ("80-nodeclaimd.preset", "kubelet.service.d/10-nodeclaimd.conf"):
-            to = path if "/" in path else f"../system-preset/{path}"
-            imagetree.write(self.install, os.path.normpath(f"{UNITS}/{to}"), (TOP / "systemd" / path).read_text())
+        for path in ("80-nodeclaimd.preset", "10-nodeclaimd.conf"):
+            imagetree.write(self.install, f"usr/share/nodeclaimd/systemd/{path}", (TOP / "systemd" / path).read_text())
         (self.install / "usr/sbin").mkdir()
         shutil.copy(agent_path(), self.install / "usr/sbin/nodeclaimd")
 
@@ -121,6 +120,8 @@ class Provision(unittest.TestCase):
             {p.removeprefix(str(self.root)) for p in after.keys() - before.keys() if "/usr/" not in p},
             {
                 "/etc/sysctl.d/zz-nodeclaimd.conf",
+                "/etc/systemd/system-preset/80-nodeclaimd.preset",
+                "/etc/systemd/system/kubelet.service.d/10-nodeclaimd.conf",
                 "/etc/systemd/system/multi-user.target.wants/nodeclaimd-bootstrap.service",
                 "/etc/systemd/system/multi-user.target.wants/nodeclaimd.service",
             },
