@@ -84,6 +84,8 @@ enum nc_document_kind {
 enum nc_diagnostic_kind {
     NC_DIAGNOSTIC_PLAIN = 0,
     NC_DIAGNOSTIC_UNKNOWN,     /* a field that nothing on a node reads */
+    NC_DIAGNOSTIC_KUBELETS,    /* an unknown one that kubelet gets: one that is newer than what is
+                                  known here may read it, others ignore it */
     NC_DIAGNOSTIC_UNSUPPORTED, /* a warning of a known field that is not honoured:
                                   spec.bootstrap.unsupported decides */
     NC_DIAGNOSTIC_MISSING,     /* an error of what another document may have */

@@ -323,6 +323,28 @@ static int try_bootstrap(struct nc_gather *g, struct nc_err *err) {
     return r < 0 ? r : nc_config_check_authority(&g->documents, &g->config, err);
 }
 
+/* A kubelet whose fields are all known ignores the others. */
+static void settle_kubelets(struct nc_gather *g) {
+    const char *known = g->facts.kubelet_version;
+    const char *version = known ? known : g->app->opts.kubelet_version;
+    unsigned minor = 0;
+    const bool is_newer =
+        nc_kubelet_version_parse(version, &minor, NULL) == 0 && minor > NC_KUBELET_LAST_MINOR;
+
+    for (size_t i = 0; i < g->documents.n_diags; i++) {
+        struct nc_diagnostic *diag = &g->documents.diags[i];
+        nc_auto_free char *was = NULL;
+        if (diag->kind != NC_DIAGNOSTIC_KUBELETS)
+            continue;
+        if (!is_newer) {
+            diag->kind = NC_DIAGNOSTIC_UNKNOWN;
+            continue;
+        }
+        was = diag->message;
+        diag->message = nc_asprintf("%s; passed to kubelet, which may not know it", was);
+    }
+}
+
 int nc_check_each_rule(struct nc_gather *g, bool is_drop_in, struct nc_err *err) {
     struct nc_documents *d = &g->documents;
     bool all = is_drop_in; /* what the cluster needs is not asked for */
@@ -342,6 +364,7 @@ int nc_check_each_rule(struct nc_gather *g, bool is_drop_in, struct nc_err *err)
     for (size_t i = 0; i < g->plan.n_certain; i++)
         nc_documents_warn(d, g->plan.certain[i].mark, g->plan.certain[i].path,
                           g->plan.certain[i].message);
+    settle_kubelets(g);
     nc_documents_sort(d);
     return r;
 }
@@ -408,6 +431,7 @@ int nc_command_check(struct nc_app *app) {
     else if (r >= 0 && app->opts.fragment && n_docs > 0) {
         (void)nc_gather_aside(&g, try_policies, &err);
         err = (struct nc_err)NC_ERR_INIT;
+        settle_kubelets(&g);
         nc_documents_sort(&g.documents);
     } else if (r >= 0)
         r = nc_check_each_rule(&g, is_drop_in, &err);

@@ -390,7 +390,6 @@ static char *find_elsewhere(const struct walk *w, const struct nc_schema *schema
     return nc_strdup("");
 }
 
-/* kubelet gets what this program does not know of its configuration, and may know it. */
 static void unknown(struct walk *w, const struct nc_schema *schema, const struct nc_member *m) {
     nc_cleanup(nc_buf_done) struct nc_buf names = NC_BUF_INIT;
     nc_auto_free char *elsewhere = find_elsewhere(w, schema, m->key);
@@ -404,8 +403,9 @@ static void unknown(struct walk *w, const struct nc_schema *schema, const struct
     diag = nc_diag(w->d, false, m->mark, path_of(w),
                    near ? "unknown field, did you mean \"%s\"?%s" : "unknown field of %s%s",
                    near ? near : schema->names, elsewhere);
-    if (diag && !nc_starts_with(path_of(w), "spec.kubelet.config."))
-        diag->kind = NC_DIAGNOSTIC_UNKNOWN;
+    if (diag)
+        diag->kind = nc_starts_with(path_of(w), "spec.kubelet.config.") ? NC_DIAGNOSTIC_KUBELETS
+                                                                        : NC_DIAGNOSTIC_UNKNOWN;
     leave(w, before);
 }
 

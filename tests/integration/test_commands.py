@@ -141,6 +141,19 @@ class Check(WorldTest):
         self.assertRegex(self.lines(done.out)[0], r": error: ")
         self.assertNotIn("would accept", done.out)
 
+    def test_unknown_field_of_kubelet(self) -> None:
+        """A kubelet whose fields are all known ignores it."""
+        self.typo.write_text("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {kubelet: {config: {maxPod: 10}}}\n")
+        for arguments, ignored, message in (
+            ((), "; 1 unknown field is ignored", "maxPods"),
+            (("--fragment",), "; 1 unknown field is ignored", "maxPods"),
+            (("--kubelet-version", "v1.37.9"), "; 1 unknown field is ignored", "maxPods"),
+            (("--kubelet-version", "v1.38.0"), "", "passed to kubelet, which may not know it"),
+        ):
+            done = self.w.run("check", *arguments, str(self.good), str(self.typo))
+            self.assertEqual((done.code, done.out.endswith(ignored + "\n"), "ignored" in done.out), (0, True, bool(ignored)), done.out)
+            self.assertIn(message, done.out)
+
     def test_label_that_is_held_back(self) -> None:
         """The node will not have it, wherever it boots. What may fit on another instance fails no --strict."""
         for extra, place in (

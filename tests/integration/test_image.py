@@ -634,12 +634,16 @@ class Preflight(unittest.TestCase):
         file = self.root / "etc/nodeclaimd/conf.d/10.yaml"
 
     def test_a_field_that_no_node_reads(self) -> None:
-        """The agent of the image is the one that ignores it; kubelet may know what the agent does not."""
+        """The agent of the image is the one that ignores it; a newer kubelet than it knows may know what the agent does not."""
         imagetree.al2023(self.root)
-        for kind, text, outcome, message in (
-            ("nodeclaimd.io/v1alpha1\nkind: AgentConfig", "drain: {mod: observe}", "failed", 'spec.drain.mod: unknown field, did you mean "mode"?'),
-            ("node.eks.aws/v1alpha1\nkind: NodeConfig", "kubelet: {config: {fieldOfTomorrow: 1}}", "warning", "fieldOfTomorrow: unknown field"),
+        kubelet = "node.eks.aws/v1alpha1\nkind: NodeConfig", "kubelet: {config: {maxPod: 1}}"
+        near = 'spec.kubelet.config.maxPod: unknown field, did you mean "maxPods"?'
+        for kind, text, version, outcome, message in (
+            ("nodeclaimd.io/v1alpha1\nkind: AgentConfig", "drain: {mod: observe}", "v1.34.1", "failed", 'spec.drain.mod: unknown field, did you mean "mode"?'),
+            (*kubelet, "v1.34.1", "failed", near),
+            (*kubelet, "v1.38.0", "warning", near + "; passed to kubelet, which may not know it"),
         ):
+            imagetree.write(self.root, "/etc/eks/kubelet-version.txt", version)
             imagetree.write(self.root, "/etc/nodeclaimd/conf.d/10.yaml", f"apiVersion: {kind}\nspec: {{{text}}}\n")
             (entry,) = self.lines(3)["documents"]
             self.assertEqual(entry["outcome"], outcome, entry)
