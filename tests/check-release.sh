@@ -105,6 +105,8 @@ kept() {
     (cd "$1" && grep -oE '\]\((\.\./)?((docs/)?[a-z-]+\.(md|svg)|README\.md|SECURITY\.md|userdata/[A-Za-z0-9.-]+)[)#]' README.md SECURITY.md docs/*.md)
 }
 is "and keep every other link" "$(kept "$work/pages")" "$(kept "$top")"
+is "and every packaged picture has a page that shows or links it" \
+    "$(cd "$work/pages/docs" && for file in *.svg; do grep -qF "$file)" ../README.md ./*.md || echo "$file"; done)" ""
 is "of which there are many" "$(($(kept "$top" | wc -l) > 100))" 1
 
 # versions: the lower bounds in these lines

@@ -55,12 +55,20 @@ def exponent(points: list[tuple[float, float]], fixed: float) -> float:
     return sum((x - mean_x) * (y - mean_y) for x, y in rows) / sum((x - mean_x) ** 2 for x, _ in rows)
 
 
-def note(slope: float, points: list[tuple[float, float]], sizes: str) -> str:
-    """In words, and the last step, as a fit through all points hides a bend at the end."""
-    (x, y), (x2, y2) = points[-2:]
+def growth(slope: float) -> str:
     names = ((0.1, "does not grow"), (2 - MOST, "grows more slowly"), (MOST, "grows proportionally"), (math.inf, "grows faster"))
-    how = next((name for most, name in names if slope <= most), "too few sizes for a fit")
-    return f"{how}\nlast step: {sizes} × {x2 / x:.2g}, cost × {y2 / y:.2g}"
+    return next((name for most, name in names if slope <= most), "too few sizes for a fit")
+
+
+def note(slope: float, points: list[tuple[float, float]], fixed: float, sizes: str, unit: str) -> str:
+    """In words, and first the last step where that grows in another way: a fit through all points hides a bend at the end."""
+    (x, y), (x2, y2) = points[-2:]
+    over_all, at_the_end = growth(slope), growth(exponent(points[-2:], fixed))
+    step = f"{sizes} × {x2 / x:.2g}, cost × {y2 / y:.2g}"
+    last = f"last step: {step}" if over_all == at_the_end else f"{at_the_end} in the last step:\n{step}"
+    beyond = f"beyond a fixed {float(f'{fixed:.1g}'):g} {unit} or so" if fixed >= 1 else ""
+    rows = [over_all, beyond, last] if over_all == at_the_end else [last, f"over all it {over_all}", beyond]
+    return "\n".join(row for row in rows if row)
 
 
 class Drain:
@@ -182,7 +190,7 @@ def draw_drain(report: Report, rows: dict[int, dict[str, float]], out: Path) -> 
         points = series(rows, name)
         large = [p for p in points if p[0] >= FLOOR]
         slope = judge(report, title, large, rows[0][name]) if len(large) > 2 else float("nan")
-        lines.append(Series(title, UNITS[unit], points, note(slope, points, "pods")))
+        lines.append(Series(title, UNITS[unit], points, note(slope, points, rows[0][name], "pods", unit)))
     draw(out / "growth-drain.svg", "Draining a node: cost with the number of its pods", about("pods"), lines)
 
 
@@ -191,10 +199,10 @@ def draw_controller(report: Report, rows: dict[int, dict[str, float]], out: Path
     for name, title, unit in (("cpu", "reading all at start, CPU", "ms"), ("private", "private memory", "MiB")):
         points = series(rows, name)
         slope = judge(report, "controller " + title, points, begin(points))
-        lines.append(Series(title, UNITS[unit], points, note(slope, points, "nodes")))
+        lines.append(Series(title, UNITS[unit], points, note(slope, points, begin(points), "nodes", unit)))
     storm = series(rows, "storm")
     slope = judge(report, "controller a thousand notices", storm, 0.0)
-    lines.append(Series("a thousand notices, CPU", UNITS["ms"], storm, note(slope, storm, "nodes")))
+    lines.append(Series("a thousand notices, CPU", UNITS["ms"], storm, note(slope, storm, 0.0, "nodes", "ms")))
     draw(out / "growth-controller.svg", "The controller: cost with the number of nodes", about("nodes"), lines)
 
 
