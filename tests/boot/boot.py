@@ -207,7 +207,7 @@ class Machine:
     def fail_once_before_kubelet(self) -> None:
         """As iptables does while somebody else holds its lock."""
         folder = self.root / "etc/systemd/system/kubelet.service.d"
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         (folder / "50-fails-once.conf").write_text(f"[Service]\nExecStartPre=/bin/sh -c '{FAILS_ONCE}'\n")
 
     def add_hooks(self) -> None:
