@@ -106,11 +106,16 @@ bool nc_image_tree_read(struct nc_image_tree *t, const char *path, struct nc_buf
         return false;
     }
     t->read_bytes += ret->len - before;
-    if (t->read_bytes > ALL_MAX_BYTES || memchr(ret->data + before, '\0', ret->len - before)) {
-        note(t, t->read_bytes > ALL_MAX_BYTES ? EFBIG : EINVAL, path);
+    if (t->read_bytes > ALL_MAX_BYTES) {
+        note(t, EFBIG, path);
         return false;
     }
-    return true;
+    if (!memchr(ret->data + before, '\0', ret->len - before))
+        return true;
+    if (t->unreadable.class == NC_ERR_NONE)
+        (void)nc_err_set(&t->unreadable, NC_ERR_HOST, EINVAL,
+                         "%s: control characters are not allowed", path);
+    return false;
 }
 
 bool nc_image_tree_has(struct nc_image_tree *t, const char *path) {

@@ -631,7 +631,9 @@ class Preflight(unittest.TestCase):
                 self.assertEqual(entry["outcome"], "failed" if message else "ok", entry)
                 self.assertIn(message or "", entry["detail"])
                 file.unlink()
-        file = self.root / "etc/nodeclaimd/conf.d/10.yaml"
+        for path, check in (("etc/nodeclaimd/conf.d/10.yaml", "documents"), ("etc/fstab", "swap")):
+            (self.root / path).write_text("a\0")
+            self.assertEqual(self.lines(3)[check][0]["detail"], f"/{path}: control characters are not allowed")
 
     def test_a_field_that_no_node_reads(self) -> None:
         """The agent of the image is the one that ignores it; a newer kubelet than it knows may know what the agent does not."""
