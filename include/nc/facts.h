@@ -162,6 +162,7 @@ const char *nc_purchase_option_name(enum nc_purchase_option l); /* "on-demand", 
 /* Where an image has the place for it, and what is said where it is not there: of " in FOLDER". */
 #define NC_ECR_FOLDER "/etc/eks/image-credential-provider"
 #define NC_NO_ECR_TEXT                                                                             \
-    "there is no ecr-credential-provider%s: no image is pulled from private repositories of ECR"
+    "there is no ecr-credential-provider%s: no image is pulled from private repositories of ECR: " \
+    "with EKS's aws-node the Node stays NotReady"
 
 #endif

@@ -84,9 +84,7 @@ int nc_plan_credential_providers(struct nc_planner *s) {
     }
     if (s->config->auth != NC_AUTH_EKS)
         return 0;
-    s->plan.missing_credential_provider =
-        "there is no ecr-credential-provider on this host: kubelet "
-        "pulls no images from private repositories of ECR";
-    nc_strv_add(&s->plan.warnings, s->plan.missing_credential_provider);
+    nc_strv_addf(&s->plan.warnings, NC_NO_ECR_TEXT, " on this host");
+    s->plan.missing_credential_provider = s->plan.warnings.v[s->plan.warnings.n - 1];
     return 0;
 }

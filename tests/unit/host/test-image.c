@@ -200,7 +200,8 @@ static void test_ecr(void **state) {
     drop("/etc/eks/image-credential-provider/ecr-credential-provider");
     assert_failed("ecr", "there is no ecr-credential-provider in /etc/eks/");
     assert_int_equal(rmdir(folder), 0);
-    assert_warning("ecr", "there is no ecr-credential-provider");
+    assert_warning("ecr", "there is no ecr-credential-provider: no image is pulled from private "
+                          "repositories of ECR: with EKS's aws-node the Node stays NotReady");
 }
 
 static void test_sysctls(void **state) {
