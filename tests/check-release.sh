@@ -259,10 +259,15 @@ nodeclaimd 0.1.0
 printf '#!/bin/sh\necho "Error during unshare(CLONE_NEWUSER): Operation not permitted" >&2\nexit 1\n' >bin/buildah
 chmod +x bin/buildah
 mkdir -p deb/DEBIAN
-printf 'Package: a\nVersion: 1\nArchitecture: %s\nMaintainer: a\nDescription: a\n' "$(dpkg --print-architecture)" >deb/DEBIAN/control
-dpkg-deb -b deb a.deb >/dev/null
+for name in nodeclaimd nodeclaim-controller; do
+    printf 'Package: %s\nVersion: 1\nArchitecture: %s\nMaintainer: a\nDescription: a\n' "$name" "$(dpkg --print-architecture)" >deb/DEBIAN/control
+    dpkg-deb -b deb "$name.deb" >/dev/null
+done
+is "an image of another package is refused" "$(PATH=$PWD/bin:$PATH "$top/release/controller-image" nodeclaimd.deb a.tar 2>&1; echo $?)" \
+    "controller-image: nodeclaimd.deb is the package nodeclaimd: the image is made of nodeclaim-controller_VERSION_ARCH.deb
+1"
 is "an image is refused before anything is fetched or compiled" \
-    "$(XDG_CACHE_HOME=$work/cache PATH=$PWD/bin:$PATH "$top/release/controller-image" --mirror "file://$work/none" a.deb a.tar 2>&1 | grep -o -e '^Error.*' -e '[^ ]* --privileged' -e 'cannot fetch')" \
+    "$(XDG_CACHE_HOME=$work/cache PATH=$PWD/bin:$PATH "$top/release/controller-image" --mirror "file://$work/none" nodeclaim-controller.deb a.tar 2>&1 | grep -o -e '^Error.*' -e '[^ ]* --privileged' -e 'cannot fetch')" \
     "Error during unshare(CLONE_NEWUSER): Operation not permitted
 run --privileged"
 # Its libcurl is compiled for it: the image is made only where that is hardened.
