@@ -840,6 +840,15 @@ class Recipes(unittest.TestCase):
             for command in re.findall(r"(?:podman|docker) run .*-v.*", (TOP / page).read_text()):
                 self.assertIn(' -v "$PWD:/src:Z" ', command, page)
 
+    def test_the_first_example_has_what_debian_lacks(self) -> None:
+        """And a command makes each of them, under that name."""
+        text = (TOP / "image/README.md").read_text()
+        first = re.findall(r"(?m)^image/provision .*", text)[0]
+        self.assertEqual(re.findall(r"--([a-z-]+) (\S+)", first), [
+            ("package", "nodeclaimd.deb"), ("kubelet", "kubelet"), ("pause-image", "pause.tar"), ("ecr-credential-provider", "ecr-credential-provider")])
+        for pattern in (r"curl .*/kubelet\{", r"ctr images export pause.tar ", r'GOBIN="\$PWD" .*go install \S+/ecr-credential-provider@v\d+[.]\d+[.]\d+$'):
+            self.assertRegex(text, "(?m)^" + pattern)
+
     def test_the_kubelet_that_is_fetched_is_checked(self) -> None:
         commands = re.findall(r"(?m)^curl .*\n.*", (TOP / "image/README.md").read_text())
         fetched = Path(self.enterContext(TemporaryDirectory()))
