@@ -231,7 +231,7 @@ class Provision(unittest.TestCase):
                 tree(self.root)
                 package.write_bytes(DEB if tree == imagetree.debian else RPM)
                 imagetree.write(self.root, "/usr/bin/dpkg-deb", f"#!/bin/sh\ncase $* in {IS} --fsys*) ;; *) exit 1 ;; esac\n", 0o755)
-                imagetree.write(self.root, "/usr/bin/rpm", f"#!/bin/sh\ncase $* in {IS} -qp*HEADER*) echo a ;; -qp* | -K*) ;; *) exit {has} ;; esac\n", 0o755)
+                imagetree.write(self.root, "/usr/bin/rpm", f"#!/bin/sh\ncase $* in {IS} -qp*HEADER*) echo a ;; -qp* | -K*) ;; -qa*) echo bash ;; *) exit {has} ;; esac\n", 0o755)
                 called.unlink(missing_ok=True)
                 self.provision("--install", str(self.install), "--package", str(package), offline="")
                 self.assertRegex(called.read_text(), f"(?m)^.*{wanted}.* /usr/nodeclaimd[.][^/]+/nodeclaimd$")
@@ -432,6 +432,15 @@ case $* in *Architecture*/deb) echo kubectl-nodeclaim all ;; *Architecture*other
         (self.root / "etc/os-release").unlink()
         self.assertRegex(self.provision(code=1), r"\Aprovision: there is no .*/etc/os-release: is .*\n\Z")
 
+    def test_a_library_that_a_program_lacks(self) -> None:
+        imagetree.debian(self.root)
+        compiler = [os.environ.get("CC", "cc"), "-x", "c", "-"]
+        subprocess.run([*compiler, "-shared", "-o", self.dir / "libgone.so"], input="int gone(void) { return 0; }", text=True, check=True, timeout=60)
+        subprocess.run([*compiler, "-o", self.dir / "k", "-L", self.dir, "-lgone"], input="int gone(void); int main(void) { return gone(); }", text=True, check=True, timeout=60)
+        (self.dir / "libgone.so").unlink()
+        said = self.provision("--install", str(self.install), "--kubelet", str(self.dir / "k"), code=2)
+        self.assertIn("does not run in the image (exit code 127): error while loading shared libraries: libgone.so: cannot open", said)
+
     def test_programs_of_the_image_are_tried_first(self) -> None:
         imagetree.debian(self.root)
         imagetree.write(self.root, "/usr/bin/containerd", "#!/bin/sh\nexit 1\n", 0o755)
@@ -447,20 +456,24 @@ case $* in *Architecture*/deb) echo kubectl-nodeclaim all ;; *Architecture*other
         return str(self.dir / "pause.tar")
 
     def test_what_a_step_that_fails_leaves(self) -> None:
-        """Files are as they were; packages are named, and the command that takes them out."""
+        """Files and folders are as they were; all packages that came are named, and the command that takes them out."""
         imagetree.debian(self.root)
         (self.root / "usr/sbin/conntrack").unlink()
-        imagetree.write(self.root, "/usr/bin/dpkg-query", "#!/bin/sh\nexit 1\n", 0o755)
+        came = self.dir / "came"
+        imagetree.write(self.root, "/usr/bin/dpkg-query", f"#!/bin/sh\necho 'installed libc6\nnot-installed udev\nconfig-files mawk'\n[ ! -e {came} ] || cat {came}\n", 0o755)
         for path in ("usr/bin/containerd", "usr/bin/kubelet"):
             imagetree.write(self.root, path, f"#!/bin/sh\necho '{imagetree.VERSION[Path(path).name]}'\n", 0o755)
-        imagetree.write(self.dir / "bin", "unshare", '#!/bin/sh\nshift 9\ncase $* in *apt-get*) exit 0 ;; esac\nexec "$@"\n', 0o755)
+        imagetree.write(self.dir / "bin", "unshare", '#!/bin/sh\nshift 9\ncase $* in *apt-get*) echo "installed udev\ninstalled conntrack\nunpacked libmnl0" >%s; exit 0 ;; esac\nexec "$@"\n' % came, 0o755)
         imagetree.write(self.dir / "bin", "containerd", "#!/bin/sh\necho starting\necho 'containerd: no space left' >&2\nexit 1\n", 0o755)
         content = {path: what[1:] for path, what in state(self.root).items()}
-        said = self.provision("--install", str(self.install), "--kubelet", self.kubelet(), "--pause-image", self.pause_image(), code=1, offline="")
+        folders = {path for path in self.root.rglob("*") if path.is_dir()}
+        said = self.provision("--install", str(self.install), "--kubelet", self.kubelet(), "--ecr-credential-provider", self.provider(),
+                              "--pause-image", self.pause_image(), code=1, offline="")
         self.assertIn(f"cannot import localhost/kubernetes/pause:latest from {self.dir}/pause.tar: containerd: containerd: no space left\n", said)
         self.assertIn("provision: put back as it was: /usr/bin/kubelet\n", said)
-        self.assertRegex(said, r"(?m)^provision: left in the image: packages, or a part of them: apt-get purge conntrack$")
+        self.assertIn("\nprovision: left in the image: packages: apt-get purge conntrack libmnl0 udev\n", said)
         self.assertEqual({path: what[1:] for path, what in state(self.root).items()}, content)
+        self.assertEqual({path for path in self.root.rglob("*") if path.is_dir()}, folders, "an empty one is where preflight misses what belongs there")
 
     def test_an_archive_that_is_not_imported(self) -> None:
         """What came of it is removed again, and what ctr says is said."""
