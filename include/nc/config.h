@@ -362,4 +362,8 @@ int nc_config_check_authority(const struct nc_documents *d, const struct nc_conf
  * known. Owned by the caller. */
 char *nc_mark_location(const struct nc_documents *d, struct nc_mark m);
 
+/* The place of what is inside a text: of a literal block its own, whose line is the document's;
+ * else the text's, and *ret_line, owned, has "line L, column C: " of the text for the message. */
+struct nc_mark nc_mark_inside(struct nc_mark text, struct nc_mark inside, char **ret_line);
+
 #endif

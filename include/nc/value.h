@@ -161,8 +161,8 @@ void nc_values_done(struct nc_values *v);
 #define NC_TOML_MAX_VALUES 4096
 
 /* *ret is owned by the caller, and written only on success. Marks have line and column, counted
- * from the text's own as in YAML, source 0. -EINVAL with NC_ERR_CONFIG, the message starts with
- * "line L, column C: ". */
+ * from the text's own as in YAML, source 0. -EINVAL with NC_ERR_CONFIG, whose mark has the place.
+ */
 int nc_toml_parse(struct nc_text text, struct nc_value **ret, struct nc_err *err);
 
 /* Appends the map v: the scalars and arrays of a table first, then its tables below headers, each

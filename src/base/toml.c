@@ -56,7 +56,11 @@ static struct nc_mark mark_at(struct reader *r, size_t at) {
 }
 
 static int fail(struct reader *r, struct nc_mark m, const char *what) {
-    return nc_err_config(r->err, "line %u, column %u: %s", m.line, m.column, what);
+    const int e = nc_err_config(r->err, "%s", what);
+
+    if (r->err)
+        r->err->mark = m;
+    return e;
 }
 
 static int fail_here(struct reader *r, const char *what) {
@@ -389,8 +393,8 @@ int nc_toml_parse(struct nc_text text, struct nc_value **ret, struct nc_err *err
     nc_auto_value struct nc_value *root = new_value(NC_VALUE_MAP, HEADER, (struct nc_mark){0});
 
     if (text.n > NC_TOML_MAX_BYTES)
-        return nc_err_config(err, "line 1, column 1: TOML of %zu bytes, expected at most %zu",
-                             text.n, NC_TOML_MAX_BYTES);
+        return nc_err_config(err, "TOML of %zu bytes, expected at most %zu", text.n,
+                             NC_TOML_MAX_BYTES);
     int bad = check_text(&r);
     if (!bad)
         bad = read_document(&r, root);

@@ -51,22 +51,11 @@ static const char *cut_place(const struct nc_documents *d, const char *message,
     return message;
 }
 
-/* Of a fault in the text of a literal block the message has the line. */
-static struct nc_mark place_of(const struct nc_diagnostic *said) {
-    const char *at = said->mark.indent ? strstr(said->message, "line ") : NULL;
-    struct nc_mark mark = said->mark;
-    int used;
-
-    if (at && sscanf(at, "line %9u, column %9u: %n", &mark.line, &mark.column, &used) == 1)
-        mark.column = 1;
-    return mark;
-}
-
 static void push_entry(struct nc_value *list, const struct nc_documents *d, const char *severity,
                        const struct nc_diagnostic *said) {
     const struct nc_document_source *source =
         said->mark.source ? &d->sources[said->mark.source] : NULL;
-    const struct nc_mark mark = place_of(said);
+    const struct nc_mark mark = said->mark;
     struct nc_value *one = nc_value_new_map();
     nc_auto_free char *file = source ? nc_strndup(source->name, source->n_file) : NULL;
     nc_auto_free char *inside = source && source->has_own_lines && mark.line > 0

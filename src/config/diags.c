@@ -21,6 +21,16 @@ char *nc_mark_location(const struct nc_documents *d, struct nc_mark m) {
     return nc_asprintf("%s:%u:%u", source_name(d, m.source), m.line, m.column);
 }
 
+struct nc_mark nc_mark_inside(struct nc_mark text, struct nc_mark inside, char **ret_line) {
+    const bool is_own = text.indent && inside.line > 0;
+
+    *ret_line = is_own || inside.line == 0
+                    ? nc_strdup("")
+                    : nc_asprintf("line %u, column %u: ", inside.line, inside.column);
+    inside.source = text.source;
+    return is_own ? inside : text;
+}
+
 char *nc_value_describe(const struct nc_value *v) {
     nc_auto_free char *quoted = NULL;
 

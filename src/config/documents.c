@@ -38,6 +38,17 @@ static bool is_whole(const struct nc_value *v, struct nc_mark mark, const char *
                 && is_key(&v->members[0], path));
 }
 
+/* Is the place a line of this literal block? */
+static bool is_inside(const struct nc_value *v, struct nc_mark mark) {
+    unsigned last = v->mark.line + 1;
+
+    if (!v->mark.indent || v->mark.source != mark.source || mark.line <= v->mark.line)
+        return false;
+    for (const char *p = v->text; (p = strchr(p, '\n')); p++)
+        last++;
+    return mark.line <= last;
+}
+
 static bool remove_item(struct nc_value *list, size_t i) {
     nc_value_free(list->items[i]);
     list->n--;
@@ -56,7 +67,8 @@ static bool remove_at(struct nc_value *v, struct nc_mark mark, const char *path,
         if (remove_at(child, mark, path, ret_key))
             return is_map || child->type != NC_VALUE_MAP || remove_item(v, i);
         if (!is_whole(child, mark, path)
-            && !(is_map && is_at(v->members[i].mark, mark) && is_key(&v->members[i], path)))
+            && !(is_map && (is_at(v->members[i].mark, mark) || is_inside(child, mark))
+                 && is_key(&v->members[i], path)))
             continue;
         if (!is_map)
             return remove_item(v, i);

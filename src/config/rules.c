@@ -159,8 +159,11 @@ void nc_rules_node_config(struct nc_documents *d, const struct nc_value *config)
     nc_auto_value struct nc_value *tree = NULL;
     struct nc_err err = NC_ERR_INIT;
 
-    if (nc_value_string(text) && nc_toml_parse(nc_value_text(text), &tree, &err) < 0)
-        nc_diag(d, true, text->mark, path, "invalid TOML text: %s", err.msg);
+    if (nc_value_string(text) && nc_toml_parse(nc_value_text(text), &tree, &err) < 0) {
+        nc_auto_free char *line = NULL;
+        const struct nc_mark mark = nc_mark_inside(text->mark, err.mark, &line);
+        nc_diag(d, true, mark, path, "invalid TOML text: %s%s", line, err.msg);
+    }
 }
 
 static void check_tags(struct nc_documents *d, const struct nc_value *tags) {

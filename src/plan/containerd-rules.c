@@ -179,11 +179,11 @@ static void warn_of_ignored(struct nc_planner *s, const struct nc_value *v, cons
                      || (!nc_known_path(table, path, NC_ANY_VERSION)
                          && !nc_known_path(table, any, NC_ANY_VERSION));
     nc_auto_free char *near = nc_known_suggestion(table, path, installed(s), "");
-    nc_auto_free char *message = nc_asprintf(
-        "line %u: containerd %s ignores \"%s\"%s", v->mark.line, s->facts->containerd_version, path,
-        !is_plugin && (is_unknown || strstr(near, path)) ? near : "");
+    nc_auto_free char *message =
+        nc_asprintf("containerd %s ignores \"%s\"%s", s->facts->containerd_version, path,
+                    !is_plugin && (is_unknown || strstr(near, path)) ? near : "");
 
-    nc_containerd_warn(s, v->mark.source, is_unknown, message);
+    nc_containerd_warn(s, v->mark, is_unknown, message);
 }
 
 static int check_table(struct nc_planner *s, const struct nc_value *v, const char *path);
@@ -279,7 +279,7 @@ static int check_keys(struct nc_planner *s, const struct nc_value *user) {
     int r = 0;
 
     if (user && !s->in->containerd_keys)
-        nc_containerd_warn(s, user->mark.source, true,
+        nc_containerd_warn(s, (struct nc_mark){.source = user->mark.source}, true,
                            "its keys are not checked: containerd-keys.tsv is not in " NC_DATADIR);
     if (!user || !s->in->containerd_keys)
         return 0;

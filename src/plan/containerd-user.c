@@ -32,19 +32,21 @@ static struct nc_mark place_of_text(const struct nc_planner *s, unsigned source)
 }
 
 int nc_containerd_refuse(struct nc_planner *s, const struct nc_value *v, const char *what) {
-    const struct nc_value text = {.mark = place_of_text(s, v->mark.source)};
+    nc_auto_free char *line = NULL;
+    const struct nc_value place = {
+        .mark = nc_mark_inside(place_of_text(s, v->mark.source), v->mark, &line)};
 
-    return nc_origin_error(s->err, s->docs, &text, NC_CONTAINERD_FIELD ": line %u, column %u: %s",
-                           v->mark.line, v->mark.column, what);
+    return nc_origin_error(s->err, s->docs, &place, NC_CONTAINERD_FIELD ": %s%s", line, what);
 }
 
-void nc_containerd_warn(struct nc_planner *s, unsigned source, bool is_unknown,
+void nc_containerd_warn(struct nc_planner *s, struct nc_mark inside, bool is_unknown,
                         const char *message) {
-    const struct nc_mark mark = place_of_text(s, source);
+    nc_auto_free char *line = NULL;
+    const struct nc_mark mark = nc_mark_inside(place_of_text(s, inside.source), inside, &line);
     struct nc_plan *p = &s->plan;
     nc_auto_free char *place = nc_origin_mark(s->docs, mark);
 
-    nc_strv_addf(&p->warnings, "%s: " NC_CONTAINERD_FIELD ": %s", place, message);
+    nc_strv_addf(&p->warnings, "%s: " NC_CONTAINERD_FIELD ": %s%s", place, line, message);
     if (is_unknown)
         nc_origin_certain(p, mark, NC_CONTAINERD_FIELD,
                           strlen(place) + strlen(": " NC_CONTAINERD_FIELD ": "));
@@ -115,8 +117,11 @@ static int add_text(struct nc_planner *s, const struct nc_containerd_text *t,
     int r = nc_toml_parse((struct nc_text){t->toml, strlen(t->toml), t->line, t->indent}, &tree,
                           &wrong);
 
-    if (r < 0)
-        return nc_origin_error(s->err, s->docs, &place, NC_CONTAINERD_FIELD ": %s", wrong.msg);
+    if (r < 0) {
+        struct nc_value at = {.mark = wrong.mark};
+        at.mark.source = t->mark.source;
+        return nc_containerd_refuse(s, &at, wrong.msg);
+    }
     set_source(tree, t->mark.source);
     r = version_of(s, tree);
     if (r > 0 && u->version > 0 && r != (int)u->version)

@@ -213,7 +213,8 @@ static void warn(struct nc_planner *s, const struct nc_containerd_user *u) {
                     s->facts->containerd_version);
 
     if (s->plan.containerd.needs_migration)
-        nc_containerd_warn(s, u->tree ? u->tree->mark.source : 0, false, message);
+        nc_containerd_warn(s, (struct nc_mark){.source = u->tree ? u->tree->mark.source : 0}, false,
+                           message);
 }
 
 /* The transfer service looks for hosts.toml files in one folder, and takes what is written for it.
@@ -234,7 +235,7 @@ static void fit_hosts(struct nc_planner *s) {
             "registry.config_path: containerd %s takes \"%s\" for one folder: name one, "
             "or set use_local_image_pull",
             s->facts->containerd_version, path->text);
-        nc_containerd_warn(s, path->mark.source, false, message);
+        nc_containerd_warn(s, path->mark, false, message);
         return;
     }
     nc_value_set_string(registry, "config_path", HOSTS);

@@ -140,9 +140,9 @@ int nc_containerd_user_merge(struct nc_planner *s, const struct nc_containerd_us
 
 /* A refusal that names a place in a text. */
 int nc_containerd_refuse(struct nc_planner *s, const struct nc_value *v, const char *what);
-/* A warning that names the text's place; `source` is of a mark in it. is_unknown: no containerd
- * reads what it is about. */
-void nc_containerd_warn(struct nc_planner *s, unsigned source, bool is_unknown,
+/* A warning likewise; a mark that has no line names the text. is_unknown: no containerd reads what
+ * it is about. */
+void nc_containerd_warn(struct nc_planner *s, struct nc_mark inside, bool is_unknown,
                         const char *message);
 
 /* --- containerd-rules.c: what containerd refuses or ignores */

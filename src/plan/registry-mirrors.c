@@ -22,12 +22,10 @@ static bool is_registry(const char *s) {
 
 static int refuse(struct nc_planner *s, const struct nc_value *v, const char *registry,
                   const char *what) {
-    const struct nc_value document = {.mark = {.source = v->mark.source}};
     nc_auto_free char *quoted = nc_quote_string(registry);
+    nc_auto_free char *why = nc_asprintf("registry.mirrors of %s: %s", quoted, what);
 
-    return nc_origin_error(s->err, s->docs, &document,
-                           NC_CONTAINERD_FIELD ": line %u: registry.mirrors of %s: %s",
-                           v->mark.line, quoted, what);
+    return nc_containerd_refuse(s, v, why);
 }
 
 /* The table of one endpoint; NULL where it is no URL. */

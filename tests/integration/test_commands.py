@@ -475,7 +475,7 @@ class Check(WorldTest):
         text = self.w.node_config().replace("containerd: {}", "containerd:\n    config: |\n      version = 3\n      KEY")
         (line,) = [n for n, one in enumerate(text.splitlines(), 1) if "config: |" in one]
         for key, said in (
-            ("roott = '/x'", f"line {line + 2}: containerd 2.4.2 (assumed) ignores \"roott\", did you mean \"root\"?"),
+            ("roott = '/x'", f"spec.containerd.config: containerd 2.4.2 (assumed) ignores \"roott\", did you mean \"root\"?"),
             (f"[plugins.'{plugin}']\n      max_container_log_linesize = 1", f"did you mean \"{plugin} max_container_log_line_size\"?"),
             (f"[plugins.'{plugin}'.containerd]\n      snapshoter = 'x'", f"ignores \"{plugin} containerd.snapshoter\""),
         ):
@@ -485,20 +485,21 @@ class Check(WorldTest):
                 self.assertEqual((done.code, done.err), (code, ""), done.out)
                 self.assertEqual(done.out.count(" ignores "), 1, done.out)
                 (told,) = self.lines(done.out)
-                self.assertRegex(told, rf"^{self.good}:{line}:\d+: {severity}: spec\.containerd\.config: line 1\d: ")
+                at = line + key.count("\n") + 2
+                self.assertRegex(told, rf"^{self.good}:{at}:\d+: {severity}: spec\.containerd\.config: containerd ")
                 self.assertTrue(told.endswith(said), told)
                 done = self.w.run("check", *strict, "-o", "json", str(self.good))
                 (entry,) = json.loads(done.out)
-                self.assertEqual((entry["severity"], f"line {entry['line']}", entry["path"]), (severity, entry["message"].split(":")[0], "spec.containerd.config"))
+                self.assertEqual((entry["severity"], entry["line"], entry["path"]), (severity, at, "spec.containerd.config"))
         self.good.write_text(text.replace("KEY", f"[plugins.'{plugin}']\n      enable_cdi = true"))
         done = self.w.run("check", "--strict", str(self.good))
         self.assertEqual((done.code, self.lines(done.out)), (0, []), done.out)
-        self.assertRegex(done.out, rf"(?m)^note: {self.good}:{line}:\d+: spec\.containerd\.config: line {line + 3}: containerd 2\.4\.2 \(assumed\) ignores .*enable_cdi\"$")
+        self.assertRegex(done.out, rf"(?m)^note: {self.good}:{line + 3}:\d+: spec\.containerd\.config: containerd 2\.4\.2 \(assumed\) ignores .*enable_cdi\"$")
         for strict in (), ("--strict",):
             (entry,) = json.loads(self.w.run("check", *strict, "-o", "json", str(self.good)).out)
             place = [entry[key] for key in ("severity", "source", "line", "path")]
-            self.assertEqual(place, ["note", str(self.good), line, "spec.containerd.config"])
-            self.assertRegex(entry["message"], rf"^line {line + 3}: containerd ")
+            self.assertEqual(place, ["note", str(self.good), line + 3, "spec.containerd.config"])
+            self.assertRegex(entry["message"], "^containerd ")
 
     def test_the_containerd_that_is_installed(self) -> None:
         """It judges its own text: nobody follows a note to a version of the file that it cannot read."""
@@ -527,13 +528,15 @@ class Check(WorldTest):
         (line,) = [n for n, one in enumerate(self.good.read_text().splitlines(), 1) if "config: |" in one]
         done = self.w.run("check", "-o", "json", str(self.good))
         found = {(e["path"], e["line"], e["column"], e["message"]) for e in json.loads(done.out) if e["severity"] == "error" and e["path"] != "spec.kubelet.config.runOnce"}
-        self.assertEqual(found, {("spec.containerd.config", line + 1, 27, f"line {line + 1}, column 27: disabled_plugins: kubelet needs the CRI plugin")}, done.out)
+        self.assertEqual(found, {("spec.containerd.config", line + 1, 27, "disabled_plugins: kubelet needs the CRI plugin")}, done.out)
 
     def test_text_of_containerd_in_a_string_has_lines_of_its_own(self) -> None:
         for text, place in (("|\n      version = 3\n      a = ]\n", (2, 11)), ('"\\n\\n\\n\\n\\n\\n\\n\\na = ]"', (0, 13))):
             self.good.write_text(AGENT_CONFIG.replace("nodeclaimd.io", "node.eks.aws").replace("AgentConfig", "NodeConfig") + f"  containerd:\n    config: {text}")
             (said,) = (e for e in json.loads(self.w.run("check", "-o", "json", str(self.good)).out) if "TOML" in e["message"])
-            self.assertEqual((said["line"], said["column"]), (self.line_of("config: ") + place[0], place[1]), said)
+            at = self.line_of("config: ") + place[0]
+            self.assertEqual((said["line"], said["column"], ": line 9, " in said["message"]), (at, place[1], place[0] == 0), said)
+            self.assertIn(f"{self.good}:{at}:{place[1]}: error: spec.containerd.config: {said['message']}\n", self.w.run("check", str(self.good)).out)
 
     def test_user_data_of_a_node_class(self) -> None:
         """What people keep in git is the NodeClass: the documents in its user data are judged as a node will."""

@@ -6,6 +6,7 @@
 #include "groups.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "nc/str.h"
 #include "nc/value.h"
@@ -17,6 +18,11 @@ static int parse(const char *text, size_t n, struct nc_value **ret, struct nc_er
     memcpy(exact, text, n);
     const int r = nc_toml_parse((struct nc_text){.data = exact, .n = n}, ret, err);
     free(exact);
+    if (r < 0) { /* the rows have the place before the message */
+        nc_auto_free char *message = nc_strdup(err->msg);
+        (void)snprintf(err->msg, sizeof(err->msg), "line %u, column %u: %s", err->mark.line,
+                       err->mark.column, message);
+    }
     return r;
 }
 
@@ -162,7 +168,8 @@ static void marks_are_those_of_the_document(void **state) {
     assert_int_equal(nc_value_get(v, "a")->mark.column, 9);
     v = nc_value_free(v);
     assert_true(nc_toml_parse((struct nc_text){text, sizeof(text) - 1, 7, 4}, &v, &err) < 0);
-    assert_true(nc_starts_with(err.msg, "line 8, column 9: "));
+    assert_int_equal(err.mark.line, 8);
+    assert_int_equal(err.mark.column, 9);
 }
 
 static void refused(void **state) {
@@ -307,7 +314,7 @@ static void limits_hold(void **state) {
     while (b.len <= NC_TOML_MAX_BYTES)
         nc_buf_puts(&b, "# a line\n");
     assert_int_equal(parse(b.data, b.len, &v, &err), -EINVAL);
-    assert_true(nc_starts_with(err.msg, "line 1, column 1: TOML of 1048"));
+    assert_non_null(strstr(err.msg, "TOML of 1048"));
 }
 
 static void tables_are_written_behind_scalars(void **state) {

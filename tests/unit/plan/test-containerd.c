@@ -371,7 +371,7 @@ static void test_ignored_keys(void **state) {
         {"2.3.7", "[plugins.'io.containerd.cri.v1.runtime']\nenable_cdi = true\ncni.bin_dir = '/a'",
          NULL},
         {"2.4.2", "version = 3\n[plugins.'io.containerd.cri.v1.runtime']\nenable_cdi = true",
-         "line 3: containerd 2.4.2 ignores \"io.containerd.cri.v1.runtime enable_cdi\""},
+         "line 3, column 14: containerd 2.4.2 ignores \"io.containerd.cri.v1.runtime enable_cdi\""},
         {"2.4.2", "[plugins.'io.containerd.cri.v1.runtime'.cni]\nbin_dir = '/a'",
          "ignores \"io.containerd.cri.v1.runtime cni.bin_dir\", did you mean "
          "\"io.containerd.cri.v1.runtime cni.bin_dirs\"?"},
@@ -388,9 +388,9 @@ static void test_ignored_keys(void **state) {
          "\"io.containerd.gc.v1.scheduler pause_threshold\"?"},
         {"2.1.4", "[[plugins.'io.containerd.transfer.v1.local'.unpack_config]]\nplatfrm = 'x'",
          "ignores \"io.containerd.transfer.v1.local unpack_config.platfrm\""},
-        {"2.1.4", "[plugins.cri]\na = 1", "line 1: containerd 2.1.4 ignores \"cri\""},
+        {"2.1.4", "[plugins.cri]\na = 1", "line 1, column 10: containerd 2.1.4 ignores \"cri\""},
         {"2.1.4", "[plugins.'io.containerd.cri.v1.image']\nsnapshotter = 'x'",
-         "line 1: containerd 2.1.4 ignores \"io.containerd.cri.v1.image\", did you mean "
+         "line 1, column 10: containerd 2.1.4 ignores \"io.containerd.cri.v1.image\", did you mean "
          "\"io.containerd.cri.v1.images\"?"},
         {"2.1.4", "[plugins.'io.containerd.server.v1.grpc']\nuid = 1",
          "ignores \"io.containerd.server.v1.grpc\""},

@@ -16,17 +16,17 @@ static void test_registry_mirrors(void **state) {
         {MIRRORS(MIRROR "\"a.example.com\"]\n      endpoint = [\"https://b\"]\n"), NULL},
         {MIRRORS(MIRROR "\"a.example.com\"]\n      endpoint = []\n"), NULL},
         {MIRRORS(MIRROR "\"../../x\"]\n      endpoint = [\"https://b\"]\n"),
-         "line 7: registry.mirrors of '../../x': is no name of a registry"},
+         ":7:63: spec.containerd.config: registry.mirrors of '../../x': is no name of a registry"},
         {MIRRORS(MIRROR "\"a\"]\n      endpoint = \"https://b\"\n"),
-         "line 7: registry.mirrors of 'a': endpoint must be a list of URLs"},
+         "registry.mirrors of 'a': endpoint must be a list of URLs"},
         {MIRRORS(MIRROR "\"a\"]\n      endpoint = [\"b\"]\n"),
-         "line 8: registry.mirrors of 'a': an endpoint must be a URL"},
+         "registry.mirrors of 'a': an endpoint must be a URL"},
         {MIRRORS("      config_path = \"/etc/mine\"\n" MIRROR
                  "\"a\"]\n      endpoint = [\"https://b\"]\n"),
          "registry.mirrors cannot be set beside registry.config_path"},
         {MIRRORS(MIRROR "\"*\"]\n      endpoint = [\"https://b\"]\n" MIRROR
                         "\"_default\"]\n      endpoint = [\"https://c\"]\n"),
-         "line 9: registry.mirrors of '_default': its file is written already"},
+         "registry.mirrors of '_default': its file is written already"},
     };
 
     (void)state;
