@@ -345,22 +345,30 @@ static void settle_kubelets(struct nc_gather *g) {
     }
 }
 
-int nc_check_each_rule(struct nc_gather *g, bool is_drop_in, struct nc_err *err) {
+int nc_try_each_rule(struct nc_gather *g, bool is_drop_in,
+                     int (*attempt)(struct nc_gather *g, struct nc_err *err), struct nc_err *err) {
     struct nc_documents *d = &g->documents;
     bool all = is_drop_in; /* what the cluster needs is not asked for */
     int r, aside = 0;
 
-    assume_any_instance(&g->facts);
-    nc_gather_tables(g);
     nc_documents_set_aside_errors(d);
     do {
         r = add_any_cluster(d, all, err);
         if (r >= 0)
-            r = try_bootstrap(g, err);
+            r = attempt(g, err);
         all |= r < 0 && err->code == -NC_CONFIG_MISSING;
     } while (r < 0 && (aside = nc_documents_set_aside(d, err)) > 0);
     if (r >= 0 || aside == 0)
         err->class = NC_ERR_NONE;
+    return r;
+}
+
+int nc_check_each_rule(struct nc_gather *g, bool is_drop_in, struct nc_err *err) {
+    struct nc_documents *d = &g->documents;
+
+    assume_any_instance(&g->facts);
+    nc_gather_tables(g);
+    const int r = nc_try_each_rule(g, is_drop_in, try_bootstrap, err);
     for (size_t i = 0; i < g->plan.n_certain; i++)
         nc_documents_warn(d, g->plan.certain[i].mark, g->plan.certain[i].path,
                           g->plan.certain[i].message);

@@ -9,6 +9,8 @@
 #include "gather.h"
 #include "nc/str.h"
 
+#define CORRECT "correct the document; nodeclaimd check names all that is wrong"
+
 /* Policies of the daemon, of which the documents alone decide; a misspelled one, too. */
 static bool asks_for_policy(const struct nc_app *app) {
     static const char spec[] = "spec.";
@@ -37,7 +39,7 @@ static int gather_all(struct nc_gather *g, struct nc_app *app, struct nc_err *er
     if (r >= 0 && !is_policy)
         r = nc_gather_plan(g, NULL, err);
     if (r < 0 && err->class == NC_ERR_CONFIG && !*err->remedy)
-        nc_err_remedy(err, "correct the document; nodeclaimd check names all that is wrong");
+        nc_err_remedy(err, CORRECT);
     return r < 0 || is_policy ? r : nc_gather_render(g, err);
 }
 
@@ -99,8 +101,12 @@ int nc_command_render(struct nc_app *app) {
     r = gather_all(&g, app, &err);
     if (r < 0 && err.class == NC_ERR_CONFIG && g.documents.n_docs > 0) {
         struct nc_err last = NC_ERR_INIT;
-        (void)nc_gather_aside(&g, try_plan, &last);
+        (void)nc_try_each_rule(&g, false, try_plan, &last);
         nc_documents_sort(&g.documents);
+        if (nc_documents_errors(&g.documents) > 1) {
+            (void)nc_documents_first_error(&g.documents, &err);
+            nc_err_remedy(&err, CORRECT);
+        }
     }
     print_warnings(&g);
     if (app->opts.save_facts)

@@ -26,9 +26,12 @@ int nc_drain_allow_now(const struct nc_app *app, enum nc_drain_mode otherwise, s
 int nc_drain_plan(struct nc_app *app, const struct nc_value *request);
 
 /* command-check.c: each rule that refuses something becomes a diagnostic of the documents, and not
- * the first alone: what it refuses is set aside, and the rest is tried again. is_drop_in: what they
- * lack of the cluster is another document's. A failure that the diagnostics have leaves err without
- * a class. */
+ * the first alone: what it refuses is set aside, and the rest is attempted again, with any cluster
+ * where that is refused. is_drop_in: what they lack of the cluster is another document's. A failure
+ * that the diagnostics have leaves err without a class. */
+int nc_try_each_rule(struct nc_gather *g, bool is_drop_in,
+                     int (*attempt)(struct nc_gather *g, struct nc_err *err), struct nc_err *err);
+/* What a bootstrap attempts, on any instance. */
 #define NC_ASSUMED " (assumed)" /* behind a version of the facts then, where none is known */
 #define NC_REST_NOT_CHECKED "the rest was not checked: correct this and check again"
 int nc_check_each_rule(struct nc_gather *g, bool is_drop_in, struct nc_err *err);

@@ -118,8 +118,8 @@ int nc_documents_first_error(const struct nc_documents *d, struct nc_err *err) {
         return 0;
     while (!first->is_error)
         first++;
-    if (n > 1)
-        message = nc_asprintf("%s; and %zu more error%s", first->message, n - 1, n > 2 ? "s" : "");
+    if (n > 1) /* rules between fields come later */
+        message = nc_asprintf("%s; and at least %zu more", first->message, n - 1);
     return nc_diag_err(d, first->mark, first->path, message ? message : first->message, err);
 }
 

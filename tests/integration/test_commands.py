@@ -783,6 +783,13 @@ class Render(WorldTest):
         self.assertEqual(done.code, 3)
         for field in ("spec.kubelet.config.runOnce: ", "spec.kubelet.flags: --nope: ", "spec.drain.margin: ", "spec.shutdown.gracePeriod: "):
             self.assertEqual(len(re.findall(f"(?m)^/.*error: {field}", done.err)), 1, done.err)
+        bad.write_text(bad.read_text().replace("apiServerEndpoint: https", "apiServerEndpoint: http").replace("certificateAuthority", "#"))
+        done = world.run("render", "--out", str(world.folder / "out"), *sources)
+        errors = [line for line in world.run("check", str(bad), sources[-1]).out.splitlines() if ": error: " in line]
+        self.assertEqual(len(errors), 6, errors)
+        self.assertEqual([line for line in done.err.splitlines() if ": error: " in line], errors)
+        self.assertIn(f"nodeclaimd render: {errors[0].replace(' error:', '')}; and at least 5 more\n", done.err)
+        self.assertNotIn("any cluster", done.err)
         done = world.run("render", "--out", str(world.folder / "out"), "--facts", str(world.folder))
         self.assertIn("remedy: name a folder that render --save-facts DIR wrote", done.err)
 
