@@ -17,7 +17,7 @@ import tarfile
 import tempfile
 import urllib.parse
 
-NAMESPACE = "https://nodeclaimd.io/spdx"
+NAMESPACE = "https://nodeclaimd.invalid/spdx"  # a name, which nothing opens
 ENTRIES = "var/lib/dpkg/status.d/"
 OURS = "Organization: nodeclaimd"
 LICENCE = "Apache-2.0"

@@ -158,7 +158,7 @@ echo untrusted >release/nodeclaimd.pub
 echo 0.1.0 >VERSION
 printf '## [Unreleased]\n\n## [0.1.0] - 2026-11-23\n\n### Added\n\n- All.\n' >CHANGELOG.md
 printf 'nodeclaimd (0.1.0) unstable; urgency=medium\n\n  * All.\n\n -- A <a@example>  Mon, 23 Nov 2026 12:00:00 +0000\n' >debian/changelog
-echo 'Maintainer: A <a@example.org>' >debian/control
+printf 'Maintainer: A <a@example.org>\nVcs-Browser: https://git.example.org/n\n' >debian/control
 printf '## How to report\n\nTo a@example.org.\n\n## What is promised\n' >SECURITY.md
 printf 'Version:        0.1.0\n%%changelog\n* Mon Nov 23 2026 A <a@example> - 0.1.0-1\n- All\n' >nodeclaimd.spec
 echo >release/sbom.py
@@ -178,7 +178,8 @@ missing "debian/changelog begins with nodeclaimd (0.1.0-1) unstable; urgency=med
 missing "nodeclaimd.spec: Version is 0.2.0, not 0.1.0" sed -i '1s/0.1.0/0.2.0/' nodeclaimd.spec
 missing "nodeclaimd.spec: the newest entry" sed -i s/0.1.0-1/0.0.9-1/ nodeclaimd.spec
 missing "deploy/chart/Chart.yaml is of another version" sed -i '1s/0.1.0/0.0.9/' deploy/chart/Chart.yaml
-missing "debian/control: lines with an address that is a placeholder: 1" sed -i s/example.org/nodeclaimd.example/ debian/control
+missing "debian/control: lines with an address that is a placeholder: 1" sed -i s/a@example.org/a@nodeclaimd.example/ debian/control
+missing "debian/control has no Vcs-Browser" sed -i /^Vcs/d debian/control
 missing "nodeclaimd.spec: lines with an address that is a placeholder: 1" sed -i 's|- All|- https://nodeclaimd.io|' nodeclaimd.spec
 missing "deploy/chart/Chart.yaml: lines with an address that is a placeholder: 2" sed -i '1i home: https://nodeclaimd.io\n# http://www.nodeclaimd.io/docs' deploy/chart/Chart.yaml
 missing "release/sbom.py: lines with an address that is a placeholder: 1" sed -i 's|^|https://nodeclaimd.io/spdx|' release/sbom.py
@@ -340,8 +341,10 @@ links() {
     versions >/dev/null && (cd dist/deploy/chart && grep -ohE '[^ ":]*(://)?[^ "]*(/|RUNBOOKS/)docs/runbooks[.]md|replace "[^"]*/"' files/* templates/monitoring.yaml | sed 's/replace "//; s/"$//; s|docs/runbooks.md||' | sort -u)
 }
 is "while it has no home, links have no address" "$(links)" RUNBOOKS/
-sed -i 's|^\(Vcs-Browser: \).*|\1https://example.org/a-b/n|' debian/control
+is "and neither has anything else" "$(versions >/dev/null && grep -rlE '^(Homepage|Vcs-[A-Z][a-z]*|URL|home|sources):' dist)" ""
+sed -i '1a Vcs-Browser: https://example.org/a-b/n' debian/control
 is "else they open the pages of the tag" "$(links)" "https://example.org/a-b/n/blob/v$version/"
+is "and so do packages and chart" "$(cd dist && grep -hE '^(Homepage|Vcs-[A-Z][a-z]*|URL|home|sources): .*https://example.org/a-b/n]?$' debian/control nodeclaimd.spec deploy/chart/Chart.yaml | wc -l)" 6
 last=$(versions)
 is "and between releases none" "$(git commit -q --allow-empty -m 12 && links)" RUNBOOKS/
 git reset -q --hard HEAD^
