@@ -1,4 +1,4 @@
-{{/* Fails where a value has another form than it needs, and says which: of a pattern in values.schema.json Helm prints the pattern alone. */}}
+{{/* Fails where a value has another form than it needs, or would not be used, and says which: of a pattern in values.schema.json Helm prints the pattern alone. */}}
 {{- define "nodeclaim-controller.forms" -}}
 {{- $v := .Values }}
 {{- $name := "^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$" }}
@@ -57,6 +57,32 @@
 {{- if has $key (index $labels 2) }}
 {{- fail (printf "%s: the chart sets %s itself; choose another label" (first $labels) $key) }}
 {{- end }}
+{{- end }}
+{{- end }}
+{{- $values := dict
+  "mode" "mode"
+  "metrics-address" "metrics.address"
+  "karpenter-namespace" "karpenterNamespaces"
+  "replacement-first" "replacementFirst"
+  "node-identity" "standalone.nodeIdentity"
+  "terminate" "standalone.terminate"
+  "complete-lifecycle-actions" "completeLifecycleActions"
+  "lifecycle-hook" "lifecycleHook"
+  "out-of-service-taint" "outOfServiceTaint"
+}}
+{{- range $key, $_ := $v.options }}
+{{- if hasKey $values $key }}
+{{- fail (printf "options.%s: it is a value of its own, %s" $key (get $values $key)) }}
+{{- end }}
+{{- end }}
+{{- if and $v.networkPolicy.from (not $v.networkPolicy.enabled) }}
+{{- fail "networkPolicy.from needs networkPolicy.enabled: true" }}
+{{- end }}
+{{- if ne $v.metrics.scrape "serviceMonitor" }}
+{{- if or $v.metrics.relabelings $v.metrics.metricRelabelings }}
+{{- fail "metrics.relabelings and metrics.metricRelabelings need metrics.scrape: serviceMonitor" }}
+{{- else if and (or $v.metrics.labels $v.metrics.namespace) (not (or $v.metrics.rules $v.metrics.dashboard)) }}
+{{- fail "metrics.labels and metrics.namespace need metrics.scrape: serviceMonitor, metrics.rules: true or metrics.dashboard: true" }}
 {{- end }}
 {{- end }}
 {{- range $v.image.pullSecrets }}{{ $rows = append $rows (list "image.pullSecrets" . $name $aName) }}{{ end }}
