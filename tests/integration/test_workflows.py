@@ -46,7 +46,7 @@ class Workflows(unittest.TestCase):
             self.assertRegex(image, r"@sha256:[0-9a-f]{64}$")
 
     def test_rights(self) -> None:
-        """To read; the job that makes the draft, which runs nothing of the tree, may write it and attest it."""
+        """To read; the jobs that make the draft and the issue, which run nothing of the tree, may write these."""
         for path in FOLDER.iterdir():
             self.assertEqual(workflow(path.stem)["permissions"], {"contents": "read"}, path.name)
             for name, job in workflow(path.stem)["jobs"].items():
@@ -55,8 +55,9 @@ class Workflows(unittest.TestCase):
                 self.assertTrue(all(step.get("with", {}).get("persist-credentials") is False for step in job["steps"] if "checkout" in step.get("uses", "")), name)
 
         writers = {name: job["permissions"] for path in FOLDER.iterdir() for name, job in workflow(path.stem)["jobs"].items() if job.get("permissions")}
-        self.assertEqual(writers, {"draft": {"contents": "write", "id-token": "write", "attestations": "write"}})
-        self.assertNotRegex(str(workflow("release")["jobs"]["draft"]), r"checkout|docker|\./")
+        self.assertEqual(writers, {"draft": {"contents": "write", "id-token": "write", "attestations": "write"}, "tell": {"issues": "write"}})
+        for one in (workflow("release")["jobs"]["draft"], workflow("renew")["jobs"]["tell"]):
+            self.assertNotRegex(str(one), r"checkout|docker|\./")
 
     def test_attested(self) -> None:
         """What is signed, before it is in the draft."""
@@ -76,7 +77,7 @@ class Workflows(unittest.TestCase):
 
     def test_renew(self) -> None:
         """It fails where a version is another, and only there."""
-        step = workflow("renew")["jobs"]["renew"]["steps"][-1]["run"]
+        step, digests = (step["run"] for step in workflow("renew")["jobs"]["renew"]["steps"][-2:])
         with TemporaryDirectory() as folder:
             def run(commands: str) -> int:
                 return subprocess.run(["bash", "-e", "-c", f"docker() {{ :; }}; {commands}"], cwd=folder, capture_output=True, check=False).returncode
@@ -86,6 +87,21 @@ class Workflows(unittest.TestCase):
             self.assertEqual(run(step), 0)
             self.assertEqual(run("printf '# snapshot 2\na 1\n' >release/controller-image.lock;" + step), 0)
             self.assertEqual(run("printf '# snapshot 2\na 2\n' >release/controller-image.lock;" + step), 1)
+            one, other = "sha256:" + 64 * "1", "sha256:" + 64 * "2"
+            self.assertEqual(run(f"mkdir -p .github/workflows docs; touch README.md docs/install.md; echo 'x debian:12@{one} y' >.github/workflows/a.yml"), 0)
+            self.assertEqual(run(f'skopeo() {{ [ "$4" = docker://docker.io/library/debian:12 ] && echo {one}; }}; {digests}'), 0)
+            self.assertEqual(run(f"skopeo() {{ echo {other}; }}; {digests}"), 1)
+            self.assertEqual(run(f"skopeo() {{ return 1; }}; {digests}"), 1)
+
+    def test_renew_tells(self) -> None:
+        """In one issue, which the next Monday does not open again."""
+        (step,) = workflow("renew")["jobs"]["tell"]["steps"]
+        with TemporaryDirectory() as folder:
+            gh = 'gh() { [ "$2" = list ] && { touch open; cat open; } || echo "$TITLE" >>open; }'
+            env = {**os.environ, "TITLE": step["env"]["TITLE"]}
+            for _ in range(2):
+                subprocess.run(["bash", "-e", "-c", f"{gh}; {step['run']}"], cwd=folder, env=env, check=True)
+            self.assertEqual((Path(folder) / "open").read_text(), step["env"]["TITLE"] + "\n")
 
     def test_release(self) -> None:
         """On both architectures, since nothing is cross-built; the job that has the key runs nothing of the tree."""
