@@ -333,7 +333,7 @@ static int run_step(struct nc_bootstrap *b, const struct step *step) {
         if (attempt == 1 || (attempt & (attempt - 1)) == 0)
             log_retry(b, p, &err);
         if (b->is_connected)
-            nc_publish_event_in_time(b, p);
+            nc_publish_event_in_time(b, p, false);
         if (pause_before_retry(b, attempt) < 0)
             return give_up(b, p, &err);
     }

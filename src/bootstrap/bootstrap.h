@@ -88,9 +88,9 @@ void nc_publish_event(struct nc_bootstrap *b,
 /* Events for what the node starts without: fields that are not honoured, the credential provider.
  */
 void nc_publish_missing(struct nc_bootstrap *b);
-/* The same while the phase is still tried, once that is no longer ordinary: not before ten seconds,
- * and then brought up to date once a minute. */
-void nc_publish_event_in_time(struct nc_bootstrap *b, enum nc_phase p);
+/* The same while the phase is still tried: not before ten seconds, of what each new node waits for
+ * (is_ordinary) a minute, or a third of the timeout if that is less; then once a minute. */
+void nc_publish_event_in_time(struct nc_bootstrap *b, enum nc_phase p, bool is_ordinary);
 /* Condition BootstrapComplete (True, or False with the reason) and the annotation, where the Node
  * may be written to; only on change. */
 void nc_publish_node(struct nc_bootstrap *b, const char *reason, const char *message,

@@ -13,6 +13,7 @@
 
 #define CONDITION "BootstrapComplete"
 #define EVENT_AFTER_USEC 10000000u
+#define EVENT_ORDINARY_USEC 60000000u /* of what each new node waits for */
 #define EVENT_EVERY_USEC 60000000u
 #define CONSOLE_EVERY_USEC 60000000u
 #define EVENT_TIMEOUT_USEC 3000000u
@@ -167,13 +168,15 @@ void nc_publish_missing(struct nc_bootstrap *b) {
         publish_warning(b, "MissingCredentialProvider", b->gather.plan.missing_credential_provider);
 }
 
-void nc_publish_event_in_time(struct nc_bootstrap *b, enum nc_phase p) {
-    const uint64_t now = nc_mono_usec();
-    const bool is_due = b->channels.event_usec == 0
-                            ? nc_phase_age(b, p) > EVENT_AFTER_USEC
-                            : now - b->channels.event_usec > EVENT_EVERY_USEC;
+void nc_publish_event_in_time(struct nc_bootstrap *b, enum nc_phase p, bool is_ordinary) {
+    const uint64_t third = (b->report.deadline_usec - b->report.started_usec) / 3;
+    const uint64_t after = !is_ordinary || third < EVENT_AFTER_USEC ? EVENT_AFTER_USEC
+                           : third < EVENT_ORDINARY_USEC            ? third
+                                                                    : EVENT_ORDINARY_USEC;
 
-    if (is_due)
+    if (nc_phase_age(b, p) > after
+        && (b->channels.event_usec == 0
+            || nc_mono_usec() - b->channels.event_usec > EVENT_EVERY_USEC))
         nc_publish_event(b, nc_app_timeout(b->app, EVENT_TIMEOUT_USEC));
 }
 

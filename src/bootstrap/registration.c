@@ -172,7 +172,7 @@ static void publish_unregistered(struct nc_bootstrap *b, struct nc_err *why) {
                            "containerd.sock, or cannot register");
     }
     nc_phase_waits(b, NC_PHASE_REGISTER, why);
-    nc_publish_event_in_time(b, NC_PHASE_REGISTER);
+    nc_publish_event_in_time(b, NC_PHASE_REGISTER, false);
 }
 
 int nc_step_register(struct nc_bootstrap *b, struct nc_err *err) {
@@ -302,7 +302,7 @@ static void publish_uninitialized(struct nc_bootstrap *b, struct nc_err *why) {
 
     if (is_long) {
         nc_phase_waits(b, NC_PHASE_INITIALIZE, obstacle(b) ? obstacle(b) : why);
-        nc_publish_event_in_time(b, NC_PHASE_INITIALIZE);
+        nc_publish_event_in_time(b, NC_PHASE_INITIALIZE, b->node.object && !obstacle(b));
     } else {
         nc_publish(b);
     }

@@ -65,7 +65,7 @@ class Events(WorldTest):
         world = self.world(behave=Behaviour(karpenter=False))
         world.api.claims_readable = True
         proc = world.spawn("bootstrap", "--timeout", "60s")
-        self.assertTrue(until(lambda: self.events(world), 20))
+        self.assertTrue(until(lambda: self.events(world), 40))
         (event,) = self.events(world)
         self.assertIsNone(proc.poll(), "it is still tried")
         self.assertEqual((event["type"], event["reason"]), ("Warning", "BootstrapFailed"))
@@ -94,6 +94,19 @@ class Events(WorldTest):
         self.assertTrue(first["message"] and first["remedy"])
         self.assertLess(first["duration_usec"], 2_000_000 * PATIENCE)
         self.assertEqual(last["outcome"], "failed")
+
+    def test_none_while_the_network_plugin_starts(self) -> None:
+        """Each new node waits for it, and kubectl get events lists those that failed."""
+        world = self.world(mode="notready")
+        world.api.claims_readable = True
+        proc = world.spawn("bootstrap", "--timeout", "45s")
+        self.assertTrue(until(lambda: self.events(world), 40))
+        (event,) = self.events(world)
+        self.assertIsNone(proc.poll(), "it is still tried")
+        self.assertIn("NodeNotReady", str(event["message"]))
+        first, last = (datetime.fromisoformat(str(event[at]).replace("Z", "+00:00")) for at in ("firstTimestamp", "lastTimestamp"))
+        self.assertGreaterEqual((last - first).total_seconds(), 14, "a third of the timeout")
+        proc.kill()
 
     def test_none_where_all_goes_well(self) -> None:
         world = self.world()
