@@ -275,6 +275,7 @@ struct nc_lifecycle_view {
     const char *volume;     /* one of them; of the lifecycle, until its next step */
     bool is_unlisted;       /* a drain whose pods were not listed: their counts are not known */
     uint64_t cordoned_usec, drained_usec;
+    uint64_t retry_usec; /* the release was refused, and is tried again then; 0 = it was not */
     struct nc_hook_run hooks[_NC_HOOK_MAX];
     struct nc_drain_summary drain;
     struct nc_drain_rules drain_rules;

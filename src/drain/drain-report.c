@@ -172,6 +172,8 @@ struct nc_value *nc_drain_report_view(const struct nc_lifecycle_view *view,
 
     nc_value_set_string(v, "phase", nc_lifecycle_view_phase(view));
     nc_value_set_time(v, "since", view->since_usec);
+    if (view->retry_usec)
+        nc_value_set_time(v, "at", view->retry_usec);
     set_leading(v, view);
     nc_value_set_text(v, "policy", nc_policy_name(view->policy));
     nc_value_set_time(v, "deadline", view->deadline_usec);

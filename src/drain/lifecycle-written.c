@@ -64,7 +64,10 @@ static void report_uncordoned(struct nc_lifecycle *l, enum nc_node_write_kind ki
                            nc_asprintf("The API server refuses the %s: the node takes new "
                                        "pods; it is tried again%s; %s",
                                        kind == NC_WRITE_CORDON ? "cordon" : "drain status",
-                                       l->in_force.t_usec ? "" : ", and evictions wait for it",
+                                       l->in_force.t_usec
+                                           ? ""
+                                           : ", and evictions wait for it: kubectl cordon "
+                                             "NODE lets them go on",
                                        why),
                            out);
 }

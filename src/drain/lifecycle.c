@@ -353,6 +353,9 @@ void nc_lifecycle_get_view(const struct nc_lifecycle *l, uint64_t now_usec,
         .is_unlisted = l->in_force.policy == NC_POLICY_DRAIN && !nc_lifecycle_has_listed(l),
         .cordoned_usec = nc_lifecycle_ec2_time(l, l->cordoned_usec),
         .drained_usec = nc_lifecycle_ec2_time(l, l->drained_usec),
+        .retry_usec = l->phase == NC_LIFECYCLE_RELEASING && l->tries[NC_WRITE_RELEASE].is_refused
+                          ? nc_lifecycle_ec2_time(l, l->tries[NC_WRITE_RELEASE].next_usec)
+                          : 0,
         .clock_offset_usec = l->clock_offset_usec,
     };
     for (size_t s = 0; s < _NC_SOURCE_MAX; s++) {

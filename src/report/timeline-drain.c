@@ -377,6 +377,7 @@ static const char *find_remedy(const struct nc_value *blocked) {
 /* A deadline ends no pod whose deletion is refused. In an outage nobody knows what holds a pod. */
 static void show_held_remedy(struct nc_buf *out, const struct nc_value *drain) {
     const struct nc_value *endless = find_endless(drain);
+    const struct nc_value *cordon = nc_value_get(drain, "cordon");
     const bool is_undeleted = is_named_for(drain, NC_POD_REASON_UNDELETED);
     const char *known = find_remedy(nc_show_list(drain, "blocked"));
     const char *mend = known ? known : "mend what refuses it";
@@ -388,7 +389,7 @@ static void show_held_remedy(struct nc_buf *out, const struct nc_value *drain) {
         nc_show_remedy(out, NC_LIFECYCLE_FINALIZER_REMEDY);
     if (is_named_for(drain, NC_POD_REASON_SILENT))
         nc_show_remedy(out, NC_LIFECYCLE_SILENT_REMEDY);
-    if (truth_of(nc_value_get(drain, "cordon"), "lifted") == 1
+    if ((truth_of(cordon, "lifted") == 1 || truth_of(cordon, "refused") == 1)
         && !nc_show_text(drain, "forceDeleteAt", NULL))
         nc_show_remedy(out,
                        "kubectl cordon the Node, for nothing is evicted before that, and uncordon "
@@ -421,6 +422,7 @@ void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
     else {
         nc_show_outcome(out, nc_show_text(drain, "phase", "unknown"));
         show_more(out, drain, "since", "since");
+        show_more(out, drain, "at", "next try");
     }
     nc_drain_pods_text(drain, 0, out);
     show_more(out, drain, "forceDeleteAt", "force-delete time of all pods");

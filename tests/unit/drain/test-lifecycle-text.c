@@ -198,7 +198,7 @@ static void test_messages(void **state) {
          "The force-delete time has come for ns/a (its eviction was not carried out)"},
         {{"begin", "notice request drain", "ok", "refused", "refused"},
          "The API server refuses the cordon: the node takes new pods; it is tried again, and "
-         "evictions wait for it; HTTP 403 Forbidden"},
+         "evictions wait for it: kubectl cordon NODE lets them go on; HTTP 403 Forbidden"},
         {{"begin", "notice spot +120", "ok", "refused", "refused"},
          "The API server refuses the cordon: the node takes new pods; it is tried again; HTTP 403 "
          "Forbidden"},
@@ -310,6 +310,25 @@ static void test_report_of_a_refused_cordon(void **state) {
     (void)life_do(&w, 2010, "ok");
     nc_auto_value struct nc_value *cordoned = nc_drain_report(w.life, w.now_usec, NULL);
     assert_false(nc_value_path(cordoned, "cordon.refused")->boolean);
+    life_world_done(&w);
+}
+
+/* It is tried again each minute: what was mended meanwhile counts then. */
+static void test_report_of_a_refused_release(void **state) {
+    static const char *const events[] = {
+        "begin", "notice request drain", "ok", "ok", "clear request", "node", "refused", "ok",
+        NULL};
+    struct life_world w;
+
+    (void)state;
+    begin(&w, events);
+    nc_auto_value struct nc_value *refused = nc_drain_report(w.life, w.now_usec, NULL);
+    assert_string_equal(nc_value_path_string(refused, "phase"), "releasing");
+    assert_string_equal(nc_value_path_string(refused, "at"), "2026-01-02T03:05:05Z");
+    (void)life_do(&w, 70000, "tick");
+    (void)life_do(&w, 70010, "ok");
+    nc_auto_value struct nc_value *released = nc_drain_report(w.life, w.now_usec, NULL);
+    assert_null(nc_value_path(released, "at"));
     life_world_done(&w);
 }
 
@@ -698,6 +717,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_all_that_may_not_leave),
         cmocka_unit_test(test_failed_by_an_authorizer),
         cmocka_unit_test(test_report_of_a_refused_cordon),
+        cmocka_unit_test(test_report_of_a_refused_release),
         cmocka_unit_test(test_drained_beside_a_pod_that_does_not_end),
         cmocka_unit_test(test_drained_beside_volumes),
         cmocka_unit_test(test_late_is_a_drain_of_pods),

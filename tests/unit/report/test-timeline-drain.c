@@ -136,6 +136,20 @@ static void test_status(void **state) {
                 "cordon, or end the instance\n"
                 "             remedy: kubectl cordon the Node, for nothing is evicted before that, "
                 "and uncordon it afterwards, or withdraw what requests the drain\n");
+    assert_text("{'daemon': {}, 'drain': {'phase': 'cordoning', 'cordon': {'refused': true}}}",
+                nc_status_text,
+                "node         -\n"
+                "daemon       not connected to the API server, shutdown inhibitor unknown, running "
+                "since -\n"
+                "drain        cordoning, NOT cordoned: refused\n"
+                "             remedy: kubectl cordon the Node, for nothing is evicted before that, "
+                "and uncordon it afterwards, or withdraw what requests the drain\n");
+    assert_text("{'daemon': {}, 'drain': {'phase': 'releasing', 'at': '2024-01-01T00:11:00Z'}}",
+                nc_status_text,
+                "node         -\n"
+                "daemon       not connected to the API server, shutdown inhibitor unknown, running "
+                "since -\n"
+                "drain        releasing, next try 2024-01-01T00:11:00Z\n");
     assert_text(
         "{'daemon': {'connected': false, 'apiError': 'refused', 'inhibitDelay': 'too short',"
         " 'stateError': 'read-only'}}",
