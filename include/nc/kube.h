@@ -66,7 +66,7 @@ long long nc_kube_ahead_sec(const struct nc_kube_status *s);
 #define NC_KUBE_SKEW_REFUSED_SEC (5 * 60)
 #define NC_KUBE_SET_CLOCK                                                                          \
     "set the clock (timedatectl, chronyc tracking), tokens are signed with the time"
-/* It in words. Owned. */
+/* It in words, and what helps. Owned. */
 char *nc_kube_clock_text(const struct nc_kube_status *s);
 
 enum nc_kube_patch { NC_KUBE_PATCH_NONE = 0, NC_KUBE_PATCH_MERGE, NC_KUBE_PATCH_STRATEGIC };

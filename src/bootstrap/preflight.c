@@ -89,7 +89,8 @@ static void add_source(const struct nc_bootstrap *b, struct nc_err *err) {
             continue;
         nc_err_remedy(err, "%s; %s is in %s", err->remedy, fields[i].path + strlen("spec.cluster."),
                       place);
-        nc_remedy_by_source(err, place);
+        if (err->class != NC_ERR_TRANSIENT) /* the network's, or the server's */
+            nc_remedy_by_source(err, place);
         return;
     }
 }

@@ -88,8 +88,8 @@ long long nc_kube_ahead_sec(const struct nc_kube_status *s) {
 char *nc_kube_clock_text(const struct nc_kube_status *s) {
     const long long ahead = nc_kube_ahead_sec(s);
 
-    return nc_asprintf("the clock of this machine is %lld s %s the API server's", llabs(ahead),
-                       ahead > 0 ? "ahead of" : "behind");
+    return nc_asprintf("the clock of this machine is %lld s %s the API server's: %s", llabs(ahead),
+                       ahead > 0 ? "ahead of" : "behind", NC_KUBE_SET_CLOCK);
 }
 
 /* nodes "NAME" is forbidden: User "system:node:NAME" cannot … */
@@ -109,7 +109,7 @@ int nc_kube_refused(const struct nc_kube_status *s, const char *what, struct nc_
 
     /* A token of another time is refused like one of a role that nobody has mapped. */
     if (s->http == 401 && llabs(nc_kube_ahead_sec(s)) >= NC_KUBE_SKEW_REFUSED_SEC)
-        nc_err_remedy(err, NC_KUBE_SET_CLOCK ": %s; then check the role's mapping", clock);
+        nc_err_remedy(err, "%s; then check the role's mapping", clock);
     else if (s->http == 401)
         nc_err_remedy(err,
                       "the API server does not know this credential, or it has expired: check "
@@ -183,6 +183,11 @@ static int parse_object(const struct nc_http_result *r, const char *what, struct
 
 /* What the connection to an API server needs, where that has failed. */
 static void advise(const struct nc_http_result *r, struct nc_err *err) {
+    static const char network[] = "the subnet's route table, security groups and network ACLs",
+                      server[] = "the API server's endpoint and its health";
+    /* Without a route there is none, and the outcome is the same. */
+    const bool is_answer = nc_starts_with(r->message, "connection refused");
+
     switch (r->outcome) {
     case NC_HTTP_UNRESOLVED:
         nc_err_remedy(err,
@@ -191,8 +196,8 @@ static void advise(const struct nc_http_result *r, struct nc_err *err) {
         break;
     case NC_HTTP_REFUSED:
     case NC_HTTP_TIMEOUT:
-        nc_err_remedy(err, "check the subnet's route table, security groups and network ACLs, "
-                           "then the API server's endpoint and its health");
+        nc_err_remedy(err, "check %s, then %s", is_answer ? server : network,
+                      is_answer ? network : server);
         break;
     case NC_HTTP_TLS:
         nc_err_remedy(err, "check that the certificate authority in the configuration is this "

@@ -506,6 +506,28 @@ static void test_cancel(void **state) {
     script_end(k);
 }
 
+/* Who refuses was reached: its health comes first. Where nobody answers, the way does. */
+static void test_remedy_of_no_connection(void **state) {
+    static const struct {
+        enum nc_http_outcome outcome;
+        const char *message, *remedy;
+    } rows[] = {
+        {NC_HTTP_REFUSED, "connection refused by h:443", "check the API server's endpoint"},
+        {NC_HTTP_REFUSED, "no route to h:443: x", "check the subnet's route table"},
+        {NC_HTTP_TIMEOUT, "no connection to h:443 within 2s", "check the subnet's route table"}};
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct nc_http_result r = {.outcome = rows[i].outcome};
+        struct nc_kube_status status;
+        struct nc_err err = NC_ERR_INIT;
+
+        snprintf(r.message, sizeof(r.message), "%s", rows[i].message);
+        assert_true(nc_kube_judge(&r, "x", NULL, &status, &err) < 0);
+        assert_true(nc_starts_with(err.remedy, rows[i].remedy));
+    }
+}
+
 /* The rules hold on both ways out, and nothing is sent. */
 /* A token of another time is refused like one of a role that nobody has mapped. */
 static void test_401_and_the_clocks(void **state) {
@@ -516,8 +538,8 @@ static void test_401_and_the_clocks(void **state) {
         {0, 10000, "; check the clock", "set the clock"},
         {10000, 10200, "cluster's name", "clock"},
         {10000, 10300, "set the clock (timedatectl, ", "; check the clock"},
-        {10000, 13600, "is 3600 s ahead of the API server's", "behind"},
-        {10000, 7000, "is 3000 s behind the API server's", "ahead"},
+        {10000, 13600, "is 3600 s ahead of the API server's: set the clock", "behind"},
+        {10000, 7000, "is 3000 s behind the API server's: set the clock", "ahead"},
     };
 
     (void)state;
@@ -559,6 +581,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_perform),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_remedy_where_the_identity_is_right),
+        cmocka_unit_test(test_remedy_of_no_connection),
         cmocka_unit_test(test_status_is_cut),
         cmocka_unit_test(test_token),
         cmocka_unit_test(test_bad_token),
