@@ -198,7 +198,10 @@ class Plugin(unittest.TestCase):
         self.assertRegex(said, f"n1 +- +Unknown since {then}, cordoned .* Evicting: 1 of 2 pods remain, no word since {then}\n")
         self.assertRegex(said, "n6 +- +Unknown +-")
         self.assertEqual(said.count("no word"), 2, said)
-        self.assertIn(f" Detected: 1 of 2 pods remain, no word since {then}, cordon refused\n", said)
+        self.assertIn(f" NOT cordoned, so nothing is evicted; Detected: 1 of 2 pods remain, no word since {then}, cordon refused\n", said)
+        self.assertRegex(said, "n2 .* Evicting: 1 of 2 pods remain, last word 7[0-9] s ago\n")
+        self.node("n8", **{STATUS_KEY: (status % ("", "Evicting")).replace(then, stamp(time.time() - 5))}, **asks)
+        self.assertRegex(self.says("status", "n8"), " Evicting: 1 of 2 pods remain\n$")
         said = self.says("why", "n1")
         self.assertIn(f"  Ready=Unknown NodeStatusUnknown since {then}: Kubelet stopped posting\n", said)
         self.assertIn(f"  Evicting: 1 of 2 pods remain, no word since {then}\n", said)
@@ -213,8 +216,8 @@ class Plugin(unittest.TestCase):
         self.assertRegex(said[0], "^Evicting: 1 of 2 pods remain, last word 4[0-9] s ago, the node ends at 2")
         self.assertRegex(said[2], "^Evicting: 1 of 2 pods remain, no word since 2[^,]*, the node ends at 2")
         self.assertRegex(said[4], "^Evicting: 1 of 2 pods remain, last word 4[0-9] s ago, deadline passed: 2")
-        for line in said[1], said[3]:  # time enough; a clock that is ahead of this one
-            self.assertRegex(line, "^Evicting: 1 of 2 pods remain, the node ends at 2")
+        self.assertRegex(said[1], "^Evicting: 1 of 2 pods remain, last word 4[0-9] s ago, the node ends at 2")
+        self.assertRegex(said[3], "^Evicting: 1 of 2 pods remain, the node ends at 2")  # a clock that is ahead of this one
         self.assertRegex(self.says("why", "n1"), "  Evicting: 1 of 2 pods remain, last word 4[0-9] s ago, the node ends at")
 
     def test_withdrawn_where_nobody_answers(self) -> None:
@@ -222,8 +225,17 @@ class Plugin(unittest.TestCase):
         status = '{"id":"i","source":"%s","phase":"Evicting","deadline":null,"total":2,"remaining":1,"updated":"' + stamp(time.time() - 60) + '"}'
         self.node("n1", **{STATUS_KEY: status % "request"})
         self.node("n2", **{STATUS_KEY: status % "operator"})
-        self.assertEqual(self.drains(), ["Evicting: 1 of 2 pods remain, withdrawn, and not taken back: does nodeclaimd run there?",
-                                         "Evicting: 1 of 2 pods remain"])  # fmt: skip
+        self.assertRegex(self.drains()[0], "^Evicting: 1 of 2 pods remain, last word 6[0-9] s ago, withdrawn, and not taken back: does nodeclaimd run there[?]$")
+        self.assertRegex(self.drains()[1], "^Evicting: 1 of 2 pods remain, last word 6[0-9] s ago$")
+        blocked = (status % "request").replace('"updated"', '"blocked":["shop/a"],"reasons":["budget"],"updated"')
+        for name in ("n3", "n4"):
+            self.node(name, **{STATUS_KEY: blocked})
+        self.change("n4", lambda n: n["spec"].pop("unschedulable"))
+        for name in ("n3", "n4"):
+            said = self.says("why", name, "--context=k")
+            self.assertIn(f"\n  where it does not run: kubectl uncordon {name} --context=k; kubectl annotate node {name} nodeclaimd.io/cordon- nodeclaimd.io/drain-status- --context=k; "
+                          f"kubectl label node {name} node.kubernetes.io/exclude-from-external-load-balancers- --context=k\n", said)  # fmt: skip
+            self.assertNotRegex(said, "pdb|--deadline|lets it go on")
 
     def test_conditions_that_are_refused(self) -> None:
         status = '{"id":"i","source":"spot","phase":"Evicting","deadline":null,"total":2,"remaining":1}'
@@ -278,11 +290,41 @@ class Plugin(unittest.TestCase):
         for i, (deadline, request, deletes) in enumerate((("null", '{"id":"kubectl-1"}', True), ("null", '{"id":"claim-u"}', False), ('"2099-01-01T00:00:00Z"', "", None))):
             self.node(f"n{i}", **{REQUEST_KEY: request, STATUS_KEY: '{"source":"spot","phase":"Evicting","deadline":%s,"total":9,"remaining":5,%s' % (deadline, blocked)})
             said = self.says("why", f"n{i}", "--as=me")
-            self.assertIn("\n  kubectl -n shop get pdb --as=me and kubectl -n a get pdb --as=me: one that allows no disruption keeps the pods; scale up", said)
+            self.assertIn("\n  kubectl -n shop get pdb --as=me and kubectl -n a get pdb --as=me: one that allows no disruption keeps the pods; "
+                          "mend pods that it covers and that are not Ready, or else scale up what it covers, or lower its minAvailable\n", said)
+            self.assertEqual("\n  nothing need be done: each pod is deleted in time for its grace period by the deadline. What lets them go before that:\n" in said, deletes is None, said)
             self.assertEqual("\n  kubectl delete pod asks no budget" in said, deletes is not None, said)
-            self.assertEqual(f"budget, nor does kubectl nodeclaim drain n{i} --deadline=10m --as=me: it says first" in said, bool(deletes), said)
+            self.assertEqual(f"and may take the last healthy pod; nor does kubectl nodeclaim drain n{i} --deadline=10m --as=me: it says first" in said, bool(deletes), said)
         self.node("n4", **{STATUS_KEY: '{"phase":"Evicting","blocked":["shop/a"],"reasons":["stuck"]}'})
         self.assertNotIn(" pdb", self.says("why", "n4"))
+        self.node("n5", **{STATUS_KEY: '{"phase":"Failed","deadline":"2026-01-01T00:00:00Z","blocked":["shop/a","b/c"],"reasons":["budget","deletion"]}'})
+        self.assertNotIn("nothing need be done", self.says("why", "n5"))
+
+    def test_why_evictions_are_refused(self) -> None:
+        status, helps = '{"phase":"Evicting","blocked":["shop/a"],"reasons":["%s"]}', "\n  what is refused: RBAC or an admission webhook or policy; the Event DrainBlocked has the answer"
+        for name, reason, is_said in (("n1", "refused", True), ("n2", "deletion", True), ("n3", "budget", False)):
+            self.node(name, **{STATUS_KEY: status % reason})
+            self.assertEqual(helps in self.says("why", name), is_said, name)
+
+    def test_why_a_cordon_is_refused(self) -> None:
+        """The one command that helps, for whoever asked for the drain."""
+        status = '{"id":"a","source":"%s","phase":"%s","deadline":%s,"cordon":"refused"}'
+        ahead = stamp(time.time() + 600)
+        for i, (source, phase, deadline, said, helps) in enumerate((
+            ("request", "Detected", "null", "NOT cordoned, so nothing is evicted; Detected, cordon refused", "lets it go on; kubectl nodeclaim drain --cancel %s takes it back"),
+            ("operator", "Evicting", "null", "NOT cordoned, so nothing is evicted; Evicting, cordon refused", "lets it go on"),
+            ("spot", "VolumeWait", f'"{ahead}"', f"VolumeWait, waits for the cordon, the node ends at {ahead}, cordon refused", "keeps new pods off; kubectl uncordon lifts it afterwards"),
+        )):  # fmt: skip
+            name = f"n{i}"
+            self.node(name, **{STATUS_KEY: status % (source, phase, deadline), REQUEST_KEY: '{"id":"a","mode":"graceful"}'})
+            self.change(name, lambda n: n["spec"].pop("unschedulable"))
+            self.assertIn(f"  {said}\n  kubectl cordon {name} {helps.replace('%s', name)}\nAnnotations", self.says("why", name))
+
+    def test_why_a_request_comes_back(self) -> None:
+        text = "A drain of this node was requested: put back with the same id after it was withdrawn"
+        for name, message in (("n1", text), ("n2", "A drain of this node was requested")):
+            self.node(name, condition("InterruptionPending", "True", "Requested", message))
+            self.assertEqual(f"{message}\n  who writes it: kubectl get node {name} -o yaml --show-managed-fields\n" in self.says("why", name), name == "n1")
 
     def test_drain_without_a_cordon(self) -> None:
         """Whoever lifted it, and whether the drain is over or not; a condition that is False hides no drain."""
@@ -468,7 +510,7 @@ class Plugin(unittest.TestCase):
             ("/nodeclaims", ("why", "c1"), (), (), "NodeClaim c1"),
             ("/nodes", ("why", "n1"), (events,), (node,), "Node n1"),
             ("/nodes", ("why", "c1"), (claim, events), (node, "annotation"), "Conditions of Node n1"),
-            ("/nodes", ("why", "c2"), (conditions % "NodeClaim c2", "No Node has registered. Karpenter deletes the NodeClaim 15 minutes after its creation, 20"), (), ""),
+            ("/nodes", ("why", "c2"), (conditions % "NodeClaim c2", "No Node has registered. Karpenter deletes the NodeClaim at 20"), (), ""),
             ("/events", ("why", "n1"), (claim, node, "drain-request: {"), (events,), "Events of Node n1; Events of NodeClaim c1"),
             ("/events", ("status",), ("n1 ", "c2 ", "requested, whether it was refused could not be read\n"), (), "Events in the namespace default"),
             ("/nodeclaims", ("status",), ("n1 ",), ("NODECLAIM",), "NodeClaims"),
@@ -499,9 +541,20 @@ class Plugin(unittest.TestCase):
         self.assertNotIn("not of this one", self.says("why", "c1"))
         self.assertIn("There is no Node or NodeClaim of this name any more, or not yet.", self.says("why", "ip-10-0-0-9"))
         self.assertIn("start: kubelet exits", self.says("why", "ip-10-0-0-9"))  # it has no Node, and no NodeClaim is known
+        self.assertNotIn("The node has reported nothing", self.says("why", "c1"))
         self.claim("c2", "", instance="")
         self.assertIn("no instance for it yet", self.says("why", "c2"))
         self.refuses(1, "neither a NodeClaim nor a Node c9", "why", "c9")
+
+    def test_why_a_node_is_mute(self) -> None:
+        """When Karpenter ends the wait is a time that comes, and what is usual is said where the node says nothing."""
+        now = round(time.time())
+        for name, age, says in (("c1", 60, f"Karpenter deletes the NodeClaim at {stamp(now + 840)}, 15 minutes after its creation. Its console: aws "),
+                                ("c2", 1200, f"The NodeClaim is older than 15 minutes, and Karpenter is due to delete it since {stamp(now - 300)}. Its console: aws ")):  # fmt: skip
+            self.claim(name, "", NOT_FOUND, creationTimestamp=stamp(now - age))
+            said = self.says("why", name)
+            self.assertIn(f"No Node has registered. {says}", said)
+            self.assertIn("\nThe node has reported nothing. Usual causes: it does not know its cluster (invalid user data, IMDS disabled), cannot reach", said)
 
     def test_why_the_next_one_fails_alike(self) -> None:
         alike = ("\nThe error is in the user data: the next NodeClaim fails alike until that is corrected where they come from, mostly the EC2NodeClass. "
@@ -574,11 +627,19 @@ class Plugin(unittest.TestCase):
         self.assertIn("Conditions of Node n1\n  being deleted since 2026-11-29T11:59:00Z, held by karpenter.sh/termination\n", self.says("why", "n1"))
         self.node("n2", withdrawn, **{STATUS_KEY: '{"source":"operator","phase":"Cordoned"}'})
         self.node("n5", withdrawn, **{STATUS_KEY: '{"source":"operator","phase":"Evicting","updated":"2026-11-29T11:57:59Z"}'})  # its release is refused
-        self.assertIn("was withdrawn at 2026-11-29T11:58:00Z, but what nodeclaimd wrote is not taken back yet\n", self.says("why", "n5"))
+        self.assertIn("was withdrawn at 2026-11-29T11:58:00Z, but what nodeclaimd wrote is not taken back yet; cordoned by another client: ", self.says("why", "n5"))
         self.assertRegex(self.says("status", "n5"), r" withdrawn, but not taken back: see why\n$")
         self.node("n3", withdrawn, **{REQUEST_KEY: '{"id":"a"}'})
         for name in ("n2", "n3"):
             self.assertNotIn("withdrawn at", self.says("why", name))
+
+    def test_why_a_cordon_stays_after_a_withdrawal(self) -> None:
+        withdrawn = {**condition("InterruptionPending", "False", "InterruptionWithdrawn"), "lastTransitionTime": "2026-11-29T11:58:00Z"}
+        said = "; cordoned by another client: kubectl uncordon %s lifts it\n"
+        for name, is_cordoned, annotations in (("n1", True, {}), ("n2", False, {}), ("n3", True, {"nodeclaimd.io/cordon": "{}"})):
+            self.node(name, withdrawn, **annotations)
+            self.change(name, lambda n: n["spec"].update(unschedulable=is_cordoned))
+            self.assertEqual(said % name in self.says("why", name), name == "n1", name)
 
     def volume(self, name: str, node: str, meta: dict[str, Any], **status: Any) -> None:
         spec = {"attacher": "ebs.csi.aws.com", "nodeName": node, "source": {"persistentVolumeName": f"pv-{name}"}}
