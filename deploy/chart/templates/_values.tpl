@@ -29,8 +29,21 @@
 {{- range $key, $value := ($v.strategy | default dict).rollingUpdate }}
 {{- $rows = append $rows (list (print "strategy.rollingUpdate." $key) $value $share $aShare) }}
 {{- end }}
+{{- $values := dict
+  "mode" "mode"
+  "metrics-address" "metrics.address"
+  "karpenter-namespace" "karpenterNamespaces"
+  "replacement-first" "replacementFirst"
+  "node-identity" "standalone.nodeIdentity"
+  "terminate" "standalone.terminate"
+  "complete-lifecycle-actions" "completeLifecycleActions"
+  "lifecycle-hook" "lifecycleHook"
+  "out-of-service-taint" "outOfServiceTaint"
+}}
 {{- range $key, $value := $v.options }}
-{{- if hasSuffix "-endpoint" $key }}
+{{- if hasKey $values $key }}
+{{- fail (printf "options.%s: it is a value of its own, %s" $key (get $values $key)) }}
+{{- else if hasSuffix "-endpoint" $key }}
 {{- $rows = append $rows (list (print "options." $key) $value "^https?://" "an address that begins with https://") }}
 {{- else if eq $key "region" }}
 {{- $rows = append $rows (list "options.region" $value "^[a-z0-9-]+$" "a region, such as us-west-2") }}
@@ -59,20 +72,15 @@
 {{- end }}
 {{- end }}
 {{- end }}
-{{- $values := dict
-  "mode" "mode"
-  "metrics-address" "metrics.address"
-  "karpenter-namespace" "karpenterNamespaces"
-  "replacement-first" "replacementFirst"
-  "node-identity" "standalone.nodeIdentity"
-  "terminate" "standalone.terminate"
-  "complete-lifecycle-actions" "completeLifecycleActions"
-  "lifecycle-hook" "lifecycleHook"
-  "out-of-service-taint" "outOfServiceTaint"
-}}
-{{- range $key, $_ := $v.options }}
-{{- if hasKey $values $key }}
-{{- fail (printf "options.%s: it is a value of its own, %s" $key (get $values $key)) }}
+{{- range $v.image.pullSecrets }}{{ $rows = append $rows (list "image.pullSecrets" . $name $aName) }}{{ end }}
+{{- range $v.karpenterNamespaces }}{{ $rows = append $rows (list "karpenterNamespaces" . $name $aName) }}{{ end }}
+{{- range $v.replacementFirst }}{{ $rows = append $rows (list "replacementFirst" . $label $aLabel) }}{{ end }}
+{{- range $v.extraVolumes }}{{ $rows = append $rows (list "extraVolumes" .name $label $aLabel) }}{{ end }}
+{{- range $v.extraVolumeMounts }}{{ $rows = append $rows (list "extraVolumeMounts" .name $label $aLabel) }}{{ end }}
+{{- range $rows }}
+{{- $value := index . 1 | toString }}
+{{- if not (or (kindIs "invalid" (index . 1)) (eq $value "") (regexMatch (index . 2) $value)) }}
+{{- fail (printf "%s: %q is not %s" (index . 0) $value (index . 3)) }}
 {{- end }}
 {{- end }}
 {{- if and $v.networkPolicy.from (not $v.networkPolicy.enabled) }}
@@ -83,17 +91,6 @@
 {{- fail "metrics.relabelings and metrics.metricRelabelings need metrics.scrape: serviceMonitor" }}
 {{- else if and (or $v.metrics.labels $v.metrics.namespace) (not (or $v.metrics.rules $v.metrics.dashboard)) }}
 {{- fail "metrics.labels and metrics.namespace need metrics.scrape: serviceMonitor, metrics.rules: true or metrics.dashboard: true" }}
-{{- end }}
-{{- end }}
-{{- range $v.image.pullSecrets }}{{ $rows = append $rows (list "image.pullSecrets" . $name $aName) }}{{ end }}
-{{- range $v.karpenterNamespaces }}{{ $rows = append $rows (list "karpenterNamespaces" . $name $aName) }}{{ end }}
-{{- range $v.replacementFirst }}{{ $rows = append $rows (list "replacementFirst" . $label $aLabel) }}{{ end }}
-{{- range $v.extraVolumes }}{{ $rows = append $rows (list "extraVolumes" .name $label $aLabel) }}{{ end }}
-{{- range $v.extraVolumeMounts }}{{ $rows = append $rows (list "extraVolumeMounts" .name $label $aLabel) }}{{ end }}
-{{- range $rows }}
-{{- $value := index . 1 | toString }}
-{{- if not (or (kindIs "invalid" (index . 1)) (eq $value "") (regexMatch (index . 2) $value)) }}
-{{- fail (printf "%s: %q is not %s" (index . 0) $value (index . 3)) }}
 {{- end }}
 {{- end }}
 {{- end }}
