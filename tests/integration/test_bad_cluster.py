@@ -37,7 +37,10 @@ class BadCluster(WorldTest):
     def test_unreachable(self) -> None:
         world = self.world()
         world.api.server.refuse()
-        self.fails(world, 1, "transient", "refused")
+        phase = self.fails(world, 1, "transient", "refused")
+        remedy = world.phase(phase)["error"]["remedy"]
+        self.assertRegex(remedy, "^check the API server's endpoint and its health, then .*; apiServerEndpoint is in user-data ")
+        self.assertNotIn("new node", remedy, "it is not the user data that fail")
 
     def test_killed(self) -> None:
         """Its last word is that it works; its lock says that nobody works any more."""
