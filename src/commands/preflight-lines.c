@@ -108,7 +108,9 @@ static void check_documents(struct nc_app *app, struct nc_preflight_lines *lines
         warn_of_assumed(lines, "containerd", g.facts.containerd_version);
     }
     if (g.facts.has_pause_archive || !nc_containerd_needs_pause_archive(&g.plan.containerd)) {
-        nc_preflight_line(lines, "pause", "ok", "there or named", "");
+        nc_preflight_line(lines, "pause", "ok",
+                          g.facts.has_pause_archive ? NC_PAUSE_ARCHIVE : "a document names one",
+                          "");
         return;
     }
     (void)nc_err_config(&err, "there is no pause image (" NC_PAUSE_ARCHIVE "): no pod can start");

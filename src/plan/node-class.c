@@ -183,7 +183,7 @@ void nc_plan_less(struct nc_planner *s) {
             continue;
         nc_strv_addf(
             &p->less,
-            "allocatable %s of a %s: %s, but Karpenter expects %s: it reads spec.kubelet of the "
+            "allocatable %s of %s: %s, but Karpenter expects %s: it reads spec.kubelet of the "
             "EC2NodeClass, and no other document; set there, too, what others set",
             nc_resource_names[i], p->type.name, text[1], text[0]);
     }

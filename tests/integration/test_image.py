@@ -597,6 +597,13 @@ class Preflight(unittest.TestCase):
             (remedy,) = [one for one in remedies if option in one]
             self.assertIn("/usr/share/nodeclaimd/provision", remedy)
 
+    def test_which_pause_image(self) -> None:
+        imagetree.al2023(self.root)
+        self.assertEqual(self.lines(3)["pause"][0]["detail"], "/etc/eks/pause.tar")
+        (self.root / "etc/eks/pause.tar").unlink()
+        imagetree.write(self.root, "/etc/nodeclaimd/conf.d/10-pause.yaml", PAUSE)
+        self.assertEqual(self.lines(3)["pause"][0]["detail"], "a document names one")
+
     def test_links_do_not_lead_out(self) -> None:
         """The file that the link names exists on this machine, not in the image."""
         imagetree.al2023(self.root)

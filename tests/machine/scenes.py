@@ -47,7 +47,7 @@ def check_node(tally: Tally, world: World) -> None:
     warnings = status.get("warnings") or []
     tally.check(
         "status warns of nothing but what an m5.large has more of: memory, or pods that the scene asked for",
-        bool(warnings) and all(w.startswith(("allocatable memory of a m5.large", "allocatable pods of a m5.large: 17")) for w in warnings),
+        bool(warnings) and all(w.startswith(("allocatable memory of m5.large", "allocatable pods of m5.large: 17")) for w in warnings),
         warnings,
     )
     assert world.actors is not None

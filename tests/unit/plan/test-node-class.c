@@ -112,12 +112,11 @@ static void test_counts_on(void **state) {
     assert_string_equal(fixture_value(&x->plan, "karpenter.allocatable.pods"), "29");
     assert_string_equal(fixture_value(&x->plan, "karpenter.allocatable.cpu"), "1930m");
     assert_int_equal(x->plan.less.n, 2);
-    assert_string_equal(
-        x->plan.less.v[0],
-        "allocatable memory of a m5.large: 6494Mi, but Karpenter expects 6903Mi: it "
-        "reads spec.kubelet of the EC2NodeClass, and no other document; set there, "
-        "too, what others set");
-    assert_true(nc_starts_with(x->plan.less.v[1], "allocatable pods of a m5.large: 20, but "));
+    assert_string_equal(x->plan.less.v[0],
+                        "allocatable memory of m5.large: 6494Mi, but Karpenter expects 6903Mi: it "
+                        "reads spec.kubelet of the EC2NodeClass, and no other document; set there, "
+                        "too, what others set");
+    assert_true(nc_starts_with(x->plan.less.v[1], "allocatable pods of m5.large: 20, but "));
     fixture_free(x);
     x = fixture_with(class, "");
     fixture_plan(x);
@@ -128,7 +127,7 @@ static void test_counts_on(void **state) {
     fixture_plan(x);
     assert_int_equal(x->plan.less.n, 1);
     assert_true(nc_starts_with(x->plan.less.v[0],
-                               "allocatable cpu of a m5.large: 1, but Karpenter expects 1930m: "));
+                               "allocatable cpu of m5.large: 1, but Karpenter expects 1930m: "));
     fixture_free(x);
     /* Without any of them nobody says what Karpenter counts on, or whether it is there. */
     x = fixture_with(own, "");
