@@ -189,7 +189,7 @@ class Storms(DaemonTest):
         world.must(lambda: time.monotonic() > end, "the deadline")
         world.api.server.listen()
         world.must(lambda: not world.pods(), "the end of all pods", 30)
-        self.assertEqual({s.grace for s in world.deletions()}, {1})
+        self.assertEqual({s.grace for s in world.deletions()}, {3})
 
     def test_away_from_the_start(self) -> None:
         world = self.node_world()

@@ -156,7 +156,7 @@ class Spot(DaemonTest):
         world.imds.spot(-30)
         world.start()
         world.must(lambda: not world.pods(), "the deletion")
-        self.assertEqual([s.grace for s in world.deletions("late")], [1])
+        self.assertEqual([s.grace for s in world.deletions("late")], [30])
         self.assertOrder(world, "signal", "cordon", "delete")
 
     def test_time_long_past(self) -> None:
