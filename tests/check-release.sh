@@ -43,6 +43,7 @@ is "no file names a package mirror" "$(git -C "$top" grep -nIE "$hosts")" ""
 is "one that did would be seen" "$(printf '%s\n' {deb,security,snapshot}.debian{.,-}org {us.archive,ports}.ubuntu.com | grep -cE "$hosts")" 5
 
 # pip takes what has the hash of a line, and nothing for which there is none.
+is "no entry of the changelog occurs twice" "$(cd "$top" && release/run "$(cat VERSION)" --dry-run --tree 2>&1 | grep 'occurs twice')" ""
 is "pip installs by hashes alone" "$(grep -E 'pip.* install' "$top/release/run" | grep -v -- ' --require-hashes ')" ""
 is "which each package has" "$(grep -cE '^[a-z0-9.-]+==[0-9.]+( --hash=sha256:[0-9a-f]{64})+$' "$top/release/spdx-tools.lock")" \
     "$(grep -c '^[^#]' "$top/release/spdx-tools.lock")"
