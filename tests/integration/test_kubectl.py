@@ -274,7 +274,7 @@ class Plugin(unittest.TestCase):
         self.assertIn(said % "", self.says("why", "n1"))
         self.assertIn(said % "", self.says("why", "c1"))
         self.change("n1", lambda n: n["spec"].pop("unschedulable"))
-        helps = "  kubectl cordon n1 --context=k lets it go on; kubectl nodeclaim drain --cancel n1 --context=k takes it back\n"
+        helps = "  kubectl cordon n1 --context=k lets it go on, and kubectl uncordon lifts it afterwards; kubectl nodeclaim drain --cancel n1 --context=k takes it back\n"
         self.assertIn(said.replace("Annotations", helps + "Annotations") % "NOT cordoned, so nothing is evicted; ", self.says("why", "n1", "--context=k"))
         self.node("n2", **{STATUS_KEY: status % "VolumeWait"})
         self.assertIn("blocked: shop/db-0, may wait for volumes or drain.linger\n", self.says("why", "n2"))
@@ -292,7 +292,7 @@ class Plugin(unittest.TestCase):
             said = self.says("why", f"n{i}", "--as=me")
             self.assertIn("\n  kubectl -n shop get pdb --as=me and kubectl -n a get pdb --as=me: one that allows no disruption keeps the pods; "
                           "mend pods that it covers and that are not Ready, or else scale up what it covers, or lower its minAvailable\n", said)
-            self.assertEqual("\n  nothing need be done: each pod is deleted in time for its grace period by the deadline. What lets them go before that:\n" in said, deletes is None, said)
+            self.assertEqual("\n  while nodeclaimd runs there, nothing need be done: each pod is deleted in time for its grace period by the deadline. What lets them go before that:\n" in said, deletes is None, said)
             self.assertEqual("\n  kubectl delete pod asks no budget" in said, deletes is not None, said)
             self.assertEqual(f"and may take the last healthy pod; nor does kubectl nodeclaim drain n{i} --deadline=10m --as=me: it says first" in said, bool(deletes), said)
         self.node("n4", **{STATUS_KEY: '{"phase":"Evicting","blocked":["shop/a"],"reasons":["stuck"]}'})
@@ -305,14 +305,18 @@ class Plugin(unittest.TestCase):
         for name, reason, is_said in (("n1", "refused", True), ("n2", "deletion", True), ("n3", "budget", False)):
             self.node(name, **{STATUS_KEY: status % reason})
             self.assertEqual(helps in self.says("why", name), is_said, name)
+        self.node("n4", **{STATUS_KEY: status % "failed"})
+        self.assertIn("\n  what fails: most often an admission webhook that does not answer, see kubectl get validatingwebhookconfigurations; ", self.says("why", "n4"))
+        self.node("n5", **{STATUS_KEY: '{"source":"request","phase":"Failed"}', REQUEST_KEY: "{}"})
+        self.assertIn("; the request goes on without a deadline, and kubectl nodeclaim drain --cancel n5 takes it back\n", self.says("why", "n5"))
 
     def test_why_a_cordon_is_refused(self) -> None:
         """The one command that helps, for whoever asked for the drain."""
         status = '{"id":"a","source":"%s","phase":"%s","deadline":%s,"cordon":"refused"}'
         ahead = stamp(time.time() + 600)
         for i, (source, phase, deadline, said, helps) in enumerate((
-            ("request", "Detected", "null", "NOT cordoned, so nothing is evicted; Detected, cordon refused", "lets it go on; kubectl nodeclaim drain --cancel %s takes it back"),
-            ("operator", "Evicting", "null", "NOT cordoned, so nothing is evicted; Evicting, cordon refused", "lets it go on"),
+            ("request", "Detected", "null", "NOT cordoned, so nothing is evicted; Detected, cordon refused", "lets it go on, and kubectl uncordon lifts it afterwards; kubectl nodeclaim drain --cancel %s takes it back"),
+            ("operator", "Evicting", "null", "NOT cordoned, so nothing is evicted; Evicting, cordon refused", "lets it go on, and kubectl uncordon lifts it afterwards"),
             ("spot", "VolumeWait", f'"{ahead}"', f"VolumeWait, waits for the cordon, the node ends at {ahead}, cordon refused", "keeps new pods off; kubectl uncordon lifts it afterwards"),
         )):  # fmt: skip
             name = f"n{i}"
@@ -828,14 +832,14 @@ class Plugin(unittest.TestCase):
             """The time of each line is in seconds before the deadline that is requested."""
             head, said = self.says("drain", "n1", f"--deadline={deadline}s", *more).split("\nnode/n1 ")
             first, *lines = head.splitlines()
-            self.assertTrue(first.startswith("pods that are left are deleted before the deadline, each by its grace period and a margin"), first)
-            self.assertTrue(first.endswith("; kubectl nodeclaim drain --cancel n1 saves only those whose time has not come"), first)
+            self.assertTrue(first.startswith("pods are evicted as their PodDisruptionBudgets allow; those that are left are deleted before the deadline, each by its grace period and a margin"), first)
+            self.assertTrue(first.endswith("; kubectl nodeclaim drain --cancel n1 saves none that is evicted or deleted by then"), first)
             self.assertIn("is requested, with deadline", said)
             asked = {stamp(epoch(json.loads(self.request("n1"))["deadline"]) - early): f"-{early}" for early in range(deadline)}
             return [re.sub(r"\d{4}-\S+Z", lambda at: asked.get(at[0], at[0]), line).strip() for line in lines]
 
-        self.assertEqual(told(120), ["shop/b is deleted AT ONCE, with about 105 of its 300 s", "shop/c is deleted IN 15 s, at about -105, with its 90 s",
-                                     "shop/a is deleted at about -45, with its 30 s", "shop/g is deleted at about -15, with its 0 s"])  # fmt: skip
+        self.assertEqual(told(120), ["shop/b is deleted AT ONCE, with about 105 of its 300 s", "shop/c, unless it is evicted before, is deleted IN 15 s, at about -105, with its 90 s",
+                                     "shop/a, unless it is evicted before, is deleted at about -45, with its 30 s", "shop/g, unless it is evicted before, is deleted at about -15, with its 0 s"])  # fmt: skip
         for deadline, margin in ((100, 13), (40, 10), (36, 6), (9, 2)):
             self.assertEqual(told(deadline)[-1].split("about ")[-1].partition(",")[0], f"-{margin}", deadline)
         self.api.kubelet.running = False
@@ -846,7 +850,7 @@ class Plugin(unittest.TestCase):
         self.pod("l", 1)
         said = told(120)
         self.assertRegex(said.pop(0), r"^shop/h, which ends by \S+, is to end by about -15$")
-        self.assertEqual((said[3], said[4:]), ("shop/j is deleted at about -25, with its 10 s", ["and 3 more later, by about -15"]))
+        self.assertEqual((said[3], said[4:]), ("shop/j, unless it is evicted before, is deleted at about -25, with its 10 s", ["and 3 more later, by about -15"]))
         self.assertNotIn("shop/", self.says("drain", "n1", "--mode=graceful"))
         self.api.server.faults[:] = [Fault("status", path="/pods", status=403)]
         self.assertEqual(told(120), ["which these are, and when, is not known: the pods could not be listed"])
