@@ -40,6 +40,17 @@
   "lifecycle-hook" "lifecycleHook"
   "out-of-service-taint" "outOfServiceTaint"
 }}
+{{- /* As the program has them, which knows no days, and its defaults of the last three. */}}
+{{- $limits := dict
+  "margin" (list "0s" "10m")
+  "timestamp-after" (list "0s" "10m")
+  "ending-ceiling" (list "0s" "8760h")
+  "zone-turn" (list "1m" "24h")
+  "lease-duration" (list "1s" "1h")
+  "renew-deadline" (list "1s" "1h")
+  "retry-period" (list "1ms" "10m")
+}}
+{{- $times := dict "lease-duration" "15s" "renew-deadline" "10s" "retry-period" "2s" }}
 {{- range $key, $value := $v.options }}
 {{- if hasKey $values $key }}
 {{- fail (printf "options.%s: it is a value of its own, %s" $key (get $values $key)) }}
@@ -47,9 +58,23 @@
 {{- $rows = append $rows (list (print "options." $key) $value "^https?://" "an address that begins with https://") }}
 {{- else if eq $key "region" }}
 {{- $rows = append $rows (list "options.region" $value "^[a-z0-9-]+$" "a region, such as us-west-2") }}
-{{- else if not (has $key (list "order" "max-in-flight" "after-reboot" "rebalance" "log-level")) }}
-{{- $rows = append $rows (list (print "options." $key) $value $duration $aDuration) }}
+{{- else if hasKey $limits $key }}
+{{- $ms := include "nodeclaim-controller.ms" $value | float64 }}
+{{- $least := index $limits $key | first }}
+{{- $most := index $limits $key | last }}
+{{- if or (not (regexMatch "^([0-9]+(ms|[smh]))+$" $value)) (lt $ms (include "nodeclaim-controller.ms" $least | float64)) (gt $ms (include "nodeclaim-controller.ms" $most | float64)) }}
+{{- fail (printf "options.%s: %q is not a duration from %s to %s, such as 1m30s" $key $value $least $most) }}
 {{- end }}
+{{- $_ := set $times $key $value }}
+{{- end }}
+{{- end }}
+{{- $lease := get $times "lease-duration" }}
+{{- $renew := get $times "renew-deadline" }}
+{{- $retry := get $times "retry-period" }}
+{{- if ge (include "nodeclaim-controller.ms" $renew | float64) (include "nodeclaim-controller.ms" $lease | float64) }}
+{{- fail (printf "options.renew-deadline (%s) must be less than options.lease-duration (%s), or two would lead at once" $renew $lease) }}
+{{- else if ge (mulf (include "nodeclaim-controller.ms" $retry) 6) (mulf (include "nodeclaim-controller.ms" $renew) 5) }}
+{{- fail (printf "options.retry-period (%s) must be less than five sixths of options.renew-deadline (%s)" $retry $renew) }}
 {{- end }}
 {{- range $key, $_ := $v.metrics.ruleLabels }}
 {{- $rows = append $rows (list "metrics.ruleLabels" $key "^[a-zA-Z_][a-zA-Z0-9_]*$" "a label of Prometheus: letters, digits and _") }}
@@ -93,4 +118,14 @@
 {{- fail "metrics.labels and metrics.namespace need metrics.scrape: serviceMonitor, metrics.rules: true or metrics.dashboard: true" }}
 {{- end }}
 {{- end }}
+{{- end }}
+
+{{/* The milliseconds of a duration of the program. */}}
+{{- define "nodeclaim-controller.ms" -}}
+{{- $ms := 0.0 }}
+{{- range regexFindAll "[0-9]+(ms|[smh])" . -1 }}
+{{- $unit := dict "ms" 1 "s" 1000 "m" 60000 "h" 3600000 | pluck (regexFind "[a-z]+" .) | first }}
+{{- $ms = addf $ms (mulf (regexFind "[0-9]+" .) $unit) }}
+{{- end }}
+{{- $ms }}
 {{- end }}
