@@ -111,12 +111,18 @@
 {{- if and $v.networkPolicy.from (not $v.networkPolicy.enabled) }}
 {{- fail "networkPolicy.from needs networkPolicy.enabled: true" }}
 {{- end }}
+{{- $alertsOrDashboard := or $v.metrics.rules $v.metrics.dashboard }}
 {{- if ne $v.metrics.scrape "serviceMonitor" }}
-{{- if or $v.metrics.relabelings $v.metrics.metricRelabelings }}
-{{- fail "metrics.relabelings and metrics.metricRelabelings need metrics.scrape: serviceMonitor" }}
-{{- else if and (or $v.metrics.labels $v.metrics.namespace) (not (or $v.metrics.rules $v.metrics.dashboard)) }}
+{{- if or $v.metrics.relabelings $v.metrics.metricRelabelings (ne ($v.metrics.interval | default "30s") "30s") }}
+{{- fail "metrics.interval, metrics.relabelings and metrics.metricRelabelings need metrics.scrape: serviceMonitor" }}
+{{- else if and (or $v.metrics.labels $v.metrics.namespace) (not $alertsOrDashboard) }}
 {{- fail "metrics.labels and metrics.namespace need metrics.scrape: serviceMonitor, metrics.rules: true or metrics.dashboard: true" }}
 {{- end }}
+{{- end }}
+{{- if and $v.metrics.runbooks (not $alertsOrDashboard) }}
+{{- fail "metrics.runbooks needs metrics.rules: true or metrics.dashboard: true" }}
+{{- else if and (or $v.metrics.disabledRules $v.metrics.ruleLabels $v.metrics.thresholds $v.metrics.ruleOverrides) (not $v.metrics.rules) }}
+{{- fail "metrics.disabledRules, metrics.ruleLabels, metrics.thresholds and metrics.ruleOverrides need metrics.rules: true" }}
 {{- end }}
 {{- end }}
 
