@@ -8,6 +8,7 @@
 {{- $aName := "a name of small letters, digits, - and ." }}
 {{- $aLabel := "a name of small letters, digits and -" }}
 {{- $aDuration := "a duration, such as 30s or 1h30m" }}
+{{- $anAddress := "an address that begins with https:// or http://" }}
 {{- $aShare := "a number or a percentage, such as 1 or 50%" }}
 {{- $rows := list
   (list "image.repository" $v.image.repository "^[a-z0-9][a-zA-Z0-9._-]*(:[0-9]+)?(/[a-zA-Z0-9._-]+)*$" "a repository, such as registry.example.com/nodeclaim-controller; a tag is image.tag")
@@ -17,7 +18,7 @@
   (list "fullnameOverride" $v.fullnameOverride $label $aLabel)
   (list "lifecycleHook" $v.lifecycleHook "^[A-Za-z0-9_/-]{1,255}$" "a name of letters, digits, -, _ and /")
   (list "metrics.address" $v.metrics.address "^([0-9.]+|\\[[0-9a-fA-F:.]+\\]):([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$" "an address with a port, such as 0.0.0.0:8080 or [::]:8080")
-  (list "metrics.runbooks" $v.metrics.runbooks "^https?://.*/$" "an address that begins with https:// and ends with /")
+  (list "metrics.runbooks" $v.metrics.runbooks "^https?://.*/$" (print $anAddress " and ends with /"))
   (list "metrics.interval" $v.metrics.interval "^[1-9][0-9]*(ms|s|m|h)$" "a duration, such as 30s")
   (list "metrics.namespace" $v.metrics.namespace $label $aLabel)
   (list "serviceAccount.name" $v.serviceAccount.name $name $aName)
@@ -55,7 +56,7 @@
 {{- if hasKey $values $key }}
 {{- fail (printf "options.%s: it is a value of its own, %s" $key (get $values $key)) }}
 {{- else if hasSuffix "-endpoint" $key }}
-{{- $rows = append $rows (list (print "options." $key) $value "^https?://" "an address that begins with https://") }}
+{{- $rows = append $rows (list (print "options." $key) $value "^https?://" $anAddress) }}
 {{- else if eq $key "region" }}
 {{- $rows = append $rows (list "options.region" $value "^[a-z0-9-]+$" "a region, such as us-west-2") }}
 {{- else if hasKey $limits $key }}
@@ -95,6 +96,11 @@
 {{- if has $key (index $labels 2) }}
 {{- fail (printf "%s: the chart sets %s itself; choose another label" (first $labels) $key) }}
 {{- end }}
+{{- end }}
+{{- end }}
+{{- range $v.env }}
+{{- if eq .name "NODE_ADDRESS" }}
+{{- fail "env: the chart sets NODE_ADDRESS itself" }}
 {{- end }}
 {{- end }}
 {{- range $v.image.pullSecrets }}{{ $rows = append $rows (list "image.pullSecrets" . $name $aName) }}{{ end }}
