@@ -138,6 +138,8 @@ static void add_row(const struct row *row, const struct widths *w, uint64_t now_
     if (row->last_usec) {
         (void)nc_buf_printf(out, "%-*s  %5" PRIu64 "s  ", w->what, row->what, row->grace_sec);
         add_moment(out, row->last_usec, now_usec);
+        if (row->grace_sec < p->grace_sec)
+            (void)nc_buf_printf(out, ", less than its %" PRIu64 "s", p->grace_sec);
     } else {
         (void)nc_buf_puts(out, row->what);
     }

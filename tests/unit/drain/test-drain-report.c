@@ -356,7 +356,7 @@ static void test_plan_with_a_deadline(void **state) {
         "plain      web/ending       terminating already\n"
         "plain      web/kept         keep (do-not-disrupt)     30s  2026-01-01T00:01:15Z (in "
         "1m15s)\n"
-        "plain      web/long         delete                   105s  at once\n"
+        "plain      web/long         delete                   105s  at once, less than its 3600s\n"
         "plain      web/shop-1       evict                     30s  2026-01-01T00:01:15Z (in "
         "1m15s)\n"
         "daemonset  web/agent        exclude: daemonset\n"
