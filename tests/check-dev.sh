@@ -118,6 +118,12 @@ is "each command that the usage names is there, and no other" "$(usage | sed -n 
 
 is "a command that is not there" "$(./dev bogus 2>&1; echo $?)" "dev: no such command: bogus; see ./dev help
 2"
+for command in test lint dist package nightly format; do
+    is "an option that $command has not" "$(need() { say need; }; ("dev_$command" --nonsense 2>&1); echo $?)" "dev: $command has no option --nonsense; see ./dev help
+2"
+done
+is "a demo that is not there is refused before the build" "$(need() { say need; }; { (dev_demo --fail foo 2>&1); echo $?; } | grep -oE "need|invalid choice: 'foo'|^2$")" "invalid choice: 'foo'
+2"
 is "no command" "$(./dev 2>&1 >/dev/null | head -n 1; ./dev >/dev/null 2>&1; echo $?)" "usage: ./dev COMMAND [OPTION...]
 2"
 

@@ -205,11 +205,13 @@ def end(world: Any, picture: Optional[Path]) -> int:
 
 def main() -> int:
     args = argparse.ArgumentParser(prog="./dev demo", description="boots a node against fakes and prints the timeline")
-    args.add_argument("--agent", type=Path, required=True, help=argparse.SUPPRESS)
+    args.add_argument("--agent", type=Path, help=argparse.SUPPRESS)  # without it the options are read, and no more
     args.add_argument("--dir", type=Path, help=argparse.SUPPRESS)  # keeps the node's files there, below root/
     args.add_argument("--user-data", type=Path)
     args.add_argument("--fail", choices=FAILURES, help="what is wrong")
     opts = args.parse_args()
+    if not opts.agent:
+        return 0
     os.environ["NODECLAIMD"] = str(opts.agent.resolve())
     from harness import SOURCE, World
     from running import DaemonWorld
