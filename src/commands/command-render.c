@@ -200,27 +200,10 @@ static size_t explain_text(const struct nc_app *app, const struct nc_plan *p) {
     return n;
 }
 
-/* Which policies there are depends on no document. */
-static bool is_misspelt_policy(const struct nc_app *app) {
-    nc_cleanup(nc_plan_done) struct nc_plan known = NC_PLAN_INIT;
-    const struct nc_config none = NC_CONFIG_INIT;
-
-    if (!asks_for_policy(app))
-        return false;
-    nc_explain_policies(&known, NULL, &none);
-    for (size_t i = 0; i < known.n_origins; i++)
-        if (is_asked(app, known.origins[i].field))
-            return false;
-    suggest(&known, app->opts.args[0]);
-    return true;
-}
-
 int nc_command_explain(struct nc_app *app) {
     nc_cleanup(nc_gather_done) struct nc_gather g = {0};
     struct nc_err err = NC_ERR_INIT;
 
-    if (is_misspelt_policy(app))
-        return nc_err_exit_code(NC_ERR_CONFIG);
     if (gather_all(&g, app, &err) < 0)
         return nc_app_fail(app, &err);
     nc_explain_policies(&g.plan, &g.documents, &g.config);

@@ -280,8 +280,7 @@ static int check_keys(struct nc_planner *s, const struct nc_value *user) {
 
     if (user && !s->in->containerd_keys)
         nc_containerd_warn(s, (struct nc_mark){.source = user->mark.source}, true,
-                           "its keys are not checked: containerd-keys.tsv is not in " NC_DATADIR
-                           " of --root");
+                           "its keys are not checked: containerd-keys.tsv is not in " NC_DATADIR);
     if (!user || !s->in->containerd_keys)
         return 0;
     for (size_t i = 0; plugins && i < plugins->n && r == 0; i++) {

@@ -297,7 +297,7 @@ int nc_plan_known(struct nc_planner *s) {
         r = check_values(s, field);
     if (unchecked) {
         nc_strv_add(&s->plan.warnings, "gates and flags are not checked: kubelet-gates.tsv or "
-                                       "kubelet-flags.tsv is not in " NC_DATADIR " of --root");
+                                       "kubelet-flags.tsv is not in " NC_DATADIR);
         nc_origin_certain(&s->plan, *unchecked,
                           unread && unchecked == &unread->mark ? "spec.kubelet.config.featureGates"
                                                                : "spec.kubelet.flags",
