@@ -863,7 +863,7 @@ class Recipes(unittest.TestCase):
                 folder = Path(self.enterContext(TemporaryDirectory()))
                 imagetree.write(folder, f"/build/al2023/RPMS/{arch}/nodeclaimd-0.2.0~dev.7.g0123abc-1.amzn2023.{arch}.rpm", "")
                 said = subprocess.run(["sh", "-c", "echo " + told[1].replace("x86_64", arch)], cwd=folder, stdout=subprocess.PIPE, text=True, check=True, timeout=60)
-                self.assertEqual(said.stdout, "0.2.0~dev.7.g0123abc-1.amzn2023\n", "the version alone, as of Debian's package")
+                self.assertEqual(said.stdout, "0.2.0~dev.7.g0123abc-1.amzn2023\n", "the version of the package, not the name of its file")
         self.assertIn(''' -var "nodeclaimd_version=$(dpkg-deb -f bundle/nodeclaimd.deb Version)" ''', of_debian[0])
         self.assertEqual(set(re.findall(r"-var \"?(\w+)=", of_debian[0])) - set(re.findall(r'(?m)^variable "(\w+)"', text)), set())
         options = re.findall(r"(--[a-z-]+) [$]in/(\S+?)[\" ]", of_debian[0])
