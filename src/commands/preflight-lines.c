@@ -53,7 +53,7 @@ static void print_finding(void *userdata, const struct nc_image_finding *f) {
     else if (f->is_warning)
         nc_preflight_line(userdata, f->check, "warning", f->problem->msg, f->problem->remedy);
     else
-        nc_preflight_failed(userdata, f->check, f->problem, "correct the file");
+        nc_preflight_failed(userdata, f->check, f->problem, "");
 }
 
 #define DOCUMENTS "documents"

@@ -112,9 +112,11 @@ bool nc_image_tree_read(struct nc_image_tree *t, const char *path, struct nc_buf
     }
     if (!memchr(ret->data + before, '\0', ret->len - before))
         return true;
-    if (t->unreadable.class == NC_ERR_NONE)
+    if (t->unreadable.class == NC_ERR_NONE) {
         (void)nc_err_set(&t->unreadable, NC_ERR_HOST, EINVAL,
                          "%s: control characters are not allowed", path);
+        nc_err_remedy(&t->unreadable, "correct the file");
+    }
     return false;
 }
 
