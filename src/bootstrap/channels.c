@@ -170,10 +170,10 @@ void nc_publish_missing(struct nc_bootstrap *b) {
 
 void nc_publish_event_in_time(struct nc_bootstrap *b, enum nc_phase p, bool is_ordinary) {
     const uint64_t third = (b->report.deadline_usec - b->report.started_usec) / 3;
-    const uint64_t after = !is_ordinary || third < EVENT_AFTER_USEC ? EVENT_AFTER_USEC
-                           : third < EVENT_ORDINARY_USEC            ? third
-                                                                    : EVENT_ORDINARY_USEC;
+    uint64_t after = is_ordinary ? EVENT_ORDINARY_USEC : EVENT_AFTER_USEC;
 
+    if (third < after)
+        after = third > EVENT_AFTER_USEC ? third : EVENT_AFTER_USEC;
     if (nc_phase_age(b, p) > after
         && (b->channels.event_usec == 0
             || nc_mono_usec() - b->channels.event_usec > EVENT_EVERY_USEC))

@@ -55,10 +55,9 @@ static void push_entry(struct nc_value *list, const struct nc_documents *d, cons
                        const struct nc_diagnostic *said) {
     const struct nc_document_source *source =
         said->mark.source ? &d->sources[said->mark.source] : NULL;
-    const struct nc_mark mark = said->mark;
     struct nc_value *one = nc_value_new_map();
     nc_auto_free char *file = source ? nc_strndup(source->name, source->n_file) : NULL;
-    nc_auto_free char *inside = source && source->has_own_lines && mark.line > 0
+    nc_auto_free char *inside = source && source->has_own_lines && said->mark.line > 0
                                     ? nc_asprintf("line %u: %s%s%s", said->mark.line, said->path,
                                                   *said->path ? ": " : "", said->message)
                                     : NULL;
@@ -66,9 +65,9 @@ static void push_entry(struct nc_value *list, const struct nc_documents *d, cons
     nc_value_set_string(one, "severity", severity);
     if (file)
         nc_value_set_string(one, "source", file);
-    if (mark.line > 0 && !inside) {
-        nc_value_set_int(one, "line", mark.line);
-        nc_value_set_int(one, "column", mark.column);
+    if (said->mark.line > 0 && !inside) {
+        nc_value_set_int(one, "line", said->mark.line);
+        nc_value_set_int(one, "column", said->mark.column);
     }
     nc_value_set_string(one, "path", inside ? "spec.userData" : said->path);
     nc_value_set_string(one, "message", inside ? inside : said->message);
