@@ -37,7 +37,7 @@ struct nc_err {
     enum nc_err_class class;
     int code;      /* negative errno, or an HTTP status where that says more */
     char msg[384]; /* outside-in: "imds: /latest/x: HTTP 503 after 10 tries"; never a secret */
-    struct nc_mark mark; /* of the value that is to blame, as msg has it, too; line 0: none */
+    struct nc_mark mark; /* of the value that is to blame; line 0: none, or msg names it */
     char remedy[384];    /* what the reader should do, "" when nothing helps beyond waiting */
 };
 

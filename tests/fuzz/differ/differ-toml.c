@@ -52,7 +52,8 @@ void differ_toml(const struct differ_field *f, struct nc_buf *out) {
     struct nc_err err = NC_ERR_INIT;
 
     if (nc_toml_parse((struct nc_text){.data = f->text, .n = f->n}, &v, &err) < 0) {
-        differ_refuse(out, &err);
+        (void)nc_buf_printf(out, "refused line %u, column %u: %s", err.mark.line, err.mark.column,
+                            err.msg);
         return;
     }
     typed = with_types(v);
