@@ -236,6 +236,7 @@ struct nc_drain_line {
     const char *remedy;                  /* of that, where it is known; else NULL */
     uint64_t evicted_usec, deleted_usec; /* when what was accepted was requested; 0 = nothing was */
     bool is_forced;                      /* its force-delete time has come, and it is not leaving */
+    uint64_t grace_sec;  /* of that: what a deletion would have now; 0 = not is_forced */
     uint64_t since_usec; /* when it was refused first, or its grace period ended; 0 = unset */
     unsigned busy;       /* evictions in a row that the server had no time for */
     enum nc_pod_answer_kind busy_as; /* the last of these: BUSY or UNAVAILABLE */
@@ -246,6 +247,10 @@ size_t nc_drain_count(const struct nc_drain *d); /* pods known now, excluded one
 /* Fills at most `room` lines; returns how many. */
 size_t nc_drain_lines(const struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,
                       struct nc_drain_line *ret, size_t room);
+
+/* ", grace period cut: NAMESPACE/NAME with 3 of 30 s, …" of five pods at most, with how many there
+ * are beside them; "" of none. Owned. */
+char *nc_drain_cut_text(const struct nc_drain *d);
 
 /* A new drain begins: forgets refusals and counts, keeps the pods. */
 void nc_drain_restart(struct nc_drain *d);

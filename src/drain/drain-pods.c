@@ -18,7 +18,8 @@
 
 /* P13: the API server's admission learns of a binding no faster than we do. */
 #define BOUND_USEC (NC_SEC_USEC / 2)
-#define LATE_USEC (5 * NC_SEC_USEC)     /* P2: by then the scheduler has learnt of the cordon */
+#define LATE_USEC (5 * NC_SEC_USEC) /* P2: by then the scheduler has learnt of the cordon */
+#define CUT_NAMES 5
 #define CREATED_WITHIN_USEC NC_SEC_USEC /* a creationTimestamp has whole seconds */
 
 struct nc_drain *nc_drain_new(void) {
@@ -49,6 +50,7 @@ struct nc_drain *nc_drain_free(struct nc_drain *d) {
     free(d->ended);
     free(d->by_uid);
     free(d->by_order);
+    nc_buf_done(&d->cut);
     free(d);
     return NULL;
 }
@@ -182,7 +184,9 @@ void nc_drain_note_end(struct nc_drain *d, struct record *e, enum nc_pod_news_ki
                        (unsigned long long)e->pod.grace_sec);
     else if (is_deletion)
         (void)snprintf(grace, sizeof(grace), " with a grace period of %u s", e->grace_sec);
-    d->so_far.cut += is_cut && !e->is_cut;
+    if (is_cut && !e->is_cut && d->so_far.cut++ < CUT_NAMES)
+        (void)nc_buf_printf(&d->cut, "%s%s/%s%s", d->cut.len ? ", " : "", e->pod.namespace,
+                            e->pod.name, grace);
     e->is_cut |= is_cut;
     nc_drain_note_news(
         d, kind, e,
@@ -505,6 +509,17 @@ void nc_drain_restart(struct nc_drain *d) {
     memset(d->has_dropped, 0, sizeof(d->has_dropped));
     d->gap = d->next_gap = NC_LIST_COMPLETE;
     d->so_far = (struct nc_drain_summary){0};
+    nc_buf_done(&d->cut);
+}
+
+char *nc_drain_cut_text(const struct nc_drain *d) {
+    const size_t n = d->so_far.cut;
+
+    if (n == 0)
+        return nc_strdup("");
+    if (n <= CUT_NAMES)
+        return nc_asprintf(", grace period cut: %s", d->cut.data);
+    return nc_asprintf(", grace period cut: %s and %zu more", d->cut.data, n - CUT_NAMES);
 }
 
 size_t nc_drain_count(const struct nc_drain *d) {

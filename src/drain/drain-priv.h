@@ -75,6 +75,7 @@ struct nc_drain {
     bool has_dropped[NC_DRAIN_DROPPED_KINDS]; /* excluded by rules that may change */
     struct nc_drain_summary so_far; /* what only grows: of pods that are no longer in the table;
                                        deletions; the last progress */
+    struct nc_buf cut;              /* of whom the grace period was cut: names, and to what */
     struct ended *ended;            /* controllers of the pods that this drain ended */
     size_t n_ended;
     struct nc_pod_news *news; /* nc_drain_drop_news */

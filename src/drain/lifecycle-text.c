@@ -12,7 +12,7 @@
 
 #define BLOCKED_MAX 5
 #define BLOCKED_BYTES                                                                              \
-    ((size_t)600) /* with their reasons; the rest of the annotation is some 400                    \
+    ((size_t)600) /* with reasons and times; the rest of the annotation is some 400                \
                    */
 
 char *nc_lifecycle_sentence(const struct nc_lifecycle *l, enum nc_source s) {
@@ -69,12 +69,12 @@ bool nc_lifecycle_has_listed(const struct nc_lifecycle *l) {
            || l->phase == NC_LIFECYCLE_DRAINED;
 }
 
-/* Who holds the drain up, or stays behind; and the reason of each, for which alone nothing is
- * written. */
+/* Who holds the drain up, or stays behind; and of each the reason and when it is deleted by force,
+ * "" where it is not: for these alone nothing is written. */
 static void set_blocked(struct nc_value *status, const struct nc_lifecycle *l,
-                        const struct nc_drain_summary *s, bool has_reasons) {
+                        const struct nc_drain_summary *s, bool has_details) {
     struct nc_value *list = nc_value_new_list();
-    nc_auto_value struct nc_value *reasons = nc_value_new_list();
+    nc_auto_value struct nc_value *reasons = nc_value_new_list(), *times = nc_value_new_list();
     size_t n = 0, bytes = 0;
 
     nc_value_set(status, "blocked", list);
@@ -86,16 +86,23 @@ static void set_blocked(struct nc_value *status, const struct nc_lifecycle *l,
             continue;
         nc_auto_free char *name = nc_asprintf("%s/%s", v[i].pod->namespace, v[i].pod->name);
         const char *reason = nc_pod_reason_name(v[i].verdict.reason);
-        bytes += strlen(name) + strlen(reason) + 6;
+        char time[32] = "";
+        if (nc_pod_reason_kind(v[i].verdict.reason) >= NC_REASON_KIND_BLOCKED
+            && v[i].force_delete_at_usec)
+            nc_time_format(nc_lifecycle_ec2_time(l, v[i].force_delete_at_usec), time);
+        bytes += strlen(name) + strlen(reason) + strlen(time) + 9;
         if (bytes > BLOCKED_BYTES)
             break;
         nc_value_push_string(list, name);
         nc_value_push_string(reasons, reason);
+        nc_value_push_string(times, time);
     }
     if (s->named > list->n)
         nc_value_set_int(status, "more", (int64_t)(s->named - list->n));
-    if (has_reasons)
+    if (has_details)
         nc_value_set(status, "reasons", nc_steal(&reasons));
+    if (has_details && l->in_force.t_usec)
+        nc_value_set(status, "forceDeleteAt", nc_steal(&times));
 }
 
 char *nc_lifecycle_status_text(const struct nc_lifecycle *l, enum nc_node_write_kind kind,
@@ -250,6 +257,10 @@ static void put_reason(const struct nc_lifecycle *l, const struct nc_drain_line 
                         time);
 }
 
+static bool is_forced(const struct nc_drain_line *line, uint64_t now_usec) {
+    return line->is_forced;
+}
+
 char *nc_lifecycle_names(const struct nc_lifecycle *l, nc_lifecycle_pod_fn is_meant,
                          const char *before) {
     struct nc_buf b = NC_BUF_INIT;
@@ -263,6 +274,9 @@ char *nc_lifecycle_names(const struct nc_lifecycle *l, nc_lifecycle_pod_fn is_me
         const enum nc_pod_reason held = nc_drain_held_as(&v[i]);
         (void)nc_buf_printf(&b, "%s%s/%s", named == 1 ? before : ", ", v[i].pod->namespace,
                             v[i].pod->name);
+        if (is_meant == is_forced && v[i].grace_sec < v[i].pod->grace_sec)
+            (void)nc_buf_printf(&b, " with %llu of %llu s", (unsigned long long)v[i].grace_sec,
+                                (unsigned long long)v[i].pod->grace_sec);
         const char *busy = held == NC_POD_REASON_FORCED || held == NC_POD_REASON_REQUESTED
                                ? nc_lifecycle_busy_text(v[i].busy_as)
                                : NULL;
@@ -284,17 +298,13 @@ static bool remains(const struct nc_drain_line *line, uint64_t now_usec) {
     return nc_pod_reason_kind(line->verdict.reason) >= NC_REASON_KIND_LEAVING;
 }
 
-static bool is_forced(const struct nc_drain_line *line, uint64_t now_usec) {
-    return line->is_forced;
-}
-
 static char *if_any(const char *words, size_t n) {
     return n ? nc_asprintf("%s: %zu", words, n) : nc_strdup("");
 }
 
 char *nc_lifecycle_counts_text(const struct nc_lifecycle *l) {
     const struct nc_drain_summary *s = &l->summary;
-    nc_auto_free char *cut = if_any(", grace period cut", s->cut);
+    nc_auto_free char *cut = nc_drain_cut_text(l->drain);
 
     return nc_asprintf("; %sevicted: %zu, force-deleted: %zu%s",
                        l->is_older ? "since the restart " : "", s->evicted, s->deleted, cut);
@@ -349,19 +359,11 @@ static char *failed_text(const struct nc_lifecycle *l) {
         remedy ? "; " : "", remedy ? remedy : "");
 }
 
-/* With less: of who is forced later, or not reached in time, the end of the drain says it. */
+/* With less of their grace period, too: of who is forced later, the end of the drain says it. */
 static char *forcing_text(const struct nc_lifecycle *l) {
-    const uint64_t left_usec =
-        nc_less_usec(nc_later_usec(l->in_force.t_usec, l->in_force.late_usec), l->now_usec);
     nc_auto_free char *names = nc_lifecycle_names(l, is_forced, "");
-    size_t n, cut = 0;
-    nc_auto_free struct nc_drain_line *v = nc_lifecycle_lines(l, &n);
 
-    for (size_t i = 0; left_usec && i < n; i++) /* a DELETE's grace is rounded up */
-        cut += v[i].is_forced
-               && nc_sec_to_usec(v[i].pod->grace_sec) >= nc_sum_usec(left_usec, NC_SEC_USEC);
-    nc_auto_free char *less = if_any("; already with less than their grace period", cut);
-    return nc_asprintf("The force-delete time has come for %s%s%s", names, as_seen(l), less);
+    return nc_asprintf("The force-delete time has come for %s%s", names, as_seen(l));
 }
 
 /* Whose wait is over, though the pod is there. */

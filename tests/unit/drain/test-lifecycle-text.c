@@ -28,6 +28,7 @@ static void test_annotation(void **state) {
                         "{\"id\":\"spot-1\",\"source\":\"spot\",\"phase\":\"Evicting\","
                         "\"deadline\":\"2026-01-02T03:06:05Z\",\"total\":2,"
                         "\"remaining\":2,\"blocked\":[\"ns/b\"],\"reasons\":[\"budget\"],"
+                        "\"forceDeleteAt\":[\"2026-01-02T03:05:20Z\"],"
                         "\"updated\":\"2026-01-02T03:04:07Z\"}");
     assert_string_equal(w.write.w.cordon ? w.write.w.cordon : "", "");
     life_world_done(&w);
@@ -192,8 +193,8 @@ static void test_messages(void **state) {
          "2026-01-02T03:04:05Z, for no deadline is known: allow create of pods/eviction to group "
          "system:nodes, delete the pod, or request the drain with a deadline"},
         {{"begin", "notice spot +20", "ok", "ok", "pods a:3 b:60", "again b"},
-         "The force-delete time has come for ns/b (its eviction was not carried out); already "
-         "with less than their grace period: 1"},
+         "The force-delete time has come for ns/b with 17 of 60 s (its eviction was not carried "
+         "out)"},
         {{"begin", "notice spot +0", "ok", "ok", "pods a:30", "again a"},
          "The force-delete time has come for ns/a (its eviction was not carried out)"},
         {{"begin", "notice request drain", "ok", "refused", "refused"},
@@ -479,9 +480,26 @@ static void test_grace_that_is_cut(void **state) {
     (void)life_do(&w, 17010, "lost b");
     (void)life_do(&w, 17020, "node");
     assert_string_equal(w.last_message, "No pods remaining; evicted: 1, force-deleted: 1, grace "
-                                        "period cut: 2");
+                                        "period cut: ns/a with 17 of 60 s, ns/b with 5 of 10 s");
     assert_non_null(strstr(w.news.data, "Evicted pod ns/a with 17 of 60 s; "));
     assert_non_null(strstr(w.news.data, "Force-deleted pod ns/b with 5 of 10 s; "));
+    life_world_done(&w);
+}
+
+static void test_grace_that_is_cut_of_many(void **state) {
+    static const char *const events[] = {
+        "begin", "notice spot +20", "ok", "ok", "pods a:60 b:60 c:60 d:60 e:60 f:60", "synced",
+        NULL};
+    struct life_world w;
+
+    (void)state;
+    begin(&w, events);
+    for (char pod[] = "yes a"; pod[4] <= 'f'; pod[4]++)
+        (void)life_do(&w, 100, pod);
+    for (char pod[] = "lost a"; pod[5] <= 'f'; pod[5]++)
+        (void)life_do(&w, 16000, pod);
+    (void)life_do(&w, 16010, "node");
+    assert_non_null(strstr(w.last_message, ", ns/e with 17 of 60 s and 1 more"));
     life_world_done(&w);
 }
 
@@ -702,6 +720,7 @@ TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_pod_hangs_in_an_outage),
         cmocka_unit_test(test_grace_that_is_cut),
+        cmocka_unit_test(test_grace_that_is_cut_of_many),
         cmocka_unit_test(test_forced_and_failed_in_an_outage),
         cmocka_unit_test(test_request_put_back),
         cmocka_unit_test(test_failed_without_a_cordon),
