@@ -344,8 +344,8 @@ struct held {
     const char *what, *message; /* what holds it, and what it says */
 };
 
-/* Of its namespace, and held by the same. */
-static void name_others(const struct held *h, struct nc_buf *names) {
+/* Of its namespace, and held by the same: how many there are. */
+static size_t name_others(const struct held *h, struct nc_buf *names) {
     size_t n = 0;
 
     for (size_t i = 0; i < h->n; i++) {
@@ -359,6 +359,7 @@ static void name_others(const struct held *h, struct nc_buf *names) {
     }
     if (n > NC_LIFECYCLE_NAMES)
         (void)nc_buf_printf(names, " and %zu more", n - NC_LIFECYCLE_NAMES);
+    return n;
 }
 
 /* Says so, unless that was said lately. */
@@ -368,14 +369,17 @@ static void report_held(struct nc_lifecycle *l, const struct held *h,
     nc_auto_free char *key = nc_asprintf("%s/%s", pod->namespace, h->what);
     struct nc_lifecycle_budget *place = &l->budgets[place_of(l, key)];
     nc_cleanup(nc_buf_done) struct nc_buf others = NC_BUF_INIT;
+    const size_t n_others = name_others(h, &others);
 
+    place->is_outdated |= nc_streq(place->key, key) && n_others > place->n_others;
     if (was_reported(l, place, key))
         return;
     const unsigned times = nc_streq(place->key, key) ? place->times : 0;
     free(place->key);
-    *place = (struct nc_lifecycle_budget){
-        .key = nc_strdup(key), .reported_usec = l->now_usec, .times = times + 1};
-    name_others(h, &others);
+    *place = (struct nc_lifecycle_budget){.key = nc_strdup(key),
+                                          .reported_usec = l->now_usec,
+                                          .n_others = n_others,
+                                          .times = times + 1};
     nc_auto_free char *until = until_text(l, h->line);
     nc_lifecycle_emit(NC_LIFECYCLE_MILESTONE_BLOCKED, "DrainBlocked",
                       nc_asprintf("Pod %s/%s may not leave: %s%s%s; %s%s", pod->namespace,

@@ -61,8 +61,9 @@ struct nc_lifecycle_try {
 struct nc_lifecycle_budget {
     char *key;
     uint64_t reported_usec;
+    size_t n_others; /* that were named with the first, or counted */
     unsigned times;
-    bool is_outdated; /* the deadline is another one than was said */
+    bool is_outdated; /* the deadline is another one than was said, or there are more others */
 };
 
 struct nc_lifecycle_hook {
