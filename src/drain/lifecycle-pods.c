@@ -331,10 +331,11 @@ static char *until_text(const struct nc_lifecycle *l, const struct nc_drain_line
     if (!is_endless)
         return nc_asprintf("it is %s at %s%s%s", until_usec == kept_usec ? "evicted" : "deleted",
                            time, line->remedy ? "; " : "", line->remedy ? remedy : "");
-    return nc_asprintf("waiting without end since %s, for %s: %s, delete the "
-                       "pod, or request the drain with a deadline",
-                       time, is_late ? "the deadline has passed" : "no deadline is known",
-                       is_kept ? "remove the annotation" : remedy);
+    return nc_asprintf(
+        "waiting without end since %s, for %s: %s; or, without asking a budget, delete "
+        "the pod, or request a deadline",
+        time, is_late ? "the deadline has passed" : "no deadline is known",
+        is_kept ? "remove the annotation" : remedy);
 }
 
 /* A pod that may not leave, of the lines of all. */

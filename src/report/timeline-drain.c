@@ -395,12 +395,13 @@ static void show_held_remedy(struct nc_buf *out, const struct nc_value *drain) {
                        "kubectl cordon the Node, for nothing is evicted before that, and uncordon "
                        "it afterwards, or withdraw what requests the drain");
     else if (endless && !is_undeleted)
-        text = nc_asprintf("%s, delete the pod, or end the wait: %s --deadline TIME", mend,
+        text = nc_asprintf("%s; or, without asking a budget, delete the pod, or %s --deadline TIME",
+                           mend,
                            truth_of(drain, "nodeDeleted") == 1 ? "nodeclaimd drain"
                                                                : "kubectl nodeclaim drain NODE");
     else if (known || is_undeleted || endless
              || (find_held(drain) && nc_value_says(drain, "phase", NC_LIFECYCLE_FAILED)))
-        text = nc_asprintf("%s, or delete the pod", mend);
+        text = nc_asprintf("%s; or delete the pod, which asks no budget", mend);
     nc_show_remedy(out, text);
 }
 

@@ -223,7 +223,7 @@ class Refusals(DaemonTest):
         self.assertEqual((said["drain"], said["reason"], said["remaining"], said["deadline"]), ("evicting", "DrainBlocked", 2, None))
         self.assertLess(epoch(said["since"]), time.time() - 20)
         self.assertRegex(said["message"], "^Pod default/(kept may not leave: kept by do-not-disrupt|web may not leave: PodDisruptionBudget never: .*); waiting "
-                         r"without end since \S+Z, for no deadline is known: (remove the annotation|mend what refuses it), delete the pod")
+                         r"without end since \S+Z, for no deadline is known: (remove the annotation|mend what refuses it); or, without asking a budget, delete the pod")
         world.must(lambda: world.log().count("Pod default/web may not leave") == 2, "the other one's second time", within=45)
         self.assertEqual(len(lines()), 2)
 
@@ -378,12 +378,12 @@ class Refusals(DaemonTest):
         world.start()
         world.imds.spot(14)
         remedy = "allow create of pods/eviction to group system:nodes"
-        world.must(lambda: f"remedy: {remedy}, or delete the pod" in world.run("status").out, "the remedy")
+        world.must(lambda: f"remedy: {remedy}; or delete the pod, which" in world.run("status").out, "the remedy")
         world.must(lambda: re.search(f"; {remedy}$", told("DrainBlocked")), "what refuses it")
         world.must(lambda: world.annotation().get("more") == 3, "those beside the five")
         world.phase_is("failed")
         world.must(lambda: re.search("pods remaining: 8: .*; allow delete of pods to group system:nodes$", told("DrainFailed")), "the failure")
-        self.assertIn("remedy: allow delete of pods to group system:nodes, or delete the pod", world.run("status").out)
+        self.assertIn("remedy: allow delete of pods to group system:nodes; or delete the pod, which", world.run("status").out)
 
 
 class Order(DaemonTest):

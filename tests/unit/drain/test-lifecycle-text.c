@@ -159,12 +159,12 @@ static void test_messages(void **state) {
          "Node cordoned by another client"},
         {{"begin", "notice request drain", "ok", "ok", "pods a:30", "synced", "no a"},
          "Pod ns/a may not leave: PodDisruptionBudget web: 'needs 3'; waiting without end since "
-         "2026-01-02T03:04:05Z, for no deadline is known: mend what refuses it, delete the pod, or "
-         "request the drain with a deadline"},
+         "2026-01-02T03:04:05Z, for no deadline is known: mend what refuses it; or, "
+         "without asking a budget, delete the pod, or request a deadline"},
         {{"begin", "notice request drain", "ok", "ok", "pods a:30", "synced", "refused-pod a"},
          "Pod ns/a may not leave: refused: 'needs 3'; waiting without end since "
-         "2026-01-02T03:04:05Z, for no deadline is known: mend what refuses it, delete the pod, or "
-         "request the drain with a deadline"},
+         "2026-01-02T03:04:05Z, for no deadline is known: mend what refuses it; or, "
+         "without asking a budget, delete the pod, or request a deadline"},
         {{"begin", "notice request drain +600", "ok", "ok", "pods a:30", "synced", "no a"},
          "Pod ns/a may not leave: PodDisruptionBudget web: 'needs 3'; it is deleted at "
          "2026-01-02T03:13:20Z"},
@@ -174,8 +174,8 @@ static void test_messages(void **state) {
          "come"},
         {{"begin", "notice request drain", "ok", "ok", "kept a:30", "synced"},
          "Pod ns/a may not leave: kept by do-not-disrupt; waiting without end since "
-         "2026-01-02T03:04:05Z, for no deadline is known: remove the annotation, delete the pod, "
-         "or request the drain with a deadline"},
+         "2026-01-02T03:04:05Z, for no deadline is known: remove the annotation; or, "
+         "without asking a budget, delete the pod, or request a deadline"},
         {{"begin", "notice request drain", "ok", "ok", "kept-for-hour a:30", "synced"},
          "Pod ns/a may not leave: kept by do-not-disrupt; it is evicted at 2026-01-02T04:04:05Z"},
         {{"begin", "notice request drain +600", "ok", "ok", "kept-for-hour a:30", "synced"},
@@ -191,7 +191,7 @@ static void test_messages(void **state) {
         {{"begin", "notice request drain", "ok", "ok", "pods a:30", "synced", "forbidden-pod a"},
          "Pod ns/a may not leave: refused: 'needs 3'; waiting without end since "
          "2026-01-02T03:04:05Z, for no deadline is known: allow create of pods/eviction to group "
-         "system:nodes, delete the pod, or request the drain with a deadline"},
+         "system:nodes; or, without asking a budget, delete the pod, or request a deadline"},
         {{"begin", "notice spot +20", "ok", "ok", "pods a:3 b:60", "again b"},
          "The force-delete time has come for ns/b with 17 of 60 s (its eviction was not carried "
          "out)"},

@@ -266,8 +266,9 @@ static void test_each_reason(void **state) {
          "             ns/replaced, waits for its replacement\n"
          "             ns/stuck, since 1970-01-12T13:45:39Z, should have ended more than a minute "
          "ago, says its grace period is over, kubelet has not reported its end\n"
-         "             remedy: mend what refuses it, delete the pod, or end the wait: kubectl "
-         "nodeclaim drain NODE --deadline TIME\n"
+         "             remedy: mend what refuses it; or, without asking a budget, delete the pod, "
+         "or "
+         "kubectl nodeclaim drain NODE --deadline TIME\n"
          "pods         ns/agent, its DaemonSet would put it back\n"
          "             ns/away, in back-off, the API server did not answer\n"
          "             ns/busy, in back-off after 429\n"
@@ -304,7 +305,7 @@ static void test_each_reason(void **state) {
          "1970-01-12T13:46:40Z: no deadline is in force\n"
          "blocked      ns/a, since 1970-01-12T13:46:40Z, its deletion is refused, says "
          "'refused', next try 1970-01-12T13:46:40Z\n"
-         "             remedy: mend what refuses it, or delete the pod\n"},
+         "             remedy: mend what refuses it; or delete the pod, which asks no budget\n"},
         {"rules watch\nsee web", "drain        evicting, 1 of 1 pods remain\n"
                                  "pods         ns/web, nodeclaimd evicts no pods yet\n"},
     };
