@@ -12,6 +12,7 @@ import time
 import unittest
 from pathlib import Path
 from typing import Any, Callable
+from urllib.parse import parse_qs, urlsplit
 
 import harness
 from controlling import KARPENTER, QUIET, REQUEST_KEY, STATUS_KEY, provider_id
@@ -294,7 +295,7 @@ class Plugin(unittest.TestCase):
                           "mend pods that it covers and that are not Ready, or else scale up what it covers, or lower its minAvailable\n", said)
             self.assertEqual("\n  while nodeclaimd runs there, nothing need be done: each pod is deleted in time for its grace period by the deadline. What lets them go before that:\n" in said, deletes is None, said)
             self.assertEqual("\n  kubectl delete pod asks no budget" in said, deletes is not None, said)
-            self.assertEqual(f"and may take the last healthy pod; nor does kubectl nodeclaim drain n{i} --deadline=10m --as=me: it says first" in said, bool(deletes), said)
+            self.assertEqual(f"and may take the last healthy pod; nor does kubectl nodeclaim drain n{i} --deadline=10m --as=me, which with --dry-run only says which pods it would delete, and when\n" in said, bool(deletes), said)
         self.node("n4", **{STATUS_KEY: '{"phase":"Evicting","blocked":["shop/a"],"reasons":["stuck"]}'})
         self.assertNotIn(" pdb", self.says("why", "n4"))
         self.node("n5", **{STATUS_KEY: '{"phase":"Failed","deadline":"2026-01-01T00:00:00Z","blocked":["shop/a","b/c"],"reasons":["budget","deletion"]}'})
@@ -815,9 +816,9 @@ class Plugin(unittest.TestCase):
             self.assertIn("this machine's clock could not be compared: ", self.says("drain", name, "--deadline=10m"))
             self.assertTrue(self.request(name))
 
-    def pod(self, name: str, grace: int, owner: str = "ReplicaSet", phase: str = "Running", ends: str = "") -> None:
+    def pod(self, name: str, grace: int, owner: str = "ReplicaSet", phase: str = "Running", ends: str = "", **more: Any) -> None:
         owners = [{"apiVersion": "v1", "kind": owner, "name": "o", "uid": "u"}]
-        about = {"name": name, "ownerReferences": owners, **({"deletionTimestamp": ends, "deletionGracePeriodSeconds": grace} if ends else {})}
+        about = {"name": name, "ownerReferences": owners, **({"deletionTimestamp": ends, "deletionGracePeriodSeconds": grace} if ends else {}), **more}
         self.api.put("pods", {"metadata": about, "status": {"phase": phase},
                               "spec": {"nodeName": "n1", "terminationGracePeriodSeconds": grace}}, "shop")  # fmt: skip
 
@@ -854,6 +855,65 @@ class Plugin(unittest.TestCase):
         self.assertNotIn("shop/", self.says("drain", "n1", "--mode=graceful"))
         self.api.server.faults[:] = [Fault("status", path="/pods", status=403)]
         self.assertEqual(told(120), ["which these are, and when, is not known: the pods could not be listed"])
+
+    def budget(self, name: str, allowed: int, namespace: str = "shop", **selector: Any) -> None:
+        spec = {"selector": selector} if name != "none" else {}
+        self.api.put("poddisruptionbudgets", {"metadata": {"name": name}, "spec": spec, "status": {"disruptionsAllowed": allowed}}, namespace)
+
+    def test_dry_run(self) -> None:
+        """What would come, and nothing is written: no request but of what is read."""
+        self.node("n1", condition("Ready", "True", "KubeletReady"))
+        self.lease("n1", 0)
+        for name in ("a", "b", "c"):
+            self.pod(name, 30, labels={"app": "db"})
+        self.pod("d", 900, "DaemonSet", labels={"app": "db"})
+        self.pod("e", 1, annotations={"karpenter.sh/do-not-disrupt": "true"}, labels={"app": "web"})
+        self.budget("db", 0, matchLabels={"app": "db"})
+        self.budget("web", 1, matchLabels={"app": "web"})
+        self.budget("any", 0)
+        self.budget("none", 0)
+        self.budget("far", 0, "elsewhere")
+        self.api.server.log.clear()
+        kept = ("  kept by budget any, which allows no disruption now: shop/a, shop/b, shop/c, shop/e\n"
+                "  kept by budget db, which allows no disruption now: shop/a, shop/b, shop/c\n"
+                "  kept by annotation karpenter.sh/do-not-disrupt: shop/e\n"
+                "no other pod is known to be kept now; each eviction asks the budgets again\n"
+                "nothing was written. Without --dry-run: a drain of node n1 with ")  # fmt: skip
+        said = self.says("drain", "n1", "--dry-run", "--reason=disk")
+        self.assertRegex(said, f'^{re.escape(kept)}no deadline, reason disk, as the annotation {REQUEST_KEY}: {{"id":"kubectl-[0-9]+","mode":"graceful","reason":"disk"}}\n$')
+        said = self.says("drain", "--dry-run", "n1", "--deadline=120s")
+        self.assertRegex(said, "^pods are evicted as .*\n  shop/a, unless it is evicted before, is deleted at about ")
+        self.assertRegex(said, re.escape(kept) + r'deadline (\S+), no reason, as the annotation \S+ {"id":"kubectl-[0-9]+","mode":"deadline","deadline":"\1"}\n$')
+        said = self.says("drain", "n1", "--dry-run", "--mode=cordon")
+        self.assertRegex(said, "^nothing was written[.] Without --dry-run: a drain of node n1 with mode cordon, no reason, as ")
+        self.refuses(2, "a deadline of no time", "drain", "n1", "--dry-run", "--deadline=0s")
+        self.refuses(2, "there is nothing to --wait for after --dry-run", "drain", "n1", "--dry-run", "--wait")
+        self.refuses(2, "--cancel takes no other option", "drain", "n1", "--dry-run", "--cancel")
+        self.refuses(2, "drain has no option --dry-run=server", "drain", "n1", "--dry-run=server")
+        self.assertEqual({e["method"] for e in self.api.server.log.snapshot()}, {"GET"})
+        self.api.server.faults[:] = [Fault("status", path="/poddisruptionbudgets", status=403)]
+        unknown = "which pods are kept is not known: the pods or their PodDisruptionBudgets could not be listed\nnothing was written"
+        self.assertIn(unknown, self.says("drain", "n1", "--dry-run"))
+
+    def test_dry_run_where_a_request_is(self) -> None:
+        self.node("n1")
+        self.says("drain", "n1", "--mode=cordon")
+        first = self.request("n1")
+        self.assertRegex(self.says("drain", "n1", "--dry-run"), "^a drain of node n1 is requested already, with mode cordon, no reason: the request stays as it is; [^\n]*\n$")
+        said = self.says("drain", "n1", "--dry-run", "--mode=graceful")
+        self.assertRegex(said, 'no deadline, no reason, as [^\n]*"}\nit replaces the request that is there, which has mode cordon, no reason\n$')
+        self.assertEqual(self.request("n1"), first)
+
+    def test_selectors_of_budgets(self) -> None:
+        """In the form that kubectl takes; the API server evaluates it."""
+        self.node("n1")
+        self.pod("a", 30)
+        terms = [{"key": "a", "operator": "In", "values": ["x", "y"]}, {"key": "b", "operator": "NotIn", "values": ["z"]},
+                 {"key": "c", "operator": "Exists"}, {"key": "d", "operator": "DoesNotExist"}]  # fmt: skip
+        self.budget("web", 0, matchLabels={"app": "web"}, matchExpressions=terms)
+        self.says("drain", "n1", "--dry-run")
+        asked = [parse_qs(urlsplit(e["path"]).query).get("labelSelector") for e in self.api.server.log.snapshot()]
+        self.assertIn(["app=web,a in (x,y),b notin (z),c,!d"], asked)
 
     def test_requested_already(self) -> None:
         """Who calls it again to follow the drain does not change what was requested."""
@@ -1064,7 +1124,8 @@ class Plugin(unittest.TestCase):
 
     def test_completion(self) -> None:
         self.node("n1")
-        for args, words in ((("",), ["status", "why", "drain", "version", ":4"]), (("why", ""), ["n1", ":4"])):
+        options = ["--deadline", "--mode", "--reason", "--wait", "--cancel", "--dry-run", ":4"]
+        for args, words in ((("",), ["status", "why", "drain", "version", ":4"]), (("why", ""), ["n1", ":4"]), (("drain", "n1", "-"), options), (("why", "-"), [":4"])):
             code, out, _ = self.run_plugin(*args, name="kubectl_complete-nodeclaim")
             self.assertEqual((code, out.split()), (0, words))
 
