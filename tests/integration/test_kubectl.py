@@ -27,6 +27,9 @@ PLUGIN = SOURCE / "kubectl/kubectl-nodeclaim"
 NOT_FOUND = {"type": "Registered", "status": "Unknown", "reason": "NodeNotFound", "message": "Node not registered with cluster"}
 
 
+MUTE = "no Node has registered yet, and its machine has reported nothing; kubectl nodeclaim why "
+
+
 def condition(kind: str, status: str, reason: str, message: str = "") -> dict[str, str]:
     return {"type": kind, "status": status, "reason": reason, "message": message}
 
@@ -138,7 +141,7 @@ class Plugin(unittest.TestCase):
                                     ["n2", "default", "False", "NodeNotReady", "SpotInterruption", "NodeDrained:", r"all\x1b[2J", "gone,", "NOT", "cordoned"],
                                     ["plain", "-", "-", "-", "-", "-"]])
         self.assertEqual([row[3:6] for row in rows[4:6]], [["complete,", "1", "warning"], ["complete,", "12", "warnings"]])
-        self.assertEqual([[row[0], *row[3:]] for row in rows[8:]], [["c-late", provider_id("i-1"), "-"], ["c-launching", "-", "-"]])
+        self.assertEqual([[row[0], *row[3:]] for row in rows[8:]], [["c-late", provider_id("i-1"), *f"{MUTE}c-late".split()], ["c-launching", "-", *"no instance is launched yet; kubectl nodeclaim why c-launching".split()]])
         self.assertEqual(len(self.says("status", "n2").splitlines()), 2)
         self.refuses(1, "no such Node: c-late; of a NodeClaim: kubectl nodeclaim why c-late --context=k\n", "status", "c-late", "--context=k")
 
@@ -442,10 +445,17 @@ class Plugin(unittest.TestCase):
         self.claim("c1", "", condition("Launched", "True", "Launched"), NOT_FOUND)
         self.claim("c2", "", condition("Launched", "Unknown", "LaunchFailed"), condition("Registered", "Unknown", "AwaitingReconciliation"), instance="")
         self.claim("c3")
-        rows = [line.split() for line in self.says("status").splitlines() if line]
-        self.assertEqual([row[0] for row in rows], ["NODE", "NODECLAIM", "c1", "c2", "c3"])
-        why = [" ".join(row[4:]) for row in rows[2:]]
-        self.assertEqual(why, ["Registered=Unknown NodeNotFound", "Launched=Unknown LaunchFailed", "-"])
+        waiting = condition("Launched", "Unknown", "AwaitingReconciliation", "object is awaiting reconciliation")
+        self.claim("c4", "", waiting, instance="")
+        self.claim("c5", "", condition("Launched", "Unknown", "LaunchFailed", "no subnet: " + "x" * 300), instance="")
+        self.claim("c6", "", condition("Launched", "True", "Launched"), {**waiting, "type": "Registered"})
+        rows = [line.split() for line in self.says("status", "--context=k").splitlines() if line]
+        self.assertEqual([row[0] for row in rows], ["NODE", "NODECLAIM", "c1", "c2", "c3", "c4", "c5", "c6"])
+        for row, says in zip(rows[2:], (MUTE, "Launched=Unknown LaunchFailed; kubectl nodeclaim why ", MUTE, "no instance is launched yet; kubectl nodeclaim why ",
+                                        f"no subnet: {'x' * 189}... (Launched=Unknown LaunchFailed); kubectl nodeclaim why ", MUTE)):  # fmt: skip
+            self.assertEqual(" ".join(row[4:]), f"{says}{row[0]} --context=k")
+        self.api.server.faults[:] = [Fault("status", path="/events", status=403)]
+        self.assertRegex(self.run_plugin("status")[1], "no Node has registered yet; kubectl nodeclaim why c1\n")
 
     def test_claims_whose_node_was_deleted(self) -> None:
         """A Node of other labels, and one that came between two lists, are there."""
@@ -457,7 +467,7 @@ class Plugin(unittest.TestCase):
         for args in (("status",), ("status", "-l", "karpenter.sh/nodepool=default")):
             rows = [re.split("  +", line) for line in self.says(*args).splitlines() if line]
             self.assertEqual([row[0] for row in rows], ["NODE", "n1", "NODECLAIM WITHOUT A NODE", "c2"])
-            self.assertEqual(rows[3][3:], [provider_id("i-2"), "its Node n2 was deleted"])
+            self.assertEqual(rows[3][3:], [provider_id("i-2"), "its Node n2 was deleted; kubectl nodeclaim why c2"])
         self.assertEqual(self.says("status", "-l", "a=b").count("c1"), 0)
         for name in ("c2", "n2"):
             said = self.says("why", name)
@@ -476,8 +486,8 @@ class Plugin(unittest.TestCase):
         self.event("Node", "c3", "BootstrapFailed", "of another instance")
         self.event("NodeClaim", "c3", "SpotInterruption", "of another kind")
         why = [re.split("  +", line)[4] for line in self.says("status").splitlines()[3:]]
-        self.assertEqual(why, ["imds: " + "x" * 194 + "...", r"start: kubelet\nc3\texits",
-                               "Registered=Unknown NodeNotFound", "Registered=Unknown NodeNotFound"])  # fmt: skip
+        self.assertEqual(why, ["imds: " + "x" * 194 + "...; kubectl nodeclaim why c1", r"start: kubelet\nc3\texits", f"{MUTE}c3",
+                               f"{MUTE}c4"])  # fmt: skip
 
     def test_without_karpenter(self) -> None:
         self.api.karpenter_version = ""
