@@ -224,6 +224,31 @@ class Plugin(unittest.TestCase):
         self.assertRegex(said[3], "^Evicting: 1 of 2 pods remain, the node ends at 2")  # a clock that is ahead of this one
         self.assertRegex(self.says("why", "n1"), "  Evicting: 1 of 2 pods remain, last word 4[0-9] s ago, the node ends at")
 
+    def test_why_a_pod_does_not_end(self) -> None:
+        """By the pods themselves, whatever the daemon wrote, and only of a node that drains or is cordoned."""
+        self.api.kubelet.running = False
+        past, now = stamp(time.time() - 40), stamp(time.time())
+        self.node("n1", **{STATUS_KEY: '{"source":"spot","phase":"Evicting"}'})
+        self.pod("a", 0, ends=past, finalizers=["example.com/b", "example.com/a"])
+        self.pod("b", 30, ends=past)
+        self.pod("c", 30, ends=past, finalizers=["example.com/a"])
+        self.pod("d", 30, ends=past, finalizers=["example.com/a"], phase="Succeeded")
+        self.pod("e", 0, ends=now, finalizers=["example.com/a"])
+        self.pod("f", 0, finalizers=["example.com/a"])
+        self.assertIn(f"\nPods of Node n1 that do not end\n  shop/a: was to end by {past}, has ended, held by finalizer example.com/b example.com/a\n"
+                      f"  shop/b: was to end by {past}, kubelet has not reported its end\n"
+                      f"  shop/c: was to end by {past}, kubelet has not reported its end, held by finalizer example.com/a\n"
+                      f"  shop/d: was to end by {past}, has ended, held by finalizer example.com/a\n"
+                      "  a finalizer: see the log of the controller that owns it. Removing it by hand loses what it protects; the end of the machine or of the Node does not remove it\n"
+                      "  kubelet: on the node, journalctl -u kubelet -u containerd\n", self.says("why", "n1"))  # fmt: skip
+        self.api.server.faults[:] = [Fault("status", path="/pods", status=403)]
+        self.refuses(1, "could not be read, for the reason above: Pods of Node n1 that do not end\n", "why", "n1")
+        self.api.server.faults.clear()
+        self.change("n1", lambda n: n["metadata"].update(annotations={}))
+        self.assertIn("that do not end", self.says("why", "n1"))
+        self.change("n1", lambda n: n["spec"].update(unschedulable=False))
+        self.assertNotIn("that do not end", self.says("why", "n1"))
+
     def test_withdrawn_where_nobody_answers(self) -> None:
         """The daemon has ended: what it wrote of a request that is gone says nothing any more."""
         status = '{"id":"i","source":"%s","phase":"Evicting","deadline":null,"total":2,"remaining":1,"updated":"' + stamp(time.time() - 60) + '"}'
