@@ -179,7 +179,7 @@ class Plugin(unittest.TestCase):
         self.node("n7", **{STATUS_KEY: running.replace('"updated"', '"hook":"nodeclaimd-pre-drain.target","updated"')})
         self.assertEqual(self.drains(),
                          [f"Evicting: 3 of 12 pods remain, blocked: shop/db-0, shop/db-1, the node ends at {ahead}", "Cordoned", "NodeDrained: No pods remaining", "-",
-                          f"Evicting: 3 of 12 pods remain, deadline passed: {past}; does nodeclaimd run there?", "Failed: 3 of 12 pods remain",
+                          f"Evicting: 3 of 12 pods remain, deadline passed: {past}; nodeclaimd does not answer: see why", "Failed: 3 of 12 pods remain",
                           f"Evicting: 3 of 12 pods remain, blocked: shop/db-0, shop/db-1, waits for nodeclaimd-pre-drain.target, the node ends at {ahead}",
                           f"Evicting: 3 of 12 pods remain, deadline passed: {past}", f"Evicting: 3 of 12 pods remain, deadline passed: {just}"])  # fmt: skip
 
@@ -199,16 +199,16 @@ class Plugin(unittest.TestCase):
         self.node("n7", **{STATUS_KEY: refused}, **asks)
         self.change("n7", lambda n: n["spec"].pop("unschedulable"))
         said = self.says("status")
-        self.assertRegex(said, f"n1 +- +Unknown since {then}, cordoned .* Evicting: 1 of 2 pods remain, no word since {then}\n")
+        self.assertRegex(said, f"n1 +- +Unknown since {then}, cordoned .* Evicting: 1 of 2 pods remain; nodeclaimd does not answer since {then}: see why\n")
         self.assertRegex(said, "n6 +- +Unknown +-")
-        self.assertEqual(said.count("no word"), 2, said)
-        self.assertIn(f" NOT cordoned, so nothing is evicted; Detected: 1 of 2 pods remain, no word since {then}, cordon refused\n", said)
+        self.assertEqual(said.count("does not answer"), 2, said)
+        self.assertIn(f" NOT cordoned, so nothing is evicted; Detected: 1 of 2 pods remain; nodeclaimd does not answer since {then}: see why, cordon refused\n", said)
         self.assertRegex(said, "n2 .* Evicting: 1 of 2 pods remain, last word 7[0-9] s ago\n")
         self.node("n8", **{STATUS_KEY: (status % ("", "Evicting")).replace(then, stamp(time.time() - 5))}, **asks)
         self.assertRegex(self.says("status", "n8"), " Evicting: 1 of 2 pods remain\n$")
         said = self.says("why", "n1")
         self.assertIn(f"  Ready=Unknown NodeStatusUnknown since {then}: Kubelet stopped posting\n", said)
-        self.assertIn(f"  Evicting: 1 of 2 pods remain, no word since {then}\n", said)
+        self.assertIn(f"  Evicting: 1 of 2 pods remain; nodeclaimd does not answer since {then}\n", said)
 
     def test_how_old_it_is_under_a_deadline(self) -> None:
         """90 seconds are most of the time: how old the last word is stands there before, without a verdict."""
@@ -218,11 +218,41 @@ class Plugin(unittest.TestCase):
             self.node(name, **{STATUS_KEY: status % (stamp(now + ends), stamp(now - ago))})
         said = self.drains()
         self.assertRegex(said[0], "^Evicting: 1 of 2 pods remain, last word 4[0-9] s ago, the node ends at 2")
-        self.assertRegex(said[2], "^Evicting: 1 of 2 pods remain, no word since 2[^,]*, the node ends at 2")
+        self.assertRegex(said[2], "^Evicting: 1 of 2 pods remain, the node ends at 2[^;]*; nodeclaimd does not answer since 2[^ ]*: see why$")
         self.assertRegex(said[4], "^Evicting: 1 of 2 pods remain, last word 4[0-9] s ago, deadline passed: 2")
         self.assertRegex(said[1], "^Evicting: 1 of 2 pods remain, last word 4[0-9] s ago, the node ends at 2")
         self.assertRegex(said[3], "^Evicting: 1 of 2 pods remain, the node ends at 2")  # a clock that is ahead of this one
         self.assertRegex(self.says("why", "n1"), "  Evicting: 1 of 2 pods remain, last word 4[0-9] s ago, the node ends at")
+
+    def test_why_nobody_answers(self) -> None:
+        """Who ends the pods then, and what a person can do; nothing promises what a daemon that runs does."""
+        ago, ahead, past = (stamp(time.time() + sec) for sec in (-95, 60, -60))
+        held = '"total":2,"remaining":1,"blocked":["shop/a"],"reasons":["budget"],"updated":"' + ago + '"}'
+        ends = "\n  nodeclaimd, which writes each minute, has ended there or does not reach the API server, and ends no pod; "
+        deleted, machine = {"deletionTimestamp": ago}, provider_id("i-1")
+        karpenter = "Karpenter, whose NodeClaim is being deleted, evicts them as budgets allow, and deletes them by the termination timestamp of the NodeClaim, if it has one. "
+        for i, (source, deadline, claim, says) in enumerate((
+            ("spot", f'"{ahead}"', deleted, f"{karpenter}What is left ends with the machine, which EC2 ends at {ahead}\n"),
+            ("spot", f'"{past}"', {}, f"nobody else does. What is left ends with the machine, which EC2 ends any moment, as {past} has passed\n"),
+            ("request", f'"{ahead}"', {"finalizers": ["nodeclaimd.io/termination"], **deleted}, "nobody else does. What is left stays until somebody ends it\n"),
+            ("request", "null", {}, "nobody else does. What is left stays until somebody ends it\n"),
+        )):  # fmt: skip
+            name = f"n{i}"
+            self.node(name, claim=f"c{i}", **{STATUS_KEY: f'{{"source":"{source}","phase":"Evicting","deadline":{deadline},{held}', REQUEST_KEY: '{"id":"a"}'})
+            self.claim(f"c{i}", name, **claim)
+            self.change(name, lambda n: n["spec"].update(providerID=machine if name == "n0" else "x;y"))
+            said = self.says("why", name, "--as=me")
+            self.assertIn(ends + says, said)
+            session = f", over aws ssm start-session --region us-west-2 --target {machine.rpartition('/')[2]}" if i == 0 else ""
+            self.assertIn(f"\n  on the node{session}: systemctl status nodeclaimd; systemctl restart nodeclaimd goes on with the drain\n", said)
+            self.assertIn(f"\n  without it: kubectl drain {name} --ignore-daemonsets --delete-emptydir-data --as=me evicts, and asks budgets; kubectl delete pod asks none, ", said)
+            self.assertIn("\n  kubectl -n shop get pdb --as=me: one that allows no disruption", said)
+            self.assertNotRegex(said, "nothing need be done|--deadline=10m")
+        self.assertIn(f"blocked: shop/a (budget), deadline {ahead}; nodeclaimd does not answer since {ago}: see why", self.says("status", "n2"))
+        self.change("n3", lambda n: n["spec"].pop("unschedulable"))
+        self.assertNotIn("lets it go on", self.says("why", "n3"))
+        self.api.server.faults[:] = [Fault("status", path="/nodeclaims", status=403)]
+        self.assertIn("ends no pod; whether Karpenter does is not known. ", self.run_plugin("why", "n0")[1])
 
     def test_why_a_pod_does_not_end(self) -> None:
         """By the pods themselves, whatever the daemon wrote, and only of a node that drains or is cordoned."""
@@ -1065,7 +1095,7 @@ class Plugin(unittest.TestCase):
         self.node("n1")
         self.once_asked("n1", go)
         said = self.says("drain", "n1", "--wait", "--context=k")
-        words = "node/n1: Evicting: %d of 3 pods remain, no word since %s"
+        words = "node/n1: Evicting: %d of 3 pods remain; nodeclaimd does not answer since %s: see why"
         self.assertEqual([line for line in said.splitlines() if line.startswith("node/")],
                          ["node/n1 annotated", f"node/n1: NOT cordoned, so nothing is evicted; {words[9:] % (2, times[0])} (why: kubectl nodeclaim why n1 --context=k)", words % (2, times[1]),
                           words % (1, times[3]), "node/n1 condition met: No pods remaining; volumes still attached: 2"])  # fmt: skip
