@@ -8,8 +8,10 @@ its blocks run in their order, as they stand in the page. A block is one that is
 language than sh is no command. A block that cannot run here has the reason before it, in a line of its own that a reader sees, too:
 _Not run by the project's tests: REASON._
 
---ci leaves out what .ci/run runs anyway; --list says only what would run. Needs root, git, gpg and mmdebstrap. A command is printed with
-the time that it took; the last line is "N passed, N failed".
+lintian looks at the Debian packages that install.md makes there: only this and `./dev package --check` make any.
+
+--ci leaves out what .ci/run runs anyway; --list says only what would run. Needs root, git, gpg, lintian and mmdebstrap. A command is
+printed with the time that it took; the last line is "N passed, N failed".
 """
 
 from __future__ import annotations
@@ -156,6 +158,15 @@ def run(suite: str, root: Path, command: str, log: Path) -> int:
             return 124
 
 
+def lint(root: Path, log: Path) -> int:
+    """Of the source package, too; as tests/package/run does."""
+    changes = [*root.glob("root/nodeclaimd/build/package/build/deb-*/*.changes")]
+    with log.open("wb") as out:
+        out.write(b"" if changes else b"no packages were made\n")
+        program = ["lintian", "--allow-root", "--fail-on", "error,warning", "--tag-display-limit", "0", *changes]
+        return subprocess.run(program, stdout=out, stderr=out, timeout=COMMAND_SEC, check=False).returncode if changes else 1
+
+
 def short(command: str) -> str:
     first, *more = command.splitlines()
     return re.sub(r"(  +#.*| *\\)$", "", first) + (" ..." if more else "")
@@ -188,15 +199,22 @@ class Report:
             root = Path(folder)
             make_root(suite, root)
             for number, (where, command) in enumerate(self.plan(name, (root / "root/nodeclaimd" / name).read_text())):
-                log, began = logs / f"{suite}-{Path(name).stem}-{number}.log", time.monotonic()
-                code = run(suite, root, command, log)
-                print(f"{time.monotonic() - began:6.0f} s  {where}: {short(command)}", flush=True)
-                if code == 0:
-                    self.passed += 1
-                    continue
-                self.failed += 1
-                print(f"failed: {where}: {short(command)}: exit code {code}; the end of {log.relative_to(TOP)}:")
-                print("\n".join("    " + line for line in log.read_text(errors="replace").splitlines()[-20:]), flush=True)
+                log = logs / f"{suite}-{Path(name).stem}-{number}.log"
+                self.step(f"{where}: {short(command)}", log, lambda: run(suite, root, command, log))
+            if (suite, name) == (DEBIAN[1], PAGES[1]):
+                log = logs / "lintian.log"
+                self.step(f"{name}: lintian of the packages", log, lambda: lint(root, log))
+
+    def step(self, title: str, log: Path, execute: Callable[[], int]) -> None:
+        began = time.monotonic()
+        code = execute()
+        print(f"{time.monotonic() - began:6.0f} s  {title}", flush=True)
+        if code == 0:
+            self.passed += 1
+            return
+        self.failed += 1
+        print(f"failed: {title}: exit code {code}; the end of {log.relative_to(TOP)}:")
+        print("\n".join("    " + line for line in log.read_text(errors="replace").splitlines()[-20:]), flush=True)
 
     def run_suite(self, title: str, suite: str, pages: list[str], logs: Path) -> None:
         try:
