@@ -62,8 +62,8 @@ void nc_report_done(struct nc_report *r);
 __attribute__((noinline)) const char *nc_phase_name(enum nc_phase p); /* "imds", … */
 /* Is it among the phases that a report shows? */
 bool nc_phase_is_shown(const struct nc_report *r, enum nc_phase p);
-/* "PHASE: " before a message, or "" where the message begins so by itself. */
-const char *nc_phase_prefix(enum nc_phase p, const char *message);
+/* "PHASE: message", or the message alone where it begins so by itself. Owned. */
+char *nc_phase_message(enum nc_phase p, const char *message);
 const char *nc_outcome_name(enum nc_outcome o); /* "pending", … */
 
 void nc_report_start(struct nc_report *r, uint64_t now_usec, uint64_t deadline_usec);

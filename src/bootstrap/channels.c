@@ -104,6 +104,7 @@ static void fill_involved(const struct nc_bootstrap *b, struct nc_event *e) {
 void nc_publish_event(struct nc_bootstrap *b, uint64_t timeout_usec) {
     const enum nc_phase p = nc_report_current(&b->report);
     const struct nc_phase_entry *entry = &b->report.phases[p];
+    nc_auto_free char *failure = nc_phase_message(p, entry->error.msg);
     nc_auto_free char *message = NULL, *other_name = NULL;
     const bool is_complete = b->report.outcome == NC_SUCCEEDED;
     struct nc_event e = {.warning = !is_complete,
@@ -120,8 +121,7 @@ void nc_publish_event(struct nc_bootstrap *b, uint64_t timeout_usec) {
     e.first_usec = e.last_usec - (nc_mono_usec() - b->started_mono_usec);
     fill_involved(b, &e);
     message = is_complete ? nc_strdup("the node is initialized after all")
-                          : nc_asprintf("%s%s. %s", nc_phase_prefix(p, entry->error.msg),
-                                        entry->error.msg, entry->error.remedy);
+                          : nc_asprintf("%s. %s", failure, entry->error.remedy);
     e.message = message;
     e.count = is_complete ? 1 : ++b->channels.event_count;
     if (b->channels.event_name && !is_complete)
@@ -288,9 +288,9 @@ void nc_log_failure(const struct nc_bootstrap *b, enum nc_phase p, const struct 
         .instance = b->report.instance_id,
         .node = b->report.node,
     };
+    nc_auto_free char *failure = nc_phase_message(p, err->msg);
 
-    nc_log(NC_LOG_WARNING, &fields, "%s%s%s; %s", nc_phase_prefix(p, err->msg), err->msg, then,
-           err->remedy);
+    nc_log(NC_LOG_WARNING, &fields, "%s%s; %s", failure, then, err->remedy);
 }
 
 void nc_fill_remedy(struct nc_err *err, enum nc_phase p) {

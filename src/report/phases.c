@@ -7,10 +7,10 @@
 #include <stdlib.h>
 
 static const struct {
-    char name[12], prefix[16];
+    char name[12];
     bool is_optional; /* of no interest where there was nothing to do */
 } phases[_NC_PHASE_MAX] = {
-#define ROW(id, name, is_optional) {name, name ": ", is_optional},
+#define ROW(id, name, is_optional) {name, is_optional},
     NC_PHASES(ROW)
 #undef ROW
 };
@@ -19,10 +19,12 @@ const char *nc_phase_name(enum nc_phase p) {
     return (unsigned)p < _NC_PHASE_MAX ? phases[p].name : "unknown";
 }
 
-const char *nc_phase_prefix(enum nc_phase p, const char *message) {
-    const char *prefix = (unsigned)p < _NC_PHASE_MAX ? phases[p].prefix : "";
+char *nc_phase_message(enum nc_phase p, const char *message) {
+    const char *name = nc_phase_name(p);
+    const bool says_it =
+        nc_starts_with(message, name) && nc_starts_with(message + strlen(name), ": ");
 
-    return nc_starts_with(message, prefix) ? "" : prefix;
+    return says_it ? nc_strdup(message) : nc_asprintf("%s: %s", name, message);
 }
 
 bool nc_phase_is_shown(const struct nc_report *r, enum nc_phase p) {

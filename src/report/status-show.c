@@ -87,6 +87,10 @@ const struct nc_value *nc_show_list(const struct nc_value *map, const char *path
     return v && v->type == NC_VALUE_LIST ? v : NULL;
 }
 
+const struct nc_value *nc_show_item(const struct nc_value *list, size_t i, size_t most) {
+    return i < most ? nc_value_item(list, i) : NULL;
+}
+
 size_t nc_show_phases(const struct nc_value *status,
                       const struct nc_value *ret[static NC_SHOW_MAX_PHASES]) {
     const struct nc_value *list = nc_show_list(status, "phases");

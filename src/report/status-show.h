@@ -44,6 +44,8 @@ uint64_t nc_show_time(const struct nc_value *map, const char *key);
  */
 uint64_t nc_show_moment(const struct nc_value *entry);
 size_t nc_show_at_most(size_t n, size_t most);
+/* The i-th of at most so many items; NULL: there is none, or it is no list. */
+const struct nc_value *nc_show_item(const struct nc_value *list, size_t i, size_t most);
 
 /* timeline-drain.c: what `status` and `timeline` say of daemon and drain. Nothing where there is
  * nothing to say. */

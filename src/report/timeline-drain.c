@@ -123,6 +123,12 @@ static void show_more(struct nc_buf *out, const struct nc_value *map, const char
     nc_show_put(out, text);
 }
 
+/* The same for each "key\0caption\0" of a list. */
+static void show_each(struct nc_buf *out, const struct nc_value *map, const char *names) {
+    for (const char *key = names; *key; key = nc_next_name(nc_next_name(key)))
+        show_more(out, map, key, nc_next_name(key));
+}
+
 static void show_polls(struct nc_buf *out, const struct nc_value *polls) {
     const size_t n =
         polls && polls->type == NC_VALUE_MAP ? nc_show_at_most(polls->n, MAX_SOURCES) : 0;
@@ -152,15 +158,14 @@ static void show_polls(struct nc_buf *out, const struct nc_value *polls) {
 }
 
 static void show_sources(struct nc_buf *out, const struct nc_value *sources) {
-    for (size_t i = 0; sources && i < nc_show_at_most(sources->n, MAX_SOURCES); i++) {
-        const struct nc_value *s = sources->items[i];
+    const struct nc_value *s;
+
+    for (size_t i = 0; (s = nc_show_item(sources, i, MAX_SOURCES)); i++) {
         nc_show_title(out, i == 0 ? "notice" : "");
         nc_show_put(out, nc_show_text(s, "source", "unknown"));
-        show_more(out, s, "action", "to");
-        show_more(out, s, "policy", "policy");
-        show_more(out, s, "deadline", "deadline");
-        show_more(out, s, "begin", "begins");
-        show_more(out, s, "noticed", "since");
+        show_each(out, s,
+                  "action\0to\0policy\0policy\0deadline\0deadline\0begin\0begins\0"
+                  "noticed\0since\0");
         (void)nc_buf_putc(out, '\n');
     }
 }
@@ -168,10 +173,12 @@ static void show_sources(struct nc_buf *out, const struct nc_value *sources) {
 /* ": default/x by pdb-y, …": whom it waits for, `first` before them. */
 static void put_names(struct nc_buf *out, const struct nc_value *blocked, size_t most,
                       const char *first) {
-    for (size_t i = 0; blocked && i < nc_show_at_most(blocked->n, most); i++) {
-        const char *budget = nc_show_text(blocked->items[i], "budget", NULL);
+    const struct nc_value *pod;
+
+    for (size_t i = 0; (pod = nc_show_item(blocked, i, most)); i++) {
+        const char *budget = nc_show_text(pod, "budget", NULL);
         (void)nc_buf_puts(out, i ? ", " : first);
-        nc_show_put(out, nc_show_text(blocked->items[i], "pod", "?"));
+        nc_show_put(out, nc_show_text(pod, "pod", "?"));
         (void)nc_buf_puts(out, budget ? " by " : "");
         nc_show_put(out, budget ? budget : "");
     }
@@ -192,13 +199,14 @@ void nc_drain_phase_text(const struct nc_value *drain, struct nc_buf *out) {
 
 /* ": a/x (terminating)": who leaves. */
 static void put_leaving(struct nc_buf *out, const struct nc_value *others, size_t most) {
+    const struct nc_value *pod;
     size_t n = 0;
 
-    for (size_t i = 0; others && i < nc_show_at_most(others->n, MAX_OTHERS) && n < most; i++) {
-        if (!nc_show_text(others->items[i], "graceEnds", NULL))
+    for (size_t i = 0; n < most && (pod = nc_show_item(others, i, MAX_OTHERS)); i++) {
+        if (!nc_show_text(pod, "graceEnds", NULL))
             continue;
         (void)nc_buf_puts(out, n++ ? ", " : " (");
-        nc_show_put(out, nc_show_text(others->items[i], "pod", "?"));
+        nc_show_put(out, nc_show_text(pod, "pod", "?"));
     }
     (void)nc_buf_puts(out, n ? ")" : "");
 }
@@ -214,17 +222,16 @@ static enum nc_pod_reason reason_of(const struct nc_value *pod) {
 
 /* The first of those that are refused, or kept without a time. */
 static const struct nc_value *find_held(const struct nc_value *drain) {
-    const struct nc_value *blocked = nc_show_list(drain, "blocked");
+    const struct nc_value *blocked = nc_value_get(drain, "blocked"), *pod;
 
-    for (size_t i = 0; blocked && i < nc_show_at_most(blocked->n, MAX_BLOCKED); i++) {
-        const struct nc_value *pod = blocked->items[i];
+    for (size_t i = 0; (pod = nc_show_item(blocked, i, MAX_BLOCKED)); i++) {
         const enum nc_pod_reason r = reason_of(pod);
         if (!nc_show_text(pod, "keptUntil", NULL) && r < _NC_POD_REASON_MAX
             && (nc_pod_reason_kind(r) == NC_REASON_KIND_BLOCKED
                 || nc_pod_reason_kind(r) == NC_REASON_KIND_KEPT))
-            return pod;
+            break;
     }
-    return NULL;
+    return pod;
 }
 
 /* One of those that is waited for without end. */
@@ -234,17 +241,15 @@ static const struct nc_value *find_endless(const struct nc_value *drain) {
 
 /* A request that had one goes on without; the notice still names it. */
 static bool has_deadline_passed(const struct nc_value *drain) {
-    const struct nc_value *sources = nc_show_list(drain, "sources");
+    const struct nc_value *sources = nc_value_get(drain, "sources"), *s;
 
-    for (size_t i = 0; sources && i < nc_show_at_most(sources->n, MAX_SOURCES); i++) {
-        const struct nc_value *s = sources->items[i];
+    for (size_t i = 0; (s = nc_show_item(sources, i, MAX_SOURCES)); i++)
         if (nc_show_text(s, "deadline", NULL)
             && nc_value_says(s, "policy", nc_policy_name(NC_POLICY_DRAIN))
             && (nc_value_says(s, "source", nc_source_name(NC_SOURCE_OPERATOR))
                 || nc_value_says(s, "source", nc_source_name(NC_SOURCE_REQUEST))))
-            return true;
-    }
-    return false;
+            break;
+    return s != NULL;
 }
 
 void nc_drain_pods_text(const struct nc_value *drain, size_t names, struct nc_buf *out) {
@@ -282,9 +287,9 @@ void nc_drain_pods_text(const struct nc_value *drain, size_t names, struct nc_bu
             is_held = i >= FIRST_HELD;
         }
         if (n > 0 && i == 0)
-            put_leaving(out, nc_show_list(drain, "others"), names);
+            put_leaving(out, nc_value_get(drain, "others"), names);
     }
-    put_names(out, nc_show_list(drain, "blocked"), names, is_held ? ": " : "; held: ");
+    put_names(out, nc_value_get(drain, "blocked"), names, is_held ? ": " : "; held: ");
     if (endless) {
         (void)nc_buf_puts(out, ", waits without end");
         show_more(out, endless, "since", "since");
@@ -322,19 +327,15 @@ static void show_reason(struct nc_buf *out, const struct nc_value *pod, bool is_
 /* A row for each pod of a list. */
 static void show_pods(struct nc_buf *out, const char *title, const struct nc_value *drain,
                       const char *key) {
-    const struct nc_value *pods = nc_show_list(drain, key);
+    const struct nc_value *pods = nc_value_get(drain, key), *p;
     const bool is_away = away_since(drain) != NULL;
 
-    for (size_t i = 0; pods && i < nc_show_at_most(pods->n, MAX_OTHERS); i++) {
-        const struct nc_value *p = pods->items[i];
+    for (size_t i = 0; (p = nc_show_item(pods, i, MAX_OTHERS)); i++) {
         nc_show_title(out, i == 0 ? title : "");
         nc_show_put(out, nc_show_text(p, "pod", "?"));
-        show_more(out, p, "budget", "budget");
-        show_more(out, p, "since", "since");
-        show_more(out, p, "forceDeleteAt", "force-delete");
+        show_each(out, p, "budget\0budget\0since\0since\0forceDeleteAt\0force-delete\0");
         show_reason(out, p, is_away);
-        show_more(out, p, "evicted", "evicted");
-        show_more(out, p, "deleted", "force-deleted");
+        show_each(out, p, "evicted\0evicted\0deleted\0force-deleted\0");
         if (nc_show_text(p, "at", NULL))
             show_more(out, p, "next", "next");
         show_more(out, p, "at", nc_show_text(p, "next", NULL) ? "at" : "next try");
@@ -357,20 +358,21 @@ static void show_hooks(const struct nc_value *drain, struct nc_buf *out) {
 }
 
 static bool is_named_for(const struct nc_value *drain, enum nc_pod_reason reason) {
-    const struct nc_value *blocked = nc_show_list(drain, "blocked");
+    const struct nc_value *blocked = nc_value_get(drain, "blocked"), *pod;
 
-    for (size_t i = 0; blocked && i < nc_show_at_most(blocked->n, MAX_BLOCKED); i++)
-        if (nc_value_says(blocked->items[i], "reason", nc_pod_reason_name(reason)))
-            return true;
-    return false;
+    for (size_t i = 0; (pod = nc_show_item(blocked, i, MAX_BLOCKED)); i++)
+        if (nc_value_says(pod, "reason", nc_pod_reason_name(reason)))
+            break;
+    return pod != NULL;
 }
 
 /* What is known to help against a refusal. */
 static const char *find_remedy(const struct nc_value *blocked) {
+    const struct nc_value *pod;
     const char *remedy = NULL;
 
-    for (size_t i = 0; blocked && !remedy && i < nc_show_at_most(blocked->n, MAX_BLOCKED); i++)
-        remedy = nc_show_text(blocked->items[i], "remedy", NULL);
+    for (size_t i = 0; !remedy && (pod = nc_show_item(blocked, i, MAX_BLOCKED)); i++)
+        remedy = nc_show_text(pod, "remedy", NULL);
     return remedy;
 }
 
@@ -379,7 +381,7 @@ static void show_held_remedy(struct nc_buf *out, const struct nc_value *drain) {
     const struct nc_value *endless = find_endless(drain);
     const struct nc_value *cordon = nc_value_get(drain, "cordon");
     const bool is_undeleted = is_named_for(drain, NC_POD_REASON_UNDELETED);
-    const char *known = find_remedy(nc_show_list(drain, "blocked"));
+    const char *known = find_remedy(nc_value_get(drain, "blocked"));
     const char *mend = known ? known : "mend what refuses it";
     nc_auto_free char *text = NULL;
 
@@ -405,10 +407,21 @@ static void show_held_remedy(struct nc_buf *out, const struct nc_value *drain) {
     nc_show_remedy(out, text);
 }
 
+static void show_cordon(struct nc_buf *out, const struct nc_value *cordon) {
+    static const char *const rows[][2] = {
+        {"ours", ", cordoned by us"},
+        {"lifted", ", NOT cordoned: lifted by somebody else"},
+        {"refused", ", NOT cordoned: refused"},
+        {"labelRemoved", ", label for load balancers removed by somebody else"}};
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++)
+        if (truth_of(cordon, rows[i][0]) == 1)
+            (void)nc_buf_puts(out, rows[i][1]);
+}
+
 void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
     const struct nc_value *daemon = nc_value_get(status, "daemon");
     const struct nc_value *drain = nc_value_get(status, "drain");
-    const struct nc_value *cordon = nc_value_get(drain, "cordon");
 
     show_daemon(out, daemon);
     show_polls(out, nc_value_get(daemon, "imds"));
@@ -427,14 +440,7 @@ void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
     }
     nc_drain_pods_text(drain, 0, out);
     show_more(out, drain, "forceDeleteAt", "force-delete time of all pods");
-    if (truth_of(cordon, "ours") == 1)
-        (void)nc_buf_puts(out, ", cordoned by us");
-    if (truth_of(cordon, "lifted") == 1)
-        (void)nc_buf_puts(out, ", NOT cordoned: lifted by somebody else");
-    if (truth_of(cordon, "refused") == 1)
-        (void)nc_buf_puts(out, ", NOT cordoned: refused");
-    if (truth_of(cordon, "labelRemoved") == 1)
-        (void)nc_buf_puts(out, ", label for load balancers removed by somebody else");
+    show_cordon(out, nc_value_get(drain, "cordon"));
     if (truth_of(drain, "nodeDeleted") == 1)
         (void)nc_buf_puts(out, nc_value_says(drain, "phase", "evicting")
                                    ? ", the Node was deleted, its pods are still evicted"
@@ -443,7 +449,7 @@ void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
     if (truth_of(drain, "nodeDeleted") == 1)
         nc_show_remedy(out, NC_LIFECYCLE_ORPHANED_REMEDY);
     show_hooks(drain, out);
-    show_sources(out, nc_show_list(drain, "sources"));
+    show_sources(out, nc_value_get(drain, "sources"));
     show_pods(out, "blocked", drain, "blocked");
     show_held_remedy(out, drain);
     show_pods(out, "pods", drain, "others");

@@ -52,11 +52,11 @@ uint64_t nc_timeline_after(const struct nc_timeline *t, uint64_t usec) {
     return after(usec, t->begin_usec) / 1000 * 1000;
 }
 
-static void add_moment(struct nc_timeline *t, struct nc_moment m) {
-    if (m.at_usec == 0 || t->n_moments == NC_TIMELINE_MAX)
+static void add_moment(struct nc_timeline *t, const struct nc_moment *m) {
+    if (m->at_usec == 0 || t->n_moments == NC_TIMELINE_MAX)
         return;
-    m.after_usec = after(m.at_usec, t->begin_usec);
-    t->moments[t->n_moments++] = m;
+    t->moments[t->n_moments] = *m;
+    t->moments[t->n_moments++].after_usec = after(m->at_usec, t->begin_usec);
 }
 
 static int by_time(const void *a, const void *b) {
@@ -91,10 +91,10 @@ static void add_gate(struct nc_timeline *t, const struct nc_value *fit) {
     static const char *const keys[][2] = {{"since", "shut"}, {"opened", "open"}};
 
     for (size_t i = 0; t->begin_usec && i < NC_ARRAY_SIZE(keys); i++)
-        add_moment(t, (struct nc_moment){.kind = NC_MOMENT_GATE,
-                                         .text = keys[i][1],
-                                         .message = nc_show_text(fit, "message", NULL),
-                                         .at_usec = nc_show_time(fit, keys[i][0])});
+        add_moment(t, &(struct nc_moment){.kind = NC_MOMENT_GATE,
+                                          .text = keys[i][1],
+                                          .message = nc_show_text(fit, "message", NULL),
+                                          .at_usec = nc_show_time(fit, keys[i][0])});
 }
 
 /* status.json has starts in whole seconds and durations in microseconds: phases follow each other,
@@ -107,9 +107,9 @@ bool nc_timeline_boot(const struct nc_value *status, struct nc_timeline *ret) {
     for (size_t i = 0; i < n; i++)
         add_phase(ret, phases[i]);
     if (ret->begin_usec && !nc_streq(nc_show_text(status, "outcome", ""), "succeeded"))
-        add_moment(ret, (struct nc_moment){.kind = NC_MOMENT_DEADLINE,
-                                           .text = "the bootstrap ends",
-                                           .at_usec = nc_show_time(status, "deadline")});
+        add_moment(ret, &(struct nc_moment){.kind = NC_MOMENT_DEADLINE,
+                                            .text = "the bootstrap ends",
+                                            .at_usec = nc_show_time(status, "deadline")});
     add_gate(ret, nc_value_get(status, "fit"));
     return n > 0;
 }
@@ -132,30 +132,28 @@ static uint64_t cordoned_at(const struct nc_value *drain) {
 }
 
 static void add_moments(struct nc_timeline *t, const struct nc_value *drain) {
-    const struct nc_value *sources = nc_show_list(drain, "sources");
-    const struct nc_value *blocked = nc_show_list(drain, "blocked");
+    const struct nc_value *sources = nc_value_get(drain, "sources"), *s;
+    const struct nc_value *blocked = nc_value_get(drain, "blocked"), *pod;
 
-    for (size_t i = 0; sources && i < nc_show_at_most(sources->n, MAX_SOURCES); i++)
-        add_moment(t,
-                   (struct nc_moment){.kind = NC_MOMENT_NOTICE,
-                                      .text = nc_show_text(sources->items[i], "source", "unknown"),
-                                      .at_usec = nc_show_time(sources->items[i], "noticed")});
-    add_moment(
-        t, (struct nc_moment){.kind = NC_MOMENT_CORDON, .text = "", .at_usec = cordoned_at(drain)});
-    for (size_t i = 0; blocked && i < nc_show_at_most(blocked->n, MAX_BLOCKED); i++)
-        add_moment(t,
-                   (struct nc_moment){.kind = NC_MOMENT_FORCE_DELETE,
-                                      .text = nc_show_text(blocked->items[i], "pod", "?"),
-                                      .budget = nc_show_text(blocked->items[i], "budget", NULL),
-                                      .message = nc_show_text(blocked->items[i], "message", NULL),
-                                      .is_of_pod = true,
-                                      .at_usec = nc_show_time(blocked->items[i], "forceDeleteAt")});
-    add_moment(t, (struct nc_moment){.kind = NC_MOMENT_FORCE_DELETE,
-                                     .text = "all pods",
-                                     .at_usec = nc_show_time(drain, "forceDeleteAt")});
-    add_moment(t, (struct nc_moment){.kind = NC_MOMENT_DEADLINE,
-                                     .text = "the machine ends",
-                                     .at_usec = nc_show_time(drain, "deadline")});
+    for (size_t i = 0; (s = nc_show_item(sources, i, MAX_SOURCES)); i++)
+        add_moment(t, &(struct nc_moment){.kind = NC_MOMENT_NOTICE,
+                                          .text = nc_show_text(s, "source", "unknown"),
+                                          .at_usec = nc_show_time(s, "noticed")});
+    add_moment(t, &(struct nc_moment){
+                      .kind = NC_MOMENT_CORDON, .text = "", .at_usec = cordoned_at(drain)});
+    for (size_t i = 0; (pod = nc_show_item(blocked, i, MAX_BLOCKED)); i++)
+        add_moment(t, &(struct nc_moment){.kind = NC_MOMENT_FORCE_DELETE,
+                                          .text = nc_show_text(pod, "pod", "?"),
+                                          .budget = nc_show_text(pod, "budget", NULL),
+                                          .message = nc_show_text(pod, "message", NULL),
+                                          .is_of_pod = true,
+                                          .at_usec = nc_show_time(pod, "forceDeleteAt")});
+    add_moment(t, &(struct nc_moment){.kind = NC_MOMENT_FORCE_DELETE,
+                                      .text = "all pods",
+                                      .at_usec = nc_show_time(drain, "forceDeleteAt")});
+    add_moment(t, &(struct nc_moment){.kind = NC_MOMENT_DEADLINE,
+                                      .text = "the machine ends",
+                                      .at_usec = nc_show_time(drain, "deadline")});
     qsort(t->moments, t->n_moments, sizeof(t->moments[0]), by_time);
 }
 
@@ -223,10 +221,10 @@ static void add_pod(struct nc_timeline *t, const struct nc_value *pod) {
 }
 
 static void add_pods(struct nc_timeline *t, const struct nc_value *drain) {
-    const struct nc_value *pods = nc_show_list(drain, "podHistory");
+    const struct nc_value *pods = nc_value_get(drain, "podHistory"), *pod;
 
-    for (size_t i = 0; pods && i < nc_show_at_most(pods->n, NC_TIMELINE_MAX); i++)
-        add_pod(t, pods->items[i]);
+    for (size_t i = 0; (pod = nc_show_item(pods, i, NC_TIMELINE_MAX)); i++)
+        add_pod(t, pod);
 }
 
 /* The newest of this name: one before it may be gone. */
@@ -242,10 +240,9 @@ static struct nc_pod_row *row_of(struct nc_timeline *t, const char *pod) {
 
 /* What is blocked now; one that was never asked for, such as by do-not-disrupt, has no history. */
 static void add_blocked(struct nc_timeline *t, const struct nc_value *drain) {
-    const struct nc_value *blocked = nc_show_list(drain, "blocked");
+    const struct nc_value *blocked = nc_value_get(drain, "blocked"), *one;
 
-    for (size_t i = 0; blocked && i < nc_show_at_most(blocked->n, MAX_BLOCKED); i++) {
-        const struct nc_value *one = blocked->items[i];
+    for (size_t i = 0; (one = nc_show_item(blocked, i, MAX_BLOCKED)); i++) {
         struct nc_pod_row *row = row_of(t, nc_show_text(one, "pod", "?"));
         if (!row || row->times_usec[NC_POD_TIME_GONE])
             continue;

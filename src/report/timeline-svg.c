@@ -18,6 +18,8 @@
 #define AXIS 675u /* its length */
 #define ROW 22u
 #define LINE 16u /* of text that goes on below */
+#define BAR 16u
+#define SAMPLE 12u /* of a bar, in the legend */
 #define GAP 6u
 #define FONT 12
 #define TITLE_FONT 18 /* bold is wider: 16 is drawn */
@@ -174,10 +176,11 @@ static void draw_error(struct drawing *d, const struct nc_span *s) {
     d->y += GAP;
 }
 
-static void draw_bar(struct drawing *d, unsigned x, unsigned end, const char *class) {
+static void draw_bar(struct drawing *d, unsigned x, unsigned end, unsigned height,
+                     const char *class) {
     (void)nc_buf_printf(
-        d->front, "<rect x=\"%u\" y=\"%u\" width=\"%u\" height=\"16\" rx=\"2\" class=\"%s\"/>\n", x,
-        d->y + 3, end > x + 2 ? end - x : 2, class);
+        d->front, "<rect x=\"%u\" y=\"%u\" width=\"%u\" height=\"%u\" rx=\"2\" class=\"%s\"/>\n", x,
+        d->y + ROW / 2 - height / 2, end > x + 2 ? end - x : 2, height, class);
 }
 
 static void draw_span(struct drawing *d, const struct nc_span *s) {
@@ -187,7 +190,7 @@ static void draw_span(struct drawing *d, const struct nc_span *s) {
     unsigned lines = draw_name(d, s->name), more;
 
     if (width > 0)
-        draw_bar(d, x, x + width, class_of(s));
+        draw_bar(d, x, x + width, BAR, class_of(s));
     describe_span(s, &label);
     more = draw_text(d,
                      width ? label_box(x, x + width, nc_svg_width(label.data, label.len, FONT))
@@ -248,9 +251,10 @@ static void draw_pod(struct drawing *d, const struct nc_timeline *t, const struc
     begin = times[NC_POD_TIME_REFUSED] ? at[NC_POD_TIME_REFUSED] : is_kept(p) ? LEFT : at[ending];
     end = at[times[ending] ? NC_POD_TIME_GONE : NC_POD_TIME_KEPT_UNTIL];
     if (is_kept(p))
-        draw_bar(d, begin, times[ending] ? at[ending] : end, "kept");
+        draw_bar(d, begin, times[ending] ? at[ending] : end, BAR, "kept");
     if (times[ending])
-        draw_bar(d, at[ending], end, times[NC_POD_TIME_FORCE_DELETED] ? "failed" : "succeeded");
+        draw_bar(d, at[ending], end, BAR,
+                 times[NC_POD_TIME_FORCE_DELETED] ? "failed" : "succeeded");
     nc_pod_row_text(t, p, &text);
     if (text.data)
         draw_pod_text(d, t, begin, end, &text);
@@ -298,12 +302,6 @@ static void draw_moment(struct drawing *d, const struct nc_moment *m) {
 
 /* --- the legend */
 
-static void draw_bar_entry(struct drawing *d, unsigned x, const char *class) {
-    (void)nc_buf_printf(
-        d->front, "<rect x=\"%u\" y=\"%u\" width=\"12\" height=\"12\" rx=\"2\" class=\"%s\"/>\n", x,
-        d->y + 5, class);
-}
-
 static void draw_line_entry(struct drawing *d, unsigned x, const char *class) {
     (void)nc_buf_printf(d->front, "<path d=\"M%u %uv14\" class=\"%s\"/>\n", x + 6, d->y + 4, class);
 }
@@ -327,7 +325,7 @@ static void name_entry(struct drawing *d, unsigned *x, const char *name) {
 
 static void bar_entry(struct drawing *d, unsigned *x, const char *class, const char *name) {
     begin_entry(d, x, entry_width(name));
-    draw_bar_entry(d, *x, class);
+    draw_bar(d, *x, *x + SAMPLE, SAMPLE, class);
     name_entry(d, x, name);
 }
 
