@@ -26,9 +26,9 @@ struct number {
 };
 
 struct suffix {
-    char text[4];
-    int exponent;
-    unsigned bits;
+    char text[3];
+    signed char exponent;
+    unsigned char bits;
 };
 
 static const struct suffix suffixes[] = {

@@ -22,7 +22,7 @@ static const char names[_NC_DUE_MAX][36] = {
 /* By the beginning of the path. A service that runs keeps the environment that it was started with.
  */
 static const struct {
-    char path[44];
+    const char *path;
     enum nc_due due;
 } causes[] = {
     {"/etc/systemd/system", NC_DUE_RELOAD}, /* system.conf.d too */

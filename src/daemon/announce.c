@@ -47,7 +47,7 @@ static void announce_to_journal(const struct nc_daemon *d, const struct nc_lifec
 
 /* When what became of a pod first, and why its eviction was refused: a row of a drawing each. */
 static void keep_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
-    static const char members[_NC_POD_NEWS_MAX][20] = {
+    static const char *const members[_NC_POD_NEWS_MAX] = {
         [NC_POD_NEWS_EVICTED] = "evictedUsec",
         [NC_POD_NEWS_REFUSED] = "refusedUsec",
         [NC_POD_NEWS_FORCED] = "forceDeletedUsec",
@@ -61,7 +61,7 @@ static void keep_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
     for (size_t i = 0; i < d->pod_history->n; i++)
         if (nc_value_says(d->pod_history->items[i], "uid", n->uid))
             pod = d->pod_history->items[i];
-    if (!*member || nc_value_get(pod, member) || (!pod && d->pod_history->n == MAX_POD_HISTORY))
+    if (!member || nc_value_get(pod, member) || (!pod && d->pod_history->n == MAX_POD_HISTORY))
         return;
     if (!pod) {
         nc_auto_free char *name = nc_asprintf("%s/%s", n->namespace, n->name);

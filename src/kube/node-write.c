@@ -14,7 +14,7 @@
 
 #include "wire.h"
 
-static const char names[_NC_WRITE_MAX][32] = {
+static const char *const names[_NC_WRITE_MAX] = {
     [NC_WRITE_NONE] = "write node",
     [NC_WRITE_SIGNAL] = "report notice on node",
     [NC_WRITE_CORDON] = "cordon node",

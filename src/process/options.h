@@ -33,7 +33,7 @@ enum nc_option_type {
 
 /* An option is one row: what it is called, what it may be, and where it goes. */
 struct nc_option {
-    char name[36];     /* and, behind its NUL, what it takes: "a|b": a or b; with a capital letter:
+    const char *name;  /* and, behind its NUL, what it takes: "a|b": a or b; with a capital letter:
                           any; nothing: it is a switch */
     unsigned accepts;  /* bits of the commands' `accepts`; 0: every command */
     const char *help;  /* NULL: a former name or argument, still accepted */

@@ -147,7 +147,8 @@ uint64_t nc_svg_step(uint64_t span_usec, unsigned most) {
 static void put_colours(struct nc_buf *out, bool is_dark) {
     /* Fills are of bars and text, strokes of lines; a text's stroke keeps it apart from lines. */
     static const struct {
-        char rule[44], light[8], dark[8];
+        const char *rule;
+        char light[8], dark[8];
     } rows[] = {
         {".paper,.inside{fill:", "#fff", "#14191f"},
         {".time,.error,.remedy{stroke:", "#fff", "#14191f"},
