@@ -59,7 +59,7 @@ const char *nc_lifecycle_status_phase(const struct nc_lifecycle *l,
     case NC_LIFECYCLE_DRAINED:
         return "Drained";
     }
-    if (s->is_forcing || (l->has_announced[NC_LIFECYCLE_MILESTONE_FORCING] && l->in_force.t_usec))
+    if (s->forcing || (l->has_announced[NC_LIFECYCLE_MILESTONE_FORCING] && l->in_force.t_usec))
         return "Forcing";
     return l->phase == NC_LIFECYCLE_OBSERVING ? "Cordoned" : "Evicting";
 }
@@ -139,6 +139,8 @@ char *nc_lifecycle_status_text(const struct nc_lifecycle *l, enum nc_node_write_
         nc_value_set_string(v, "cordon", "refused");
     if (has_updated)
         nc_value_set_time(v, "updated", nc_lifecycle_ec2_time(l, l->now_usec));
+    else /* at each force-delete time it is said that somebody is there */
+        nc_value_set_count(v, "forcing", true, s->forcing);
     return nc_json_text(v);
 }
 
@@ -439,7 +441,7 @@ void nc_lifecycle_announce(struct nc_lifecycle *l, struct nc_lifecycle_actions *
     announce_replacements(l, s, out);
     if (s->gap != NC_LIST_COMPLETE)
         nc_lifecycle_emit_once(l, NC_LIFECYCLE_MILESTONE_INCOMPLETE, gap_text(l, s->gap), out);
-    if (s->is_forcing)
+    if (s->forcing)
         nc_lifecycle_emit_once(
             l, NC_LIFECYCLE_MILESTONE_FORCING,
             l->has_announced[NC_LIFECYCLE_MILESTONE_FORCING] ? NULL : forcing_text(l), out);

@@ -254,6 +254,20 @@ class Plugin(unittest.TestCase):
         self.api.server.faults[:] = [Fault("status", path="/nodeclaims", status=403)]
         self.assertIn("ends no pod; whether Karpenter does is not known. ", self.run_plugin("why", "n0")[1])
 
+    def test_a_force_delete_time_passes(self) -> None:
+        """The daemon writes at each such time: one that passed without a word tells that it does not answer, long before a minute is over."""
+        ago, due, ahead, late = (stamp(time.time() + sec) for sec in (-40, -20, 300, -5))
+        status = f'{{"source":"spot","phase":"Evicting","deadline":"{ahead}","blocked":["shop/a","shop/b"],"reasons":["stuck","budget"],"forceDeleteAt":["","%s"],"updated":"%s"}}'
+        for name, at, updated in (("n1", due, ago), ("n2", due, due), ("n3", ahead, ago), ("n4", late, ago)):
+            self.node(name, **{STATUS_KEY: status % (at, updated)})
+        silent = f"; nodeclaimd does not answer since {ago}: see why"
+        drains = self.drains()
+        self.assertEqual([d.endswith(silent) for d in drains], [True, False, False, False], drains)
+        self.assertRegex(drains[0], r"^Evicting, blocked: shop/a \(stuck\), shop/b \(budget, force-delete time (\S+T)?[0-9:]{8}Z\), ")
+        self.assertIn("has ended there or does not reach the API server", self.says("why", "n1"))
+        self.node("n5", **{STATUS_KEY: (status % (due, ago)).replace('"deadline"', '"policy":"cordon","deadline"')})
+        self.assertNotIn("does not answer", self.drains()[4])
+
     def test_why_a_pod_does_not_end(self) -> None:
         """By the pods themselves, whatever the daemon wrote, and only of a node that drains or is cordoned."""
         self.api.kubelet.running = False

@@ -34,6 +34,27 @@ static void test_annotation(void **state) {
     life_world_done(&w);
 }
 
+/* Nothing else changes where deletions are refused: who reads it sees that the daemon runs. */
+static void test_annotation_at_each_force_delete_time(void **state) {
+    static const char *const events[] = {
+        "begin", "notice spot +120", "ok", "ok", "pods a:30 b:20", "synced", "no a", "no b", NULL};
+    struct life_world w;
+
+    (void)state;
+    begin(&w, events);
+    (void)life_do(&w, 75000, "tick");
+    for (unsigned ms = 75100; ms < 84000; ms += 1000) {
+        (void)life_do(&w, ms, "forbidden-pod a");
+        if (w.write.is_in_flight)
+            (void)life_do(&w, ms + 20, "ok");
+    }
+    assert_non_null(strstr(w.last_status, "\"phase\":\"Forcing\""));
+    assert_non_null(strstr(w.last_status, "\"updated\":\"2026-01-02T03:05:20Z\""));
+    (void)life_do(&w, 85010, "tick");
+    assert_non_null(strstr(w.last_status, "\"updated\":\"2026-01-02T03:05:30Z\""));
+    life_world_done(&w);
+}
+
 static void test_annotation_before_the_pods_are_known(void **state) {
     static const char *const events[] = {"begin", "notice request drain", "ok", NULL};
     struct life_world w;
@@ -729,6 +750,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_request_put_back),
         cmocka_unit_test(test_failed_without_a_cordon),
         cmocka_unit_test(test_annotation),
+        cmocka_unit_test(test_annotation_at_each_force_delete_time),
         cmocka_unit_test(test_annotation_before_the_pods_are_known),
         cmocka_unit_test(test_annotation_of_what_is_only_reported),
         cmocka_unit_test(test_annotation_of_what_is_only_cordoned),
