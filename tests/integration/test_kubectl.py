@@ -226,7 +226,7 @@ class Plugin(unittest.TestCase):
 
     def test_why_nobody_answers(self) -> None:
         """Who ends the pods then, and what a person can do; nothing promises what a daemon that runs does."""
-        ago, ahead, past = (stamp(time.time() + sec) for sec in (-95, 60, -60))
+        ago, ahead, past = (stamp(time.time() + sec) for sec in (-95, 600, -600))
         held = '"total":2,"remaining":1,"blocked":["shop/a"],"reasons":["budget"],"updated":"' + ago + '"}'
         ends = "\n  nodeclaimd, which writes each minute, has ended there or does not reach the API server, and ends no pod; "
         deleted, machine = {"deletionTimestamp": ago}, provider_id("i-1")
@@ -271,13 +271,13 @@ class Plugin(unittest.TestCase):
     def test_why_a_pod_does_not_end(self) -> None:
         """By the pods themselves, whatever the daemon wrote, and only of a node that drains or is cordoned."""
         self.api.kubelet.running = False
-        past, now = stamp(time.time() - 40), stamp(time.time())
+        past, ahead = stamp(time.time() - 40), stamp(time.time() + 60)
         self.node("n1", **{STATUS_KEY: '{"source":"spot","phase":"Evicting"}'})
         self.pod("a", 0, ends=past, finalizers=["example.com/b", "example.com/a"])
         self.pod("b", 30, ends=past)
         self.pod("c", 30, ends=past, finalizers=["example.com/a"])
         self.pod("d", 30, ends=past, finalizers=["example.com/a"], phase="Succeeded")
-        self.pod("e", 0, ends=now, finalizers=["example.com/a"])
+        self.pod("e", 60, ends=ahead, finalizers=["example.com/a"])
         self.pod("f", 0, finalizers=["example.com/a"])
         self.assertIn(f"\nPods of Node n1 that do not end\n  shop/a: was to end by {past}, has ended, held by finalizer example.com/b example.com/a\n"
                       f"  shop/b: was to end by {past}, kubelet has not reported its end\n"
