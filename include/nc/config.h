@@ -352,12 +352,6 @@ int nc_config_policies(const struct nc_documents *d, struct nc_config *ret, stru
 int nc_config_unsupported(const struct nc_documents *d, const struct nc_config *c,
                           const struct nc_diagnostic *g, struct nc_strv *noted, struct nc_err *err);
 
-/* Is the certificate authority one? Rendering can do without (documents of examples hold
- * placeholders); a node that is to join cannot: NC_ERR_CONFIG with the place, before anything on
- * disk changes. */
-int nc_config_check_authority(const struct nc_documents *d, const struct nc_config *c,
-                              struct nc_err *err);
-
 /* A place, "user-data part 2 (application/node.eks.aws):7:3"; the source alone where no line is
  * known. Owned by the caller. */
 char *nc_mark_location(const struct nc_documents *d, struct nc_mark m);

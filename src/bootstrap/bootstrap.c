@@ -167,8 +167,6 @@ static int step_config(struct nc_bootstrap *b, struct nc_err *err) {
 
     if (r >= 0)
         r = nc_gather_config(&b->gather, err);
-    if (r >= 0)
-        r = nc_config_check_authority(&b->gather.documents, c, err);
     if (r < 0)
         return r;
     add_warnings(b, &b->gather.ignored);

@@ -104,8 +104,6 @@ static void check_config(struct preflight *p) {
         r = nc_gather_documents(g, &p->err);
     if (r >= 0)
         r = nc_gather_config(g, &p->err);
-    if (r >= 0)
-        r = nc_config_check_authority(&g->documents, &g->config, &p->err);
     p->has_config = r >= 0;
     if (r < 0) {
         nc_fill_remedy(&p->err, NC_PHASE_CONFIG);

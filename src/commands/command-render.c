@@ -55,11 +55,7 @@ static void print_warnings(const struct nc_gather *g) {
     const struct nc_strv *lists[] = {&g->ignored, &g->config.warnings, &g->warnings,
                                      &g->plan.warnings, &g->plan.less};
 
-    struct nc_err err = NC_ERR_INIT;
-
     nc_documents_print(&g->documents, nc_documents_errors(&g->documents) > 1, &text);
-    if (g->has_config && nc_config_check_authority(&g->documents, &g->config, &err) < 0)
-        (void)fprintf(stderr, "warning: %s\n", err.msg);
     if (text.len > 0)
         (void)fputs(text.data, stderr);
     for (size_t l = 0; l < NC_ARRAY_SIZE(lists); l++)

@@ -208,8 +208,26 @@ static bool has_cluster_dns(const struct nc_config *c) {
     return list && list->type == NC_VALUE_LIST && list->n > 0;
 }
 
+static int apply_authority(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
+    const struct nc_value *ca = at(c, "spec.cluster.certificateAuthority");
+    const char *text = nc_value_string(ca);
+    nc_cleanup(nc_buf_done) struct nc_buf pem = NC_BUF_INIT;
+
+    if (!text)
+        return 0;
+    (void)nc_base64_decode(text, strlen(text), &pem);
+    c->ca_pem = nc_buf_steal(&pem);
+    if (nc_shape_pem_certificates(c->ca_pem, strlen(c->ca_pem)))
+        return 0;
+    const int r = nc_diag_err(d, ca->mark, "spec.cluster.certificateAuthority",
+                              "is base64, but of no PEM file of certificates (-----BEGIN "
+                              "CERTIFICATE----- …): no API server could be trusted",
+                              err);
+    nc_err_remedy(err, "copy it from the cluster's certificateAuthority.data");
+    return r;
+}
+
 static int apply_cluster(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
-    const char *ca = nc_value_string(at(c, "spec.cluster.certificateAuthority"));
     int r = apply_auth(d, c, err);
 
     if (r < 0)
@@ -223,12 +241,9 @@ static int apply_cluster(const struct nc_documents *d, struct nc_config *c, stru
     c->cluster_name = text_at(c, "spec.cluster.name");
     c->endpoint = text_at(c, "spec.cluster.apiServerEndpoint");
     c->cidr = text_at(c, "spec.cluster.cidr");
-    if (ca) {
-        nc_cleanup(nc_buf_done) struct nc_buf pem = NC_BUF_INIT;
-
-        (void)nc_base64_decode(ca, strlen(ca), &pem);
-        c->ca_pem = nc_buf_steal(&pem);
-    }
+    r = apply_authority(d, c, err);
+    if (r < 0)
+        return r;
     struct needs needs = {0};
     need(&needs, c->cluster_name || c->auth != NC_AUTH_EKS, "spec.cluster.name",
          "the token for EKS names it");
@@ -422,21 +437,6 @@ static int refuse(const struct nc_documents *d, struct nc_err *err) {
             err, "check what the launch template or the EC2NodeClass really sends as user data");
     else
         nc_err_remedy(err, "correct the document; nodeclaimd check names all that is wrong");
-    return r;
-}
-
-int nc_config_check_authority(const struct nc_documents *d, const struct nc_config *c,
-                              struct nc_err *err) {
-    const struct nc_value *ca = at(c, "spec.cluster.certificateAuthority");
-
-    if (!c->ca_pem || nc_shape_pem_certificates(c->ca_pem, strlen(c->ca_pem)))
-        return 0;
-    const int r =
-        nc_diag_err(d, ca ? ca->mark : (struct nc_mark){0}, "spec.cluster.certificateAuthority",
-                    "is base64, but of no PEM file of certificates (-----BEGIN "
-                    "CERTIFICATE----- …): no API server could be trusted",
-                    err);
-    nc_err_remedy(err, "copy it from the cluster's certificateAuthority.data");
     return r;
 }
 

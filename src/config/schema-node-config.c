@@ -13,8 +13,8 @@
 #include "nc/str.h"
 #include "shapes.h"
 
-/* certificateAuthority as it stands in a document. That it is a PEM file is asked where it is
- * needed: nc_config_check_authority. */
+/* certificateAuthority as it stands in a document. That it is a PEM file nc_config_build asks of
+ * the one that is in force. */
 static bool is_encoded_authority(const char *text) {
     nc_cleanup(nc_buf_done) struct nc_buf pem = NC_BUF_INIT_MAX((size_t)256 << 10);
 

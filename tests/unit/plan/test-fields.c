@@ -29,8 +29,12 @@ static const struct row {
     {"spec.cluster.name", "cluster: {name: my-cluster}", SILENT, NULL}, /* the same */
     {"spec.cluster.apiServerEndpoint", "cluster: {apiServerEndpoint: https://other.example.com}",
      HONOURED, NULL},
-    {"spec.cluster.certificateAuthority", "cluster: {certificateAuthority: b3RoZXI=}", HONOURED,
-     NULL},
+    {"spec.cluster.certificateAuthority", "cluster: {certificateAuthority: b3RoZXI=}", REFUSED,
+     "is base64, but of no PEM file of certificates"},
+    {"spec.cluster.certificateAuthority",
+     "cluster: {certificateAuthority: '"
+     "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUIKLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo='}",
+     HONOURED, NULL},
     {"spec.cluster.cidr", "cluster: {cidr: 172.20.0.0/16}", HONOURED, NULL},
     {"spec.cluster.enableOutpost", "cluster: {enableOutpost: true}", REFUSED,
      "local clusters on AWS Outposts are not supported"},
