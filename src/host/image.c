@@ -15,9 +15,14 @@
 
 #include "image-tree.h"
 
+#define FSTAB "/etc/fstab"
 #define KUBELET_ENV "/etc/nodeclaimd/kubelet.env"
 #define KUBELET_ARGS "NODECLAIMD_KUBELET_ARGS"
 #define ECR_BINARY "ecr-credential-provider"
+#define INSTALL_DROPIN                                                                             \
+    "install nodeclaimd's drop-in, and remove ExecStart and \"EnvironmentFile=\" of any later one"
+#define MAKE_FILE                                                                                  \
+    "remove the line, make the file before kubelet starts, or write \"-\" before the path"
 
 const struct nc_kubelet_sysctl nc_kubelet_sysctls[NC_KUBELET_SYSCTLS] = {
     {"vm.overcommit_memory", "1", false},
@@ -107,11 +112,10 @@ static void check_environment_file(struct image *m, const struct nc_image_line *
         note(m, WARNING, "name the file itself, or write \"-\" before the path",
              "EnvironmentFile=%s of %s cannot be checked here", path, line->path);
     else if (nc_starts_with(path, "/run/"))
-        note(m, WARNING,
-             "make sure that it is there before kubelet starts, or write \"-\" before it",
-             "EnvironmentFile=%s of %s is not part of the image", path, line->path);
+        note(m, WARNING, MAKE_FILE, "EnvironmentFile=%s of %s is not part of the image", path,
+             line->path);
     else if (*path != '/' || !nc_image_tree_has(&m->tree, path))
-        note(m, FAILED, "remove the line, make the file, or write \"-\" before the path",
+        note(m, FAILED, MAKE_FILE,
              "%s names EnvironmentFile=%s, which is missing: kubelet.service cannot start",
              line->path, path);
 }
@@ -125,15 +129,14 @@ static void check_kubelet_flags(struct image *m, const struct nc_image_unit *u,
     size_t at = 0;
 
     if (!strstr(command, "$" KUBELET_ARGS) && !strstr(command, "${" KUBELET_ARGS "}"))
-        note(m, FAILED, "install nodeclaimd's drop-in, and remove the ExecStart of any later one",
-             "kubelet.service starts %s without $" KUBELET_ARGS, program);
+        note(m, FAILED, INSTALL_DROPIN, "kubelet.service starts %s without $" KUBELET_ARGS,
+             program);
     while ((line = nc_image_unit_next(u, "EnvironmentFile", &at))) {
         is_read = is_read || nc_streq(line->value + (*line->value == '-'), KUBELET_ENV);
         check_environment_file(m, line);
     }
     if (!is_read)
-        note(m, FAILED,
-             "install nodeclaimd's drop-in, and remove \"EnvironmentFile=\" of any later one",
+        note(m, FAILED, INSTALL_DROPIN,
              "kubelet.service does not read EnvironmentFile=" KUBELET_ENV
              ": kubelet would start without its flags");
 }
@@ -232,12 +235,9 @@ static void check_ecr(struct image *m) {
         if (nc_image_tree_is_program(&m->tree, path))
             return;
     }
-    if (nc_image_tree_has(&m->tree, nc_ecr_folders))
-        note(m, FAILED, NC_IMAGE_PROVISION " with --ecr-credential-provider FILE", NC_NO_ECR_TEXT,
-             " in " NC_ECR_FOLDER);
-    else
-        note(m, WARNING, NC_IMAGE_PROVISION " with --ecr-credential-provider FILE", NC_NO_ECR_TEXT,
-             "");
+    const bool has_place = nc_image_tree_has(&m->tree, nc_ecr_folders);
+    note(m, has_place ? FAILED : WARNING, NC_IMAGE_PROVISION " with --ecr-credential-provider FILE",
+         NC_NO_ECR_TEXT, has_place ? " in " NC_ECR_FOLDER : "");
 }
 
 /* What the files of sysctl.d say. */
@@ -312,6 +312,13 @@ static void check_versions(struct image *m) {
              "there is no /etc/eks/containerd-version.txt: each bootstrap has to find out");
 }
 
+static void note_swap(struct image *m, const char *path) {
+    note(m, WARNING,
+         "remove the line, mask the unit, remove the package zram-generator-defaults, or set "
+         "failSwapOn: false",
+         "%s makes swap, kubelet does not start with it", path);
+}
+
 /* "DEVICE none swap …" of fstab. */
 static void read_fstab(void *userdata, char *text) {
     char *rest = text, *field;
@@ -319,8 +326,7 @@ static void read_fstab(void *userdata, char *text) {
 
     while ((field = strsep(&rest, " \t")))
         if (*field && ++n == 3 && nc_streq(field, "swap"))
-            note(userdata, WARNING, "remove the line, or set failSwapOn: false",
-                 "/etc/fstab has swap, kubelet does not start with it");
+            note_swap(userdata, FSTAB);
 }
 
 static void check_swap(struct image *m) {
@@ -329,20 +335,20 @@ static void check_swap(struct image *m) {
                                     "/usr/lib/systemd/zram-generator.conf"};
     nc_cleanup(nc_buf_done) struct nc_buf fstab = NC_BUF_INIT;
 
-    if (nc_image_tree_read(&m->tree, "/etc/fstab", &fstab))
+    if (nc_image_tree_read(&m->tree, FSTAB, &fstab))
         nc_image_text_lines(fstab.data, read_fstab, m);
     for (size_t i = 0; i < NC_ARRAY_SIZE(folders); i++) {
         nc_cleanup(nc_strv_done) struct nc_strv names = NC_STRV_INIT;
         nc_image_tree_names(&m->tree, folders[i], &names);
         for (size_t k = 0; k < names.n; k++)
-            if (nc_ends_with(names.v[k], ".swap"))
-                note(m, WARNING, "mask the unit, or set failSwapOn: false",
-                     "%s/%s: kubelet does not start with swap", folders[i], names.v[k]);
+            if (nc_ends_with(names.v[k], ".swap")) {
+                nc_auto_free char *path = nc_asprintf("%s/%s", folders[i], names.v[k]);
+                note_swap(m, path);
+            }
     }
     for (size_t i = 0; i < NC_ARRAY_SIZE(zram); i++)
         if (nc_image_tree_has(&m->tree, zram[i]))
-            note(m, WARNING, "remove the package zram-generator-defaults, or set failSwapOn: false",
-                 "%s makes swap, kubelet does not start with it", zram[i]);
+            note_swap(m, zram[i]);
 }
 
 static void check_network(struct image *m) {

@@ -224,7 +224,7 @@ static void test_warnings(void **state) {
     put("/etc/nodeclaimd/kubelet-version", "");
     assert_good();
     put("/etc/fstab", "/swap \t none swap sw 0 0\n");
-    assert_warning("swap", "/etc/fstab has swap");
+    assert_warning("swap", "/etc/fstab makes swap");
     drop("/etc/fstab");
     put(ETC "/dev-sdb.swap", "");
     assert_warning("swap", "dev-sdb.swap");
