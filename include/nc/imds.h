@@ -19,6 +19,8 @@ struct nc_imds;
 int nc_imds_new(sd_event *event, const char *endpoint, struct nc_imds **ret, struct nc_err *err);
 struct nc_imds *nc_imds_free(struct nc_imds *i); /* wipes the token */
 const char *nc_imds_endpoint(const struct nc_imds *i);
+/* Sets the remedy of an answer that IMDS would not have given. */
+void nc_imds_advise_another(const struct nc_imds *i, struct nc_err *err);
 
 /* How fast the service answers, as far as this handle has seen it. */
 struct nc_imds_pace {

@@ -26,18 +26,18 @@ static bool is_page(const char *body, size_t n) {
     return false;
 }
 
-static void remedy_another(const struct nc_imds *i, struct nc_err *err) {
+void nc_imds_advise_another(const struct nc_imds *i, struct nc_err *err) {
     nc_err_remedy(
         err,
         "something other than the instance metadata service answers at %s: check " ENDPOINT_OPTION
-        " and any redirection of its address on this host",
+        ", and for a proxy or a redirection on this host",
         i->endpoint);
 }
 
 static int refuse_page(const struct nc_imds *i, const char *what, struct nc_err *err) {
     const int r = nc_err_protocol(err, "%s: a page of HTML instead of a value", what);
 
-    remedy_another(i, err);
+    nc_imds_advise_another(i, err);
     return r;
 }
 
@@ -66,7 +66,7 @@ static int transfer_error(const struct nc_imds *i, const struct nc_http_result *
         nc_err_remedy(err, "the endpoint %s should be an address: check " ENDPOINT_OPTION,
                       i->endpoint);
     else if (result->outcome == NC_HTTP_BROKEN && result->nonsense)
-        remedy_another(i, err);
+        nc_imds_advise_another(i, err);
     return r;
 }
 

@@ -119,8 +119,7 @@ static int parse_answer(struct nc_gather *g, enum nc_imds_item item, struct nc_e
         r = nc_err_set(err, NC_ERR_PROTOCOL, 404, "imds: %s: HTTP 404, every instance has one",
                        path);
         if (g->imds)
-            nc_err_remedy(err, "check that %s is the instance metadata service",
-                          nc_imds_endpoint(g->imds));
+            nc_imds_advise_another(g->imds, err);
         else
             nc_err_remedy(err, NAME_FACTS);
         return r;
@@ -132,10 +131,7 @@ static int parse_answer(struct nc_gather *g, enum nc_imds_item item, struct nc_e
         nc_imds_answer_done(a);
         nc_err_wrap(err, "imds");
         if (err && !*err->remedy && g->imds)
-            nc_err_remedy(err,
-                          "the server at %s is not the instance metadata service: check for a "
-                          "proxy or a redirect in between",
-                          nc_imds_endpoint(g->imds));
+            nc_imds_advise_another(g->imds, err);
         else if (err && !*err->remedy)
             nc_err_remedy(err, NAME_FACTS);
     }
