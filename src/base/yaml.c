@@ -59,26 +59,30 @@ static bool begins_line(const struct reader *r, const yaml_mark_t *m) {
     return true;
 }
 
+#define EXPECTED "did not find expected "
+
 /* libyaml's words that say nothing of what to mend. */
 static const char *in_words(const struct reader *r) {
     const yaml_parser_t *p = &r->parser;
     const char *problem = p->problem ? p->problem : "not YAML";
     const bool is_block = p->context && strstr(p->context, "block");
+    const bool is_missing = nc_starts_with(problem, EXPECTED);
+    const char *missing = is_missing ? problem + strlen(EXPECTED) : "";
 
     if (p->error == YAML_SCANNER_ERROR
         && (strstr(problem, " tab ") || strstr(problem, "cannot start any token")))
         return *p->buffer.pointer == '\t' ? "a tab, where YAML is indented with spaces only"
                                           : "a value cannot begin with this character, put it in "
                                             "quotes";
-    if (nc_streq(problem, "mapping values are not allowed in this context"))
+    if (nc_starts_with(problem, "mapping values"))
         return "this ':' makes a key where none can stand: indent the line as the one before, put "
                "a space after that one's colon, or put a value that holds ': ' in quotes";
-    if (nc_streq(problem, "did not find expected <document start>"))
+    if (nc_streq(missing, "<document start>"))
         return "this stands behind a document that is complete: a --- is missing, or this is TOML, "
                "not YAML";
-    if (nc_streq(problem, "did not find expected node content"))
+    if (nc_streq(missing, "node content"))
         return "a value is missing here: is this comma or bracket one too many?";
-    if (is_block && nc_starts_with(problem, "did not find expected "))
+    if (is_block && is_missing)
         return begins_line(r, &p->problem_mark)
                    ? "the indentation of this line does not fit"
                    : "this stands behind a value that is complete: put all of it in quotes";

@@ -273,7 +273,7 @@ int nc_userdata_decode(const char *data, size_t n, struct nc_userdata *ret, stru
     r = n > 0 ? decode(&w, data, n) : 0;
     if (r < 0) {
         nc_err_remedy(
-            err, "Check what the launch template or the EC2NodeClass really sends as user data.");
+            err, "check what the launch template or the EC2NodeClass really sends as user data");
         return r;
     }
     *ret = result;
