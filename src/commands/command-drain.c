@@ -63,24 +63,19 @@ static char *make_id(uint64_t now_usec) {
 }
 
 /* As the daemon will read it. */
-static int check(const struct nc_value *request, struct nc_err *err) {
-    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-    struct nc_notice notice;
-    int r;
+static int read_back(const struct nc_value *request, struct nc_notice *ret, struct nc_err *err) {
+    nc_auto_free char *text = nc_json_text(request);
 
-    nc_json_write(&text, request, 0);
-    r = nc_notice_read_request(text.data, text.len, NC_SOURCE_OPERATOR, &notice, err);
-    return r < 0 ? r : 0;
+    return nc_notice_read_request(text, strlen(text), NC_SOURCE_OPERATOR, ret, err);
 }
 
 static int make_request(const struct nc_app *app, uint64_t now_usec, struct nc_value **ret,
-                        struct nc_err *err) {
+                        struct nc_notice *ret_notice, struct nc_err *err) {
     const struct nc_options *o = &app->opts;
     const char *mode = o->mode ? o->mode : o->deadline ? "deadline" : "graceful";
     nc_auto_free char *id = make_id(now_usec);
     nc_auto_value struct nc_value *map = nc_value_new_map();
     uint64_t deadline = 0;
-    char text[32];
     int r = 0;
 
     if (nc_streq(mode, "deadline") != (o->deadline != NULL))
@@ -96,11 +91,9 @@ static int make_request(const struct nc_app *app, uint64_t now_usec, struct nc_v
     nc_value_set_string(map, "mode", mode);
     if (o->reason)
         nc_value_set_string(map, "reason", o->reason);
-    if (deadline > 0) {
-        nc_time_format(deadline, text);
-        nc_value_set_string(map, "deadline", text);
-    }
-    r = check(map, err);
+    if (deadline > 0)
+        nc_value_set_time(map, "deadline", deadline);
+    r = read_back(map, ret_notice, err);
     if (r >= 0)
         *ret = nc_steal(&map);
     return r;
@@ -427,12 +420,13 @@ static int run(struct nc_app *app, const char *name, const struct nc_value *requ
 int nc_command_drain(struct nc_app *app) {
     nc_auto_value struct nc_value *status = read_status_file(app), *request = NULL;
     struct nc_err err = NC_ERR_INIT;
+    struct nc_notice notice;
 
-    if (make_request(app, now_of(status), &request, &err) < 0) {
+    if (make_request(app, now_of(status), &request, &notice, &err) < 0) {
         (void)nc_app_fail(app, &err);
         return NC_EXIT_USAGE;
     }
-    return app->opts.dry_run ? nc_drain_plan(app, request) : run(app, NC_REQUEST_DRAIN, request);
+    return app->opts.dry_run ? nc_drain_plan(app, &notice) : run(app, NC_REQUEST_DRAIN, request);
 }
 
 int nc_command_undrain(struct nc_app *app) {

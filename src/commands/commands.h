@@ -23,7 +23,7 @@ int nc_command_version(struct nc_app *app);
 int nc_drain_allow_now(const struct nc_app *app, enum nc_drain_mode otherwise, struct nc_err *err);
 /* drain-dry-run.c, for `drain`: lists this node's pods and prints what such a request would do and
  * when. Gives the exit code. */
-int nc_drain_plan(struct nc_app *app, const struct nc_value *request);
+int nc_drain_plan(struct nc_app *app, const struct nc_notice *notice);
 
 /* command-check.c: each rule that refuses something becomes a diagnostic of the documents, and not
  * the first alone: what it refuses is set aside, and the rest is attempted again, with any cluster

@@ -142,26 +142,20 @@ static void read_settings(struct plan *p) {
     p->rules.tolerating_last = p->settings.tolerating_last;
 }
 
-static int read_rules(struct plan *p, const struct nc_value *request, struct nc_err *err) {
-    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-    struct nc_notice notice;
+static int read_rules(struct plan *p, const struct nc_notice *notice, struct nc_err *err) {
     uint64_t margin;
     int r;
 
-    nc_json_write(&text, request, 0);
-    r = nc_notice_read_request(text.data, text.len, NC_SOURCE_OPERATOR, &notice, err);
-    if (r < 0)
-        return r;
-    p->rules.may_evict = notice.policy == NC_POLICY_DRAIN;
+    p->rules.may_evict = notice->policy == NC_POLICY_DRAIN;
     p->rules.max_in_flight = NC_DRAIN_MAX_IN_FLIGHT;
     read_settings(p);
     r = nc_drain_allow_now(p->app, p->settings.mode, err);
-    if (r < 0 || notice.deadline_usec == 0)
+    if (r < 0 || notice->deadline_usec == 0)
         return r;
-    margin =
-        nc_margin_usec(p->settings.margin_usec,
-                       notice.deadline_usec > p->now_usec ? notice.deadline_usec - p->now_usec : 0);
-    p->rules.t_usec = notice.deadline_usec > margin ? notice.deadline_usec - margin : 1;
+    margin = nc_margin_usec(p->settings.margin_usec, notice->deadline_usec > p->now_usec
+                                                         ? notice->deadline_usec - p->now_usec
+                                                         : 0);
+    p->rules.t_usec = notice->deadline_usec > margin ? notice->deadline_usec - margin : 1;
     return 0;
 }
 
@@ -178,12 +172,12 @@ static void wait_for_replacements(struct plan *p) {
         p->rules.replaced_by_usec = until_usec;
 }
 
-static int make(struct plan *p, const struct nc_value *request, struct nc_err *err) {
+static int make(struct plan *p, const struct nc_notice *notice, struct nc_err *err) {
     const char *kubeconfig = p->app->opts.kubeconfig ? p->app->opts.kubeconfig : NC_KUBECONFIG;
     int r = nc_app_loop(p->app, err);
 
     if (r == 0)
-        r = read_rules(p, request, err);
+        r = read_rules(p, notice, err);
     if (r == 0)
         r = nc_connect(p->app, kubeconfig, NULL, &p->connection, err);
     if (r == 0)
@@ -193,14 +187,14 @@ static int make(struct plan *p, const struct nc_value *request, struct nc_err *e
     return r < 0 ? r : list_pods(p, err);
 }
 
-int nc_drain_plan(struct nc_app *app, const struct nc_value *request) {
+int nc_drain_plan(struct nc_app *app, const struct nc_notice *notice) {
     nc_cleanup(plan_done) struct plan p = {
         .app = app, .drain = nc_drain_new(), .now_usec = nc_now_usec()};
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     struct nc_err err = NC_ERR_INIT;
 
     app->deadline_usec = nc_mono_usec() + LIST_TIMEOUT_USEC;
-    if (make(&p, request, &err) < 0)
+    if (make(&p, notice, &err) < 0)
         return nc_app_fail(app, &err);
     wait_for_replacements(&p);
     nc_drain_plan_text(p.drain, &p.rules, p.now_usec, app->opts.json, &text);
