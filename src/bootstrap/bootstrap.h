@@ -103,6 +103,11 @@ void nc_log_failure(const struct nc_bootstrap *b, enum nc_phase p, const struct 
                     const char *then);
 /* Of a kubelet that ends: its last lines say what it does not like, but not whose that is. */
 const char *nc_kubelet_remedy(const char *last_lines);
+/* The API server takes this client for somebody else than "system:node:NAME". */
+int nc_refuse_identity(const char *username, const char *expected, struct nc_err *err);
+#define NC_CHECK_MAPPING                                                                           \
+    "check the role's mapping in the cluster (access entry or aws-auth), the cluster's name and "  \
+    "its CA"
 /* What is usual in that phase, where the error has none. */
 void nc_fill_remedy(struct nc_err *err, enum nc_phase p);
 /* Adds how a value is corrected that stands at this place of a document. */

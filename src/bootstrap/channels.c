@@ -267,8 +267,7 @@ static const char *default_remedy(enum nc_phase p, const struct nc_err *err) {
         return "check the instance's metadata options, and that nothing on the host blocks the "
                "link-local address";
     if (class == NC_ERR_AUTH)
-        return "check the role's mapping to system:node:<name> in the cluster (access entry or "
-               "aws-auth), and the cluster's CA";
+        return NC_CHECK_MAPPING;
     if (class == NC_ERR_CONFIG)
         return "correct the document; nodeclaimd check names all that is wrong";
     if (class == NC_ERR_HOST)

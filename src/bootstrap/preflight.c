@@ -95,6 +95,18 @@ static void add_source(const struct nc_bootstrap *b, struct nc_err *err) {
     }
 }
 
+int nc_refuse_identity(const char *username, const char *expected, struct nc_err *err) {
+    const int r = nc_err_set(err, NC_ERR_AUTH, 403,
+                             "the API server knows us as %s, but this node registers as %s",
+                             username, expected);
+
+    nc_err_remedy(err,
+                  "map the node role to %s, or choose the node name that the mapping gives "
+                  "(spec.node.name; InstanceIdNodeName)",
+                  expected);
+    return r;
+}
+
 static int check_identity(struct nc_bootstrap *b, struct nc_err *err) {
     nc_cleanup(nc_identity_done) struct nc_identity who = {0};
     nc_auto_free char *expected = nc_asprintf("system:node:%s", b->gather.plan.node_name);
@@ -110,14 +122,7 @@ static int check_identity(struct nc_bootstrap *b, struct nc_err *err) {
     b->is_connected = true;
     if (b->connection.is_bootstrap || nc_streq(who.username, expected))
         return 0;
-    r = nc_err_set(err, NC_ERR_AUTH, 403,
-                   "the API server knows us as %s, but this node registers as %s", who.username,
-                   expected);
-    nc_err_remedy(err,
-                  "map the node role to %s, or choose the node name that the mapping gives "
-                  "(spec.node.name; InstanceIdNodeName)",
-                  expected);
-    return r;
+    return nc_refuse_identity(who.username, expected, err);
 }
 
 const struct nc_claim *nc_bootstrap_claim(const struct nc_bootstrap *b) {

@@ -258,11 +258,8 @@ static void check_name(struct preflight *p, const char *username) {
         ok(p, "identity", "the API server knows us as %s", username);
         return;
     }
-    (void)nc_err_set(&p->err, NC_ERR_AUTH, 403,
-                     "the API server knows us as %s, the node's name makes it %s", username,
-                     expected);
-    (void)failed(p, "identity",
-                 "map the node role to this name, or choose the name that the mapping gives");
+    (void)nc_refuse_identity(username, expected, &p->err);
+    (void)failed(p, "identity", p->err.remedy);
 }
 
 static void check_api(struct preflight *p) {
@@ -283,7 +280,7 @@ static void check_api(struct preflight *p) {
     if (status.http != 0)
         ok(p, "tls", "the certificate is the one of the cluster's CA");
     if (r < 0) {
-        (void)failed(p, "api", "check the role's mapping in the cluster, and the cluster's name");
+        (void)failed(p, "api", NC_CHECK_MAPPING);
         return;
     }
     ok(p, "api", "%s answers", p->connection.kubeconfig.server);
