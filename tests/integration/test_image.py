@@ -6,6 +6,7 @@ It is the offline part, without privileges and without network; packages are ins
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tarfile
 import unittest
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -391,6 +393,11 @@ case $* in *Architecture*/deb) echo kubectl-nodeclaim all ;; *Architecture*other
                     "bad.deb": DEB, "half.deb": DEB, "half": program[:4096]}
         for name, content in contents.items():
             (self.dir / name).write_bytes(content)
+        pause = '"localhost/kubernetes/pause:latest"'
+        self.archive("plain.tar", layer_tar="")
+        self.archive("name.tar", manifest_json='[{"RepoTags": ["registry.k8s.io/pause:3.10"]}]')
+        self.archive("blob.tar", index_json='{"manifests": [{"digest": "sha256:%s", "annotations": {"io.containerd.image.name": %s}}]}' % ("0" * 64, pause))
+        self.archive("arch.tar", manifest_json='[{"RepoTags": [%s]}]' % pause, config_json='{"architecture":"riscv64"}')
         self.kubelet()
         self.provider()
         self.program("scheduler", "The Kubernetes scheduler is a process", "Kubernetes v1.35.0")
@@ -404,7 +411,11 @@ case $* in *Architecture*/deb) echo kubectl-nodeclaim all ;; *Architecture*other
             ("--kubelet", "foreign", f"is no program for {os.uname().machine}"),
             ("--ecr-credential-provider", "file", f"is no program for {os.uname().machine}"),
             ("--pause-image", "program", "is no archive of tar"),
-            ("--pause-image", "tar", "has no image localhost/kubernetes/pause:latest"),
+            ("--pause-image", "tar", "is damaged or not complete"),
+            ("--pause-image", "plain.tar", "is no archive of an image: it has no index.json and no manifest.json"),
+            ("--pause-image", "name.tar", "has no image localhost/kubernetes/pause:latest"),
+            ("--pause-image", "blob.tar", f"lacks blobs/sha256/{'0' * 64}, which its index names"),
+            ("--pause-image", "arch.tar", f"has no image for {os.uname().machine}"),
             ("--kubelet", "program", 'is no kubelet: its --version says "nodeclaimd '),
             ("--kubelet", "half", "does not run in the image (exit code 1"),
             ("--ecr-credential-provider", "program", "is no ECR credential provider: its --help says \""),
@@ -422,6 +433,9 @@ case $* in *Architecture*/deb) echo kubectl-nodeclaim all ;; *Architecture*other
                 self.assertIn(message, self.provision("--install", str(self.install), *map(str, options), code=2, offline=""))
         self.assertIn("--kubelet needs a value", self.provision("--kubelet", code=2))
         self.assertIn("--kubelet: there is no /none", self.provision("--kubelet", "/none", code=2))
+        said = self.provision("--kubelet", "/none", "--ecr-credential-provider", str(self.dir / "file"), "--pause-image", str(self.dir / "name.tar"),
+                              "--package", str(self.dir / "deb"), code=2, offline="")
+        self.assertEqual(sorted(re.findall(r"^provision: (--\S+):", said, re.M)), ["--ecr-credential-provider", "--kubelet", "--package", "--pause-image"], "all at once")
         self.assertEqual(state(self.root), before, "nothing was changed")
         imagetree.write(self.root, "/usr/bin/kubelet", "#!/bin/sh\necho Kubernetes v1.35.0\n", 0o755)
         self.assertIn("the kubelet of this image is another program", self.provision("--install", str(self.install), code=1))
@@ -453,10 +467,18 @@ case $* in *Architecture*/deb) echo kubectl-nodeclaim all ;; *Architecture*other
         self.assertNotIn("installed", said, "before anything is changed")
         self.assertEqual(state(self.root), before)
 
+    def archive(self, name: str, **files: str) -> str:
+        """Of these files, whose names have a dot in place of the last _."""
+        with tarfile.open(self.dir / name, "w") as tar:
+            for file, text in files.items():
+                one = tarfile.TarInfo("./" + ".".join(file.rsplit("_", 1)))
+                one.size = len(text)
+                tar.addfile(one, io.BytesIO(text.encode()))
+        return str(self.dir / name)
+
     def pause_image(self) -> str:
-        (self.dir / "manifest.json").write_text('[{"RepoTags": ["localhost/kubernetes/pause:latest"]}]')
-        subprocess.run(["tar", "-C", str(self.dir), "-cf", str(self.dir / "pause.tar"), "manifest.json"], check=True)
-        return str(self.dir / "pause.tar")
+        return self.archive("pause.tar", manifest_json='[{"Config": "config.json", "RepoTags": ["localhost/kubernetes/pause:latest"]}]',
+                            config_json='{"architecture": "%s"}' % PORT)
 
     def test_what_a_step_that_fails_leaves(self) -> None:
         """Files and folders are as they were; all packages that came are named, and the command that takes them out."""
