@@ -82,10 +82,15 @@ const char *nc_value_string(const struct nc_value *v); /* NULL where it is no st
 struct nc_text nc_value_text(const struct nc_value *v);
 const char *nc_value_get_string(const struct nc_value *v, const char *key);
 const char *nc_value_path_string(const struct nc_value *v, const char *path);
+/* A bool, or an integer; `otherwise` where it is none. Both tolerate NULL. */
+bool nc_value_bool(const struct nc_value *v, bool otherwise);
+int64_t nc_value_int(const struct nc_value *v, int64_t otherwise);
 /* The integer under this key, `otherwise` where there is none. */
 int64_t nc_value_get_int(const struct nc_value *v, const char *key, int64_t otherwise);
 /* Is that member this string? NULL: is it none? */
 bool nc_value_says(const struct nc_value *v, const char *key, const char *text);
+/* A member of a map, in its order; NULL: there are no more, or it is no map. Borrowed. */
+struct nc_member *nc_value_member(const struct nc_value *map, size_t i);
 /* An item of a list, and the first one that says this. Both tolerate NULL and values that are no
  * list; NULL: there is none. Borrowed. */
 struct nc_value *nc_value_item(const struct nc_value *list, size_t i);

@@ -191,10 +191,20 @@ const char *nc_value_path_string(const struct nc_value *v, const char *path) {
     return nc_value_string(nc_value_path(v, path));
 }
 
-int64_t nc_value_get_int(const struct nc_value *v, const char *key, int64_t otherwise) {
-    const struct nc_value *number = nc_value_get(v, key);
+bool nc_value_bool(const struct nc_value *v, bool otherwise) {
+    return v && v->type == NC_VALUE_BOOL ? v->boolean : otherwise;
+}
 
-    return number && number->type == NC_VALUE_INT ? number->integer : otherwise;
+int64_t nc_value_int(const struct nc_value *v, int64_t otherwise) {
+    return v && v->type == NC_VALUE_INT ? v->integer : otherwise;
+}
+
+int64_t nc_value_get_int(const struct nc_value *v, const char *key, int64_t otherwise) {
+    return nc_value_int(nc_value_get(v, key), otherwise);
+}
+
+struct nc_member *nc_value_member(const struct nc_value *map, size_t i) {
+    return map && map->type == NC_VALUE_MAP && i < map->n ? &map->members[i] : NULL;
 }
 
 bool nc_value_says(const struct nc_value *v, const char *key, const char *text) {

@@ -69,8 +69,9 @@ int nc_process_lock(const struct nc_app *app, const char *name, int *ret_fd, str
 }
 
 static bool is_number_free(const struct nc_value *pid) {
-    return pid && pid->type == NC_VALUE_INT && pid->integer > 0 && pid->integer < INT32_MAX
-           && kill((pid_t)pid->integer, 0) < 0 && errno == ESRCH;
+    const int64_t n = nc_value_int(pid, 0);
+
+    return n > 0 && n < INT32_MAX && kill((pid_t)n, 0) < 0 && errno == ESRCH;
 }
 
 int nc_daemon_is_gone(const struct nc_app *app, const struct nc_value *status) {

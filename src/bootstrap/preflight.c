@@ -22,9 +22,7 @@
 
 void nc_check_sysctls(const struct nc_facts *f, const struct nc_plan *p,
                       struct nc_strv *sentences) {
-    const struct nc_value *protect = nc_value_get(p->kubelet_effective, "protectKernelDefaults");
-
-    if (!protect || protect->type != NC_VALUE_BOOL || !protect->boolean)
+    if (!nc_value_bool(nc_value_get(p->kubelet_effective, "protectKernelDefaults"), false))
         return;
     for (size_t k = 0; k < NC_KUBELET_SYSCTLS; k++)
         for (size_t i = 0; i < f->n_sysctls; i++)

@@ -45,9 +45,9 @@ static int add_cloud_config(struct nc_gather *g, const char *source, struct nc_t
         return r;
     }
     for (size_t i = 0; r >= 0 && i < trees.n; i++) {
-        const struct nc_value *files = nc_value_get(trees.v[i], "write_files");
-        for (size_t k = 0; r >= 0 && files && files->type == NC_VALUE_LIST && k < files->n; k++)
-            r = add_written(g, source, files->items[k], &found, err);
+        const struct nc_value *files = nc_value_get(trees.v[i], "write_files"), *file;
+        for (size_t k = 0; r >= 0 && (file = nc_value_item(files, k)); k++)
+            r = add_written(g, source, file, &found, err);
     }
     if (r >= 0 && found == 0 && !text.line)
         (void)fprintf(stderr, "%s is a cloud-config that writes no document into " NC_CONF_DIR "\n",

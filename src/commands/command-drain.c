@@ -31,9 +31,7 @@
 
 /* EC2's clock, as the daemon last knew it. */
 static uint64_t now_of(const struct nc_value *status) {
-    const struct nc_value *skew = nc_value_path(status, "daemon.skewUsec");
-
-    return nc_now_usec() + (uint64_t)(skew && skew->type == NC_VALUE_INT ? skew->integer : 0);
+    return nc_now_usec() + (uint64_t)nc_value_int(nc_value_path(status, "daemon.skewUsec"), 0);
 }
 
 static int read_deadline(const char *text, uint64_t now_usec, uint64_t *ret, struct nc_err *err) {

@@ -79,15 +79,17 @@ static struct nc_value *detach_key(struct nc_value *v, const char *key) {
 }
 
 void nc_quote_numbers(struct nc_value *map) {
-    for (size_t i = 0; map && map->type == NC_VALUE_MAP && i < map->n; i++) {
-        struct nc_value *v = map->members[i].value, *text;
+    const struct nc_member *m;
+
+    for (size_t i = 0; (m = nc_value_member(map, i)); i++) {
+        struct nc_value *v = m->value, *text;
         char buffer[32];
 
         if (v->type != NC_VALUE_INT && v->type != NC_VALUE_FLOAT)
             continue;
         text = nc_value_new_string(nc_value_scalar_text(v, buffer));
         text->mark = v->mark;
-        nc_value_set(map, map->members[i].key, text);
+        nc_value_set(map, m->key, text);
     }
 }
 

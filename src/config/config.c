@@ -62,8 +62,7 @@ static char *text_at(const struct nc_config *c, const char *path) {
 /* 1 + index of the value in names; `otherwise` where there is none. */
 static int pick(const struct nc_config *c, const char *path, const char *names, int otherwise) {
     const struct nc_value *v = at(c, path);
-    const char *text =
-        v && v->type == NC_VALUE_BOOL && !v->boolean ? "off" : nc_value_string(v); /* YAML's off */
+    const char *text = !nc_value_bool(v, true) ? "off" : nc_value_string(v); /* YAML's off */
 
     const int i = nc_which_of(text, names);
 
@@ -71,9 +70,7 @@ static int pick(const struct nc_config *c, const char *path, const char *names, 
 }
 
 static bool bool_at(const struct nc_config *c, const char *path, bool otherwise) {
-    const struct nc_value *v = at(c, path);
-
-    return v && v->type == NC_VALUE_BOOL ? v->boolean : otherwise;
+    return nc_value_bool(at(c, path), otherwise);
 }
 
 static uint64_t duration_at(const struct nc_config *c, const char *path, uint64_t otherwise) {
@@ -140,15 +137,16 @@ static int conflict(const struct nc_documents *d, const struct nc_config *c, con
 static void apply_labels(const struct nc_config *c, const char *path, struct nc_label **ret,
                          size_t *ret_n) {
     const struct nc_value *map = at(c, path);
+    const struct nc_member *m;
 
-    for (size_t i = 0; map && map->type == NC_VALUE_MAP && i < map->n; i++) {
+    for (size_t i = 0; (m = nc_value_member(map, i)); i++) {
         char buffer[32];
-        const char *text = nc_value_scalar_text(map->members[i].value, buffer);
+        const char *text = nc_value_scalar_text(m->value, buffer);
         struct nc_label *l = nc_append(ret, ret_n);
 
-        l->key = nc_strdup(map->members[i].key);
+        l->key = nc_strdup(m->key);
         l->value = nc_strdup(text ? text : "");
-        l->mark = map->members[i].value->mark;
+        l->mark = m->value->mark;
     }
 }
 
@@ -261,17 +259,13 @@ static int apply_cluster(const struct nc_documents *d, struct nc_config *c, stru
 }
 
 static int apply_max_pods(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
-    const struct nc_value *value = at(c, "spec.maxPods.value"),
-                          *most = at(c, "spec.maxPods.atMost");
     int implied = NC_MAX_PODS_ENI;
 
     c->max_pods_expression = text_at(c, "spec.maxPods.expression");
     if (!c->max_pods_expression)
         c->max_pods_expression = text_at(c, "spec.kubelet.maxPodsExpression");
-    if (value && value->type == NC_VALUE_INT)
-        c->max_pods_value = value->integer;
-    if (most && most->type == NC_VALUE_INT)
-        c->max_pods_at_most = most->integer;
+    c->max_pods_value = nc_value_int(at(c, "spec.maxPods.value"), c->max_pods_value);
+    c->max_pods_at_most = nc_value_int(at(c, "spec.maxPods.atMost"), c->max_pods_at_most);
     if (c->max_pods_expression)
         implied = NC_MAX_PODS_EXPRESSION;
     if (c->max_pods_value > 0)

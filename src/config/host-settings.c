@@ -64,14 +64,16 @@ static int by_service(const void *a, const void *b) {
 static void read_service(struct nc_host_config *h, const struct nc_member *m) {
     struct nc_environment e = {0};
 
-    for (size_t i = 0; m->value->type == NC_VALUE_MAP && i < m->value->n; i++) {
-        const char *value = nc_value_string(m->value->members[i].value);
+    const struct nc_member *one;
+
+    for (size_t i = 0; (one = nc_value_member(m->value, i)); i++) {
+        const char *value = nc_value_string(one->value);
         struct nc_variable *v = NULL;
 
         if (!value) /* null: taken back by a later document */
             continue;
         v = nc_append(&e.variables, &e.n);
-        v->name = nc_strdup(m->value->members[i].key);
+        v->name = nc_strdup(one->key);
         v->value = nc_strdup(value);
     }
     if (e.n == 0)
@@ -84,9 +86,10 @@ static void read_service(struct nc_host_config *h, const struct nc_member *m) {
 static void read_environment(struct nc_config *c) {
     struct nc_host_config *h = &c->host;
     const struct nc_value *map = at(c, "spec.instance.environment");
+    const struct nc_member *m;
 
-    for (size_t i = 0; map && map->type == NC_VALUE_MAP && i < map->n; i++)
-        read_service(h, &map->members[i]);
+    for (size_t i = 0; (m = nc_value_member(map, i)); i++)
+        read_service(h, m);
     if (h->n_environment > 1)
         qsort(h->environment, h->n_environment, sizeof(*h->environment), by_service);
 }
@@ -127,7 +130,6 @@ static void read_storage(const struct nc_documents *d, struct nc_config *c) {
 
 void nc_host_config_fill(const struct nc_documents *d, struct nc_config *c) {
     const struct nc_value *spec = at(c, "spec.containerd.baseRuntimeSpec");
-    const struct nc_value *fast = at(c, "spec.featureGates.FastImagePull");
 
     read_environment(c);
     read_list(c, "spec.instance.network.nameservers", &c->host.network.nameservers);
@@ -135,7 +137,7 @@ void nc_host_config_fill(const struct nc_documents *d, struct nc_config *c) {
     read_storage(d, c);
     if (spec && spec->type == NC_VALUE_MAP && spec->n > 0)
         c->host.containerd.base_spec = nc_value_copy(spec);
-    c->host.fast_image_pull = fast && fast->type == NC_VALUE_BOOL && fast->boolean;
+    c->host.fast_image_pull = nc_value_bool(at(c, "spec.featureGates.FastImagePull"), false);
 }
 
 void nc_host_config_done(struct nc_host_config *h) {

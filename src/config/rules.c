@@ -182,11 +182,8 @@ static void check_tags(struct nc_documents *d, const struct nc_value *tags) {
 static void check_root_volumes(struct nc_documents *d, const struct nc_value *mappings) {
     size_t roots = 0;
 
-    for (size_t i = 0; i < items_of(mappings); i++) {
-        const struct nc_value *root = nc_value_get(mappings->items[i], "rootVolume");
-
-        roots += root && root->type == NC_VALUE_BOOL && root->boolean;
-    }
+    for (size_t i = 0; i < items_of(mappings); i++)
+        roots += nc_value_bool(nc_value_get(mappings->items[i], "rootVolume"), false);
     if (roots > 1)
         nc_diag(d, false, mappings->mark, "spec.blockDeviceMappings",
                 "%zu root volumes, there is one", roots);

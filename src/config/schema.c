@@ -98,7 +98,7 @@ static void check_string(struct walk *w, const struct nc_field *f, const struct 
 
     if (!text && (f->flags & NC_FIELD_FORGIVING))
         text = nc_value_scalar_text(v, buffer);
-    if (!text && v->type == NC_VALUE_BOOL && !v->boolean && allowed && nc_is_one_of("off", allowed))
+    if (!text && !nc_value_bool(v, true) && allowed && nc_is_one_of("off", allowed))
         text = "off"; /* what YAML makes of the bare word */
     if (text) {
         check_text(w, f, v, text);
@@ -219,7 +219,7 @@ static void check_map_key(struct walk *w, const struct nc_field *f, const struct
         return;
     list = alternatives(allowed);
     near = nc_nearest(m->key, allowed);
-    if (!is_error && m->value->type == NC_VALUE_BOOL && m->value->boolean)
+    if (!is_error && nc_value_bool(m->value, false))
         unknown_gate(w, m, near, list);
     else if (near)
         nc_diag(w->d, is_error, m->mark, path_of(w),

@@ -39,9 +39,7 @@ static bool differs(const char *saved, const char *ours) {
 }
 
 static const char *check(const struct nc_daemon *d, const struct nc_value *state) {
-    const struct nc_value *schema = nc_value_get(state, "schema");
-
-    if (!schema || schema->type != NC_VALUE_INT || schema->integer != SCHEMA)
+    if (nc_value_get_int(state, "schema", 0) != SCHEMA)
         return "not a state of this version";
     if (differs(nc_value_get_string(state, "node"), d->node_name))
         return NOT_OURS;

@@ -385,11 +385,9 @@ char *nc_fit_annotation(const struct nc_fit_settings *settings, const struct nc_
 
 bool nc_fit_annotation_says(const char *text, const char *boot_id, bool is_fit) {
     nc_auto_value struct nc_value *map = NULL;
-    const struct nc_value *fit;
 
     if (!text || nc_json_parse(text, strlen(text), &map, NULL) < 0)
         return false;
-    fit = nc_value_get(map, "fit");
-    return nc_value_says(map, "boot", boot_id) && fit && fit->type == NC_VALUE_BOOL
-           && fit->boolean == is_fit;
+    return nc_value_says(map, "boot", boot_id)
+           && nc_value_bool(nc_value_get(map, "fit"), !is_fit) == is_fit;
 }

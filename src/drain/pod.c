@@ -68,11 +68,9 @@ static int read_name(const struct nc_value *metadata, const char *key, char **re
 }
 
 static uint64_t read_seconds(const struct nc_value *map, const char *key, uint64_t unset) {
-    const struct nc_value *v = nc_value_get(map, key);
+    const int64_t sec = nc_value_get_int(map, key, (int64_t)unset);
 
-    if (!v || v->type != NC_VALUE_INT)
-        return unset;
-    return v->integer > 0 ? (uint64_t)v->integer : 0;
+    return sec > 0 ? (uint64_t)sec : 0;
 }
 
 static uint64_t read_time(const struct nc_value *map, const char *key) {
@@ -92,9 +90,7 @@ static void read_owners(const struct nc_value *owners, struct nc_pod *p) {
     const struct nc_value *owner;
 
     for (size_t i = 0; (owner = nc_value_item(owners, i)); i++) {
-        const struct nc_value *controller = nc_value_get(owner, "controller");
-        const bool is_controller =
-            controller && controller->type == NC_VALUE_BOOL && controller->boolean;
+        const bool is_controller = nc_value_bool(nc_value_get(owner, "controller"), false);
         p->is_daemon = p->is_daemon || nc_value_says(owner, "kind", "DaemonSet");
         p->is_mirror = p->is_mirror || is_owner(owner, "v1", "Node");
         p->is_job = p->is_job || (is_controller && is_owner(owner, "batch/v1", "Job"));

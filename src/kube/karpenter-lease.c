@@ -47,9 +47,10 @@ static bool is_fresh(const struct nc_value *spec, uint64_t now_usec) {
 }
 
 static uint64_t duration_usec(const struct nc_value *spec) {
-    const struct nc_value *v = nc_value_get(spec, "leaseDurationSeconds");
-    const bool is_good = v && v->type == NC_VALUE_INT && v->integer > 0;
-    const int64_t sec = is_good ? v->integer : DEFAULT_DURATION_SEC;
+    int64_t sec = nc_value_get_int(spec, "leaseDurationSeconds", 0);
+
+    if (sec <= 0)
+        sec = DEFAULT_DURATION_SEC;
 
     return (uint64_t)(sec > MAX_DURATION_SEC ? MAX_DURATION_SEC : sec) * SEC_USEC;
 }

@@ -105,7 +105,7 @@ static int refuse_key(const struct nc_value *map, const char *key, const char *p
                       const char *why, struct nc_err *err) {
     const struct nc_value *v = nc_value_get(map, key);
 
-    if (!v || v->type == NC_VALUE_NULL || (v->type == NC_VALUE_BOOL && !v->boolean)
+    if (!v || v->type == NC_VALUE_NULL || !nc_value_bool(v, true)
         || (v->type == NC_VALUE_STRING && !*v->text))
         return 0;
     return fail(err, v, path, why);

@@ -87,11 +87,8 @@ static void apply_volumes(struct nc_node_view *v, const struct nc_value *node,
 
 static void apply_view_rest(struct nc_node_view *v, const struct nc_value *node,
                             const struct nc_strv *stay) {
-    const struct nc_value *unschedulable = nc_value_path(node, "spec.unschedulable");
-
     v->is_complete = true;
-    v->is_unschedulable =
-        unschedulable && unschedulable->type == NC_VALUE_BOOL && unschedulable->boolean;
+    v->is_unschedulable = nc_value_bool(nc_value_path(node, "spec.unschedulable"), false);
     v->has_disrupted_taint = nc_node_has_taint(node, NC_TAINT_DISRUPTED, "NoSchedule");
     v->has_rebooting_taint = nc_node_has_taint(node, NC_TAINT_REBOOTING, "NoSchedule");
     v->is_pending_true = is_true(node, "InterruptionPending");

@@ -27,8 +27,7 @@ static void copy_printable_field(const struct nc_value *v, const char *key, char
 
 /* The cause's sentence names what the message does not: the budget that forbids an eviction. */
 static void read_causes(const struct nc_value *causes, struct nc_kube_status *ret) {
-    const struct nc_value *first =
-        causes && causes->type == NC_VALUE_LIST && causes->n > 0 ? causes->items[0] : NULL;
+    const struct nc_value *first = nc_value_item(causes, 0);
     const char *sentence = nc_value_get_string(first, "message");
     const size_t n = strlen(ret->message);
 
@@ -42,20 +41,18 @@ static void read_causes(const struct nc_value *causes, struct nc_kube_status *re
 }
 
 bool nc_kube_status_read(const struct nc_value *object, struct nc_kube_status *ret) {
-    const struct nc_value *code = nc_value_get(object, "code");
-    const struct nc_value *wait = nc_value_path(object, "details.retryAfterSeconds");
+    const int64_t code = nc_value_get_int(object, "code", 0);
+    const int64_t wait_sec = nc_value_int(nc_value_path(object, "details.retryAfterSeconds"), 0);
 
     if (!nc_value_says(object, "kind", "Status") || !nc_value_says(object, "apiVersion", "v1"))
         return false;
     copy_printable_field(object, "reason", ret->reason, sizeof(ret->reason));
     copy_printable_field(object, "message", ret->message, sizeof(ret->message));
     read_causes(nc_value_path(object, "details.causes"), ret);
-    if (ret->http == 0 && code && code->type == NC_VALUE_INT && code->integer >= 100
-        && code->integer <= 599)
-        ret->http = (int)code->integer;
-    if (ret->retry_after_usec == 0 && wait && wait->type == NC_VALUE_INT && wait->integer > 0
-        && wait->integer <= MAX_RETRY_AFTER_SEC)
-        ret->retry_after_usec = (uint64_t)wait->integer * 1000000u;
+    if (ret->http == 0 && code >= 100 && code <= 599)
+        ret->http = (int)code;
+    if (ret->retry_after_usec == 0 && wait_sec > 0 && wait_sec <= MAX_RETRY_AFTER_SEC)
+        ret->retry_after_usec = (uint64_t)wait_sec * 1000000u;
     return true;
 }
 

@@ -105,12 +105,12 @@ static bool is_zero(const struct nc_value *v) {
 static char *wait_for_resources(const struct nc_value *node, const struct nc_claim *claim) {
     const struct nc_value *requests = claim ? claim->requests : NULL;
     const struct nc_value *allocatable = nc_value_path(node, "status.allocatable");
+    const struct nc_member *m;
 
-    for (size_t i = 0; requests && requests->type == NC_VALUE_MAP && i < requests->n; i++) {
-        const char *name = requests->members[i].key;
-        if (is_zero(requests->members[i].value) || !is_zero(nc_value_get(allocatable, name)))
+    for (size_t i = 0; (m = nc_value_member(requests, i)); i++) {
+        if (is_zero(m->value) || !is_zero(nc_value_get(allocatable, m->key)))
             continue;
-        nc_auto_free char *quoted = nc_quote_string(name);
+        nc_auto_free char *quoted = nc_quote_string(m->key);
         return nc_asprintf("Resource %s was requested but not registered: its device plugin has "
                            "not reported it to kubelet",
                            quoted);

@@ -27,13 +27,13 @@ static int64_t amount_of(const struct nc_value *map, enum nc_resource kind) {
 
 /* Pages that are set aside as huge ones are no memory to kubelet. */
 static int64_t huge_pages(const struct nc_value *capacity) {
+    const struct nc_member *m;
     int64_t sum = 0;
 
-    for (size_t i = 0; capacity && capacity->type == NC_VALUE_MAP && i < capacity->n; i++) {
+    for (size_t i = 0; (m = nc_value_member(capacity, i)); i++) {
         int64_t bytes;
-        if (nc_starts_with(capacity->members[i].key, "hugepages-")
-            && nc_quantity_of(capacity->members[i].value, NULL, &bytes) == 0 && bytes > 0
-            && bytes < INT64_MAX - sum)
+        if (nc_starts_with(m->key, "hugepages-") && nc_quantity_of(m->value, NULL, &bytes) == 0
+            && bytes > 0 && bytes < INT64_MAX - sum)
             sum += bytes;
     }
     return sum;

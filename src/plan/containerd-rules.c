@@ -38,10 +38,6 @@ static unsigned installed(const struct nc_planner *s) {
     return s->plan.containerd.major * 10 + s->plan.containerd.minor;
 }
 
-static bool is_true(const struct nc_value *v) {
-    return v && v->type == NC_VALUE_BOOL && v->boolean;
-}
-
 static bool is_filled(const struct nc_value *v) {
     return v && ((v->type == NC_VALUE_STRING && *v->text) || (v->type == NC_VALUE_MAP && v->n > 0));
 }
@@ -85,7 +81,8 @@ static int check_runtimes(struct nc_planner *s, const struct cri *c) {
                               *all = nc_value_get(
                                   r, "privileged_without_host_devices_all_devices_allowed"),
                               *io = nc_value_get(r, "io_type");
-        if (is_true(all) && !is_true(nc_value_get(r, "privileged_without_host_devices")))
+        if (nc_value_bool(all, false)
+            && !nc_value_bool(nc_value_get(r, "privileged_without_host_devices"), false))
             return nc_containerd_refuse(s, all,
                                         "privileged_without_host_devices_all_devices_allowed needs "
                                         "privileged_without_host_devices");
@@ -117,14 +114,13 @@ static int check_moved(struct nc_planner *s, const struct nc_containerd_user *u)
                                   "enable_tls_streaming\0x509_key_pair_streaming\0";
     const struct nc_value *cri = nc_value_get(nc_value_get(u->tree, "plugins"), CRI);
     const bool is_newest = u->version >= (s->plan.containerd.minor >= 3 ? 4 : 3);
+    const struct nc_member *m;
 
-    for (size_t i = 0; is_newest && cri && cri->type == NC_VALUE_MAP && i < cri->n; i++) {
-        if (!nc_is_one_of(cri->members[i].key, servers))
-            return nc_containerd_refuse(
-                s, cri->members[i].value,
-                "this is of version 2, and the text of a newer one: use " IMAGES " and " RUNTIME
-                ", or version = 2");
-    }
+    for (size_t i = 0; is_newest && (m = nc_value_member(cri, i)); i++)
+        if (!nc_is_one_of(m->key, servers))
+            return nc_containerd_refuse(s, m->value,
+                                        "this is of version 2, and the text of a newer one: "
+                                        "use " IMAGES " and " RUNTIME ", or version = 2");
     for (const char *moved = "grpc\0ttrpc\0metrics\0"; u->version >= 4 && *moved;
          moved = nc_next_name(moved)) {
         const struct nc_value *v = nc_value_get(u->tree, moved);
@@ -325,11 +321,12 @@ bool nc_containerd_pulls_itself(const struct nc_containerd_plan *p) {
                           *annotations = nc_value_get(layers, "disable_snapshot_annotations"),
                           *downloads = nc_value_get(c.images, "max_concurrent_downloads");
 
-    return p->major < 2 || p->minor < 1 || is_true(nc_value_get(c.images, "use_local_image_pull"))
-           || is_true(nc_value_get(layers, "discard_unpacked_layers"))
-           || is_true(nc_value_get(c.images, "image_pull_with_sync_fs"))
-           || (annotations && !is_true(annotations)) || (downloads && downloads->integer != 3)
-           || is_filled(nc_value_get(registry, "mirrors"))
+    return p->major < 2 || p->minor < 1
+           || nc_value_bool(nc_value_get(c.images, "use_local_image_pull"), false)
+           || nc_value_bool(nc_value_get(layers, "discard_unpacked_layers"), false)
+           || nc_value_bool(nc_value_get(c.images, "image_pull_with_sync_fs"), false)
+           || (annotations && !nc_value_bool(annotations, false))
+           || (downloads && downloads->integer != 3) || is_filled(nc_value_get(registry, "mirrors"))
            || is_filled(nc_value_get(registry, "configs"))
            || is_filled(nc_value_get(registry, "auths"));
 }

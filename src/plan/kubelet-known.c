@@ -139,11 +139,9 @@ static bool is_on(const struct nc_known *row, const struct nc_value *gates, cons
                   unsigned minor) {
     const struct nc_value *own = nc_value_get(gates, name);
     const struct nc_value *all = nc_value_get(gates, minor >= row->beta ? "AllBeta" : "AllAlpha");
+    const bool is_on = minor >= row->on;
 
-    if (own && own->type == NC_VALUE_BOOL)
-        return own->boolean;
-    return all && all->type == NC_VALUE_BOOL && minor < row->stable ? all->boolean
-                                                                    : minor >= row->on;
+    return nc_value_bool(own, minor < row->stable ? nc_value_bool(all, is_on) : is_on);
 }
 
 /* The first gate that `row` needs and that is off; NULL: there is none. Owned. */

@@ -48,12 +48,8 @@ static int check_fields(const struct nc_value *kubelet, const struct nc_document
     return check_case(kubelet, docs, err);
 }
 
-static bool is_bool(const struct nc_value *v, bool b) {
-    return v && v->type == NC_VALUE_BOOL && v->boolean == b;
-}
-
 static bool is_true(const struct nc_value *kubelet, const char *field) {
-    return is_bool(nc_value_get(kubelet, field), true);
+    return nc_value_bool(nc_value_get(kubelet, field), false);
 }
 
 static int check_image_age(const struct nc_value *kubelet, const struct nc_documents *docs,
@@ -157,7 +153,8 @@ static int check_enforcement(const struct nc_value *kubelet, const struct nc_doc
             return nc_kubelet_error(err, docs, v, "%s: %s needs %s and %s", path, v->text, group,
                                     amounts);
     }
-    if (!is_bool(qos, false) || (has_list && (n == 0 || nc_streq(list->items[0]->text, "none"))))
+    if (!!nc_value_bool(qos, true)
+        || (has_list && (n == 0 || nc_streq(list->items[0]->text, "none"))))
         return 0;
     return nc_kubelet_error(err, docs, qos,
                             "cgroupsPerQOS: false needs enforceNodeAllocatable: [none]");
@@ -187,7 +184,7 @@ static int check_combinations(const struct nc_value *kubelet, const struct nc_do
         && nc_value_get_int(kubelet, "maxParallelImagePulls", 1) > 1)
         return nc_kubelet_error(err, docs, nc_value_get(kubelet, "maxParallelImagePulls"),
                                 "maxParallelImagePulls: above 1 needs serializeImagePulls: false");
-    if (is_true(kubelet, "enableSystemLogQuery") && is_bool(handler, false))
+    if (is_true(kubelet, "enableSystemLogQuery") && !nc_value_bool(handler, true))
         return nc_kubelet_error(err, docs, handler,
                                 "enableSystemLogHandler: enableSystemLogQuery needs it");
     if (modules && format && !nc_streq(format->text, "text"))
@@ -201,7 +198,7 @@ static int check_combinations(const struct nc_value *kubelet, const struct nc_do
                                 "preloadedImagesVerificationAllowlist: needs "
                                 "imagePullCredentialsVerificationPolicy: "
                                 "NeverVerifyAllowlistedImages");
-    if (is_true(kubelet, "serverTLSBootstrap") && is_bool(gate, false))
+    if (is_true(kubelet, "serverTLSBootstrap") && !nc_value_bool(gate, true))
         return nc_kubelet_error(
             err, docs, gate,
             "featureGates.RotateKubeletServerCertificate: serverTLSBootstrap needs it");
@@ -262,14 +259,12 @@ static const struct {
 /* Is it on in kubelet 1.minor? AllAlpha and AllBeta set those that are not named themselves. */
 static bool is_gate_on(const struct nc_value *kubelet, enum gate gate, unsigned minor) {
     const struct nc_value *map = nc_value_get(kubelet, "featureGates"),
-                          *own = nc_value_get(map, nc_name_at(gate_names, gate)), *all;
+                          *own = nc_value_get(map, nc_name_at(gate_names, gate)),
+                          *all =
+                              nc_value_get(map, minor >= gates[gate].beta ? "AllBeta" : "AllAlpha");
+    const bool is_on = minor >= gates[gate].on;
 
-    if (own && own->type == NC_VALUE_BOOL)
-        return own->boolean;
-    all = nc_value_get(map, minor >= gates[gate].beta ? "AllBeta" : "AllAlpha");
-    return all && all->type == NC_VALUE_BOOL && minor < gates[gate].stable
-               ? all->boolean
-               : minor >= gates[gate].on;
+    return nc_value_bool(own, minor < gates[gate].stable ? nc_value_bool(all, is_on) : is_on);
 }
 
 static bool is_same(const struct nc_value *v, const char *text) {
@@ -378,10 +373,10 @@ static int check_minor(const struct nc_value *kubelet, unsigned minor,
     if (!(throttling > 0 && throttling <= 1))
         return nc_kubelet_error(err, docs, factor,
                                 "memoryThrottlingFactor: must be above 0 and at most 1");
-    if (ids && ids->type == NC_VALUE_INT && ids->integer % 65536 != 0)
+    if (nc_value_int(ids, 0) % 65536 != 0)
         return nc_kubelet_error(err, docs, ids,
                                 "userNamespaces.idsPerPod: must be a multiple of 65536");
-    if (is_bool(once, true))
+    if (nc_value_bool(once, false))
         return nc_kubelet_error(err, docs, once, "runOnce: must be false");
     return 0;
 }
@@ -393,8 +388,8 @@ static int check_reserved_memory(const struct nc_value *kubelet, const struct nc
 
     for (size_t i = 0; (item = nc_value_item(list, i)); i++) {
         const struct nc_value *limits = nc_value_get(item, "limits");
-        for (size_t k = 0; limits && limits->type == NC_VALUE_MAP && k < limits->n; k++) {
-            const struct nc_member *m = &limits->members[k];
+        const struct nc_member *m;
+        for (size_t k = 0; (m = nc_value_member(limits, k)); k++) {
             nc_auto_free char *name = nc_asprintf("%s of NUMA node %lld", m->key,
                                                   (long long)nc_value_get_int(item, "numaNode", 0));
             int64_t milli = 0, value;

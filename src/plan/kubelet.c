@@ -61,12 +61,11 @@ static void add_gates(struct nc_value *base, unsigned minor, struct nc_reasons *
  * where their gate is off in the end (crashLoopBackOff, imagePullCredentialsVerificationPolicy). */
 static void turn_off(struct nc_value *base, const struct nc_value *user) {
     const struct nc_value *theirs = nc_value_get(user, "featureGates");
+    const struct nc_member *gate;
 
-    for (size_t i = 0; theirs && theirs->type == NC_VALUE_MAP && i < theirs->n; i++) {
-        const struct nc_value *v = theirs->members[i].value;
-        if (v->type == NC_VALUE_BOOL && !v->boolean)
-            nc_value_set_bool(nc_value_get(base, "featureGates"), theirs->members[i].key, false);
-    }
+    for (size_t i = 0; (gate = nc_value_member(theirs, i)); i++)
+        if (!nc_value_bool(gate->value, true))
+            nc_value_set_bool(nc_value_get(base, "featureGates"), gate->key, false);
 }
 
 static void add_tls(struct nc_value *base) {
@@ -114,9 +113,7 @@ static void add_cgroups(struct nc_value *base, const struct nc_kubelet_input *in
 }
 
 static bool is_gate_off(const struct nc_kubelet_input *in, const char *gate) {
-    const struct nc_value *v = nc_value_get(overriding(in, "featureGates"), gate);
-
-    return v && v->type == NC_VALUE_BOOL && !v->boolean;
+    return !nc_value_bool(nc_value_get(overriding(in, "featureGates"), gate), true);
 }
 
 /* kubelet refuses a critical period above the total one, and a total one beside periods by

@@ -141,7 +141,7 @@ static void guess(const struct nc_facts *f, const struct nc_config *c, struct nc
     m->base = m->reserved = PODS_WHERE_UNKNOWN;
     snprintf(m->from, sizeof(m->from), "unknown instance type %.64s",
              f->instance_type ? f->instance_type : "");
-    if (!given || given->type != NC_VALUE_INT || given->integer < 1) {
+    if (nc_value_int(given, 0) < 1) {
         nc_strv_addf(warnings,
                      "instance type %s is not in the table: maxPods %d is a guess (set maxPods, or "
                      "allow ec2:DescribeInstanceTypes)",

@@ -352,9 +352,11 @@ static void add_setting(struct nc_plan *p, const struct nc_documents *docs, cons
 
 static void add_settings(struct nc_plan *p, const struct nc_documents *docs, const char *path,
                          const struct nc_value *map) {
-    for (size_t i = 0; map && map->type == NC_VALUE_MAP && i < map->n; i++) {
-        nc_auto_free char *field = nc_asprintf("%s.%s", path, map->members[i].key);
-        add_setting(p, docs, field, map->members[i].value, true);
+    const struct nc_member *m;
+
+    for (size_t i = 0; (m = nc_value_member(map, i)); i++) {
+        nc_auto_free char *field = nc_asprintf("%s.%s", path, m->key);
+        add_setting(p, docs, field, m->value, true);
     }
 }
 

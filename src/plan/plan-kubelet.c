@@ -78,9 +78,8 @@ static int64_t final_max_pods(const struct nc_planner *s) {
 
     if (!v)
         v = nc_value_get(s->user, "maxPods");
-    return v && v->type == NC_VALUE_INT && v->integer >= 0 && v->integer <= INT32_MAX
-               ? v->integer
-               : s->pods.base;
+    const int64_t n = nc_value_int(v, -1);
+    return n >= 0 && n <= INT32_MAX ? n : s->pods.base;
 }
 
 /* Over what the mode gives and what documents have, Karpenter's own among them. A flag would win in
@@ -130,12 +129,14 @@ void nc_plan_explain_cap(struct nc_planner *s) {
 /* AgentConfig's keys over the policy's. */
 static void overlay(struct nc_planner *s, struct nc_value **map, const struct nc_value *keys,
                     const char *field) {
-    for (size_t i = 0; keys && keys->type == NC_VALUE_MAP && i < keys->n; i++) {
-        nc_auto_free char *path = nc_asprintf("%s.%s", field, keys->members[i].key);
-        nc_auto_free char *place = nc_origin_mark(s->docs, keys->members[i].value->mark);
+    const struct nc_member *m;
+
+    for (size_t i = 0; (m = nc_value_member(keys, i)); i++) {
+        nc_auto_free char *path = nc_asprintf("%s.%s", field, m->key);
+        nc_auto_free char *place = nc_origin_mark(s->docs, m->value->mark);
         if (!*map)
             *map = nc_value_new_map();
-        nc_value_set(*map, keys->members[i].key, nc_value_copy(keys->members[i].value));
+        nc_value_set(*map, m->key, nc_value_copy(m->value));
         nc_reasons_set(&s->reasons, path, *place ? place : "reservation of the configuration");
     }
     nc_quote_numbers(*map);
@@ -243,7 +244,6 @@ static int keep_promise(struct nc_planner *s, const struct nc_value *dropin) {
 int nc_plan_kubelet(struct nc_planner *s) {
     struct nc_plan *p = &s->plan;
     nc_auto_value struct nc_value *dropin = NULL;
-    const struct nc_value *registers;
     struct nc_value *merged;
     int r = cap_max_pods(s);
 
@@ -266,8 +266,7 @@ int nc_plan_kubelet(struct nc_planner *s) {
     }
     p->dropin_env_alpha = p->kubelet_dropin && p->kubelet_minor < FIRST_STABLE_DROPIN_MINOR;
     nc_flags_apply(merged, s->flag_tree);
-    registers = nc_value_get(merged, "registerNode");
-    if (registers && registers->type == NC_VALUE_BOOL && !registers->boolean)
+    if (!nc_value_bool(nc_value_get(merged, "registerNode"), true))
         nc_strv_add(&p->warnings,
                     "spec.kubelet.config.registerNode: false: kubelet creates no Node, and the "
                     "bootstrap waits for one");

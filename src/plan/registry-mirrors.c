@@ -81,11 +81,12 @@ static int add_registry(struct nc_planner *s, const struct nc_member *m) {
 }
 
 int nc_registry_mirrors_apply(struct nc_planner *s, struct nc_value *user) {
-    struct nc_value *plugins = nc_value_get(user, "plugins");
+    const struct nc_value *plugins = nc_value_get(user, "plugins");
+    const struct nc_member *plugin;
     int r = 0;
 
-    for (size_t i = 0; plugins && plugins->type == NC_VALUE_MAP && i < plugins->n; i++) {
-        struct nc_value *registry = nc_value_get(plugins->members[i].value, "registry");
+    for (size_t i = 0; (plugin = nc_value_member(plugins, i)); i++) {
+        struct nc_value *registry = nc_value_get(plugin->value, "registry");
         const struct nc_value *mirrors = nc_value_get(registry, "mirrors"),
                               *path = nc_value_get(registry, "config_path");
 

@@ -74,11 +74,11 @@ const char *nc_show_text(const struct nc_value *map, const char *key, const char
 }
 
 uint64_t nc_show_number(const struct nc_value *map, const char *path, uint64_t most) {
-    const struct nc_value *v = nc_value_path(map, path);
+    const int64_t n = nc_value_int(nc_value_path(map, path), 0);
 
-    if (!v || v->type != NC_VALUE_INT || v->integer <= 0)
+    if (n <= 0)
         return 0;
-    return (uint64_t)v->integer < most ? (uint64_t)v->integer : most;
+    return (uint64_t)n < most ? (uint64_t)n : most;
 }
 
 const struct nc_value *nc_show_list(const struct nc_value *map, const char *path) {

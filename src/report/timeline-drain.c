@@ -58,7 +58,7 @@ static void show_policies(struct nc_buf *out, const struct nc_value *policies) {
 
 /* Deadlines are EC2's; the times of the journal and of Events are this clock's. */
 static void show_clock(struct nc_buf *out, const struct nc_value *skew) {
-    const int64_t sec = skew && skew->type == NC_VALUE_INT ? skew->integer / 1000000 : 0;
+    const int64_t sec = nc_value_int(skew, 0) / 1000000;
 
     if (sec > -SKEW_SEC && sec < SKEW_SEC)
         return;

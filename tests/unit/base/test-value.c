@@ -251,6 +251,22 @@ static void test_items(void **state) {
     assert_null(nc_value_find(list, "k", "c"));
     assert_null(nc_value_find(nc_value_get(v, "m"), "k", "b"));
     assert_null(nc_value_find(NULL, "k", "b"));
+    assert_string_equal(nc_value_member(v, 1)->key, "m");
+    assert_null(nc_value_member(v, 2));
+    assert_null(nc_value_member(list, 0));
+    assert_null(nc_value_member(NULL, 0));
+}
+
+static void test_otherwise(void **state) {
+    nc_auto_value struct nc_value *v = yaml_at("no: false\nfive: 5\ntext: \"5\"\n", 1);
+
+    (void)state;
+    assert_false(nc_value_bool(nc_value_get(v, "no"), true));
+    assert_true(nc_value_bool(nc_value_get(v, "five"), true));
+    assert_true(nc_value_bool(NULL, true));
+    assert_int_equal(nc_value_int(nc_value_get(v, "five"), 7), 5);
+    assert_int_equal(nc_value_int(nc_value_get(v, "text"), 7), 7);
+    assert_int_equal(nc_value_int(NULL, 7), 7);
 }
 
 static void test_nothing_to_report_is_null(void **state) {
@@ -279,6 +295,7 @@ TEST_GROUP() {
         cmocka_unit_test(a_value_tells_what_it_overrode),
         cmocka_unit_test(a_patch_leaves_a_history_too),
         cmocka_unit_test(test_items),
+        cmocka_unit_test(test_otherwise),
         cmocka_unit_test(test_nothing_to_report_is_null),
     };
     return run_group(tests, NULL, NULL);
