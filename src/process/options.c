@@ -14,7 +14,7 @@ enum { FIRST_INDEX = 1000 }; /* of getopt's values: beyond any letter */
 
 /* What it takes. "": it is a switch. */
 static const char *argument_of(const struct nc_option *o) {
-    return o->name + strlen(o->name) + 1;
+    return o->argument ? o->argument : "";
 }
 
 static bool is_accepted(const struct nc_command *c, const struct nc_option *o) {

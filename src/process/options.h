@@ -33,11 +33,11 @@ enum nc_option_type {
 
 /* An option is one row: what it is called, what it may be, and where it goes. */
 struct nc_option {
-    const char *name;  /* and, behind its NUL, what it takes: "a|b": a or b; with a capital letter:
-                          any; nothing: it is a switch */
-    unsigned accepts;  /* bits of the commands' `accepts`; 0: every command */
-    const char *help;  /* NULL: a former name or argument, still accepted */
-    unsigned short to; /* offset in what the options are read into */
+    const char *name;
+    const char *argument; /* "a|b": a or b; with a capital letter: any; NULL: it is a switch */
+    unsigned accepts;     /* bits of the commands' `accepts`; 0: every command */
+    const char *help;     /* NULL: a former name or argument, still accepted */
+    unsigned short to;    /* offset in what the options are read into */
     enum nc_option_type type : 8;
     char letter;
     const char *wanted; /* words for what a check or a bound wants: "a number" */
