@@ -258,10 +258,10 @@ static void test_items(void **state) {
 }
 
 static void test_otherwise(void **state) {
-    nc_auto_value struct nc_value *v = yaml_at("no: false\nfive: 5\ntext: \"5\"\n", 1);
+    nc_auto_value struct nc_value *v = yaml_at("not: false\nfive: 5\ntext: \"5\"\n", 1);
 
     (void)state;
-    assert_false(nc_value_bool(nc_value_get(v, "no"), true));
+    assert_false(nc_value_bool(nc_value_get(v, "not"), true));
     assert_true(nc_value_bool(nc_value_get(v, "five"), true));
     assert_true(nc_value_bool(NULL, true));
     assert_int_equal(nc_value_int(nc_value_get(v, "five"), 7), 5);
