@@ -87,8 +87,9 @@ char *nc_printable(const char *s);
 /* Cuts leading and trailing white space in place, returns s. */
 char *nc_trim(char *s);
 
-/* The name in the list (NULL: an empty one) that is nearest to s by edit distance, whatever the
- * case, or NULL where nothing is nearer than a third of its length. Borrowed from the list. */
+/* The name in the list (NULL: an empty one) that is nearest to s by edit distance, in which a
+ * swap of neighbours is one edit, whatever the case, or NULL where nothing is nearer than a third
+ * of its length. Borrowed from the list. */
 const char *nc_nearest(const char *s, const char *names);
 
 #endif

@@ -289,28 +289,32 @@ char *nc_trim(char *s) {
     return s;
 }
 
-/* Edit distance with insertions, deletions and replacements, ASCII case folded; both at most
- * NEAREST_MAX_LENGTH long. */
-static size_t distance(const char *a, size_t na, const char *b, size_t nb) {
-    size_t row[NEAREST_MAX_LENGTH + 1];
+static bool is_same(char a, char b) {
+    return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
 
-    for (size_t j = 0; j <= nb; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= na; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= nb; j++) {
-            const bool same = tolower((unsigned char)a[i - 1]) == tolower((unsigned char)b[j - 1]);
-            size_t best = diagonal + (same ? 0 : 1);
-            diagonal = row[j];
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            row[j] = best;
+/* Edit distance with insertions, deletions, replacements and swaps of neighbours, ASCII case
+ * folded; both at most NEAREST_MAX_LENGTH long. */
+static size_t distance(const char *a, size_t na, const char *b, size_t nb) {
+    unsigned char d[NEAREST_MAX_LENGTH + 1][NEAREST_MAX_LENGTH + 1];
+
+    for (size_t i = 0; i <= na; i++) {
+        for (size_t j = 0; j <= nb; j++) {
+            size_t best = i + j; /* where one of them is empty */
+            if (i > 0 && j > 0) {
+                best = d[i - 1][j - 1] + !is_same(a[i - 1], b[j - 1]);
+                if (d[i - 1][j] < best)
+                    best = d[i - 1][j] + 1;
+                if (d[i][j - 1] < best)
+                    best = d[i][j - 1] + 1;
+            }
+            if (i > 1 && j > 1 && is_same(a[i - 1], b[j - 2]) && is_same(a[i - 2], b[j - 1])
+                && d[i - 2][j - 2] < best)
+                best = d[i - 2][j - 2] + 1;
+            d[i][j] = (unsigned char)best;
         }
     }
-    return row[nb];
+    return d[na][nb];
 }
 
 const char *nc_nearest(const char *s, const char *names) {

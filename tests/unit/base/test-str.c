@@ -178,6 +178,9 @@ static void nearest_names(void **state) {
         {"maxPod", "maxPods"},
         {"MAXPODS", "maxPods"},
         {"maxPdos", "maxPods"},
+        {"naem", "name"},
+        {"fof", "off"},
+        {"mane", NULL}, /* no neighbours */
         {"clusterDns", "clusterDNS"},
         {"kubReservd", "kubeReserved"},
         {"nam", "name"},
