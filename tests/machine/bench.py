@@ -222,6 +222,7 @@ def drawing(bars: list[Bar], boots: int, disks: str, seconds: str) -> str:
     last = tick * math.ceil(most / tick)
     left, top, height, width = 110, 126, 54, 600
     scale, bottom = width / last, top + len(bars) * height
+    middle = "mean of both" if boots == 2 else "median"
     title = f"From the program's start to kubelet's: {boots} boots each under QEMU without KVM"
     lines = []
     for sec in range(0, last + 1, tick):
@@ -249,7 +250,7 @@ def drawing(bars: list[Bar], boots: int, disks: str, seconds: str) -> str:
         f'<text x="20" y="28" class="title">{title}</text>\n'
         f'<text x="20" y="48" class="dim">{seconds}</text>\n'
         f'<text x="20" y="66" class="dim">{disks}.</text>\n'
-        f'<text x="20" y="84" class="dim">Processor time counts for some twenty times as much as on EC2. A bar is one boot; beside it the median, and the range.</text>\n'
+        f'<text x="20" y="84" class="dim">Processor time counts for some twenty times as much as on EC2. A bar is one boot; beside it the {middle}, and the range.</text>\n'
         + "\n".join(lines)
         + "\n</svg>\n"
     )
