@@ -179,8 +179,7 @@ static void nearest_names(void **state) {
         {"MAXPODS", "maxPods"},
         {"maxPdos", "maxPods"},
         {"naem", "name"},
-        {"fof", "off"},
-        {"mane", NULL}, /* no neighbours */
+        {"nema", NULL}, /* no neighbours */
         {"clusterDns", "clusterDNS"},
         {"kubReservd", "kubeReserved"},
         {"nam", "name"},
