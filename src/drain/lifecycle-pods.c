@@ -286,9 +286,10 @@ static size_t place_of(const struct nc_lifecycle *l, const char *key) {
 /* Was it named lately? Where all places are of late, this budget waits until one is not: one that
  * took the place of another would begin a new Event each time. */
 static bool was_reported(const struct nc_lifecycle *l, const struct nc_lifecycle_budget *b,
-                         const char *key) {
+                         const char *key, size_t n_others) {
+    const bool is_outdated = b->is_outdated || n_others > b->n_others;
     const uint64_t pause_usec = !nc_streq(b->key, key) ? 2 * BLOCKED_EVENT_MAX_USEC
-                                : b->is_outdated       ? OUTDATED_EVENT_USEC
+                                : is_outdated          ? OUTDATED_EVENT_USEC
                                                        : blocked_event_pause(l, b);
 
     return b->key && l->now_usec < nc_sum_usec(b->reported_usec, pause_usec);
@@ -372,8 +373,7 @@ static void report_held(struct nc_lifecycle *l, const struct held *h,
     nc_cleanup(nc_buf_done) struct nc_buf others = NC_BUF_INIT;
     const size_t n_others = name_others(h, &others);
 
-    place->is_outdated |= nc_streq(place->key, key) && n_others > place->n_others;
-    if (was_reported(l, place, key))
+    if (was_reported(l, place, key, n_others))
         return;
     const unsigned times = nc_streq(place->key, key) ? place->times : 0;
     free(place->key);
@@ -431,9 +431,13 @@ void nc_lifecycle_report_kept(struct nc_lifecycle *l, uint64_t *next_usec,
     if (l->summary.kept == 0 || !l->evicting_usec || !l->is_synced)
         return;
     nc_auto_free struct nc_drain_line *v = nc_lifecycle_lines(l, &n);
-    for (size_t i = 0; i < n; i++)
-        if (v[i].verdict.reason == NC_POD_REASON_KEPT)
-            report_held(l, &(struct held){v, &v[i], n, nc_pod_reason_text(NC_POD_REASON_KEPT), ""},
-                        out);
+    const char *namespace = NULL;
+    for (size_t i = 0; i < n; i++) { /* by namespace in each tier */
+        if (v[i].verdict.reason != NC_POD_REASON_KEPT || nc_streq(v[i].pod->namespace, namespace))
+            continue;
+        namespace = v[i].pod->namespace;
+        report_held(l, &(struct held){v, &v[i], n, nc_pod_reason_text(NC_POD_REASON_KEPT), ""},
+                    out);
+    }
     nc_wake_at(nc_sum_usec(l->now_usec, OUTDATED_EVENT_USEC), next_usec);
 }

@@ -63,7 +63,7 @@ struct nc_lifecycle_budget {
     uint64_t reported_usec;
     size_t n_others; /* that were named with the first, or counted */
     unsigned times;
-    bool is_outdated; /* the deadline is another one than was said, or there are more others */
+    bool is_outdated; /* the deadline is another one than was said */
 };
 
 struct nc_lifecycle_hook {

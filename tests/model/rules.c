@@ -7,6 +7,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #define WRITE_PATIENCE_USEC (3 * SEC)
 #define BUS_USEC (3 * SEC) /* what was read may be so old */
@@ -375,6 +376,7 @@ static void on_written_event(struct rules *r, const struct nc_lifecycle_event *e
                     || r->is_progress_refused)))) { /* of conditions alone */
         memcpy(r->status_text, r->pending_text, sizeof(r->status_text));
         r->said_usec = e->now_usec;
+        r->said_sent_usec = r->pending_usec;
     }
     r->write = NC_WRITE_NONE;
     r->signal_asked_usec = 0;
@@ -449,18 +451,31 @@ static void judge_rate(struct rules *r, unsigned *n, uint64_t *second_usec, unsi
         rules_break(r, rule, "more than %u in one second", most);
 }
 
-/* A budget that blocks is named once in 30 s, after 5 s where the deadline has changed; budgets are
- * told apart by the number in their name. */
+/* "…, nor may a, b and 2 more" */
+static unsigned count_others(const char *message) {
+    const char *others = strstr(message, ", nor may "), *more = strstr(message, " and ");
+    unsigned n = 0;
+
+    for (const char *at = others; at && (at = strchr(at, ',')); at++)
+        n++;
+    return n + (others && more ? (unsigned)strtoul(more + 5, NULL, 10) : 0);
+}
+
+/* A budget that blocks is named once in 30 s, after 5 s where the deadline has changed or it blocks
+ * more pods; budgets are told apart by the number in their name. */
 static void judge_blocked(struct rules *r, const char *message, uint64_t now_usec) {
     const char *budget = strstr(message, "budget-");
     unsigned i = budget ? (unsigned)(budget[7] - '0') : 8;
 
     if (i >= NC_ARRAY_SIZE(r->blocked_usec))
         return;
-    const uint64_t pause_usec = (r->t_since_usec >= r->blocked_usec[i] ? 5 : 30) * SEC;
+    const unsigned others = count_others(message);
+    const bool is_outdated = r->t_since_usec >= r->blocked_usec[i] || others > r->blocked_others[i];
+    const uint64_t pause_usec = (is_outdated ? 5 : 30) * SEC;
     if (r->blocked_usec[i] && now_usec < r->blocked_usec[i] + pause_usec)
         rules_break(r, "blocked-rate", "budget %u is named again too early", i);
     r->blocked_usec[i] = now_usec;
+    r->blocked_others[i] = others;
 }
 
 void rules_action(struct rules *r, const struct nc_lifecycle_action *a, uint64_t now_usec) {

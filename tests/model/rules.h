@@ -94,7 +94,8 @@ struct rules {
     uint64_t write_usec, progress_usec, drained_try_usec;
     char status_text[1100]; /* of the last write that was carried out, without its time */
     char pending_text[1100];
-    uint64_t said_usec; /* when status_text was */
+    uint64_t said_usec;                    /* when status_text was */
+    uint64_t pending_usec, said_sent_usec; /* when these were sent */
     uint64_t signalled_usec, cordoned_usec, cordon_sent_usec;
     uint64_t signal_asked_usec; /* it has been due since */
     uint64_t cordon_wanted_usec, evaluated_usec;
@@ -121,6 +122,7 @@ struct rules {
     uint64_t release_by_usec;
     unsigned ticks, looks;
     uint64_t tick_second_usec, second_check_usec, blocked_usec[8];
+    unsigned blocked_others[8]; /* pods named with the first then */
 
     bool is_shutdown; /* in truth: root has asked logind for one */
     uint64_t shutdown_usec;
@@ -187,6 +189,8 @@ void rules_open_pods(struct rules *r, uint64_t now_usec);
 void rules_close_pods(struct rules *r, uint64_t now_usec);
 void rules_take_pod_event(struct rules *r, const struct nc_lifecycle_event *e);
 void rules_forget_refusals(struct rules *r);
+/* Of a pod that is known, between these. */
+bool rules_has_force_time(const struct rules *r, uint64_t after_usec, uint64_t until_usec);
 void rules_watch_pods(struct rules *r, uint64_t now_usec);
 void rules_refresh(struct rules *r, uint64_t now_usec);
 /* Is this hook not waited for any longer? Strictly: may it be so, else must it. */
