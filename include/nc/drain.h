@@ -218,7 +218,7 @@ struct nc_drain_summary {
     size_t cut;                  /* of how many the grace period was cut by either so far */
     size_t evicted;              /* how many left by an eviction that was accepted */
     uint64_t last_progress_usec; /* a pod began to leave, or left; 0 = never */
-    size_t forcing;              /* not leaving, though their force-delete time has come */
+    bool is_forcing;             /* the force-delete time of a pod that is not leaving has come */
     enum nc_list_gap gap;        /* where it is set, there are more pods than are counted here */
 };
 void nc_drain_summarize(const struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,

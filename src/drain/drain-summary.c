@@ -89,7 +89,7 @@ static void count(const struct record *e, const struct nc_moments *m,
     ret->blocked += kind == NC_REASON_KIND_BLOCKED
                     || (kind == NC_REASON_KIND_LEAVING && nc_pod_reason_is_named(reason));
     ret->waiting += kind == NC_REASON_KIND_WAITING;
-    ret->forcing += is_forced(e, m, kind);
+    ret->is_forcing = ret->is_forcing || is_forced(e, m, kind);
 }
 
 void nc_drain_summarize(const struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,

@@ -59,7 +59,7 @@ const char *nc_lifecycle_status_phase(const struct nc_lifecycle *l,
     case NC_LIFECYCLE_DRAINED:
         return "Drained";
     }
-    if (s->forcing || (l->has_announced[NC_LIFECYCLE_MILESTONE_FORCING] && l->in_force.t_usec))
+    if (s->is_forcing || (l->has_announced[NC_LIFECYCLE_MILESTONE_FORCING] && l->in_force.t_usec))
         return "Forcing";
     return l->phase == NC_LIFECYCLE_OBSERVING ? "Cordoned" : "Evicting";
 }
@@ -75,7 +75,7 @@ static void set_blocked(struct nc_value *status, const struct nc_lifecycle *l,
                         const struct nc_drain_summary *s, bool has_details) {
     struct nc_value *list = nc_value_new_list();
     nc_auto_value struct nc_value *reasons = nc_value_new_list(), *times = nc_value_new_list();
-    size_t n = 0, bytes = 0;
+    size_t n = 0, bytes = 0, forced = 0;
 
     nc_value_set(status, "blocked", list);
     if (s->named == 0)
@@ -96,11 +96,14 @@ static void set_blocked(struct nc_value *status, const struct nc_lifecycle *l,
         nc_value_push_string(list, name);
         nc_value_push_string(reasons, reason);
         nc_value_push_string(times, time);
+        forced += v[i].is_forced;
     }
     if (s->named > list->n)
         nc_value_set_int(status, "more", (int64_t)(s->named - list->n));
     if (has_details)
         nc_value_set(status, "reasons", nc_steal(&reasons));
+    else if (forced) /* that the daemon runs is said at each force-delete time */
+        nc_value_set_int(status, "forced", (int64_t)forced);
     if (has_details && l->in_force.t_usec)
         nc_value_set(status, "forceDeleteAt", nc_steal(&times));
 }
@@ -139,8 +142,6 @@ char *nc_lifecycle_status_text(const struct nc_lifecycle *l, enum nc_node_write_
         nc_value_set_string(v, "cordon", "refused");
     if (has_updated)
         nc_value_set_time(v, "updated", nc_lifecycle_ec2_time(l, l->now_usec));
-    else /* at each force-delete time it is said that somebody is there */
-        nc_value_set_count(v, "forcing", true, s->forcing);
     return nc_json_text(v);
 }
 
@@ -441,7 +442,7 @@ void nc_lifecycle_announce(struct nc_lifecycle *l, struct nc_lifecycle_actions *
     announce_replacements(l, s, out);
     if (s->gap != NC_LIST_COMPLETE)
         nc_lifecycle_emit_once(l, NC_LIFECYCLE_MILESTONE_INCOMPLETE, gap_text(l, s->gap), out);
-    if (s->forcing)
+    if (s->is_forcing)
         nc_lifecycle_emit_once(
             l, NC_LIFECYCLE_MILESTONE_FORCING,
             l->has_announced[NC_LIFECYCLE_MILESTONE_FORCING] ? NULL : forcing_text(l), out);

@@ -74,7 +74,7 @@ static void add_listed(struct nc_metrics *m, const struct nc_drain_summary *s) {
                   s->blocked);
     nc_metric_one(m, "drain_forcing", NC_GAUGE,
                   "Whether the force-delete time of a pod has passed that is not terminating.",
-                  s->forcing > 0);
+                  s->is_forcing);
 }
 
 static void add_pods(struct nc_metrics *m, const struct nc_drain_summary *s) {

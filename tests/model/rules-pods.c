@@ -66,6 +66,15 @@ static uint64_t last_moment(const struct rules *r, const struct rules_pod *p) {
     return r->t_usec > grace ? r->t_usec - grace : 1;
 }
 
+bool rules_has_force_time(const struct rules *r, uint64_t after_usec, uint64_t until_usec) {
+    for (unsigned i = 0; r->t_usec && i < MODEL_MAX_PODS; i++) {
+        const struct rules_pod *p = &r->pods[i];
+        if (p->is_known && last_moment(r, p) > after_usec && last_moment(r, p) <= until_usec)
+            return true;
+    }
+    return false;
+}
+
 /* Everybody before it is gone, or it would lose of its own grace were it refused once more. */
 static bool is_turn(const struct rules *r, const struct rules_pod *p, uint64_t now_usec) {
     if (r->t_usec && now_usec + TURN_AHEAD_USEC >= last_moment(r, p))

@@ -94,11 +94,12 @@ static void judge_progress(struct rules *r, const struct nc_node_write *w, uint6
         rules_break(r, "idle-write", "progress is written and nothing is announced");
     if (r->progress_usec && now_usec < r->progress_usec + SEC)
         rules_break(r, "progress-rate", "progress is written twice in a second");
-    /* what somebody took away is written again, and what a drain says that goes on */
+    /* what somebody took away is written again, and what a drain says that goes on, or forces */
     if (r->status_text[0] && !strcmp(r->status_text, r->pending_text) && r->node.has_status
         && (r->node.has_cordon_record || !r->memory.is_cordoned)
         && (w->balancers_label != 1 || r->node.has_balancers_label)
-        && (now_usec < r->said_usec + 60 * SEC || r->in_force < NC_POLICY_DRAIN))
+        && (now_usec < r->said_usec + 60 * SEC || r->in_force < NC_POLICY_DRAIN)
+        && !rules_has_force_time(r, r->said_sent_usec, now_usec))
         rules_break(r, "progress-same", "progress is written and nothing has changed");
     r->progress_usec = now_usec;
 }
@@ -169,6 +170,7 @@ void rules_judge_write(struct rules *r, const struct nc_node_write *w, uint64_t 
     if (w->unschedulable == 0 && w->kind != NC_WRITE_RELEASE)
         rules_break(r, "foreign-cordon", "a write that is no release lifts the cordon");
     without_time(w->sets_status ? w->drain_status : NULL, r->pending_text, sizeof(r->pending_text));
+    r->pending_usec = now_usec;
     judge_kind(r, w, now_usec);
     judge_leader(r, w, now_usec);
     r->write = w->kind;

@@ -177,7 +177,7 @@ static void script_sum(struct script *s) {
         (void)nc_buf_puts(&s->trace, " progress=");
         script_put_time(&s->trace, sum.last_progress_usec);
     }
-    (void)nc_buf_puts(&s->trace, sum.forcing ? " forcing\n" : "\n");
+    (void)nc_buf_puts(&s->trace, sum.is_forcing ? " forcing\n" : "\n");
     assert_int_equal(sum.excluded[NC_POD_REASON_NONE], 0);
 }
 

@@ -58,7 +58,7 @@ static void write_text(struct nc_buf *b) {
                   .blocked = 1,
                   .excluded = {[NC_POD_REASON_STUCK] = 4},
                   .last_progress_usec = NOW - SEC,
-                  .forcing = 1,
+                  .is_forcing = true,
                   .gap = NC_LIST_UNREADABLE}};
     struct nc_counters c;
 
