@@ -294,19 +294,28 @@ static const struct step {
     {NC_PHASE_INITIALIZE, JOINS, nc_step_initialize, NULL},
 };
 
-static void log_retry(const struct nc_bootstrap *b, enum nc_phase p, const struct nc_err *err) {
+/* `said` is the error that was logged last, which is not repeated. */
+static void log_retry(const struct nc_bootstrap *b, enum nc_phase p, const struct nc_err *err,
+                      unsigned attempt, struct nc_err *said) {
     nc_auto_free char *then = NULL;
+    struct nc_err same = *err;
     char until[32];
 
     nc_time_format(b->report.deadline_usec, until);
     then = nc_asprintf(", trying again until %s", until);
-    nc_log_failure(b, p, err, then);
+    if (nc_streq(said->msg, err->msg)) {
+        (void)snprintf(same.msg, sizeof(same.msg), "attempt %u failed alike", attempt);
+        (void)snprintf(same.remedy, sizeof(same.remedy), "see above");
+    }
+    nc_log_failure(b, p, &same, then);
+    *said = *err;
 }
 
 /* Tries the step until it is done. Only while the deadline is far away and nobody asked to stop.
  */
 static int run_step(struct nc_bootstrap *b, const struct step *step) {
     const enum nc_phase p = step->phase;
+    struct nc_err said = NC_ERR_INIT;
 
     for (unsigned attempt = 1;; attempt++) {
         struct nc_err err = NC_ERR_INIT;
@@ -328,8 +337,8 @@ static int run_step(struct nc_bootstrap *b, const struct step *step) {
         nc_fill_remedy(&err, p);
         nc_report_retrying(&b->report, p, &err, nc_report_now(b));
         nc_publish(b);
-        if (attempt == 1 || (attempt & (attempt - 1)) == 0)
-            log_retry(b, p, &err);
+        if ((attempt & (attempt - 1)) == 0)
+            log_retry(b, p, &err, attempt, &said);
         if (b->is_connected)
             nc_publish_event_in_time(b, p, false);
         if (pause_before_retry(b, attempt) < 0)

@@ -13,6 +13,7 @@
 #include "nc/file.h"
 #include "nc/report.h"
 #include "nc/str.h"
+#include "nc/time.h"
 #include "options.h"
 #include "process.h"
 
@@ -72,6 +73,22 @@ static void mark_killed(const struct nc_app *app, struct nc_value *status) {
     }
 }
 
+/* Of a pod: its force-delete time has passed, and nobody could act then. */
+static void mark_missed(const struct nc_value *status, bool is_running) {
+    const struct nc_value *drain = nc_value_get(status, "drain");
+    const struct nc_value *blocked = nc_value_get(drain, "blocked");
+    struct nc_value *pod;
+    uint64_t usec;
+
+    if (is_running && !nc_value_get_string(drain, "unansweredSince"))
+        return;
+    for (size_t i = 0; (pod = nc_value_item(blocked, i)); i++) {
+        const char *time = nc_value_get_string(pod, "forceDeleteAt");
+        if (time && nc_time_parse(time, &usec) >= 0 && usec < nc_now_usec())
+            nc_value_set_bool(pod, "missed", true);
+    }
+}
+
 /* The exit code of the phase that a bootstrap failed in. */
 static int code_of_bootstrap(const struct nc_value *status) {
     const struct nc_value *phases = nc_value_get(status, "phases"), *phase;
@@ -106,6 +123,7 @@ static int show(const struct nc_app *app, const struct nc_terminal *t, struct nc
         return -ENOENT;
     is_running = mark_running(app, status);
     mark_killed(app, status);
+    mark_missed(status, is_running);
     *ret_code = code_of_bootstrap(status);
     if (app->opts.json) {
         nc_json_write(out, status, app->opts.watch ? 0 : 2);

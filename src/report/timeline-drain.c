@@ -334,6 +334,7 @@ static void show_pods(struct nc_buf *out, const char *title, const struct nc_val
         nc_show_title(out, i == 0 ? title : "");
         nc_show_put(out, nc_show_text(p, "pod", "?"));
         show_each(out, p, "budget\0budget\0since\0since\0forceDeleteAt\0force-delete\0");
+        (void)nc_buf_puts(out, truth_of(p, "missed") == 1 ? ", which has passed" : "");
         show_reason(out, p, is_away);
         show_each(out, p, "evicted\0evicted\0deleted\0force-deleted\0");
         if (nc_show_text(p, "at", NULL))
@@ -385,8 +386,12 @@ static void show_held_remedy(struct nc_buf *out, const struct nc_value *drain) {
     const char *mend = known ? known : "mend what refuses it";
     nc_auto_free char *text = NULL;
 
-    if (away_since(drain))
+    if (away_since(drain)) {
+        if (nc_show_text(drain, "forceDeleteAt", NULL))
+            nc_show_remedy(out, "see daemon: before the API server answers no pod can be evicted "
+                                "or deleted, and what is left ends with the machine");
         return;
+    }
     if (is_named_for(drain, NC_POD_REASON_FINALIZER))
         nc_show_remedy(out, NC_LIFECYCLE_FINALIZER_REMEDY);
     if (is_named_for(drain, NC_POD_REASON_SILENT))

@@ -135,7 +135,8 @@ class Demo(unittest.TestCase):
                 self.assertEqual("systemctl status containerd" in text, cause == "kubelet")
                 self.assertEqual("`start: exec`, where one attempt is\nfinal" in text, cause == "kubelet")
                 if code != 6:  # that is not tried again
-                    self.assertRegex(text, f"warning: .*, trying again until 20.*Z; .*{remedy}")
+                    self.assertEqual(len(re.findall(f"warning: .*, trying again until 20.*Z; .*{remedy}", text)), 1, "the cause, once")
+                    self.assertRegex(text, "warning: .*attempt 2 failed alike, trying again until 20.*Z; see above")
                 self.assertNotIn("who am I", text)
 
 

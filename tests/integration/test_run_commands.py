@@ -169,6 +169,19 @@ class Commands(DaemonTest):
         self.assertEqual(done.code, 6)
         self.assertIn("its process is gone", done.err)
 
+    def test_killed_before_a_force_delete_time(self) -> None:
+        """Nobody deletes the pod then, which what the daemon wrote does not know."""
+        world = self.node_world()
+        world.pod("web", grace=2)
+        world.budget("never", "web")
+        world.start()
+        world.imds.spot(8)
+        world.must(lambda: world.drain()["pods"]["blocked"] == 1, "the refusal")
+        self.assertNotIn("has passed", world.run("status").out)
+        world.kill()
+        world.must(lambda: re.search(r"blocked +default/web, .*force-delete 2[^,]*, which has passed, blocked by", world.run("status").out), "the time that passes")
+        self.assertIs(json.loads(world.run("status", "-o", "json").out)["drain"]["blocked"][0]["missed"], True)
+
     def test_who_is_not_root(self) -> None:
         """A member of the group reads what was written. Whether the daemon lives it learns where its process is gone, and not otherwise."""
         world = self.node_world(profile="m5.large")

@@ -192,14 +192,19 @@ static void test_pods_in_an_outage(void **state) {
     (void)state;
     assert_text(
         "{'drain': {'phase': 'evicting', 'unansweredSince': 'T', 'blocked': [{'pod': 'a/b', "
-        "'budget': 'pdb', 'reason': 'budget'}, {'pod': 'a/c', 'reason': 'force-delete'}], "
+        "'budget': 'pdb', 'reason': 'budget', 'forceDeleteAt': 'T', 'missed': true}, "
+        "{'pod': 'a/c', 'reason': 'force-delete'}], 'forceDeleteAt': 'T', "
         "'others': [{'pod': 'a/d', 'reason': 'terminating'}]}}",
         nc_status_text,
         "bootstrap    unknown\nnode         -\ninstance     -, -, -, -\n"
         "nodeclaim    -\n"
-        "drain        cannot evict: the API server has done nothing for this node since T\n"
-        "blocked      a/b, budget pdb, as of then blocked by a PodDisruptionBudget\n"
+        "drain        cannot evict: the API server has done nothing for this node since T, "
+        "force-delete time of all pods T\n"
+        "blocked      a/b, budget pdb, force-delete T, which has passed, as of then blocked by a "
+        "PodDisruptionBudget\n"
         "             a/c, its force-delete time has come\n"
+        "             remedy: see daemon: before the API server answers no pod can be evicted or "
+        "deleted, and what is left ends with the machine\n"
         "pods         a/d, as of then terminating, its grace period runs\n");
 }
 
