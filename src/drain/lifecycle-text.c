@@ -190,6 +190,8 @@ void nc_lifecycle_emit_once(struct nc_lifecycle *l, enum nc_lifecycle_milestone 
     }
     l->has_announced[m] = true;
     nc_lifecycle_emit(m, reasons[m], message, out);
+    if (m == NC_LIFECYCLE_MILESTONE_DRAINED && l->summary.cut)
+        out->v[out->n - 1].is_warning = true;
 }
 
 void nc_lifecycle_report_cordoned(struct nc_lifecycle *l, bool is_ours,

@@ -525,6 +525,7 @@ static void test_grace_that_is_cut_of_many(void **state) {
         (void)life_do(&w, 16000, pod);
     (void)life_do(&w, 16010, "node");
     assert_non_null(strstr(w.last_message, ", ns/e with 17 of 60 s and 1 more"));
+    assert_true(w.is_warning);
     life_world_done(&w);
 }
 
