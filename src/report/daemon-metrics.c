@@ -72,6 +72,8 @@ static void add_listed(struct nc_metrics *m, const struct nc_drain_summary *s) {
     nc_metric_one(m, "drain_pods_blocked", NC_GAUGE,
                   "Remaining pods whose last eviction was refused, or that do not end.",
                   s->blocked);
+    nc_metric_one(m, "drain_pods_cut", NC_GAUGE, "Pods that got less than their grace period.",
+                  s->cut);
     nc_metric_one(m, "drain_forcing", NC_GAUGE,
                   "Whether the force-delete time of a pod has passed that is not terminating.",
                   s->is_forcing);

@@ -135,6 +135,12 @@ class OfClusters(unittest.TestCase):
             given[series % ("evictions", cluster, "budget")] = budget
         self.fires(given, "NodeclaimdEvictionsRefused a", "NodeclaimdEvictionsRefused b")
 
+    def test_a_cordon_that_is_refused(self) -> None:
+        """Of a spot node, too; one that fails once is tried again."""
+        series = 'nodeclaimd_node_write_failures_total{cluster="%s",job="n",instance="1",write="%s"}'
+        self.fires({series % ("a", "cordon"): "0x6 3x3 9 stale", series % ("b", "cordon"): "0x60 1x60", series % ("c", "progress"): "0x60 9x60"},
+                   "NodeclaimdCordonRefused a")
+
     def test_the_first_day(self) -> None:
         """The NetworkPolicy keeps Prometheus out: nodes are there, and the controller was never scraped."""
         self.fires({'nodeclaimd_start_time_seconds{cluster="a",job="n",instance="1"}': "0x120"})
@@ -340,6 +346,16 @@ class OfNodes(DaemonTest):
         self.request(world)
         self.shows(world, "drain_pods_blocked")
         self.fires(world, "NodeclaimdDrainBlocked")
+
+    def test_a_cordon_that_is_refused(self) -> None:
+        world = self.scene()
+        world.api.server.fault("status", method="PATCH", path="/nodes/", status=403)
+        world.start()
+        self.shows(world, "api_state", '{state="connected"}')
+        first = self.scrape()
+        self.request(world)
+        world.must(lambda: world.metrics()["nodeclaimd_node_write_failures_total"]['{write="cordon"}'] >= 3, "the refusals", MINUTE)
+        self.fire(world, first, "NodeclaimdCordonRefused", "NodeclaimdNotConnected")
 
     def test_evictions_that_are_refused(self) -> None:
         world = self.scene()

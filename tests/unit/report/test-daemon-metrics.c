@@ -59,6 +59,7 @@ static void write_text(struct nc_buf *b) {
                   .excluded = {[NC_POD_REASON_STUCK] = 4},
                   .last_progress_usec = NOW - SEC,
                   .is_forcing = true,
+                  .cut = 2,
                   .gap = NC_LIST_UNREADABLE}};
     struct nc_counters c;
 
@@ -92,6 +93,7 @@ static void test_samples(void **state) {
         "nodeclaimd_drain_pods_leaving 3",
         "nodeclaimd_drain_pods_kept 2",
         "nodeclaimd_drain_pods_blocked 1",
+        "nodeclaimd_drain_pods_cut 2",
         "nodeclaimd_drain_forcing 1",
         "nodeclaimd_drain_pods_excluded{reason=\"stuck\"} 4",
         "nodeclaimd_drain_list_incomplete{reason=\"TooManyPods\"} 0",
