@@ -100,6 +100,11 @@ class Plugin(unittest.TestCase):
     def request(self, name: str) -> str:
         return self.api.on_loop(lambda: self.api.store.get(self.api.resource("nodes"), name))["metadata"]["annotations"].get(REQUEST_KEY, "")
 
+    def clock(self, at: float) -> None:
+        """What the plugin takes for the time from now on."""
+        (self.folder / "date").write_text(f'#!/bin/sh\n[ "$*" != +%s ] || exec echo {int(at)}\nexec /bin/date "$@"\n')
+        (self.folder / "date").chmod(0o755)
+
     def test_in_which_order(self) -> None:
         """Of one second, too: Events as they came, whatever their names; conditions since when, then by name."""
         since = {"lastTransitionTime": "2026-11-28T12:00:09Z"}
@@ -172,7 +177,9 @@ class Plugin(unittest.TestCase):
         self.node("n4", **{STATUS_KEY: "{"})
         ended = '{"source":"requested","phase":"Evicting","deadline":"%s","total":12,"remaining":3}' % past
         self.node("n5", **{STATUS_KEY: ended})  # by a daemon that has ended, or that says what it does
-        just = stamp(time.time() - 5)
+        begin = time.time()
+        self.clock(begin)
+        just = stamp(begin - 5)
         self.node("n9", **{STATUS_KEY: ended.replace(past, just)})
         self.node("n8", **{STATUS_KEY: ended[:-1] + ',"updated":"' + stamp(time.time()) + '"}'})
         self.node("n6", **{STATUS_KEY: status % ("Failed", f'"{past}"', 12, 3, "")})
@@ -214,12 +221,14 @@ class Plugin(unittest.TestCase):
         """90 seconds are most of the time: how old the last word is stands there before, without a verdict."""
         status = '{"source":"spot","phase":"Evicting","deadline":"%s","total":2,"remaining":1,"updated":"%s"}'
         now = time.time()
-        for name, ends, ago in (("n1", 100, 40), ("n2", 200, 40), ("n3", 20, 95), ("n4", 100, -60), ("n5", -10, 40)):
+        self.clock(now)
+        for name, ends, ago in (("n1", 100, 40), ("n2", 200, 40), ("n3", 20, 95), ("n4", 100, -60), ("n5", -5, 40), ("n6", -6, 40)):
             self.node(name, **{STATUS_KEY: status % (stamp(now + ends), stamp(now - ago))})
         said = self.drains()
         self.assertRegex(said[0], "^Evicting: 1 of 2 pods remain, last word 4[0-9] s ago, the node ends at 2")
         self.assertRegex(said[2], "^Evicting: 1 of 2 pods remain, the node ends at 2[^;]*; nodeclaimd does not answer since 2[^ ]*: see why$")
         self.assertRegex(said[4], "^Evicting: 1 of 2 pods remain, last word 4[0-9] s ago, deadline passed: 2")
+        self.assertRegex(said[5], "^Evicting: 1 of 2 pods remain, deadline passed: 2[^;]*; nodeclaimd does not answer since 2[^ ]*: see why$")
         self.assertRegex(said[1], "^Evicting: 1 of 2 pods remain, last word 4[0-9] s ago, the node ends at 2")
         self.assertRegex(said[3], "^Evicting: 1 of 2 pods remain, the node ends at 2")  # a clock that is ahead of this one
         self.assertRegex(self.says("why", "n1"), "  Evicting: 1 of 2 pods remain, last word 4[0-9] s ago, the node ends at")
@@ -256,7 +265,9 @@ class Plugin(unittest.TestCase):
 
     def test_a_force_delete_time_passes(self) -> None:
         """The daemon writes at each such time: one that passed without a word tells that it does not answer, long before a minute is over."""
-        ago, due, ahead, late = (stamp(time.time() + sec) for sec in (-40, -20, 300, -5))
+        begin = time.time()
+        self.clock(begin)
+        ago, due, ahead, late, just = (stamp(begin + sec) for sec in (-40, -6, 300, -5, -1))
         status = f'{{"source":"spot","phase":"Evicting","deadline":"{ahead}","blocked":["shop/a","shop/b"],"reasons":["stuck","budget"],"forceDeleteAt":["","%s"],"updated":"%s"}}'
         for name, at, updated in (("n1", due, ago), ("n2", due, due), ("n3", ahead, ago), ("n4", late, ago)):
             self.node(name, **{STATUS_KEY: status % (at, updated)})
@@ -264,7 +275,11 @@ class Plugin(unittest.TestCase):
         drains = self.drains()
         self.assertEqual([d.endswith(silent) for d in drains], [True, False, False, False], drains)
         self.assertRegex(drains[0], r"^Evicting, blocked: shop/a \(stuck\), shop/b \(budget, force-delete time (\S+T)?[0-9:]{8}Z\), ")
-        self.assertIn("has ended there or does not reach the API server", self.says("why", "n1"))
+        said = self.says("why", "n1")
+        self.assertIn("has ended there or does not reach the API server", said)
+        self.assertIn(f"\n  shop/b was to be deleted at {due}, and the node has not reported that\n", said)
+        self.node("n6", **{STATUS_KEY: status % (just, ago)})
+        self.assertEqual(["nothing need be done" in self.says("why", name) for name in ("n1", "n2", "n3", "n4", "n6")], [False, True, True, False, False])
         self.node("n5", **{STATUS_KEY: (status % (due, ago)).replace('"deadline"', '"policy":"cordon","deadline"')})
         self.assertNotIn("does not answer", self.drains()[4])
 
@@ -364,7 +379,7 @@ class Plugin(unittest.TestCase):
             self.node(f"n{i}", **{REQUEST_KEY: request, STATUS_KEY: '{"source":"spot","phase":"Evicting","deadline":%s,"total":9,"remaining":5,%s' % (deadline, blocked)})
             said = self.says("why", f"n{i}", "--as=me")
             self.assertIn("\n  kubectl -n shop get pdb --as=me and kubectl -n a get pdb --as=me: one that allows no disruption keeps the pods; "
-                          "mend pods that it covers and that are not Ready, or else scale up what it covers, or lower its minAvailable\n", said)
+                          "mend pods that it covers and that are not Ready, or else scale up what it covers, or lower its minAvailable or raise its maxUnavailable (0 there: scaling does not help)\n", said)
             self.assertEqual("\n  while nodeclaimd runs there, nothing need be done: each pod is deleted in time for its grace period by the deadline. What lets them go before that:\n" in said, deletes is None, said)
             self.assertEqual("\n  kubectl delete pod asks no budget" in said, deletes is not None, said)
             self.assertEqual(f"and may take the last healthy pod; nor does kubectl nodeclaim drain n{i} --deadline=10m --as=me, which with --dry-run only says which pods it would delete, and when\n" in said, bool(deletes), said)
@@ -396,6 +411,15 @@ class Plugin(unittest.TestCase):
             self.node(name, **{STATUS_KEY: status % (source, phase, deadline), REQUEST_KEY: '{"id":"a","mode":"graceful"}'})
             self.change(name, lambda n: n["spec"].pop("unschedulable"))
             self.assertIn(f"  {said}\n  kubectl cordon {name} {helps.replace('%s', name)}\nAnnotations", self.says("why", name))
+
+    def test_why_nothing_is_left_but_the_cordon(self) -> None:
+        """At the deadline, where the node was never cordoned: no pod is to be looked for."""
+        status = '{"source":"spot","phase":"Failed","total":2,"remaining":%d%s}'
+        for name, left, more, helps in (("n1", 0, ',"cordon":"refused"', [True, False]), ("n2", 0, "", [True, False]), ("n3", 1, ',"cordon":"refused"', [True, True]), ("n4", 1, "", [False, True])):
+            self.node(name, **{STATUS_KEY: status % (left, more)})
+            self.change(name, lambda n: n["spec"].pop("unschedulable"))
+            said = self.says("why", name)
+            self.assertEqual([f"\n  kubectl cordon {name} keeps new pods off" in said, "the deadline has passed: " in said], helps, said)
 
     def test_why_a_request_comes_back(self) -> None:
         text = "A drain of this node was requested: put back with the same id after it was withdrawn"
