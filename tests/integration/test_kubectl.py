@@ -942,22 +942,36 @@ class Plugin(unittest.TestCase):
             asked = {stamp(epoch(json.loads(self.request("n1"))["deadline"]) - early): f"-{early}" for early in range(deadline)}
             return [re.sub(r"\d{4}-\S+Z", lambda at: asked.get(at[0], at[0]), line).strip() for line in lines]
 
-        self.assertEqual(told(120), ["shop/b is deleted AT ONCE, with about 105 of its 300 s", "shop/c, unless it is evicted before, is deleted IN 15 s, at about -105, with its 90 s",
+        self.refuses(1, "nothing was requested: pods lose part of their grace period: shop/b; the shortest that leaves each its own is --deadline=316s; --cut-grace allows it as it is\n", "drain", "n1", "--deadline=120s")
+        self.refuses(1, "shop/b; the shortest that leaves each its own is --deadline=316s; ", "drain", "n1", "--deadline=315s", "--wait")
+        self.assertEqual(self.request("n1"), "")
+        self.assertIn("\nwithout --cut-grace that is refused: pods lose part of their grace period: shop/b, shop/c; the shortest that leaves each its own is --deadline=316s\n",
+                      self.says("drain", "n1", "--deadline=60s", "--dry-run"))  # fmt: skip
+        self.assertNotIn("refused", self.says("drain", "n1", "--deadline=60s", "--dry-run", "--cut-grace"))
+        self.assertIn("with its 300 s", told(316)[0])
+        self.assertEqual(told(120, "--cut-grace"), ["shop/b is deleted AT ONCE, with about 105 of its 300 s", "shop/c, unless it is evicted before, is deleted IN 15 s, at about -105, with its 90 s",
                                      "shop/a, unless it is evicted before, is deleted at about -45, with its 30 s", "shop/g, unless it is evicted before, is deleted at about -15, with its 0 s"])  # fmt: skip
         for deadline, margin in ((100, 13), (40, 10), (36, 6), (9, 2)):
-            self.assertEqual(told(deadline)[-1].split("about ")[-1].partition(",")[0], f"-{margin}", deadline)
+            self.assertEqual(told(deadline, "--cut-grace")[-1].split("about ")[-1].partition(",")[0], f"-{margin}", deadline)
         self.api.kubelet.running = False
         self.pod("h", 600, ends=stamp(time.time() + 500))
         self.pod("i", 600, ends=stamp(time.time() + 5))
         self.pod("j", 10)
         self.pod("k", 9)
         self.pod("l", 1)
-        said = told(120)
+        self.clock(time.time())
+        self.refuses(1, ": shop/h, shop/b; the shortest that leaves each its own is --deadline=", "drain", "n1", "--deadline=120s")
+        self.refuses(1, ": shop/h; the shortest that leaves each its own is --deadline=", "drain", "n1", "--deadline=400s")
+        least = re.findall("--deadline=([0-9]+)s", self.run_plugin("drain", "n1", "--deadline=120s")[2])[0]
+        self.assertIn(int(least), range(505, 517))
+        self.assertIn("b, unless it is evicted", told(int(least))[0])
+        said = told(120, "--cut-grace")
         self.assertRegex(said.pop(0), r"^shop/h, which ends by \S+, is to end by about -15$")
         self.assertEqual((said[3], said[4:]), ("shop/j, unless it is evicted before, is deleted at about -25, with its 10 s", ["and 3 more later, by about -15"]))
         self.assertNotIn("shop/", self.says("drain", "n1", "--mode=graceful"))
         self.api.server.faults[:] = [Fault("status", path="/pods", status=403)]
-        self.assertEqual(told(120), ["which these are, and when, is not known: the pods could not be listed"])
+        self.assertEqual(told(120, "--cut-grace"), ["which these are, and when, is not known: the pods could not be listed"])
+        self.refuses(1, "nothing was requested: which pods lose of their grace period is not known; --cut-grace allows it as it is\n", "drain", "n1", "--deadline=20m")
 
     def budget(self, name: str, allowed: int, namespace: str = "shop", **selector: Any) -> None:
         spec = {"selector": selector} if name != "none" else {}
@@ -1208,7 +1222,8 @@ class Plugin(unittest.TestCase):
         self.refuses(2, "--timeout needs --wait", "drain", "--timeout=5m", "n1")
         self.assertEqual(self.request("n1"), "")
         self.says("drain", "n1")
-        for option in ("--deadline=5m", "--mode=graceful", "--reason=", "--wait"):
+        self.refuses(2, "--cut-grace needs --deadline", "drain", "--cut-grace", "n1")
+        for option in ("--deadline=5m", "--cut-grace", "--mode=graceful", "--reason=", "--wait"):
             self.refuses(2, "--cancel takes no other option", "drain", "--cancel", option, "n1")
         self.refuses(2, "--timeout needs --wait", "drain", "--cancel", "--timeout=5m", "n1")
         self.assertIn("graceful", self.request("n1"))
@@ -1227,7 +1242,7 @@ class Plugin(unittest.TestCase):
 
     def test_completion(self) -> None:
         self.node("n1")
-        options = ["--deadline", "--mode", "--reason", "--wait", "--cancel", "--dry-run", ":4"]
+        options = ["--deadline", "--cut-grace", "--mode", "--reason", "--wait", "--cancel", "--dry-run", ":4"]
         for args, words in ((("",), ["status", "why", "drain", "version", ":4"]), (("why", ""), ["n1", ":4"]), (("drain", "n1", "-"), options), (("why", "-"), [":4"])):
             code, out, _ = self.run_plugin(*args, name="kubectl_complete-nodeclaim")
             self.assertEqual((code, out.split()), (0, words))
