@@ -294,19 +294,49 @@ class Plugin(unittest.TestCase):
         self.pod("d", 30, ends=past, finalizers=["example.com/a"], phase="Succeeded")
         self.pod("e", 60, ends=ahead, finalizers=["example.com/a"])
         self.pod("f", 0, finalizers=["example.com/a"])
-        self.assertIn(f"\nPods of Node n1 that do not end\n  shop/a: was to end by {past}, has ended, held by finalizer example.com/b example.com/a\n"
+        self.assertIn(f"\nPods of Node n1 that are ending\n  shop/a: was to end by {past}, has ended, held by finalizer example.com/b example.com/a\n"
                       f"  shop/b: was to end by {past}, kubelet has not reported its end\n"
                       f"  shop/c: was to end by {past}, kubelet has not reported its end, held by finalizer example.com/a\n"
                       f"  shop/d: was to end by {past}, has ended, held by finalizer example.com/a\n"
+                      f"  shop/e: ends by {ahead}\n"
                       "  a finalizer: see the log of the controller that owns it. Removing it by hand loses what it protects; the end of the machine or of the Node does not remove it\n"
                       "  kubelet: on the node, journalctl -u kubelet -u containerd\n", self.says("why", "n1"))  # fmt: skip
         self.api.server.faults[:] = [Fault("status", path="/pods", status=403)]
-        self.refuses(1, "could not be read, for the reason above: Pods of Node n1 that do not end\n", "why", "n1")
+        self.refuses(1, "could not be read, for the reason above: Pods of Node n1 that are ending\n", "why", "n1")
         self.api.server.faults.clear()
         self.change("n1", lambda n: n["metadata"].update(annotations={}))
-        self.assertIn("that do not end", self.says("why", "n1"))
+        self.assertIn("that are ending", self.says("why", "n1"))
         self.change("n1", lambda n: n["spec"].update(unschedulable=False))
-        self.assertNotIn("that do not end", self.says("why", "n1"))
+        self.assertNotIn("that are ending", self.says("why", "n1"))
+
+    def test_why_pods_are_cut_short(self) -> None:
+        """Nothing else in the cluster names them while they end."""
+        self.api.kubelet.running = False
+        ahead, later = stamp(time.time() + 60), stamp(time.time() + 90)
+        self.node("n1", **{STATUS_KEY: '{"source":"spot","phase":"Evicting"}'})
+        for i in range(10):
+            self.pod(f"z{i}", 60, ends=later)
+        self.pod("cut", 60, ends=ahead, deletionGracePeriodSeconds=18)
+        self.pod("done", 60, phase="Failed", ends=ahead, finalizers=["example.com/a"])
+        said = self.says("why", "n1")
+        self.assertIn(f"\nPods of Node n1 that are ending\n  shop/cut: ends by {ahead}, with 18 of its 60 s\n  shop/z0: ends by {later}\n", said)
+        self.assertIn(f"\n  shop/z8: ends by {later}\n  and 1 more\nAnnotations of Node", said)
+
+    def test_pods_that_a_cancel_does_not_save(self) -> None:
+        self.api.kubelet.running = False
+        ahead = stamp(time.time() + 60)
+        self.node("n1")
+        for i in range(6):
+            self.pod(f"a{i}", 60, ends=ahead)
+        self.pod("stays", 60)
+        self.says("drain", "n1")
+        named = "".join(f"  shop/a{i}, by {ahead}\n" for i in range(5))
+        said = self.says("drain", "--cancel", "n1")
+        self.assertTrue(said.endswith(f"kubectl uncordon lifts it\nthese pods end all the same:\n{named}  and 1 more\n"), said)
+        self.says("drain", "n1")
+        self.api.server.faults[:] = [Fault("status", path="/pods", status=403)]
+        said = self.says("drain", "--cancel", "n1")
+        self.assertTrue(said.endswith("\nwhich pods end all the same is not known: the pods could not be listed\n"), said)
 
     def test_withdrawn_where_nobody_answers(self) -> None:
         """The daemon has ended: what it wrote of a request that is gone says nothing any more."""
@@ -421,11 +451,16 @@ class Plugin(unittest.TestCase):
             said = self.says("why", name)
             self.assertEqual([f"\n  kubectl cordon {name} keeps new pods off" in said, "the deadline has passed: " in said], helps, said)
 
-    def test_why_a_request_comes_back(self) -> None:
+    def test_who_writes_the_node(self) -> None:
+        """Of a request that comes back or is gone, and of a cordon that somebody lifted."""
         text = "A drain of this node was requested: put back with the same id after it was withdrawn"
-        for name, message in (("n1", text), ("n2", "A drain of this node was requested")):
-            self.node(name, condition("InterruptionPending", "True", "Requested", message))
-            self.assertEqual(f"{message}\n  who writes it: kubectl get node {name} -o yaml --show-managed-fields\n" in self.says("why", name), name == "n1")
+        withdrawn = condition("InterruptionPending", "False", "InterruptionWithdrawn")
+        requested = condition("InterruptionPending", "True", "Requested", "A drain of this node was requested")
+        for name, state, reason, is_said in (("n1", {**requested, "message": text}, "Requested", 1), ("n2", requested, "Requested", 0), ("n3", withdrawn, "InterruptionWithdrawn", 1), ("n4", requested, "NodeUncordoned", 1)):
+            self.node(name, state)
+            self.event("Node", name, reason, state["message"])
+            said = self.says("why", name, "--context=k")
+            self.assertEqual(said.count(f"\n  who writes the Node: kubectl get node {name} -o yaml --show-managed-fields --context=k\n"), is_said, said)
 
     def test_drain_without_a_cordon(self) -> None:
         """Whoever lifted it, and whether the drain is over or not; a condition that is False hides no drain."""
@@ -664,6 +699,23 @@ class Plugin(unittest.TestCase):
             self.assertIn(f"No Node has registered. {says}", said)
             self.assertIn("\nThe node has reported nothing. Usual causes: it does not know its cluster (invalid user data, IMDS disabled), cannot reach", said)
 
+    def test_whether_others_are_mute(self) -> None:
+        """What all share is the cause, or what one has alone."""
+        now = round(time.time())
+        old, young = stamp(now - 4000), stamp(now - 300)
+        registered, said = condition("Registered", "True", "Registered"), "Of the other NodeClaims of NodePool default that were created in the last hour, "
+        self.claim("c1", "", NOT_FOUND)
+        self.claim("old", "", registered, creationTimestamp=old)
+        self.claim("far", "", registered, labels={"karpenter.sh/nodepool": "far"})
+        self.assertNotIn("Of the other", self.says("why", "c1"))
+        self.claim("c2", "", NOT_FOUND, creationTimestamp=young)
+        self.claim("c3", "", instance="", creationTimestamp=young)
+        self.assertIn(f"\n{said}0 of 2 have registered: see what all share, as user data, route and certificateAuthority\n", self.says("why", "c1"))
+        self.claim("c4", "", registered, creationTimestamp=young)
+        self.assertIn(f"\n{said}1 of 3 have registered, the last one created at {young}: see what this one has alone, ", self.says("why", "c1"))
+        self.event("NodeClaim", "c1", "BootstrapFailed", "preflight: x")
+        self.assertNotIn("Of the other", self.says("why", "c1"))
+
     def test_why_the_next_one_fails_alike(self) -> None:
         alike = ("\nThe error is in the user data: the next NodeClaim fails alike until that is corrected where they come from, mostly the EC2NodeClass. "
                  "kubectl delete nodeclaim %s then saves the rest of the wait\n")  # fmt: skip
@@ -702,7 +754,7 @@ class Plugin(unittest.TestCase):
         self.node("n2", condition("Ready", "False", "KubeletNotReady"), claim="gone")  # a finalizer holds the Node
         self.assertIn("Ready=False", self.says("why", "n2"))
         self.node("n3")
-        self.assertEqual(self.says("why", "n3"), "nodeclaimd has written no annotation, condition or Event of Node n3: does its image have it, and may it write there? "
+        self.assertEqual(self.says("why", "n3"), "nodeclaimd has written no annotation, condition or Event of Node n3: it may not be allowed to write there, or is not in its image. "
                          "On the node: nodeclaimd status\n")  # fmt: skip
         self.event("Node", "n3", "Rebooted", "of kubelet")
         self.assertIn("no annotation", self.says("why", "n3"))
