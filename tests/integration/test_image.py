@@ -591,6 +591,41 @@ esac
         self.assertFalse(os.path.lexists(self.root / "var/lib/cloud/instance"))
 
 
+@unittest.skipUnless(shutil.which("systemctl"), "systemctl is missing")
+class Presets(unittest.TestCase):
+    """What a first boot does, with the units as they are installed, on a distribution that enables all there are."""
+
+    def make(self, verb: str) -> None:
+        what = ("nodist_systemdsystemunitDATA", "dist_systemdsystemunitDATA", "dist_systempresetDATA", "dist_ofimageDATA")
+        build = agent_path().parent
+        if not (build / "Makefile").exists():
+            self.skipTest("the program is in no build folder")
+        subprocess.run(["make", "-s", "-C", str(build), *(f"{verb}-{w}" for w in what), f"DESTDIR={self.root}"], check=True, timeout=60, capture_output=True)
+
+    def enabled(self) -> "set[str]":
+        subprocess.run(["systemctl", f"--root={self.root}", "--quiet", "preset-all"], check=True, timeout=60)
+        return {p.name for p in self.root.glob("etc/systemd/system/*.wants/*")}
+
+    def test_only_an_image_has_units_that_are_enabled(self) -> None:
+        self.root = Path(self.enterContext(TemporaryDirectory()))
+        imagetree.merged_usr(self.root)
+        self.make("install")
+        ours = {p.name for p in self.root.rglob("*nodeclaim*") if p.suffix in (".service", ".target")}
+        presets = sorted(self.root.rglob("system-preset/85-*.preset"))
+        self.assertEqual(sorted(f"disable {unit}" for unit in ours), sorted(line for p in presets for line in p.read_text().splitlines() if line[0] != "#"))
+        imagetree.write(self.root, "/usr/lib/systemd/system-preset/90-systemd.preset", "enable *\n")
+        imagetree.write(self.root, f"{UNITS}/other.service", imagetree.ONESHOT.format("other", "true"))
+        self.assertEqual(self.enabled(), {"other.service"})
+        (preset,) = self.root.rglob("80-nodeclaimd.preset")
+        link = self.root / "etc/systemd/system-preset/80-nodeclaimd.preset"
+        link.parent.mkdir()
+        link.symlink_to(os.path.relpath(preset, link.parent))
+        self.assertEqual(self.enabled(), {"other.service", "nodeclaimd-bootstrap.service", "nodeclaimd.service"})
+        link.unlink()
+        self.make("uninstall")
+        self.assertEqual([p for p in self.root.rglob("*nodeclaim*") if p.is_file() and not p.is_symlink()], [])
+
+
 class Preflight(unittest.TestCase):
     """The AMI as Amazon ships it is no image of ours; each other fault is put into one that is."""
 
