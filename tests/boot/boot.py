@@ -34,7 +34,11 @@ OVERLAY = Path(__file__).resolve().parent / "image" / "root"
 PROFILE = "m5.large"
 BOOT_SEC = 150
 SCRIPT_SEC = 5
-OF_IMAGE = ("system/kubelet.service.d/10-nodeclaimd.conf", "system-preset/80-nodeclaimd.preset")
+OF_IMAGE = (
+    "systemd/system/kubelet.service.d/10-nodeclaimd.conf",
+    "systemd/system-preset/80-nodeclaimd.preset",
+    "tmpfiles.d/80-nodeclaimd-node.conf",
+)
 LEFT_BY = "/etc/eks/nodeadm.d/50-script.yaml"
 LEAVES = f"""mkdir -p /etc/eks/nodeadm.d
 cat >{LEFT_BY} <<EOF
@@ -173,7 +177,7 @@ class Machine:
                 timeout=120,
             )
         for path in OF_IMAGE:  # image/provision links them
-            link = self.root / "etc/systemd" / path
+            link = self.root / "etc" / path
             link.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(self.root / "usr/share/nodeclaimd/systemd" / link.name, link)
         self._systemctl(

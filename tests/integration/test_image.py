@@ -72,8 +72,8 @@ class Provision(unittest.TestCase):
         imagetree.write(self.install, str(self.pause.relative_to(self.install)), PAUSE)
         for unit in OURS:
             imagetree.write(self.install, f"{UNITS}/{unit}", imagetree.ONESHOT.format(unit, "../sbin/nodeclaimd run"))
-        for path in ("80-nodeclaimd.preset", "10-nodeclaimd.conf"):
-            imagetree.write(self.install, f"usr/share/nodeclaimd/systemd/{path}", (TOP / "systemd" / path).read_text())
+        for path in ("80-nodeclaimd.preset", "10-nodeclaimd.conf", "tmpfiles.d/80-nodeclaimd-node.conf"):
+            imagetree.write(self.install, f"usr/share/nodeclaimd/systemd/{Path(path).name}", (TOP / "systemd" / path).read_text())
         (self.install / "usr/sbin").mkdir()
         shutil.copy(agent_path(), self.install / "usr/sbin/nodeclaimd")
 
@@ -124,6 +124,7 @@ class Provision(unittest.TestCase):
                 "/etc/sysctl.d/zz-nodeclaimd.conf",
                 "/etc/systemd/system-preset/80-nodeclaimd.preset",
                 "/etc/systemd/system/kubelet.service.d/10-nodeclaimd.conf",
+                "/etc/tmpfiles.d/80-nodeclaimd-node.conf",
                 "/etc/systemd/system/multi-user.target.wants/nodeclaimd-bootstrap.service",
                 "/etc/systemd/system/multi-user.target.wants/nodeclaimd.service",
             },

@@ -204,8 +204,10 @@ class Daemon(SecretsTest):
 
     def test_folders_that_somebody_hardened(self) -> None:
         """Made where they are missing; the mode of one that is there stays, at each boot."""
-        conf = Path(__file__).resolve().parents[2] / "systemd/tmpfiles.d/nodeclaimd.conf"
-        rows = [line.split() for line in conf.read_text().splitlines() if line and not line.startswith("#")]
+        files = sorted((Path(__file__).resolve().parents[2] / "systemd/tmpfiles.d").iterdir())
+        of = {conf.name: [line.split() for line in conf.read_text().splitlines() if line[0] != "#"] for conf in files}
+        self.assertEqual([r[1] for r in of["nodeclaimd.conf"] if "/nodeclaimd" not in r[1]], [], "which every machine with the package has")
+        rows = [row for name in of for row in of[name]]
         self.assertGreaterEqual(len(rows), 10)
         self.assertEqual([r[1] for r in rows if not r[2].startswith(":")], ["/run/nodeclaimd/requests"])
         if os.geteuid() != 0 or not shutil.which("systemd-tmpfiles"):
@@ -215,7 +217,7 @@ class Daemon(SecretsTest):
         for path in hard[::2]:
             (root / path[1:]).mkdir(parents=True, exist_ok=True)
             (root / path[1:]).chmod(0o700)
-        subprocess.run(["systemd-tmpfiles", "--create", f"--root={root}", str(conf)], check=True)
+        subprocess.run(["systemd-tmpfiles", "--create", f"--root={root}", *map(str, files)], check=True)
         for i, path in enumerate(hard):
             self.assertEqual((root / path[1:]).stat().st_mode & 0o777, 0o755 if i % 2 else 0o700, path)
 
