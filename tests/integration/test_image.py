@@ -592,6 +592,25 @@ esac
         self.assertFalse(os.path.lexists(self.root / "var/lib/cloud/instance"))
 
 
+class Removal(unittest.TestCase):
+    """What the packages' scripts do at the end with the links that image/provision made."""
+
+    def test_only_links_that_lead_nowhere_go(self) -> None:
+        command, *others = (re.findall(r"(?m)^    (find /etc/.*)$", (TOP / path).read_text()) for path in ("debian/nodeclaimd.postrm", "nodeclaimd.spec"))
+        self.assertEqual([command], others)
+        root = Path(self.enterContext(TemporaryDirectory()))
+        ours = root / "usr/share/nodeclaimd/systemd"
+        imagetree.write(ours, "there.conf", "")
+        for folder in ("system-preset", "system/kubelet.service.d"):
+            for name, target in (("gone", f"{ours}/gone.conf"), ("there", f"{ours}/there.conf"), ("other", "/usr/share/other/gone.conf")):
+                (root / "etc/systemd" / folder).mkdir(parents=True, exist_ok=True)
+                (root / "etc/systemd" / folder / name).symlink_to(target)
+        (root / "etc/systemd/system-preset/relative").symlink_to("../../../usr/share/nodeclaimd/systemd/gone.preset")
+        imagetree.write(root, "etc/systemd/system-preset/file", "")
+        subprocess.run(["sh", "-ec", command[0].replace("/etc/", f"{root}/etc/")], check=True, timeout=60)
+        self.assertEqual({p.name for p in (root / "etc/systemd").rglob("*") if not p.is_dir()}, {"there", "other", "file"})
+
+
 @unittest.skipUnless(shutil.which("systemctl"), "systemctl is missing")
 class Presets(unittest.TestCase):
     """What a first boot does, with the units as they are installed, on a distribution that enables all there are."""
