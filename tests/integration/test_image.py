@@ -553,6 +553,29 @@ esac
             self.assertFalse((self.root / path).exists(), path)
         self.assertTrue((self.root / of_the_image).exists())
 
+    def test_sealed_without_caches(self) -> None:
+        """The package manager's own command runs where it has kept anything, and there alone."""
+        for tree, path, kept, manager, lists in (
+            (imagetree.debian, "/var/cache/apt", ("archives/a_1_all.deb", "pkgcache.bin"), "apt-get", ["/var/lib/apt/lists"]),
+            (imagetree.amazon, "/var/cache/dnf", ("amazonlinux-0123/packages/a-1.noarch.rpm", "amazonlinux.solv"), "dnf", []),
+        ):
+            for name in kept:
+                with self.subTest(tree.__name__, name=name):
+                    shutil.rmtree(self.root)
+                    tree(self.root)
+                    self.provision("--install", str(self.install), "--seal")
+                    imagetree.write(self.root, f"{path}/{name}", "kept\n")
+                    for at in lists:
+                        imagetree.write(self.root, f"{at}/a_Packages", "list\n")
+                        (self.root / at[1:] / "partial").mkdir()
+                    imagetree.write(self.root, f"/usr/bin/{manager}", f"#!/bin/sh\necho said\nrm '{self.root}{path}/{name}'\necho $* >>'{self.dir}/asked-{manager}'\n", 0o755)
+                    said = self.provision("--seal")
+                    self.assertEqual(re.findall("(?m)^provision: (.*)", said), [f"emptied {p}" for p in (path, *lists)])
+                    self.assertNotIn("said", said)
+                    self.assertRegex(self.provision("--seal"), NOTHING)
+                    self.assertEqual([p for at in lists for p in (self.root / at[1:]).iterdir()], [])
+            self.assertRegex((self.dir / f"asked-{manager}").read_text(), r"\A(?:(-q )?clean( all)?\n){2}\Z")
+
     def test_links_lead_nowhere_else(self) -> None:
         """Absolute symbolic links of the image name files of this machine while the image is made beside it."""
         outside = self.dir / "outside"
