@@ -432,6 +432,11 @@ case $* in *Architecture*/deb) echo kubectl-nodeclaim all ;; *Architecture*other
                 message = f"provision: {option}: {self.dir / name} {message}"
                 options = (option, self.dir / name)
                 self.assertIn(message, self.provision("--install", str(self.install), *map(str, options), code=2, offline=""))
+        path = self.dir / "names-itself"
+        source = '#include <stdio.h>\n#include <string.h>\nint main(int n, char **argument) { return printf("Usage: %s\\n", strstr(argument[0], "/usr/nodeclaimd.")) < 0; }\n'
+        subprocess.run([os.environ.get("CC", "cc"), "-x", "c", "-o", str(path), "-"], input=source, text=True, check=True, timeout=60)
+        said = self.provision("--install", str(self.install), "--ecr-credential-provider", str(path), code=2, offline="")
+        self.assertIn(f'is no ECR credential provider: its --help says "Usage: {path}"\n', said, "as it was given")
         self.assertIn("--kubelet needs a value", self.provision("--kubelet", code=2))
         self.assertIn("--kubelet: there is no /none", self.provision("--kubelet", "/none", code=2))
         said = self.provision("--kubelet", "/none", "--ecr-credential-provider", str(self.dir / "file"), "--pause-image", str(self.dir / "name.tar"),
