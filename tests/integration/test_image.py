@@ -491,7 +491,8 @@ case $* in *Architecture*/deb) echo kubectl-nodeclaim all ;; *Architecture*other
         imagetree.debian(self.root)
         (self.root / "usr/sbin/conntrack").unlink()
         came = self.dir / "came"
-        imagetree.write(self.root, "/usr/bin/dpkg-query", f"#!/bin/sh\necho 'installed libc6\nnot-installed udev\nconfig-files mawk'\n[ ! -e {came} ] || cat {came}\n", 0o755)
+        imagetree.write(self.root, "/usr/bin/dpkg-query", "#!/bin/sh\n"
+                        f"case $* in --search*/etc/nodeclaimd*) exit ;; --search*) exit 1 ;; esac\necho 'installed libc6\nnot-installed udev\nconfig-files mawk'\n[ ! -e {came} ] || cat {came}\n", 0o755)
         for path in ("usr/bin/containerd", "usr/bin/kubelet"):
             imagetree.write(self.root, path, f"#!/bin/sh\necho '{imagetree.VERSION[Path(path).name]}'\n", 0o755)
         imagetree.write(self.dir / "bin", "unshare", '#!/bin/sh\nshift 9\ncase $* in *apt-get*) echo "installed udev\ninstalled conntrack\nunpacked libmnl0" >%s; exit 0 ;; esac\nexec "$@"\n' % came, 0o755)
@@ -503,7 +504,8 @@ case $* in *Architecture*/deb) echo kubectl-nodeclaim all ;; *Architecture*other
         self.assertRegex(said, r"\nprovision: files put back as they were: \d+\nprovision: left in the image: packages: apt-get purge conntrack libmnl0 udev\n"
                          r"provision: cannot import localhost/kubernetes/pause:latest from .*/pause\.tar: containerd: containerd: no space left\n\Z")
         self.assertEqual({path: what[1:] for path, what in state(self.root).items()}, content)
-        self.assertEqual({path for path in self.root.rglob("*") if path.is_dir()}, folders, "an empty one is where preflight misses what belongs there")
+        owned = {self.root / "etc/nodeclaimd", self.root / "etc/nodeclaimd/conf.d"}  # of a package that came
+        self.assertEqual({path for path in self.root.rglob("*") if path.is_dir()}, folders | owned, "an empty one is where preflight misses what belongs there")
 
     def test_a_program_that_fails_in_a_step(self) -> None:
         imagetree.debian(self.root)
