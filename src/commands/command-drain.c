@@ -291,7 +291,9 @@ static void warn_of_deadline(const struct nc_app *app) {
     if (app->opts.deadline)
         (void)fprintf(stderr,
                       "nodeclaimd drain: pods left a grace period before the deadline are deleted, "
-                      "whatever their budgets%s; until then `nodeclaimd undrain` keeps them\n",
+                      "whatever their budgets, one with a longer grace period at once with less "
+                      "of it (--dry-run names it)%s; `nodeclaimd undrain` saves none that is "
+                      "evicted or deleted by then\n",
                       pods.len ? pods.data : "");
     if (deadline)
         (void)fprintf(stderr, "nodeclaimd drain: replaces the request with deadline %s\n",

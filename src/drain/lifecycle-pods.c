@@ -357,7 +357,7 @@ static size_t name_others(const struct held *h, struct nc_buf *names) {
             || !nc_streq(other->pod->namespace, h->line->pod->namespace))
             continue;
         if (n++ < NC_LIFECYCLE_NAMES)
-            (void)nc_buf_printf(names, "%s%s", n == 1 ? ", nor may " : ", ", other->pod->name);
+            (void)nc_buf_printf(names, "%s%s", n == 1 ? ", nor " : ", ", other->pod->name);
     }
     if (n > NC_LIFECYCLE_NAMES)
         (void)nc_buf_printf(names, " and %zu more", n - NC_LIFECYCLE_NAMES);
@@ -383,9 +383,9 @@ static void report_held(struct nc_lifecycle *l, const struct held *h,
                                           .times = times + 1};
     nc_auto_free char *until = until_text(l, h->line);
     nc_lifecycle_emit(NC_LIFECYCLE_MILESTONE_BLOCKED, "DrainBlocked",
-                      nc_asprintf("Pod %s/%s may not leave: %s%s%s; %s%s", pod->namespace,
-                                  pod->name, h->what, h->message[0] ? ": " : "", h->message, until,
-                                  others.len ? others.data : ""),
+                      nc_asprintf("Pod %s/%s may not leave%s: %s%s%s; %s", pod->namespace,
+                                  pod->name, others.len ? others.data : "", h->what,
+                                  h->message[0] ? ": " : "", h->message, until),
                       out);
     out->v[out->n - 1].series = nc_steal(&key);
     if (times && !l->has_announced[NC_LIFECYCLE_MILESTONE_BLOCKED])

@@ -441,7 +441,7 @@ class DaemonTest(WorldTest):
         said: dict[tuple[str, str], list[float]] = {}
         for step, kind in about:
             if step.what == "DrainBlocked" and kind == "Node":
-                found = re.match(r"Pod ([^/]+)/\S+ may not leave: ([^:;]+)|Nothing (?:was|is) evicted", step.body["message"])
+                found = re.match(r"Pod ([^/]+)/\S+ may not leave[^:]*: ([^:;]+)|Nothing (?:was|is) evicted", step.body["message"])
                 assert found, step.body["message"]
                 said.setdefault((found[1] or "", found[2] or "an outage"), []).append(step.at)
         for what, times in said.items():

@@ -451,14 +451,14 @@ static void judge_rate(struct rules *r, unsigned *n, uint64_t *second_usec, unsi
         rules_break(r, rule, "more than %u in one second", most);
 }
 
-/* "…, nor may a, b and 2 more" */
+/* "…, nor a, b and 2 more: …" */
 static unsigned count_others(const char *message) {
-    const char *others = strstr(message, ", nor may "), *more = strstr(message, " and ");
+    const char *at = strstr(message, ", nor ");
     unsigned n = 0;
 
-    for (const char *at = others; at && (at = strchr(at, ',')); at++)
-        n++;
-    return n + (others && more ? (unsigned)strtoul(more + 5, NULL, 10) : 0);
+    for (; at && *at != ':'; at++)
+        n += *at == ',' ? 1 : !strncmp(at, " and ", 5) ? (unsigned)strtoul(at + 5, NULL, 10) : 0;
+    return n;
 }
 
 /* A budget that blocks is named once in 30 s, after 5 s where the deadline has changed or it blocks
