@@ -100,11 +100,12 @@ static void set_blocked(struct nc_value *status, const struct nc_lifecycle *l,
     }
     if (s->named > list->n)
         nc_value_set_int(status, "more", (int64_t)(s->named - list->n));
-    if (has_details)
-        nc_value_set(status, "reasons", nc_steal(&reasons));
-    else if (forced) /* that the daemon runs is said at each force-delete time */
+    if (!has_details) { /* but that the daemon runs is said at each force-delete time */
         nc_value_set_int(status, "forced", (int64_t)forced);
-    if (has_details && l->in_force.t_usec)
+        return;
+    }
+    nc_value_set(status, "reasons", nc_steal(&reasons));
+    if (l->in_force.t_usec)
         nc_value_set(status, "forceDeleteAt", nc_steal(&times));
 }
 
