@@ -126,5 +126,7 @@ int nc_status_file_read(const struct nc_app *app, struct nc_buf *text, struct nc
                         struct nc_err *err);
 /* The same of metrics.prom. */
 int nc_metrics_file_read(const struct nc_app *app, struct nc_buf *text, struct nc_err *err);
+/* EC2's clock, as the daemon that wrote this tree last knew it, in microseconds since the epoch. */
+uint64_t nc_status_now(const struct nc_value *status);
 
 #endif

@@ -178,6 +178,10 @@ static int read_left(const char *path, struct nc_buf *text, struct nc_err *err) 
     return r;
 }
 
+uint64_t nc_status_now(const struct nc_value *status) {
+    return nc_now_usec() + (uint64_t)nc_value_int(nc_value_path(status, "daemon.skewUsec"), 0);
+}
+
 int nc_status_file_read(const struct nc_app *app, struct nc_buf *text, struct nc_value **ret,
                         struct nc_err *err) {
     nc_auto_free char *path = nc_app_path(app, NC_STATUS_FILE);

@@ -29,11 +29,6 @@
 
 /* --- what is requested */
 
-/* EC2's clock, as the daemon last knew it. */
-static uint64_t now_of(const struct nc_value *status) {
-    return nc_now_usec() + (uint64_t)nc_value_int(nc_value_path(status, "daemon.skewUsec"), 0);
-}
-
 static int read_deadline(const char *text, uint64_t now_usec, uint64_t *ret, struct nc_err *err) {
     uint64_t usec;
 
@@ -422,7 +417,7 @@ int nc_command_drain(struct nc_app *app) {
     struct nc_err err = NC_ERR_INIT;
     struct nc_notice notice;
 
-    if (make_request(app, now_of(status), &request, &notice, &err) < 0) {
+    if (make_request(app, nc_status_now(status), &request, &notice, &err) < 0) {
         (void)nc_app_fail(app, &err);
         return NC_EXIT_USAGE;
     }

@@ -84,7 +84,7 @@ static void mark_missed(const struct nc_value *status, bool is_running) {
         return;
     for (size_t i = 0; (pod = nc_value_item(blocked, i)); i++) {
         const char *time = nc_value_get_string(pod, "forceDeleteAt");
-        if (time && nc_time_parse(time, &usec) >= 0 && usec < nc_now_usec())
+        if (time && nc_time_parse(time, &usec) >= 0 && usec < nc_status_now(status))
             nc_value_set_bool(pod, "missed", true);
     }
 }
