@@ -402,7 +402,8 @@ class OfNodes(DaemonTest):
         world.imds.spot(6)
         world.must(lambda: "DrainFailed" in world.events(), "the failure", 20)
         self.shows(world, "phase", '{phase="failed"}')
-        self.fires(world, "NodeclaimdDrainDeadlineExceeded")
+        self.shows(world, "drain_pods_blocked")  # five seconds after the end of its grace period
+        self.fires(world, "NodeclaimdDrainDeadlineExceeded", "NodeclaimdDrainBlocked")
 
 
 class OfTheController(ControlTest):
