@@ -109,7 +109,8 @@ void differ_containerd(const struct differ_field *f, struct nc_buf *out) {
 void differ_node_class(const struct differ_field *f, struct nc_buf *out) {
     static const char others[] =
         "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {cluster: {name: demo, "
-        "apiServerEndpoint: 'https://example.com', certificateAuthority: QQ==, cidr: "
+        "apiServerEndpoint: 'https://example.com', certificateAuthority: "
+        "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUIKLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo=, cidr: "
         "10.100.0.0/16}}\n---\napiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec: "
         "{reservation: {policy: explicit}}\n---\napiVersion: karpenter.k8s.aws/v1\nkind: "
         "EC2NodeClass\nspec: {kubelet: ";
