@@ -125,7 +125,7 @@ class Processes(WorldTest):
     def test_an_adopted_kubelet_that_dies_is_noticed(self) -> None:
         world = self.world(mode="silent")
         proc = world.spawn("bootstrap", "--timeout", "60s")
-        self.assertTrue(until(lambda: world.phase("register").get("outcome") == "running"))
+        self.assertTrue(until(lambda: world.phase("register").get("outcome") == "running" and world.kubelet_pids()))
         proc.kill()
         world.finish(proc)
         (first,) = world.kubelet_pids()
