@@ -148,7 +148,7 @@ class Plugin(unittest.TestCase):
         self.assertEqual([row[3:6] for row in rows[4:6]], [["complete,", "1", "warning"], ["complete,", "12", "warnings"]])
         self.assertEqual([[row[0], *row[3:]] for row in rows[8:]], [["c-late", provider_id("i-1"), *f"{MUTE}c-late".split()], ["c-launching", "-", *"no instance is launched yet; kubectl nodeclaim why c-launching".split()]])
         self.assertEqual(len(self.says("status", "n2").splitlines()), 2)
-        self.refuses(1, "no such Node: c-late; of a NodeClaim: kubectl nodeclaim why c-late --context=k\n", "status", "c-late", "--context=k")
+        self.refuses(1, "no such Node: c-late; of one that was deleted, or of a NodeClaim: kubectl nodeclaim why c-late --context=k\n", "status", "c-late", "--context=k")
 
     def drains(self) -> list[str]:
         return [re.split("  +", line)[5] for line in self.says("status").splitlines()[1:]]
@@ -595,13 +595,46 @@ class Plugin(unittest.TestCase):
         for args in (("status",), ("status", "-l", "karpenter.sh/nodepool=default")):
             rows = [re.split("  +", line) for line in self.says(*args).splitlines() if line]
             self.assertEqual([row[0] for row in rows], ["NODE", "n1", "NODECLAIM WITHOUT A NODE", "c2"])
-            self.assertEqual(rows[3][3:], [provider_id("i-2"), "its Node n2 was deleted; kubectl nodeclaim why c2"])
+            self.assertEqual(rows[3][3:], [provider_id("i-2"), "its Node n2 was deleted: 40 to 80 s later its pods are, too, without grace period; kubectl nodeclaim why c2"])
         self.assertEqual(self.says("status", "-l", "a=b").count("c1"), 0)
         for name in ("c2", "n2"):
             said = self.says("why", name)
             self.assertIn("NodeDeletedInDrain", said)
             self.assertIn("Node n2 was deleted, and its NodeClaim was not: the machine may still run. There, systemctl restart kubelet registers it again, without drain request and cordon; "
-                          "kubectl delete nodeclaim c2 ends it at once, without a drain. From 40 s after the Node on, kube-controller-manager deletes its pods without grace period. Its console: aws ec2 get-console-output --latest --output text --region us-west-2 --instance-id i-", said)  # fmt: skip
+                          "kubectl delete nodeclaim c2 ends it at once, without a drain. Its console: aws ec2 get-console-output --latest --output text --region us-west-2 --instance-id i-", said)  # fmt: skip
+
+    def test_a_node_that_is_gone(self) -> None:
+        """Which of its pods end, when, and what keeps them: by its own Event or kube-controller-manager's, and where neither is there, too."""
+        at = round(time.time()) - 10
+        ends = "\n  kube-controller-manager deletes them %s, without grace period, and asks no budget; before that, on the machine, systemctl restart kubelet registers the Node again, without drain request and cordon, and keeps them\n"
+        known = ends % f"between {stamp(at + 40)} and {stamp(at + 80)}"
+        self.pod("ended", 30, phase="Succeeded")
+        self.refuses(1, "there is neither a NodeClaim nor a Node n1", "why", "n1")
+        for i in range(11):
+            self.pod(f"a{i:02}", 30)
+        self.pod("daemon", 30, "DaemonSet")
+        named = "Pods of Node n1, which is gone\n" + "".join(f"  shop/a{i:02}\n" for i in range(10)) + "  and 1 more"
+        self.assertTrue(self.says("why", "n1").startswith(named + ends % "40 to 80 s after it was deleted"), self.says("why", "n1"))
+        self.event("Node", "n1", "Other", "NodeDeletedInDrain: x", at=stamp(at + 7))
+        self.event("Node", "n1", "RemovingNode", "Node n1 event: Removing Node n1 from Controller", count=2, at=stamp(at))
+        self.assertIn(named + known, self.says("why", "n1"))
+        self.claim("c1", "n1")
+        for name in ("n1", "c1"):
+            said = self.says("why", name)
+            self.assertIn(named + known, said)
+            self.assertEqual(said.count("RemovingNode"), 1, said)
+        self.api.server.faults[:] = [Fault("status", path="/pods", status=403)]
+        self.refuses(1, "could not be read, for the reason above: Pods of Node n1, which is gone\n", "why", "n1")
+        self.refuses(1, "there is no such Node: n1; of one that was deleted, or of a NodeClaim: kubectl nodeclaim why n1\n", "status", "n1")
+        self.refuses(1, "there is no Node n1, and its drain request went with it; which of its pods end, when, and what keeps them: kubectl nodeclaim why n1 --context=k\n", "drain", "--cancel", "n1", "--context=k")
+
+    def test_cancel_on_a_node_that_is_being_deleted(self) -> None:
+        """The finalizer holds it: Karpenter drains it, and the cordon stays."""
+        at, final = stamp(time.time()), "a deletion cannot be taken back, nor what drains for it\n"
+        self.node("n1", **{REQUEST_KEY: '{"id":"kubectl-1","mode":"graceful"}'})
+        self.change("n1", lambda n: n["metadata"].update(deletionTimestamp=at, finalizers=["a/b", KARPENTER]))
+        self.assertEqual(self.says("drain", "--cancel", "n1"), f"the request is withdrawn: the Node is being deleted since {at}: {final}")
+        self.refuses(1, f"node n1 has no drain request; the Node is being deleted since {at}: {final}", "drain", "--cancel", "n1")
 
     def test_claims_whose_boot_failed(self) -> None:
         """Also by the Event of a node that may not read its NodeClaim, which has the Node's name; the last one counts."""
@@ -665,7 +698,7 @@ class Plugin(unittest.TestCase):
             last = f"\nkubectl nodeclaim: could not be read, for the reason above: {lacks}\n"
             self.assertEqual((code, err.endswith(last)), (1, True) if lacks else (0, False), f"{path} {args}: {out}{err}")
             self.assertEqual([part for part in shown if part not in out] + [part for part in hidden if part in out], [], f"{path} {args}: {out}{err}")
-            self.assertNotRegex(out + err, "there is|no annotation")
+            self.assertNotRegex(out + err, "[Tt]here is|no annotation")
         self.refuses(1, "whether the node refused it could not be read; the request stays", "drain", "n1", "--wait", "--timeout=0s")
 
     def test_why_there_is_no_node(self) -> None:
@@ -784,7 +817,8 @@ class Plugin(unittest.TestCase):
                       "its instance will be terminated\n  Registered=True", said)  # fmt: skip
         self.assertIn("withdrawn at", said)
         self.change("n1", lambda n: n["metadata"].update(deletionTimestamp="2026-11-29T11:59:00Z", finalizers=[KARPENTER]))
-        self.assertIn("Conditions of Node n1\n  being deleted since 2026-11-29T11:59:00Z, held by karpenter.sh/termination\n", self.says("why", "n1"))
+        self.assertIn("Conditions of Node n1\n  being deleted since 2026-11-29T11:59:00Z, held by karpenter.sh/termination: Karpenter evicts its pods as budgets allow, "
+                      "deletes what is left by the termination timestamp of its NodeClaim, if it has one, and ends its instance\n", self.says("why", "n1"))  # fmt: skip
         self.node("n2", withdrawn, **{STATUS_KEY: '{"source":"operator","phase":"Cordoned"}'})
         self.node("n5", withdrawn, **{STATUS_KEY: '{"source":"operator","phase":"Evicting","updated":"2026-11-29T11:57:59Z"}'})  # its release is refused
         self.assertIn("was withdrawn at 2026-11-29T11:58:00Z, but what nodeclaimd wrote is not taken back yet; cordoned by another client: ", self.says("why", "n5"))
