@@ -1101,8 +1101,27 @@ class Plugin(unittest.TestCase):
         self.refuses(2, "drain has no option --dry-run=server", "drain", "n1", "--dry-run=server")
         self.assertEqual({e["method"] for e in self.api.server.log.snapshot()}, {"GET"})
         self.api.server.faults[:] = [Fault("status", path="/poddisruptionbudgets", status=403)]
-        unknown = "which pods are kept is not known: the pods or their PodDisruptionBudgets could not be listed\nnothing was written"
+        unknown = "  which pods are kept is not known: the pods or their PodDisruptionBudgets could not be listed\nnothing was written"
         self.assertIn(unknown, self.says("drain", "n1", "--dry-run"))
+
+    def test_what_a_drain_without_a_deadline_waits_for(self) -> None:
+        """Said as it is requested: nothing ends such a wait but a person."""
+        self.node("n1")
+        self.pod("a", 30, labels={"app": "db"})
+        self.pod("e", 1, annotations={"karpenter.sh/do-not-disrupt": "true"})
+        self.budget("db", 0, matchLabels={"app": "db"})
+        warning = ("kubectl nodeclaim: the drain has no deadline: for a pod that is kept it waits, for ever if need be\n%s"
+                   "  what lets them go: kubectl nodeclaim why n1 --context=k, once the node has reported them; kubectl nodeclaim drain n1 --deadline=10m --context=k deletes what is left by then, asks no budget, "
+                   "and with --dry-run only says what; kubectl nodeclaim drain --cancel n1 --context=k takes the request back\n")  # fmt: skip
+        kept = "  kept by budget db, which allows no disruption now: shop/a\n  kept by annotation karpenter.sh/do-not-disrupt: shop/e\n"
+        for args, is_said in (((), True), (("--mode=cordon",), False), (("--mode=graceful",), True), (("--deadline=10m",), False)):
+            code, _, err = self.run_plugin("drain", "n1", "--context=k", *args)
+            self.assertEqual((code, warning % kept in err, "for ever" in err), (0, is_said, is_said), f"{args}: {err}")
+        self.assertNotIn("for ever", self.run_plugin("drain", "n1", "--mode=graceful", "--dry-run")[2])
+        self.api.server.faults[:] = [Fault("status", path="/poddisruptionbudgets", status=403)]
+        unknown = "  which pods are kept is not known: the pods or their PodDisruptionBudgets could not be listed\n"
+        self.assertIn(warning % unknown, self.run_plugin("drain", "n1", "--context=k", "--mode=graceful")[2])
+        self.assertIn("graceful", self.request("n1"))
 
     def test_dry_run_where_a_request_is(self) -> None:
         self.node("n1")
