@@ -420,9 +420,14 @@ class Plugin(unittest.TestCase):
 
     def test_why_evictions_are_refused(self) -> None:
         status, helps = '{"phase":"Evicting","blocked":["shop/a"],"reasons":["%s"]}', "\n  what is refused: RBAC or an admission webhook or policy; the Event DrainBlocked has the answer"
-        for name, reason, is_said in (("n1", "refused", True), ("n2", "deletion", True), ("n3", "budget", False)):
+        rules = ('{apiGroups: [""], resources: [pods/eviction], verbs: [create]}', '{apiGroups: [""], resources: [pods], verbs: [delete]}')
+        for name, reason, has_rules in (("n1", "refused", [True, False]), ("n2", "deletion", [False, True]), ("n3", "budget", [False, False]), ("n6", 'refused","deletion', [True, True])):
             self.node(name, **{STATUS_KEY: status % reason})
-            self.assertEqual(helps in self.says("why", name), is_said, name)
+            said = self.says("why", name)
+            self.assertEqual([rule in said for rule in rules], has_rules, said)
+            for part in (helps, ", and the runbook NodeclaimdEvictionsRefused (docs/runbooks.md) what helps against each\n",
+                         f"\n  where it says User \"system:node:...\" cannot, and NodeRestriction is enabled: a ClusterRole bound to the group system:nodes, with {' and '.join(r for r, has in zip(rules, has_rules) if has)}\n"):  # fmt: skip
+                self.assertEqual(part in said, any(has_rules), said)
         self.node("n4", **{STATUS_KEY: status % "failed"})
         self.assertIn("\n  what fails: most often an admission webhook that does not answer, see kubectl get validatingwebhookconfigurations; ", self.says("why", "n4"))
         self.node("n5", **{STATUS_KEY: '{"source":"request","phase":"Failed"}', REQUEST_KEY: "{}"})
