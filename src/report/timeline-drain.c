@@ -382,6 +382,7 @@ static void show_held_remedy(struct nc_buf *out, const struct nc_value *drain) {
     const struct nc_value *endless = find_endless(drain);
     const struct nc_value *cordon = nc_value_get(drain, "cordon");
     const bool is_undeleted = is_named_for(drain, NC_POD_REASON_UNDELETED);
+    const bool has_failed = nc_value_says(drain, "phase", NC_LIFECYCLE_FAILED);
     const char *known = find_remedy(nc_value_get(drain, "blocked"));
     const char *mend = known ? known : "mend what refuses it";
     nc_auto_free char *text = NULL;
@@ -406,9 +407,12 @@ static void show_held_remedy(struct nc_buf *out, const struct nc_value *drain) {
                            mend,
                            truth_of(drain, "nodeDeleted") == 1 ? "nodeclaimd drain"
                                                                : "kubectl nodeclaim drain NODE");
-    else if (known || is_undeleted || endless
-             || (find_held(drain) && nc_value_says(drain, "phase", NC_LIFECYCLE_FAILED)))
-        text = nc_asprintf("%s; or delete the pod, which asks no budget", mend);
+    else if (known || is_undeleted || endless || (find_held(drain) && has_failed))
+        text = nc_asprintf("%s; or delete the pod, which asks no budget%s", mend,
+                           is_undeleted || has_failed
+                               ? ""
+                               : "; else it is deleted at its force-delete time, unless that is "
+                                 "refused, too");
     nc_show_remedy(out, text);
 }
 

@@ -208,6 +208,33 @@ static void test_pods_in_an_outage(void **state) {
         "pods         a/d, as of then terminating, its grace period runs\n");
 }
 
+static void assert_has(const char *text, const char *part) {
+    if (!strstr(text, part))
+        fail_msg("%s is not in:\n%s", part, text);
+}
+
+/* Where a deadline ends what is refused, too, that is said; and promised nowhere else. */
+static void test_refused_before_the_force_delete_time(void **state) {
+    static const char *const rows[][3] = {
+        {"evicting", "refused",
+         "; else it is deleted at its force-delete time, unless that is refused, too"},
+        {"failed", "refused", ""},
+        {"evicting", "deletion", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        nc_auto_free char *of = nc_asprintf(
+            "{'drain': {'phase': '%s', 'forceDeleteAt': 'T', 'blocked': [{'pod': 'a/b', 'reason': "
+            "'%s', 'remedy': 'allow it'}]}}",
+            rows[i][0], rows[i][1]);
+        nc_auto_free char *says = nc_asprintf(
+            "remedy: allow it; or delete the pod, which asks no budget%s\n", rows[i][2]);
+        nc_auto_free char *text = text_of(of, nc_status_text);
+        assert_has(text, says);
+    }
+}
+
 static void test_hooks(void **state) {
     (void)state;
     assert_text("{'drain': {'phase': 'evicting', 'hooks': {'preDrain': {'state': 'running', "
@@ -363,11 +390,6 @@ static void test_timeline(void **state) {
         "+    0.000 s  reported        10.000 s  ########################################\n");
     assert_text("{'drain': {'history': [{'phase': 'idle', 'at': '2024-01-01T00:00:10Z'}]}}",
                 print_timeline, "no phases are known\n");
-}
-
-static void assert_has(const char *text, const char *part) {
-    if (!strstr(text, part))
-        fail_msg("%s is not in:\n%s", part, text);
 }
 
 /* Both of a drain that is blocked for a minute: it has lasted until now. */
@@ -714,6 +736,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_too_much),
         cmocka_unit_test(test_each_reason),
         cmocka_unit_test(test_pods_in_an_outage),
+        cmocka_unit_test(test_refused_before_the_force_delete_time),
         cmocka_unit_test(test_hooks),
         cmocka_unit_test(test_pod_rows),
         cmocka_unit_test(test_text_beside_a_line),
