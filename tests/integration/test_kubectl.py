@@ -840,6 +840,26 @@ class Plugin(unittest.TestCase):
             self.change(name, lambda n: n["spec"].update(unschedulable=is_cordoned))
             self.assertEqual(said % name in self.says("why", name), name == "n1", name)
 
+    def test_why_a_release_is_refused(self) -> None:
+        """What is left is its own cordon, with or without its other words: one command of a person takes back that, and nodeclaimd the rest."""
+        since = "2026-11-29T11:58:00Z"
+        withdrawn = {**condition("InterruptionPending", "False", "InterruptionWithdrawn"), "lastTransitionTime": since}
+        status = '{"source":"request","phase":"Evicting","updated":"2026-11-29T11:57:59Z"}'
+        helps = "; nodeclaimd lifts its cordon as soon as it may: where that is refused (Event ReleaseRefused), kubectl uncordon %s --context=k lifts it, and nodeclaimd takes back the rest\n"
+        none = f"none: the last interruption was withdrawn at {since}"
+        for name, conditions, annotations, is_cordoned, begins in (
+            ("n1", [withdrawn], {}, True, none),
+            ("n2", [withdrawn], {STATUS_KEY: status}, True, none + ", but what nodeclaimd wrote is not taken back yet"),
+            ("n3", [], {}, True, "none"),  # its conditions were refused, too
+            ("n4", [], {}, False, ""),
+            ("n5", [], {REQUEST_KEY: '{"id":"a"}'}, True, ""),
+            ("n6", [], {STATUS_KEY: "{"}, True, ""),
+        ):  # fmt: skip
+            self.node(name, *conditions, **{"nodeclaimd.io/cordon": "{}", **annotations})
+            self.change(name, lambda n: n["spec"].update(unschedulable=is_cordoned))
+            said = self.says("why", name, "--context=k")
+            self.assertEqual((f"Drain of Node {name}\n  {begins}{helps % name}" in said, "its cordon" in said), (begins != "",) * 2, said)
+
     def volume(self, name: str, node: str, meta: dict[str, Any], **status: Any) -> None:
         spec = {"attacher": "ebs.csi.aws.com", "nodeName": node, "source": {"persistentVolumeName": f"pv-{name}"}}
         self.api.put("volumeattachments", {"metadata": {"name": name, **meta}, "spec": spec, "status": status})
