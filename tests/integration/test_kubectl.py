@@ -431,7 +431,7 @@ class Plugin(unittest.TestCase):
         self.node("n4", **{STATUS_KEY: status % "failed"})
         self.assertIn("\n  what fails: most often an admission webhook that does not answer, see kubectl get validatingwebhookconfigurations; ", self.says("why", "n4"))
         self.node("n5", **{STATUS_KEY: '{"source":"request","phase":"Failed"}', REQUEST_KEY: "{}"})
-        self.assertIn("; the request goes on without a deadline, and kubectl nodeclaim drain --cancel n5 takes it back\n", self.says("why", "n5"))
+        self.assertIn("; the request goes on without a deadline; kubectl nodeclaim drain --cancel n5 takes it back\n", self.says("why", "n5"))
 
     def test_why_a_cordon_is_refused(self) -> None:
         """The one command that helps, for whoever asked for the drain."""
@@ -466,6 +466,40 @@ class Plugin(unittest.TestCase):
             self.event("Node", name, reason, state["message"])
             said = self.says("why", name, "--context=k")
             self.assertEqual(said.count(f"\n  who writes the Node: kubectl get node {name} -o yaml --show-managed-fields --context=k\n"), is_said, said)
+
+    def test_a_request_that_is_put_back(self) -> None:
+        """GitOps writes it again after a cancel, which is no advice then: by the node's own words, or by who applies the annotation."""
+        pending = condition("InterruptionPending", "True", "Requested", "A drain of this node was requested; put back with the same id after it was withdrawn")
+        status = '{"source":"request","phase":"%s","cordon":"refused"}'
+
+        def manage(name: str, manager: str, operation: str, key: str = REQUEST_KEY) -> None:
+            fields = {"f:metadata": {"f:annotations": {".": {}, f"f:{key}": {}}}}
+            self.change(name, lambda n: n["metadata"].update(managedFields=[
+                {"manager": "kubelet", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:status": {}}},
+                {"manager": manager, "operation": operation, "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields}]))  # fmt: skip
+
+        source = "remove it from what %s, or it is put back"
+        for name, conditions, manager, says in (
+            ("n1", [], None, ""),
+            ("n2", [pending], None, source % "it is applied from"),
+            ("n3", [], ("argocd-controller", "Apply"), source % "argocd-controller applies"),
+            ("n4", [], ("kubectl-annotate", "Update"), ""),
+            ("n5", [], ("argocd-controller", "Apply", "other"), ""),
+            ("n6", [pending], ("argo\x1bcd", "Update"), source % r"argo\x1bcd writes"),
+        ):  # fmt: skip
+            cancel = f"kubectl nodeclaim drain --cancel {name} --context=k takes it back"
+            self.node(name, *conditions, **{REQUEST_KEY: '{"id":"kubectl-1","mode":"graceful"}'})
+            if manager:
+                manage(name, *manager)
+            for phase in ("Detected", "Failed"):
+                self.change(name, lambda n: n["metadata"]["annotations"].update({STATUS_KEY: status % phase}))
+                self.change(name, lambda n: n["spec"].update(unschedulable=phase == "Failed"))
+                said = self.says("why", name, "--context=k")
+                self.assertEqual((says in said if says else "put back" not in said, f"; {cancel}\n" in said), (True, not says), said)
+            self.assertEqual(f"; argocd-controller applies it: {source % 'that applies'}\n" in self.says("drain", "--cancel", name), name == "n3", name)
+        self.node("n7", **{REQUEST_KEY: '{"id":"gitops-1","mode":"graceful"}'})
+        manage("n7", "argocd-controller", "Apply")
+        self.refuses(1, f"removes it; argocd-controller applies it: {source % 'that applies'}\n", "drain", "--cancel", "n7")
 
     def test_drain_without_a_cordon(self) -> None:
         """Whoever lifted it, and whether the drain is over or not; a condition that is False hides no drain."""
