@@ -443,7 +443,8 @@ int nc_command_check(struct nc_app *app) {
         nc_documents_sort(&g.documents);
     } else if (r >= 0)
         r = nc_check_each_rule(&g, is_drop_in, &err);
-    if (err.code == -ENODATA) /* there is none */
+    if (err.code == -ENODATA && g.documents.found.n > 0
+        && nc_ends_with(g.documents.found.v[0], NC_FOUND_NOTHING))
         nc_err_remedy(&err, "name a file, or a folder of *.yaml, *.yml and *.json files");
     r = print_end(&g, r, &err);
     nc_auto_free char *unknown = count_unknown(&g.documents);

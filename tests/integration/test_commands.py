@@ -617,6 +617,13 @@ class Check(WorldTest):
         empty = self.w.folder / "empty"
         empty.mkdir()
         self.assertIn("remedy: name a file, or a folder of", self.w.run("check", str(empty)).err)
+        mistyped = self.w.folder / "mistyped.mime"
+        part = "Content-Type: application/node.eks.aws+yaml\n\n" + self.w.node_config()
+        mistyped.write_text(f"MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=B\n\n--B\n{part}\n--B--\n")
+        done = self.w.run("check", str(mistyped))
+        self.assertEqual(done.code, 3, done.out + done.err)
+        self.assertIn(f"{mistyped} part 1 (application/node.eks.aws+yaml) is a part of type", done.err)
+        self.assertIn("remedy: send a NodeConfig as a MIME part of type application/node.eks.aws (", done.err)
         for path in (self.w.folder / "none.yaml", Path("/dev/null/x")):
             done = self.w.run("check", str(path))
             self.assertIn(done.code, (3, 6), done.out)
