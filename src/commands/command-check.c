@@ -239,6 +239,8 @@ static int try_plan(struct nc_gather *g, struct nc_err *err) {
 static int add_one(struct nc_gather *g, const char *what, struct nc_err *err) {
     nc_cleanup(nc_buf_done_secret) struct nc_buf data = NC_BUF_INIT;
     const bool is_stdin = nc_streq(what, "-") || nc_streq(what, "/dev/stdin");
+    const char *name = is_stdin ? STDIN : what;
+    struct nc_text text;
     int r = 0;
 
     if (is_stdin)
@@ -247,16 +249,14 @@ static int add_one(struct nc_gather *g, const char *what, struct nc_err *err) {
         return nc_err_set(err, NC_ERR_CONFIG, -r, STDIN ": %s", strerror(-r));
     if (!is_stdin && !strstr(what, "://"))
         (void)nc_file_read(what, MAX_BYTES, &data, NULL); /* what fails is told when it is added */
-    if (data.data)
-        r = add_for_cloud_init(g, is_stdin ? STDIN : what,
-                               (struct nc_text){.data = data.data, .n = data.len}, err);
-    if (data.data && r <= 0)
+    text = (struct nc_text){.data = data.data, .n = data.len};
+    r = text.data ? add_for_cloud_init(g, name, text, err) : 1;
+    if (r <= 0)
         return r < 0 ? r : 1;
     r = is_stdin ? nc_gather_add_text(g, STDIN, &data, err) : nc_gather_add(g, what, err);
-    if (r >= 0 && data.data)
-        r = add_parts_for_cloud_init(g, is_stdin ? STDIN : what,
-                                     (struct nc_text){.data = data.data, .n = data.len, .line = 1},
-                                     err);
+    text.line = 1;
+    if (r >= 0 && text.data)
+        r = add_parts_for_cloud_init(g, name, text, err);
     return r < 0 ? r : 0;
 }
 
@@ -401,14 +401,31 @@ static int print_end(struct nc_gather *g, int r, struct nc_err *err) {
     return 0;
 }
 
-/* Said in the last line, too: what somebody wrote there has no effect. */
-static char *count_unknown(const struct nc_documents *d) {
-    size_t n = 0;
+/* What somebody wrote in an unknown field has no effect: said in the last line, too. */
+static void print_accepted(const struct nc_gather *g, size_t n_docs, bool is_drop_in) {
+    const struct nc_documents *d = &g->documents;
+    const bool one = n_docs == 1, fragment = g->app->opts.fragment;
+    size_t unknown = 0;
 
     for (size_t i = 0; i < d->n_diags; i++)
-        n += d->diags[i].kind == NC_DIAGNOSTIC_UNKNOWN;
-    return n ? nc_asprintf("; %zu unknown field%s ignored", n, n == 1 ? " is" : "s are")
-             : nc_strdup("");
+        unknown += d->diags[i].kind == NC_DIAGNOSTIC_UNKNOWN;
+    (void)printf("%zu document%s: %s %s%s", n_docs, one ? "" : "s",
+                 fragment ? "no field is wrong in" : "a bootstrap would accept",
+                 one ? "it" : "them",
+                 fragment     ? "; kubelet's flags, feature gates and rules are not checked"
+                 : is_drop_in ? " beside a document that names the cluster"
+                              : "");
+    if (unknown)
+        (void)printf("; %zu unknown field%s ignored", unknown, unknown == 1 ? " is" : "s are");
+    (void)printf("\n");
+    for (size_t i = 0; i < d->found.n; i++) {
+        const char *name = d->found.v[i], *at = strstr(name, NC_FOUND_NODE_POOL);
+        if (at)
+            (void)printf("note: %.*s" NC_FOUND_NODE_POOL ": it is not checked\n", (int)(at - name),
+                         name);
+        else if (nc_ends_with(name, NC_FOUND_NOTHING))
+            (void)printf("note: %s\n", name);
+    }
 }
 
 int nc_command_check(struct nc_app *app) {
@@ -447,22 +464,7 @@ int nc_command_check(struct nc_app *app) {
         && nc_ends_with(g.documents.found.v[0], NC_FOUND_NOTHING))
         nc_err_remedy(&err, "name a file, or a folder of *.yaml, *.yml and *.json files");
     r = print_end(&g, r, &err);
-    nc_auto_free char *unknown = count_unknown(&g.documents);
     if (r == 0 && !app->opts.json)
-        (void)printf(
-            "%zu document%s: %s %s%s%s%s\n", n_docs, n_docs == 1 ? "" : "s",
-            app->opts.fragment ? "no field is wrong in" : "a bootstrap would accept",
-            n_docs == 1 ? "it" : "them",
-            is_drop_in && !app->opts.fragment ? " beside a document that names the cluster" : "",
-            app->opts.fragment ? "; kubelet's flags, feature gates and rules are not checked" : "",
-            unknown);
-    for (size_t i = 0; r == 0 && !app->opts.json && i < g.documents.found.n; i++) {
-        const char *name = g.documents.found.v[i], *at = strstr(name, NC_FOUND_NODE_POOL);
-        if (at)
-            (void)printf("note: %.*s" NC_FOUND_NODE_POOL ": it is not checked\n", (int)(at - name),
-                         name);
-        else if (nc_ends_with(name, NC_FOUND_NOTHING))
-            (void)printf("note: %s\n", name);
-    }
+        print_accepted(&g, n_docs, is_drop_in);
     return r;
 }

@@ -13,11 +13,12 @@
 
 /* Policies of the daemon, of which the documents alone decide; a misspelled one, too. */
 static bool asks_for_policy(const struct nc_app *app) {
-    static const char spec[] = "spec.";
+    static const char spec[] = "spec.", policies[] = "drain\0interruption\0";
     const char *asked = app->opts.n_args > 0 ? app->opts.args[0] : "";
     const char *field = asked + (nc_starts_with(asked, spec) ? strlen(spec) : 0);
+    nc_auto_free char *object = nc_strndup(field, strcspn(field, "."));
 
-    return nc_starts_with(field, "drain") || nc_starts_with(field, "interruption");
+    return nc_starts_with(field, policies) || nc_nearest(object, policies);
 }
 
 static int gather_all(struct nc_gather *g, struct nc_app *app, struct nc_err *err) {
@@ -128,9 +129,9 @@ static void add_names(struct nc_buf *names, const char *field) {
     }
 }
 
-static void suggest(const struct nc_plan *p, const char *asked) {
+static int refuse_field(const struct nc_app *app, const struct nc_plan *p) {
     nc_cleanup(nc_buf_done) struct nc_buf names = NC_BUF_INIT;
-    const char *near;
+    const char *asked = app->opts.n_args > 0 ? app->opts.args[0] : "anything", *near;
 
     for (size_t i = 0; i < p->n_origins; i++)
         add_names(&names, p->origins[i].field);
@@ -140,6 +141,7 @@ static void suggest(const struct nc_plan *p, const char *asked) {
         near = nc_nearest(dot + 1, names.data);
     (void)fprintf(stderr, "nodeclaimd explain: no final value is named %s%s%s%s\n", asked,
                   near ? ", did you mean " : "", near ? near : "", near ? "?" : "");
+    return nc_err_exit_code(NC_ERR_CONFIG);
 }
 
 /* The field itself, what is below it, or the end of its path; a path of a document may be without
@@ -163,49 +165,57 @@ static bool is_asked(const struct nc_app *app, const char *field) {
            || (nc_starts_with(field, spec) && is_named(field + strlen(spec), asked));
 }
 
-static size_t explain_json(const struct nc_app *app, const struct nc_plan *p) {
-    nc_auto_value struct nc_value *list = nc_value_new_list();
+static bool has_asked(const struct nc_app *app, const struct nc_plan *p) {
+    size_t i = 0;
 
-    for (size_t i = 0; i < p->n_origins; i++) {
-        struct nc_value *one;
-        if (!is_asked(app, p->origins[i].field))
-            continue;
-        one = nc_value_new_map();
-        nc_value_set_string(one, "field", p->origins[i].field);
-        nc_value_set_string(one, "value", p->origins[i].value);
-        nc_value_set_string(one, "from", p->origins[i].from);
-        nc_value_set_string(one, "overrode", p->origins[i].overrode);
-        nc_value_push(list, one);
-    }
-    nc_print_json(list);
-    return list->n;
+    while (i < p->n_origins && !is_asked(app, p->origins[i].field))
+        i++;
+    return i < p->n_origins;
 }
 
-static size_t explain_text(const struct nc_app *app, const struct nc_plan *p) {
-    size_t n = 0;
+static struct nc_value *origin_json(const struct nc_origin *o) {
+    struct nc_value *one = nc_value_new_map();
+
+    nc_value_set_string(one, "field", o->field);
+    nc_value_set_string(one, "value", o->value);
+    nc_value_set_string(one, "from", o->from);
+    nc_value_set_string(one, "overrode", o->overrode);
+    return one;
+}
+
+static void explain(const struct nc_app *app, const struct nc_plan *p) {
+    nc_auto_value struct nc_value *list = nc_value_new_list();
 
     for (size_t i = 0; i < p->n_origins; i++) {
         const struct nc_origin *o = &p->origins[i];
         if (!is_asked(app, o->field))
             continue;
-        (void)printf("%s = %s\n    from %s\n", o->field, o->value, o->from);
-        if (*o->overrode)
-            (void)printf("    overrode %s\n", o->overrode);
-        n++;
+        if (app->opts.json)
+            nc_value_push(list, origin_json(o));
+        else
+            (void)printf("%s = %s\n    from %s\n%s%s%s", o->field, o->value, o->from,
+                         *o->overrode ? "    overrode " : "", o->overrode,
+                         *o->overrode ? "\n" : "");
     }
-    return n;
+    if (app->opts.json)
+        nc_print_json(list);
 }
 
 int nc_command_explain(struct nc_app *app) {
     nc_cleanup(nc_gather_done) struct nc_gather g = {0};
+    nc_cleanup(nc_gather_done) struct nc_gather none = {0};
     struct nc_err err = NC_ERR_INIT;
 
+    /* Each policy has a name and a default: nothing has to be read to refuse another one. */
+    nc_explain_policies(&none.plan, &none.documents, &none.config);
+    if (asks_for_policy(app) && !has_asked(app, &none.plan))
+        return refuse_field(app, &none.plan);
     if (gather_all(&g, app, &err) < 0)
         return nc_app_fail(app, &err);
     nc_explain_policies(&g.plan, &g.documents, &g.config);
     print_warnings(&g);
-    if ((app->opts.json ? explain_json(app, &g.plan) : explain_text(app, &g.plan)) > 0)
-        return 0;
-    suggest(&g.plan, app->opts.n_args > 0 ? app->opts.args[0] : "anything");
-    return nc_err_exit_code(NC_ERR_CONFIG);
+    if (!has_asked(app, &g.plan))
+        return refuse_field(app, &g.plan);
+    explain(app, &g.plan);
+    return 0;
 }
