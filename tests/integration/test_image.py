@@ -148,18 +148,20 @@ class Provision(unittest.TestCase):
 
     def test_documents_are_judged_first(self) -> None:
         """Those of the image and of --install, by whichever nodeclaimd the image gets; behind its libraries only where it does not run before."""
+        given = self.dir / "given"
+        given.symlink_to(self.install)
         bad = PAUSE.replace("containerd:", "kubelet: {config: {featureGates: {AppArmor: true}}}\n  containerd:")
         agent = self.install / "usr/sbin/nodeclaimd"
         package = self.dir / "nodeclaimd.deb"
         package.write_bytes(DEB)
-        refused = "10-pause.yaml:4:47: spec.kubelet.config.featureGates.AppArmor: removed in Kubernetes 1.33"
+        refused = f"{given}/etc/nodeclaimd/conf.d/10-pause.yaml:4:47: spec.kubelet.config.featureGates.AppArmor: removed in Kubernetes 1.33"
         for of_package in (False, True):
             with self.subTest(of_package=of_package):
                 shutil.rmtree(self.root)
                 imagetree.debian(self.root)
                 self.pause.write_text(bad)
                 install_tables(self.install)
-                options = ["--install", str(self.install)]
+                options = ["--install", str(given)]
                 if of_package:
                     subprocess.run(["tar", "-C", str(self.install), "-cf", str(self.dir / "content"), "./usr/sbin/nodeclaimd", "./usr/local/share/nodeclaimd"], check=True)
                     agent.unlink()
@@ -173,7 +175,7 @@ class Provision(unittest.TestCase):
         (self.install / "library").touch()
         imagetree.write(self.install, "/usr/sbin/nodeclaimd", f'#!/bin/sh\n[ -e {self.root}/library ] || exit 127\nexec {agent_path()} "$@"\n', 0o755)
         (self.root / "usr/sbin/conntrack").rename(self.root / "conntrack")
-        said = self.provision("--install", str(self.install), code=3)
+        said = self.provision("--install", str(given), code=3)
         (self.root / "conntrack").rename(self.root / "usr/sbin/conntrack")
         self.assertIn(refused, said)
         self.assertNotIn("missing packages", said, "which come later")
@@ -401,6 +403,8 @@ case $* in *Architecture*/deb) echo kubectl-nodeclaim all ;; *Architecture*other
         self.archive("arch.tar", manifest_json='[{"RepoTags": [%s]}]' % pause, config_json='{"architecture":"riscv64"}')
         self.kubelet()
         self.provider()
+        given = self.dir / "given"
+        given.symlink_to(self.dir)
         self.program("scheduler", "The Kubernetes scheduler is a process", "Kubernetes v1.35.0")
         for option, name, message in (
             ("--install", "file", "is not a folder"),
@@ -429,15 +433,16 @@ case $* in *Architecture*/deb) echo kubectl-nodeclaim all ;; *Architecture*other
             ("--package", "bad.deb", "is not readable, not nodeclaimd"),
         ):
             with self.subTest(option, name=name):
-                message = f"provision: {option}: {self.dir / name} {message}"
-                options = (option, self.dir / name)
+                message = f"provision: {option}: {given / name} {message}"
+                options = (option, given / name)
                 self.assertIn(message, self.provision("--install", str(self.install), *map(str, options), code=2, offline=""))
         path = self.dir / "names-itself"
         source = '#include <stdio.h>\n#include <string.h>\nint main(int n, char **argument) { return printf("Usage: %s\\n", strstr(argument[0], "/usr/nodeclaimd.")) < 0; }\n'
         subprocess.run([os.environ.get("CC", "cc"), "-x", "c", "-o", str(path), "-"], input=source, text=True, check=True, timeout=60)
         said = self.provision("--install", str(self.install), "--ecr-credential-provider", str(path), code=2, offline="")
         self.assertIn(f'is no ECR credential provider: its --help says "Usage: {path}"\n', said, "as it was given")
-        self.assertIn("--kubelet needs a value", self.provision("--kubelet", code=2))
+        for options in (("--kubelet",), ("--kubelet", "")):
+            self.assertIn("--kubelet needs a value", self.provision(*options, code=2))
         self.assertIn("--kubelet: there is no /none", self.provision("--kubelet", "/none", code=2))
         said = self.provision("--kubelet", "/none", "--ecr-credential-provider", str(self.dir / "file"), "--pause-image", str(self.dir / "name.tar"),
                               "--package", str(self.dir / "deb"), code=2, offline="")
