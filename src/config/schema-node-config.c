@@ -367,7 +367,7 @@ static const struct nc_schema claim = NC_SCHEMA("AgentConfig's spec.claim", CLAI
     F("fit", OBJECT, OF(fit))                                                                      \
     F("signal", STRING,                                                                            \
       CHECKED(is_none, "none, or left out: nodeclaim-controller relays a node's deadline to "      \
-                       "Karpenter (deploy/README.md)"))                                            \
+                       "Karpenter"))                                                               \
     F("report", OBJECT, OF(report))                                                                \
     F("aws", OBJECT, OF(aws))                                                                      \
     F("bootstrap", OBJECT, OF(bootstrap))                                                          \

@@ -348,7 +348,7 @@ static const struct row agent_config_rows[] = {
      "d:3:8: warning: spec.flags: unknown field of AgentConfig's spec; it is spec.kubelet.flags\n"},
     {"a node that deletes its own NodeClaim", "spec: {signal: self}",
      "d:3:16: error: spec.signal: must be none, or left out: nodeclaim-controller relays a node's "
-     "deadline to Karpenter (deploy/README.md), not the string 'self'\n"},
+     "deadline to Karpenter, not the string 'self'\n"},
     {"policy", "spec: {interruption: {spot: evict}}",
      "d:3:29: error: spec.interruption.spot: must be ignore, report, cordon or drain, not the "
      "string 'evict'\n"},
