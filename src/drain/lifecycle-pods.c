@@ -300,7 +300,8 @@ static bool is_blocking(enum nc_pod_answer_kind kind) {
            || kind == NC_ANSWER_FAILED;
 }
 
-/* An API server that has no time for a moment is no news; what a moment is, the deadline says. */
+/* An API server that has no time for a moment is no news; what a moment is, the deadline says. An
+ * outage has an Event of its own. */
 static bool may_be_too_busy(const struct nc_lifecycle *l, enum nc_pod_answer_kind kind) {
     const uint64_t t_usec = l->in_force.t_usec;
     uint64_t usec = t_usec ? nc_less_usec(t_usec, l->evicting_usec) / BLOCKED_SHARE : UINT64_MAX;
@@ -308,7 +309,7 @@ static bool may_be_too_busy(const struct nc_lifecycle *l, enum nc_pod_answer_kin
     if (usec > BLOCKED_EVENT_USEC)
         usec = BLOCKED_EVENT_USEC;
     return (kind == NC_ANSWER_BUSY || kind == NC_ANSWER_UNAVAILABLE) && l->evicting_usec
-           && l->now_usec >= nc_sum_usec(l->evicting_usec, usec);
+           && !l->is_blind && l->now_usec >= nc_sum_usec(l->evicting_usec, usec);
 }
 
 /* Since when it is waited for, until when, and what helps. */
@@ -329,8 +330,11 @@ static char *until_text(const struct nc_lifecycle *l, const struct nc_drain_line
                    ? nc_asprintf("it is tried again each second: %s", remedy)
                    : nc_strdup("its force-delete time has come");
     nc_time_format(nc_lifecycle_ec2_time(l, is_endless ? since_usec : until_usec), time);
-    if (!is_endless)
-        return nc_asprintf("it is %s at %s%s%s", until_usec == kept_usec ? "evicted" : "deleted",
+    if (!is_endless) /* what does not evict may delete nothing, either */
+        return nc_asprintf("%s %s%s%s",
+                           until_usec == kept_usec  ? "it is evicted at"
+                           : line->busy && !is_kept ? "its force-delete time is"
+                                                    : "it is deleted at",
                            time, line->remedy ? "; " : "", line->remedy ? remedy : "");
     return nc_asprintf(
         "waiting without end since %s, for %s: %s; or, without asking a budget, delete "
