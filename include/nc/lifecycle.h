@@ -173,6 +173,7 @@ struct nc_lifecycle_action {
     enum nc_lifecycle_milestone milestone;
     const char *reason; /* of the Event; static: one a milestone, but NOTICED has the source's */
     bool is_warning;
+    bool is_update;  /* of what its series said last: that is not counted once more */
     bool is_lasting; /* of BLOCKED: it is said for the second time; once a drain */
     char *message;   /* owned */
     char *series;    /* what is reported again and again is one Event that is counted: which; owned,

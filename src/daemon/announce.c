@@ -137,7 +137,9 @@ static void announce_to_console(const struct nc_daemon *d, const struct nc_lifec
 
 /* The one that it is a part of; the oldest makes room. One that was not said for long is over, for
  * an API server forgets its Event after an hour. */
-static const struct nc_series *count_series(struct nc_daemon *d, const char *key, uint64_t now) {
+static const struct nc_series *count_series(struct nc_daemon *d,
+                                            const struct nc_lifecycle_action *a, uint64_t now) {
+    const char *key = a->series;
     struct nc_series *s = &d->series[0];
 
     for (size_t i = 0; i < NC_SERIES; i++) {
@@ -149,12 +151,13 @@ static const struct nc_series *count_series(struct nc_daemon *d, const char *key
         if (one->last_usec < s->last_usec)
             s = one;
     }
-    if (!nc_streq(s->key, key) || now < s->first_usec || now > s->last_usec + SERIES_USEC) {
+    if (!nc_streq(s->key, key) || now < s->first_usec
+        || (now > s->last_usec + SERIES_USEC && !a->is_update)) {
         free(s->key);
         *s = (struct nc_series){.key = nc_strdup(key), .first_usec = now};
     }
     s->last_usec = now;
-    s->count++;
+    s->count += !a->is_update || !s->count;
     return s;
 }
 
@@ -175,9 +178,10 @@ static void announce_as_event(struct nc_daemon *d, const struct nc_lifecycle_act
                          .count = 1};
 
     if (a->series) {
-        const struct nc_series *s = count_series(d, a->series, now);
+        const struct nc_series *s = count_series(d, a, now);
         e.first_usec = s->first_usec;
         e.count = s->count;
+        e.is_there = s->first_usec < now;
     }
     nc_event_queue_add(d, &e, 0);
     if (!d->claim.name || !d->claim.uid)

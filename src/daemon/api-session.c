@@ -44,6 +44,7 @@ static bool has_deadline_passed(const struct nc_daemon *d, int leading, uint64_t
 /* Nothing else tells of a drain that stands still because of it: once while it lasts, where only
  * this machine can be seen, and once it is over, for who sees the cluster alone. */
 static void report_outage(struct nc_daemon *d, bool is_over) {
+    const bool was_said = d->api.lasting;
     const uint64_t now = nc_daemon_now(d), usec = nc_less_usec(now, d->api.failing_usec);
     static char series[] = "outage";
     nc_auto_free char *message = NULL;
@@ -75,6 +76,7 @@ static void report_outage(struct nc_daemon *d, bool is_over) {
                                                         .milestone = NC_LIFECYCLE_MILESTONE_BLOCKED,
                                                         .reason = "DrainBlocked",
                                                         .is_warning = true,
+                                                        .is_update = was_said,
                                                         .is_lasting = !is_over,
                                                         .series = series,
                                                         .message = message});

@@ -185,7 +185,7 @@ void nc_event_queue_send(struct nc_daemon *d) {
 /* One that is reported again before it was sent. */
 static struct nc_queued_event *find_waiting(const struct nc_daemon *d, const struct nc_event *of) {
     for (struct nc_queued_event *e = d->events.queue; e; e = e->next)
-        if (!e->req && of->count > 1 && e->event.first_usec == of->first_usec
+        if (!e->req && of->is_there && e->event.first_usec == of->first_usec
             && nc_streq(e->event.kind, of->kind) && nc_streq(e->event.reason, of->reason))
             return e;
     return NULL;
@@ -201,7 +201,6 @@ static struct nc_queued_event *add_last(struct nc_daemon *d, const struct nc_eve
     }
     e = nc_calloc(1, sizeof(*e));
     *e = (struct nc_queued_event){.d = d, .event = *of};
-    e->event.is_there = of->count > 1;
     e->event.namespace = e->namespace = nc_strdup(of->namespace);
     e->event.name = e->name = nc_strdup(of->name);
     e->event.uid = e->uid = nc_strdup(of->uid);

@@ -95,6 +95,7 @@ class Commands(DaemonTest):
         said = lambda text: [e for e in world.api.objects("events") if re.search(text, e["message"])]
         world.must(lambda: said(r"^Nothing was evicted for \d+ s, and the deadline passed: "), "the Event of the outage")
         self.assertNotIn("503", said("^Nothing was evicted")[0]["message"], "what lasted, not what came last")
+        self.assertEqual([e["count"] for e in said("^Nothing (is|was) evicted") if e["involvedObject"]["kind"] == "Node"], [1], "one outage is one Event")
         world.must(lambda: said(r"^No pods remaining; "), "the Event of the end")
         self.assertRegex(world.log(), r"the API server answers again, after \d+\.\d s")
 
