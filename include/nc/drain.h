@@ -249,8 +249,11 @@ size_t nc_drain_lines(const struct nc_drain *d, const struct nc_drain_rules *r, 
                       struct nc_drain_line *ret, size_t room);
 
 /* ", grace period cut: NAMESPACE/NAME with 3 of 30 s, …" of five pods at most, with how many there
- * are beside them; "" of none. Owned. */
-char *nc_drain_cut_text(const struct nc_drain *d);
+ * are beside them; nothing of none. */
+void nc_drain_put_cut(const struct nc_drain *d, struct nc_buf *out);
+/* So many pods are named at most; behind them, how many more there are of n. */
+#define NC_DRAIN_NAMES 5
+void nc_drain_put_more(struct nc_buf *names, size_t n);
 
 /* A new drain begins: forgets refusals and counts, keeps the pods. */
 void nc_drain_restart(struct nc_drain *d);

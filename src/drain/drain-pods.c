@@ -18,8 +18,7 @@
 
 /* P13: the API server's admission learns of a binding no faster than we do. */
 #define BOUND_USEC (NC_SEC_USEC / 2)
-#define LATE_USEC (5 * NC_SEC_USEC) /* P2: by then the scheduler has learnt of the cordon */
-#define CUT_NAMES 5
+#define LATE_USEC (5 * NC_SEC_USEC)     /* P2: by then the scheduler has learnt of the cordon */
 #define CREATED_WITHIN_USEC NC_SEC_USEC /* a creationTimestamp has whole seconds */
 
 struct nc_drain *nc_drain_new(void) {
@@ -184,8 +183,9 @@ void nc_drain_note_end(struct nc_drain *d, struct record *e, enum nc_pod_news_ki
                        (unsigned long long)e->pod.grace_sec);
     else if (is_deletion)
         (void)snprintf(grace, sizeof(grace), " with a grace period of %u s", e->grace_sec);
-    if (is_cut && !e->is_cut && d->so_far.cut++ < CUT_NAMES)
-        (void)nc_buf_printf(&d->cut, "%s%s/%s%s", d->cut.len ? ", " : "", e->pod.namespace,
+    if (is_cut && !e->is_cut && d->so_far.cut++ < NC_DRAIN_NAMES)
+        (void)nc_buf_printf(&d->cut, "%s%s/%s%s",
+                            d->cut.len ? ", " : ", grace period cut: ", e->pod.namespace,
                             e->pod.name, grace);
     e->is_cut |= is_cut;
     nc_drain_note_news(
@@ -512,14 +512,15 @@ void nc_drain_restart(struct nc_drain *d) {
     nc_buf_done(&d->cut);
 }
 
-char *nc_drain_cut_text(const struct nc_drain *d) {
-    const size_t n = d->so_far.cut;
+void nc_drain_put_cut(const struct nc_drain *d, struct nc_buf *out) {
+    if (d->cut.data)
+        (void)nc_buf_puts(out, d->cut.data);
+    nc_drain_put_more(out, d->so_far.cut);
+}
 
-    if (n == 0)
-        return nc_strdup("");
-    if (n <= CUT_NAMES)
-        return nc_asprintf(", grace period cut: %s", d->cut.data);
-    return nc_asprintf(", grace period cut: %s and %zu more", d->cut.data, n - CUT_NAMES);
+void nc_drain_put_more(struct nc_buf *names, size_t n) {
+    if (n > NC_DRAIN_NAMES)
+        (void)nc_buf_printf(names, " and %zu more", n - NC_DRAIN_NAMES);
 }
 
 size_t nc_drain_count(const struct nc_drain *d) {

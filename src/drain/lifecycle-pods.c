@@ -360,11 +360,10 @@ static size_t name_others(const struct held *h, struct nc_buf *names) {
             || !nc_streq(other->budget, h->line->budget)
             || !nc_streq(other->pod->namespace, h->line->pod->namespace))
             continue;
-        if (n++ < NC_LIFECYCLE_NAMES)
+        if (n++ < NC_DRAIN_NAMES)
             (void)nc_buf_printf(names, "%s%s", n == 1 ? ", nor " : ", ", other->pod->name);
     }
-    if (n > NC_LIFECYCLE_NAMES)
-        (void)nc_buf_printf(names, " and %zu more", n - NC_LIFECYCLE_NAMES);
+    nc_drain_put_more(names, n);
     return n;
 }
 

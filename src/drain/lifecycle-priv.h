@@ -288,8 +288,8 @@ char *nc_lifecycle_status_text(const struct nc_lifecycle *l, enum nc_node_write_
 char *nc_lifecycle_cordon_text(const struct nc_lifecycle *l);
 /* "; evicted: …, force-deleted: …", or since when that is. Owned. */
 char *nc_lifecycle_counts_text(const struct nc_lifecycle *l);
-#define NC_LIFECYCLE_NAMES 5
-/* `before`, then the name and the reason of each pod that is meant, at most five; "" = none is. */
+/* `before`, then the name and the reason of each pod that is meant, at most NC_DRAIN_NAMES; "" =
+ * none. */
 typedef bool (*nc_lifecycle_pod_fn)(const struct nc_drain_line *line, uint64_t now_usec);
 char *nc_lifecycle_names(const struct nc_lifecycle *l, nc_lifecycle_pod_fn is_meant,
                          const char *before);

@@ -10,7 +10,6 @@
 #include "nc/mem.h"
 #include "nc/time.h"
 
-#define BLOCKED_MAX 5
 #define BLOCKED_BYTES                                                                              \
     ((size_t)600) /* with reasons and times; the rest of the annotation is some 400                \
                    */
@@ -81,7 +80,7 @@ static void set_blocked(struct nc_value *status, const struct nc_lifecycle *l,
     if (s->named == 0)
         return;
     nc_auto_free struct nc_drain_line *v = nc_lifecycle_lines(l, &n);
-    for (size_t i = 0; i < n && list->n < BLOCKED_MAX; i++) {
+    for (size_t i = 0; i < n && list->n < NC_DRAIN_NAMES; i++) {
         if (!nc_pod_reason_is_named(v[i].verdict.reason))
             continue;
         nc_auto_free char *name = nc_asprintf("%s/%s", v[i].pod->namespace, v[i].pod->name);
@@ -275,7 +274,7 @@ char *nc_lifecycle_names(const struct nc_lifecycle *l, nc_lifecycle_pod_fn is_me
 
     (void)nc_buf_add(&b, "", 0);
     for (size_t i = 0; i < n; i++) {
-        if (!is_meant(&v[i], l->now_usec) || ++named > NC_LIFECYCLE_NAMES)
+        if (!is_meant(&v[i], l->now_usec) || ++named > NC_DRAIN_NAMES)
             continue;
         const enum nc_pod_reason held = nc_drain_held_as(&v[i]);
         (void)nc_buf_printf(&b, "%s%s/%s", named == 1 ? before : ", ", v[i].pod->namespace,
@@ -289,8 +288,7 @@ char *nc_lifecycle_names(const struct nc_lifecycle *l, nc_lifecycle_pod_fn is_me
         if (busy || held != NC_POD_REASON_FORCED) /* it is no reason why a pod is there */
             put_reason(l, &v[i], busy ? busy : nc_pod_reason_text(held), &b);
     }
-    if (named > NC_LIFECYCLE_NAMES)
-        (void)nc_buf_printf(&b, " and %zu more", named - NC_LIFECYCLE_NAMES);
+    nc_drain_put_more(&b, named);
     return nc_buf_steal(&b);
 }
 
@@ -310,10 +308,12 @@ static char *if_any(const char *words, size_t n) {
 
 char *nc_lifecycle_counts_text(const struct nc_lifecycle *l) {
     const struct nc_drain_summary *s = &l->summary;
-    nc_auto_free char *cut = nc_drain_cut_text(l->drain);
+    struct nc_buf b = NC_BUF_INIT;
 
-    return nc_asprintf("; %sevicted: %zu, force-deleted: %zu%s",
-                       l->is_older ? "since the restart " : "", s->evicted, s->deleted, cut);
+    (void)nc_buf_printf(&b, "; %sevicted: %zu, force-deleted: %zu",
+                        l->is_older ? "since the restart " : "", s->evicted, s->deleted);
+    nc_drain_put_cut(l->drain, &b);
+    return nc_buf_steal(&b);
 }
 
 char *nc_lifecycle_drained_text(const struct nc_lifecycle *l) {
