@@ -3,6 +3,7 @@
  * bootstrap reads them.
  */
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 
 #define MAX_BYTES ((size_t)1 << 20)
 #define STDIN "standard input"
+#define NAME "ip-192-0-2-1.us-west-2.compute.internal\0"
 #define NODEADM "remove what calls nodeadm: docs/migrate-from-nodeadm.md"
 
 /* --- what is no document, but has some in it */
@@ -157,17 +159,27 @@ static int add_any_cluster(struct nc_documents *d, bool all, struct nc_err *err)
 
 /* A machine on which everything fits: what is refused for it is refused everywhere. */
 static void assume_any_instance(struct nc_facts *f) {
-    f->instance_id = nc_strdup("i-00000000000000000");
-    f->instance_type = nc_strdup("u7i-12tb.224xlarge");
-    f->region = nc_strdup("us-west-2");
-    f->az = nc_strdup("us-west-2a");
-    f->local_ipv4 = nc_strdup("192.0.2.1");
-    f->ipv6 = nc_strdup("2001:db8::1");
-    f->local_hostname = nc_strdup("ip-192-0-2-1.us-west-2.compute.internal");
-    f->private_dns_name = nc_strdup(f->local_hostname);
-    f->hostname = nc_strdup(f->local_hostname);
+    static const unsigned short fields[] = {
+        offsetof(struct nc_facts, instance_id),
+        offsetof(struct nc_facts, instance_type),
+        offsetof(struct nc_facts, region),
+        offsetof(struct nc_facts, az),
+        offsetof(struct nc_facts, local_ipv4),
+        offsetof(struct nc_facts, ipv6),
+        offsetof(struct nc_facts, local_hostname),
+        offsetof(struct nc_facts, private_dns_name),
+        offsetof(struct nc_facts, hostname),
+        offsetof(struct nc_facts, ecr_credential_provider_dir),
+    };
+    static const char values[] =
+        "i-00000000000000000\0u7i-12tb.224xlarge\0us-west-2\0us-west-2a\0"
+        "192.0.2.1\0"
+        "2001:db8::1\0" NAME NAME NAME "/etc/eks/image-credential-provider\0";
+    const char *value = values;
+
+    for (size_t i = 0; *value; i++, value = nc_next_name(value))
+        *(char **)((char *)f + fields[i]) = nc_strdup(value);
     f->has_soci_snapshotter = f->has_ecr_credential_provider = true;
-    f->ecr_credential_provider_dir = nc_strdup("/etc/eks/image-credential-provider");
     f->cpus = 896;
     f->mem_total_bytes = (int64_t)12 << 40;
     f->root_fs_bytes = (int64_t)16 << 40;

@@ -11,18 +11,7 @@
 
 #define CORRECT "correct the document; nodeclaimd check names all that is wrong"
 
-/* Policies of the daemon, of which the documents alone decide; a misspelled one, too. */
-static bool asks_for_policy(const struct nc_app *app) {
-    static const char spec[] = "spec.", policies[] = "drain\0interruption\0";
-    const char *asked = app->opts.n_args > 0 ? app->opts.args[0] : "";
-    const char *field = asked + (nc_starts_with(asked, spec) ? strlen(spec) : 0);
-    nc_auto_free char *object = nc_strndup(field, strcspn(field, "."));
-
-    return nc_starts_with(field, policies) || nc_nearest(object, policies);
-}
-
-static int gather_all(struct nc_gather *g, struct nc_app *app, struct nc_err *err) {
-    const bool is_policy = asks_for_policy(app);
+static int gather_all(struct nc_gather *g, struct nc_app *app, bool is_policy, struct nc_err *err) {
     int r = nc_gather_open(g, app, err);
 
     if (r >= 0 && (!is_policy || nc_gather_wants_user_data(app)))
@@ -95,7 +84,7 @@ int nc_command_render(struct nc_app *app) {
                       "nodeclaimd render: --out DIR is required: the tree is written there\n");
         return NC_EXIT_USAGE;
     }
-    r = gather_all(&g, app, &err);
+    r = gather_all(&g, app, false, &err);
     if (r < 0 && err.class == NC_ERR_CONFIG && g.documents.n_docs > 0) {
         struct nc_err last = NC_ERR_INIT;
         (void)nc_try_each_rule(&g, false, try_plan, &last);
@@ -135,10 +124,10 @@ static int refuse_field(const struct nc_app *app, const struct nc_plan *p) {
 
     for (size_t i = 0; i < p->n_origins; i++)
         add_names(&names, p->origins[i].field);
+    /* itself, or the end of a path of a document, such as spec.kubelet.config.maxPods */
     near = nc_nearest(asked, names.data);
-    /* a path of a document, such as spec.kubelet.config.maxPods */
-    for (const char *dot = strchr(asked, '.'); !near && dot; dot = strchr(dot + 1, '.'))
-        near = nc_nearest(dot + 1, names.data);
+    for (const char *dot = asked; !near && (dot = strchr(dot, '.'));)
+        near = nc_nearest(++dot, names.data);
     (void)fprintf(stderr, "nodeclaimd explain: no final value is named %s%s%s%s\n", asked,
                   near ? ", did you mean " : "", near ? near : "", near ? "?" : "");
     return nc_err_exit_code(NC_ERR_CONFIG);
@@ -165,14 +154,6 @@ static bool is_asked(const struct nc_app *app, const char *field) {
            || (nc_starts_with(field, spec) && is_named(field + strlen(spec), asked));
 }
 
-static bool has_asked(const struct nc_app *app, const struct nc_plan *p) {
-    size_t i = 0;
-
-    while (i < p->n_origins && !is_asked(app, p->origins[i].field))
-        i++;
-    return i < p->n_origins;
-}
-
 static struct nc_value *origin_json(const struct nc_origin *o) {
     struct nc_value *one = nc_value_new_map();
 
@@ -183,39 +164,51 @@ static struct nc_value *origin_json(const struct nc_origin *o) {
     return one;
 }
 
-static void explain(const struct nc_app *app, const struct nc_plan *p) {
+/* How many fields answer to what is asked; is_printed: and each of them. */
+static size_t explain(const struct nc_app *app, const struct nc_plan *p, bool is_printed) {
     nc_auto_value struct nc_value *list = nc_value_new_list();
+    size_t n = 0;
 
     for (size_t i = 0; i < p->n_origins; i++) {
         const struct nc_origin *o = &p->origins[i];
         if (!is_asked(app, o->field))
             continue;
+        n++;
         if (app->opts.json)
             nc_value_push(list, origin_json(o));
-        else
+        else if (is_printed)
             (void)printf("%s = %s\n    from %s\n%s%s%s", o->field, o->value, o->from,
                          *o->overrode ? "    overrode " : "", o->overrode,
                          *o->overrode ? "\n" : "");
     }
-    if (app->opts.json)
+    if (is_printed && app->opts.json)
         nc_print_json(list);
+    return n;
+}
+
+/* Policies of the daemon, of which the documents alone decide; a misspelled one, too. */
+static bool asks_for_policy(const struct nc_app *app) {
+    static const char spec[] = "spec.";
+    const char *asked = app->opts.n_args > 0 ? app->opts.args[0] : "";
+    const char *field = asked + (nc_starts_with(asked, spec) ? strlen(spec) : 0);
+    nc_auto_free char *object = nc_strndup(field, strcspn(field, "."));
+
+    return nc_nearest(object, "drain\0interruption\0");
 }
 
 int nc_command_explain(struct nc_app *app) {
     nc_cleanup(nc_gather_done) struct nc_gather g = {0};
-    nc_cleanup(nc_gather_done) struct nc_gather none = {0};
+    nc_cleanup(nc_plan_done) struct nc_plan policies = NC_PLAN_INIT;
+    const bool is_policy = asks_for_policy(app);
     struct nc_err err = NC_ERR_INIT;
 
     /* Each policy has a name and a default: nothing has to be read to refuse another one. */
-    nc_explain_policies(&none.plan, &none.documents, &none.config);
-    if (asks_for_policy(app) && !has_asked(app, &none.plan))
-        return refuse_field(app, &none.plan);
-    if (gather_all(&g, app, &err) < 0)
+    nc_explain_policies(&policies, &g.documents, &g.config);
+    if (is_policy && explain(app, &policies, false) == 0)
+        return refuse_field(app, &policies);
+    if (gather_all(&g, app, is_policy, &err) < 0)
         return nc_app_fail(app, &err);
     nc_explain_policies(&g.plan, &g.documents, &g.config);
     print_warnings(&g);
-    if (!has_asked(app, &g.plan))
-        return refuse_field(app, &g.plan);
-    explain(app, &g.plan);
-    return 0;
+    return explain(app, &g.plan, true) > 0 ? 0 : refuse_field(app, &g.plan);
 }

@@ -744,7 +744,7 @@ class Explain(WorldTest):
                 self.assertIn(f"spec.drain.margin = 12s\n    from {part}:4:19\n", done.out)
         done = world.run("explain", "--source", part.as_uri(), "drain.mod")
         self.assertEqual((done.code, done.err), (3, "nodeclaimd explain: no final value is named drain.mod, did you mean drain.mode?\n"))
-        for mistyped, meant in {"drain.mod": "drain.mode", "spec.dran.mode": "spec.drain.mode", "interuption.spot": "interruption.spot"}.items():
+        for mistyped, meant in {"drain.mod": "drain.mode", "spec.drayn.mode": "spec.drain.mode", "interuption.spot": "interruption.spot"}.items():
             done = world.run("explain", mistyped)
             self.assertEqual((done.code, done.err), (3, f"nodeclaimd explain: no final value is named {mistyped}, did you mean {meant}?\n"))
         self.assertEqual(world.requests(), [])
