@@ -288,7 +288,11 @@ static size_t place_of(const struct nc_lifecycle *l, const char *key) {
 static bool was_reported(const struct nc_lifecycle *l, const struct nc_lifecycle_budget *b,
                          const char *key, size_t n_others) {
     const bool is_outdated = b->is_outdated || n_others > b->n_others;
+    /* no request has succeeded meanwhile: that is told of the outage */
+    const bool is_outage =
+        l->is_blind && nc_less_usec(l->now_usec, l->blind_usec[0]) >= NC_SEC_USEC;
     const uint64_t pause_usec = !nc_streq(b->key, key) ? 2 * BLOCKED_EVENT_MAX_USEC
+                                : is_outage            ? UINT64_MAX
                                 : is_outdated          ? OUTDATED_EVENT_USEC
                                                        : blocked_event_pause(l, b);
 
@@ -300,8 +304,7 @@ static bool is_blocking(enum nc_pod_answer_kind kind) {
            || kind == NC_ANSWER_FAILED;
 }
 
-/* An API server that has no time for a moment is no news; what a moment is, the deadline says. An
- * outage has an Event of its own. */
+/* An API server that has no time for a moment is no news; what a moment is, the deadline says. */
 static bool may_be_too_busy(const struct nc_lifecycle *l, enum nc_pod_answer_kind kind) {
     const uint64_t t_usec = l->in_force.t_usec;
     uint64_t usec = t_usec ? nc_less_usec(t_usec, l->evicting_usec) / BLOCKED_SHARE : UINT64_MAX;
@@ -309,7 +312,7 @@ static bool may_be_too_busy(const struct nc_lifecycle *l, enum nc_pod_answer_kin
     if (usec > BLOCKED_EVENT_USEC)
         usec = BLOCKED_EVENT_USEC;
     return (kind == NC_ANSWER_BUSY || kind == NC_ANSWER_UNAVAILABLE) && l->evicting_usec
-           && !l->is_blind && l->now_usec >= nc_sum_usec(l->evicting_usec, usec);
+           && l->now_usec >= nc_sum_usec(l->evicting_usec, usec);
 }
 
 /* Since when it is waited for, until when, and what helps. */
