@@ -129,7 +129,8 @@ static void report(struct world *w, const char *message, unsigned count) {
                                .message = message,
                                .first_usec = 7 * SEC,
                                .last_usec = count * SEC,
-                               .count = count};
+                               .count = count,
+                               .is_there = count > 1};
 
     nc_event_queue_add(&w->d, &e, 0);
 }
