@@ -8,6 +8,7 @@
  * they are set right again, whatever is known of it by then.
  */
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include "lifecycle-priv.h"
@@ -22,24 +23,73 @@ void nc_lifecycle_set_usec(struct nc_value *v, const char *key, uint64_t usec) {
     nc_value_set_string(v, key, text);
 }
 
+/* What is saved: a row each, in the order in which it is written. */
+enum kind {
+    TEXT = 1,
+    BOOL,
+    LATER_BOOL, /* a release before this one did not save it */
+    USEC,
+    MOMENT, /* of ours, saved by EC2's clock */
+};
+struct row {
+    char key[12];
+    unsigned char kind, size; /* of a text: the room that it has */
+    unsigned short offset;
+};
+
+#define ROW(kind, key, type, member)                                                               \
+    { key, kind, sizeof(((type *)NULL)->member), offsetof(type, member) }
+#define SOURCE(kind, key, member) ROW(kind, key, struct nc_lifecycle_source, member)
+#define NODE(kind, key, member) ROW(kind, key, struct nc_lifecycle, member)
+static const struct row source_rows[] = {
+    SOURCE(TEXT, "id", notice.id),
+    SOURCE(TEXT, "action", notice.action),
+    SOURCE(TEXT, "reason", notice.reason),
+    SOURCE(USEC, "deadline", notice.deadline_usec),
+    SOURCE(BOOL, "last_moment", notice.is_force_delete_time),
+    SOURCE(USEC, "begin", notice.begin_usec),
+    SOURCE(MOMENT, "noticed", noticed_usec),
+    SOURCE(USEC, "window", window_usec),
+    SOURCE(BOOL, "announced", is_announced),
+    SOURCE(LATER_BOOL, "late", is_late),
+    SOURCE(LATER_BOOL, "begun", has_begun),
+    SOURCE(LATER_BOOL, "held", is_held),
+    {.kind = 0},
+};
+static const struct row node_rows[] = {
+    NODE(TEXT, "uid", node.uid),
+    NODE(BOOL, "is_cordoned", is_cordon_done),
+    NODE(LATER_BOOL, "is_to_drain", is_cordoned_to_drain),
+    NODE(BOOL, "is_foreign", is_foreign),
+    NODE(LATER_BOOL, "was_lifted", was_lifted),
+    NODE(MOMENT, "cordoned", cordoned_usec),
+    NODE(MOMENT, "drained", drained_usec),
+    {.kind = 0},
+};
+
+static void save_rows(struct nc_value *v, const struct row *row, const void *from,
+                      const struct nc_lifecycle *l) {
+    for (; row->kind; row++) {
+        const void *at = (const char *)from + row->offset;
+        if (row->kind == TEXT)
+            nc_value_set_string(v, row->key, at);
+        else if (row->kind < USEC)
+            nc_value_set_bool(v, row->key, *(const bool *)at);
+        else
+            nc_lifecycle_set_usec(v, row->key,
+                                  row->kind == USEC
+                                      ? *(const uint64_t *)at
+                                      : nc_lifecycle_ec2_time(l, *(const uint64_t *)at));
+    }
+}
+
 static struct nc_value *save_source(const struct nc_lifecycle *l,
                                     const struct nc_lifecycle_source *s) {
     struct nc_value *v = nc_value_new_map();
 
     nc_value_set_string(v, "source", nc_source_name(s->notice.source));
-    nc_value_set_string(v, "id", s->notice.id);
-    nc_value_set_string(v, "action", s->notice.action);
-    nc_value_set_string(v, "reason", s->notice.reason);
     nc_value_set_int(v, "policy", (int64_t)s->notice.policy);
-    nc_lifecycle_set_usec(v, "deadline", s->notice.deadline_usec);
-    nc_value_set_bool(v, "last_moment", s->notice.is_force_delete_time);
-    nc_lifecycle_set_usec(v, "begin", s->notice.begin_usec);
-    nc_lifecycle_set_usec(v, "noticed", nc_lifecycle_ec2_time(l, s->noticed_usec));
-    nc_lifecycle_set_usec(v, "window", s->window_usec);
-    nc_value_set_bool(v, "announced", s->is_announced);
-    nc_value_set_bool(v, "late", s->is_late);
-    nc_value_set_bool(v, "begun", s->has_begun);
-    nc_value_set_bool(v, "held", s->is_held);
+    save_rows(v, source_rows, s, l);
     return v;
 }
 
@@ -47,7 +97,6 @@ static struct nc_value *save_node(const struct nc_lifecycle *l) {
     struct nc_value *v = nc_value_new_map();
     struct nc_value *announced = nc_value_new_list();
 
-    nc_value_set_string(v, "uid", l->node.uid);
     if (l->signalled.is_set && !l->signalled.refused_usec) { /* a restart is worth another try */
         struct nc_value *signal = nc_value_new_map();
         nc_value_set_string(signal, "source", nc_source_name((enum nc_source)l->signalled.source));
@@ -55,12 +104,7 @@ static struct nc_value *save_node(const struct nc_lifecycle *l) {
         nc_lifecycle_set_usec(signal, "deadline", l->signalled.deadline_usec);
         nc_value_set(v, "signalled", signal);
     }
-    nc_value_set_bool(v, "is_cordoned", l->is_cordon_done);
-    nc_value_set_bool(v, "is_to_drain", l->is_cordoned_to_drain);
-    nc_value_set_bool(v, "is_foreign", l->is_foreign);
-    nc_value_set_bool(v, "was_lifted", l->was_lifted);
-    nc_lifecycle_set_usec(v, "cordoned", nc_lifecycle_ec2_time(l, l->cordoned_usec));
-    nc_lifecycle_set_usec(v, "drained", nc_lifecycle_ec2_time(l, l->drained_usec));
+    save_rows(v, node_rows, l, l);
     for (int m = 1; m < _NC_LIFECYCLE_MILESTONE_MAX; m++)
         if (l->has_announced[m])
             nc_value_push(announced, nc_value_new_int(m));
@@ -118,20 +162,6 @@ static bool get_clock_offset(const struct nc_value *v, bool same_boot, int64_t *
     return true;
 }
 
-static bool get_bool(const struct nc_value *v, const char *key, bool *ret) {
-    const struct nc_value *b = nc_value_get(v, key);
-
-    if (!b || b->type != NC_VALUE_BOOL)
-        return false;
-    *ret = b->boolean;
-    return true;
-}
-
-/* What a release before this one did not save. */
-static bool get_bool_if_there(const struct nc_value *v, const char *key, bool *ret) {
-    return !nc_value_get(v, key) || get_bool(v, key, ret);
-}
-
 /* A text that fits into `size` bytes. */
 static bool get_text(const struct nc_value *v, const char *key, char *ret, size_t size) {
     const char *text = nc_value_get_string(v, key);
@@ -139,6 +169,35 @@ static bool get_text(const struct nc_value *v, const char *key, char *ret, size_
     if (!text || strlen(text) >= size || !nc_is_text(text, strlen(text)))
         return false;
     memcpy(ret, text, strlen(text) + 1);
+    return true;
+}
+
+static bool load_row(const struct nc_value *v, const struct row *row, void *at,
+                     const struct nc_lifecycle *l) {
+    const struct nc_value *b = nc_value_get(v, row->key);
+
+    switch ((enum kind)row->kind) {
+    case TEXT:
+        return get_text(v, row->key, at, row->size);
+    case BOOL:
+    case LATER_BOOL:
+        if (!b || b->type != NC_VALUE_BOOL)
+            return !b && row->kind == LATER_BOOL;
+        *(bool *)at = b->boolean;
+        return true;
+    case USEC:
+        return get_usec(v, row->key, at);
+    case MOMENT:
+        break;
+    }
+    return nc_lifecycle_get_moment(v, row->key, l, at);
+}
+
+static bool load_rows(const struct nc_value *v, const struct row *row, void *to,
+                      const struct nc_lifecycle *l) {
+    for (; row->kind; row++)
+        if (!load_row(v, row, (char *)to + row->offset, l))
+            return false;
     return true;
 }
 
@@ -165,18 +224,9 @@ static bool load_source(const struct nc_value *v, struct nc_lifecycle *l) {
     struct nc_notice *n = &s.notice;
     const struct nc_value *policy = nc_value_get(v, "policy");
 
-    if (!get_source(v, &n->source) || l->sources[n->source].is_active
-        || !get_text(v, "id", n->id, sizeof(n->id))
-        || !get_text(v, "action", n->action, sizeof(n->action))
-        || !get_text(v, "reason", n->reason, sizeof(n->reason)) || !policy
+    if (!get_source(v, &n->source) || l->sources[n->source].is_active || !policy
         || policy->type != NC_VALUE_INT || policy->integer < 0 || policy->integer > NC_POLICY_DRAIN
-        || !get_usec(v, "deadline", &n->deadline_usec)
-        || !get_bool(v, "last_moment", &n->is_force_delete_time)
-        || !get_usec(v, "begin", &n->begin_usec)
-        || !nc_lifecycle_get_moment(v, "noticed", l, &s.noticed_usec)
-        || !get_usec(v, "window", &s.window_usec) || !get_bool(v, "announced", &s.is_announced)
-        || !get_bool_if_there(v, "late", &s.is_late) || !get_bool_if_there(v, "begun", &s.has_begun)
-        || !get_bool_if_there(v, "held", &s.is_held))
+        || !load_rows(v, source_rows, &s, l))
         return false;
     n->policy = (enum nc_policy)policy->integer;
     if (nc_sources[n->source].has_time_left)
@@ -211,17 +261,11 @@ static bool load_announced(const struct nc_value *v, bool *has_announced) {
 }
 
 static bool load_node(const struct nc_value *v, struct nc_lifecycle *l) {
-    return get_text(v, "uid", l->node.uid, sizeof(l->node.uid))
-           && load_signal(nc_value_get(v, "signalled"), &l->signalled)
-           && get_bool(v, "is_cordoned", &l->is_cordon_done)
-           && (!nc_value_get(v, "is_to_drain") /* of a release that made no difference */
-                   ? (l->is_cordoned_to_drain = l->is_cordon_done, true)
-                   : get_bool(v, "is_to_drain", &l->is_cordoned_to_drain))
-           && get_bool(v, "is_foreign", &l->is_foreign)
-           && get_bool_if_there(v, "was_lifted", &l->was_lifted)
-           && nc_lifecycle_get_moment(v, "cordoned", l, &l->cordoned_usec)
-           && nc_lifecycle_get_moment(v, "drained", l, &l->drained_usec)
-           && load_announced(nc_value_get(v, "said"), l->has_announced);
+    if (!load_rows(v, node_rows, l, l) || !load_signal(nc_value_get(v, "signalled"), &l->signalled))
+        return false;
+    if (!nc_value_get(v, "is_to_drain")) /* of a release that made no difference */
+        l->is_cordoned_to_drain = l->is_cordon_done;
+    return load_announced(nc_value_get(v, "said"), l->has_announced);
 }
 
 static bool load(const struct nc_value *v, struct nc_lifecycle *l) {
