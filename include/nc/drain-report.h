@@ -28,6 +28,11 @@ struct nc_value *nc_drain_report(const struct nc_lifecycle *l, uint64_t now_usec
 void nc_drain_plan_text(const struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,
                         bool json, struct nc_buf *out);
 
+/* Names the pods that a drain which begins now would leave less than their grace period, separated
+ * by ", ". How long T would have to be ahead that each has its own; 0 = there is none. */
+uint64_t nc_drain_plan_cut(const struct nc_drain *d, const struct nc_drain_rules *r,
+                           uint64_t now_usec, struct nc_buf *names);
+
 /* The counts of a summary, by the names of its members; excluded: {reason: n}. What only a list of
  * the pods can tell is null where there was none. Owned. */
 struct nc_value *nc_drain_counts(const struct nc_drain_summary *s, bool is_listed);

@@ -54,6 +54,7 @@ struct nc_options {
     bool metrics;
     bool watch;
     bool dry_run;
+    bool cut_grace; /* --deadline may leave pods less than their grace period */
     bool wait;
     char **args; /* what is left, NULL-terminated */
     int n_args;

@@ -105,6 +105,8 @@ static const struct nc_option options[] = {
      TEXT(mode)},
     {"deadline", "DURATION-or-TIME", ACCEPTS_DRAIN,
      "5m, or RFC 3339: when the machine goes; implies --mode deadline", TEXT(deadline)},
+    {"cut-grace", NULL, ACCEPTS_DRAIN,
+     "allows a deadline that leaves pods less than their grace period", SWITCH(cut_grace)},
     {"reason", "TEXT", ACCEPTS_DRAIN, "shown in Events and in status", TEXT(reason)},
     {"wait", NULL, ACCEPTS_WAIT, "follows it to its end", SWITCH(wait)},
     {"svg", "FILE", ACCEPTS_SVG, "draws it instead; - is standard output", TEXT(svg)},

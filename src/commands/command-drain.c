@@ -71,6 +71,8 @@ static int make_request(const struct nc_app *app, uint64_t now_usec, struct nc_v
     uint64_t deadline = 0;
     int r = 0;
 
+    if (o->cut_grace && !o->deadline)
+        return nc_err_config(err, "--cut-grace needs --deadline");
     if (nc_streq(mode, "deadline") != (o->deadline != NULL))
         return nc_err_config(err,
                              o->deadline ? "--mode %s has no deadline; omit one of them"
@@ -190,12 +192,31 @@ static int await_answer(struct nc_app *app, const char *path, const char *id, st
     return -ETIMEDOUT;
 }
 
-/* Leaves the request and waits until the daemon states that it is known. 1: it is left for one that
- * hangs, or for the start of one, whose state may have a request to withdraw. */
-static int request_and_follow(struct nc_app *app, const char *name, const struct nc_value *request,
-                              struct nc_err *err) {
-    nc_auto_free char *relative = nc_asprintf(NC_REQUEST_DIR "/%s", name);
-    nc_auto_free char *path = nc_app_path(app, relative);
+/* What a deadline does, and to whom as things are; one without takes away that of the one before.
+ */
+static void warn_of_deadline(const struct nc_app *app, const struct nc_value *status) {
+    const char *deadline = nc_value_get_string(operator_of(status), "deadline");
+    nc_cleanup(nc_buf_done) struct nc_buf pods = NC_BUF_INIT;
+
+    nc_drain_pods_text(nc_value_get(status, "drain"), NAMED_PODS, &pods);
+    if (app->opts.deadline)
+        (void)fprintf(stderr,
+                      "nodeclaimd drain: pods left a grace period before the deadline are deleted, "
+                      "whatever their budgets%s; `nodeclaimd undrain` saves none that is evicted "
+                      "or deleted by then\n",
+                      pods.len ? pods.data : "");
+    if (deadline)
+        (void)fprintf(stderr, "nodeclaimd drain: replaces the request with deadline %s\n",
+                      deadline);
+}
+
+/* Leaves the request, or with notice NULL what withdraws it, and waits until the daemon states that
+ * it is known. 1: it is left for one that hangs, or for the start of one, whose state may have a
+ * request to withdraw. */
+static int request_and_follow(struct nc_app *app, const struct nc_notice *notice,
+                              const struct nc_value *request, struct nc_err *err) {
+    nc_auto_free char *path = nc_app_path(app, notice ? NC_REQUEST_DIR "/" NC_REQUEST_DRAIN
+                                                      : NC_REQUEST_DIR "/" NC_REQUEST_UNDRAIN);
     nc_auto_value struct nc_value *status = read_status_file(app);
     const char *id = nc_value_get_string(request, "id");
     const bool is_gone = nc_daemon_is_gone(app, status) > 0;
@@ -205,6 +226,10 @@ static int request_and_follow(struct nc_app *app, const char *name, const struct
         r = no_daemon(err, "its process is gone");
         r = id ? r : 0;
     }
+    if (r == 0 && app->opts.deadline && !app->opts.cut_grace)
+        r = nc_drain_plan(app, notice, nc_status_now(status), err);
+    if (r == 0 && id)
+        warn_of_deadline(app, status);
     if (r == 0)
         r = write_request_file(app, path, request, err);
     if (r < 0)
@@ -273,26 +298,6 @@ int nc_drain_allow_now(const struct nc_app *app, enum nc_drain_mode otherwise, s
         app,
         nc_policy_name(nc_drain_mode_cap(is_known ? NC_DRAIN_AUTO + (unsigned)mode : otherwise)),
         err);
-}
-
-/* What a deadline does, and to whom as things are; one without takes away that of the one before.
- */
-static void warn_of_deadline(const struct nc_app *app) {
-    nc_auto_value struct nc_value *status = read_status_file(app);
-    const char *deadline = nc_value_get_string(operator_of(status), "deadline");
-    nc_cleanup(nc_buf_done) struct nc_buf pods = NC_BUF_INIT;
-
-    nc_drain_pods_text(nc_value_get(status, "drain"), NAMED_PODS, &pods);
-    if (app->opts.deadline)
-        (void)fprintf(stderr,
-                      "nodeclaimd drain: pods left a grace period before the deadline are deleted, "
-                      "whatever their budgets, one with a longer grace period at once with less "
-                      "of it (--dry-run names it)%s; `nodeclaimd undrain` saves none that is "
-                      "evicted or deleted by then\n",
-                      pods.len ? pods.data : "");
-    if (deadline)
-        (void)fprintf(stderr, "nodeclaimd drain: replaces the request with deadline %s\n",
-                      deadline);
 }
 
 /* A drain that cannot come to its end as things are: the configuration allows less, or its deadline
@@ -380,7 +385,7 @@ static void warn_of_hindrance(const struct nc_app *app, bool is_left) {
         (void)fprintf(stderr, "nodeclaimd %s: the request waits%s\n", app->opts.command, line.data);
 }
 
-static int run(struct nc_app *app, const char *name, const struct nc_value *request) {
+static int run(struct nc_app *app, const struct nc_notice *notice, const struct nc_value *request) {
     struct following f = {.app = app, .id = nc_value_get_string(request, "id")};
     nc_auto_value struct nc_value *status = NULL;
     struct nc_err err = NC_ERR_INIT;
@@ -388,10 +393,8 @@ static int run(struct nc_app *app, const char *name, const struct nc_value *requ
 
     if (f.id)
         r = nc_drain_allow_now(app, NC_DRAIN_AUTO, &err);
-    if (r == 0 && f.id)
-        warn_of_deadline(app);
     if (r == 0)
-        r = request_and_follow(app, name, request, &err);
+        r = request_and_follow(app, notice, request, &err);
     const bool is_left = r > 0;
     if (r >= 0 && !app->opts.json)
         (void)printf("%s\n",
@@ -414,18 +417,21 @@ static int run(struct nc_app *app, const char *name, const struct nc_value *requ
 
 int nc_command_drain(struct nc_app *app) {
     nc_auto_value struct nc_value *status = read_status_file(app), *request = NULL;
+    const uint64_t now_usec = nc_status_now(status);
     struct nc_err err = NC_ERR_INIT;
     struct nc_notice notice;
 
-    if (make_request(app, nc_status_now(status), &request, &notice, &err) < 0) {
+    if (make_request(app, now_usec, &request, &notice, &err) < 0) {
         (void)nc_app_fail(app, &err);
         return NC_EXIT_USAGE;
     }
-    return app->opts.dry_run ? nc_drain_plan(app, &notice) : run(app, NC_REQUEST_DRAIN, request);
+    if (!app->opts.dry_run)
+        return run(app, &notice, request);
+    return nc_drain_plan(app, &notice, now_usec, &err) < 0 ? nc_app_fail(app, &err) : 0;
 }
 
 int nc_command_undrain(struct nc_app *app) {
     nc_auto_value struct nc_value *request = nc_value_new_map();
 
-    return run(app, NC_REQUEST_UNDRAIN, request);
+    return run(app, NULL, request);
 }

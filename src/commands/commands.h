@@ -21,9 +21,11 @@ int nc_command_version(struct nc_app *app);
 /* command-drain.c: negative where the daemon, by the mode that it has in force, or `otherwise`
  * where it does not run, would do less than was requested. */
 int nc_drain_allow_now(const struct nc_app *app, enum nc_drain_mode otherwise, struct nc_err *err);
-/* drain-dry-run.c, for `drain`: lists this node's pods and prints what such a request would do and
- * when. Gives the exit code. */
-int nc_drain_plan(struct nc_app *app, const struct nc_notice *notice);
+/* drain-dry-run.c, for `drain`: lists this node's pods. With --dry-run prints what such a request
+ * would do and when; else negative where its deadline would leave a pod less than its grace period,
+ * or that cannot be known. */
+int nc_drain_plan(struct nc_app *app, const struct nc_notice *notice, uint64_t now_usec,
+                  struct nc_err *err);
 
 /* command-check.c: each rule that refuses something becomes a diagnostic of the documents, and not
  * the first alone: what it refuses is set aside, and the rest is attempted again, with any cluster

@@ -1,8 +1,10 @@
 /*
  * `drain --dry-run`: what a drain of this node would do and when, worked out by the code that would
- * do it. Reads the Node and its pods with the node's own identity; writes nothing, needs no daemon.
+ * do it; and whether its deadline leaves each pod its grace period. Reads the Node and its pods
+ * with the node's own identity; writes nothing, needs no daemon.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "commands.h"
@@ -12,10 +14,14 @@
 #include "nc/kube-drain.h"
 #include "nc/names.h"
 #include "nc/str.h"
+#include "nc/time.h"
 #include "process.h"
 
 #define TIMEOUT_USEC 10000000u
 #define LIST_TIMEOUT_USEC 300000000u
+#define CHECK_TIMEOUT_USEC 10000000u /* the time of a drain with a deadline runs */
+#define MARGIN_MAX_SEC 600
+#define UNREAD "%zu pods could not be read, or are too many"
 
 struct plan {
     struct nc_app *app;
@@ -114,10 +120,8 @@ static int list_pods(struct plan *p, struct nc_err *err) {
     while (r >= 0 && !p->is_listed && p->failure.class == NC_ERR_NONE && !p->app->signal
            && !nc_app_is_late(p->app))
         r = sd_event_run(p->app->event, 100000);
-    if (p->failure.class != NC_ERR_NONE) {
-        *err = p->failure;
-        return p->failure.code < 0 ? p->failure.code : -EIO;
-    }
+    if (p->failure.class != NC_ERR_NONE)
+        return nc_err_give(&p->failure, err);
     if (p->app->signal)
         return nc_err_set(err, NC_ERR_TRANSIENT, EINTR, "interrupted by signal %d", p->app->signal);
     if (r < 0)
@@ -143,7 +147,6 @@ static void read_settings(struct plan *p) {
 }
 
 static int read_rules(struct plan *p, const struct nc_notice *notice, struct nc_err *err) {
-    uint64_t margin;
     int r;
 
     p->rules.may_evict = notice->policy == NC_POLICY_DRAIN;
@@ -152,10 +155,11 @@ static int read_rules(struct plan *p, const struct nc_notice *notice, struct nc_
     r = nc_drain_allow_now(p->app, p->settings.mode, err);
     if (r < 0 || notice->deadline_usec == 0)
         return r;
-    margin = nc_margin_usec(p->settings.margin_usec, notice->deadline_usec > p->now_usec
-                                                         ? notice->deadline_usec - p->now_usec
-                                                         : 0);
-    p->rules.t_usec = notice->deadline_usec > margin ? notice->deadline_usec - margin : 1;
+    p->rules.t_usec = nc_later_usec(
+        nc_less_usec(notice->deadline_usec,
+                     nc_margin_usec(p->settings.margin_usec,
+                                    nc_less_usec(notice->deadline_usec, p->now_usec))),
+        1);
     return 0;
 }
 
@@ -165,9 +169,7 @@ static void wait_for_replacements(struct plan *p) {
 
     if (!p->has_replaced)
         return;
-    until_usec = p->settings.replacement_usec < UINT64_MAX - p->now_usec
-                     ? p->now_usec + p->settings.replacement_usec
-                     : UINT64_MAX;
+    until_usec = nc_sum_usec(p->now_usec, p->settings.replacement_usec);
     if (!p->rules.t_usec || p->rules.t_usec > until_usec)
         p->rules.replaced_by_usec = until_usec;
 }
@@ -187,15 +189,56 @@ static int make(struct plan *p, const struct nc_notice *notice, struct nc_err *e
     return r < 0 ? r : list_pods(p, err);
 }
 
-int nc_drain_plan(struct nc_app *app, const struct nc_notice *notice) {
-    nc_cleanup(plan_done) struct plan p = {
-        .app = app, .drain = nc_drain_new(), .now_usec = nc_now_usec()};
-    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-    struct nc_err err = NC_ERR_INIT;
+/* -EPERM where it cuts the grace period of a pod. */
+static int check_grace(const struct plan *p, struct nc_err *err) {
+    nc_cleanup(nc_buf_done) struct nc_buf names = NC_BUF_INIT;
+    const uint64_t least_usec = nc_drain_plan_cut(p->drain, &p->rules, p->now_usec, &names);
+    uint64_t sec = least_usec / NC_SEC_USEC + 1;
 
-    app->deadline_usec = nc_mono_usec() + LIST_TIMEOUT_USEC;
-    if (make(&p, notice, &err) < 0)
-        return nc_app_fail(app, &err);
+    if (!least_usec)
+        return 0;
+    for (unsigned i = 0; i <= MARGIN_MAX_SEC; i++, sec++)
+        if (nc_sec_to_usec(sec) - nc_margin_usec(p->settings.margin_usec, nc_sec_to_usec(sec))
+            > least_usec)
+            break;
+    nc_err_set(err, NC_ERR_TRANSIENT, EPERM, "pods lose part of their grace period: %s",
+               names.data);
+    nc_err_remedy(err,
+                  "the shortest that leaves each its own is --deadline=%" PRIu64
+                  "s; --cut-grace allows it as it is",
+                  sec);
+    return -EPERM;
+}
+
+/* What cannot be known is not allowed. */
+static int allow(struct plan *p, int r, struct nc_err *err) {
+    if (r == 0 && p->unread > 0)
+        r = nc_err_protocol(err, UNREAD, p->unread);
+    if (r < 0)
+        nc_err_wrap(err, "which pods lose of their grace period is not known, and there is no "
+                         "--cut-grace");
+    else
+        r = check_grace(p, err);
+    if (r < 0)
+        nc_err_wrap(err, "nothing was requested");
+    return r;
+}
+
+int nc_drain_plan(struct nc_app *app, const struct nc_notice *notice, uint64_t now_usec,
+                  struct nc_err *err) {
+    nc_cleanup(plan_done) struct plan p = {
+        .app = app, .drain = nc_drain_new(), .now_usec = now_usec};
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    int r;
+
+    app->deadline_usec =
+        nc_mono_usec() + (app->opts.dry_run ? LIST_TIMEOUT_USEC : CHECK_TIMEOUT_USEC);
+    r = make(&p, notice, err);
+    app->deadline_usec = 0;
+    if (!app->opts.dry_run)
+        return allow(&p, r, err);
+    if (r < 0)
+        return r;
     wait_for_replacements(&p);
     nc_drain_plan_text(p.drain, &p.rules, p.now_usec, app->opts.json, &text);
     if (!app->opts.json && p.rules.t_usec && nc_drain_count(p.drain) > 0)
@@ -206,9 +249,9 @@ int nc_drain_plan(struct nc_app *app, const struct nc_notice *notice) {
     else
         nc_terminal_print(stdout, text.data);
     if (p.unread > 0)
-        (void)fprintf(stderr,
-                      "nodeclaimd drain: %zu pods could not be read, or are too many, and are not "
-                      "shown\n",
-                      p.unread);
+        (void)fprintf(stderr, "nodeclaimd drain: " UNREAD ", and are not shown\n", p.unread);
+    if (!app->opts.cut_grace && check_grace(&p, err) < 0)
+        (void)fprintf(stderr, "nodeclaimd drain: without --cut-grace that is refused: %s; %s\n",
+                      err->msg, err->remedy);
     return 0;
 }

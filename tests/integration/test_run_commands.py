@@ -65,10 +65,40 @@ class Commands(DaemonTest):
         self.assertEqual(world.run("drain").err, "")
         world.must(lambda: world.drain()["pods"]["kept"] == 1, "the pod")
         self.assertRegex(world.run("drain", "--deadline", "30m").err, "^nodeclaimd drain: pods left a grace period before the deadline are deleted, whatever their budgets, "
-                         r"one with a longer grace period at once with less of it \(--dry-run names it\), "
                          "1 of 1 pods remain, 1 kept by do-not-disrupt: default/web, .*; `nodeclaimd undrain` saves none that is evicted or deleted by then\n$")  # fmt: skip
         self.assertRegex(world.run("drain").err, r"replaces the request with deadline 2\S+Z\n")
         self.assertEqual(world.run("drain").err, "")
+
+    def test_a_deadline_that_cuts_a_grace_period(self) -> None:
+        """It is refused before anything is written, also where it moves another one, and where the pods cannot be read."""
+        world = self.node_world(profile="m5.large", margin="15s")
+        world.pod("web", grace=30)
+        world.pod("db", grace=300)
+        world.budget("never", "web", "db")
+        world.start()
+        world.must(lambda: world.said_of_itself().get("connected"), "the connection")
+        lost = "nodeclaimd drain: nothing was requested: pods lose part of their grace period: default/db\n"
+        instead = "the shortest that leaves each its own is --deadline=316s; --cut-grace allows it as it is\n"
+        for deadline in ("2m", "314s", stamp(time.time() + 300)):
+            done = world.run("drain", "--deadline", deadline, "--wait")
+            self.assertEqual((done.code, done.out, done.err), (1, "", f"{lost}remedy: {instead}"))
+        done = world.run("drain", "--deadline", "2m", "--dry-run")
+        self.assertEqual((done.code, done.err), (0, f"nodeclaimd drain: without --cut-grace that is refused: {lost[lost.index('pods'):-1]}; {instead}"))
+        self.assertEqual(world.run("drain", "--deadline", "2m", "--dry-run", "--cut-grace").err, "")
+        done = world.run("drain", "--cut-grace")
+        self.assertEqual((done.code, done.err), (2, "nodeclaimd drain: --cut-grace needs --deadline\n"))
+        self.assertEqual(world.drain()["sources"], [])
+        self.assertEqual(world.run("drain", "--deadline", "316s").code, 0)
+        world.must(lambda: world.evictions("db"), "the drain")
+        request = world.drain()["sources"]
+        self.assertEqual(world.run("drain", "--deadline", "2m").err, f"{lost}remedy: {instead}")
+        away = world.api.server.fault("reset", path="/pods\\?")
+        done = world.run("drain", "--deadline", "20m")
+        self.assertRegex(done.err, "^nodeclaimd drain: nothing was requested: which pods lose of their grace period is not known, and there is no --cut-grace: ")
+        world.api.server.faults.remove(away)
+        self.assertEqual((done.code, world.drain()["sources"], world.deletions()), (1, request, []))
+        self.assertEqual(world.run("drain", "--deadline", "2m", "--cut-grace").code, 0)
+        self.assertIn(world.must(lambda: world.deletions("db"), "the deletion at once")[0].grace, (105, 106))
 
     def test_an_api_server_that_is_away(self) -> None:
         """Nothing says that pods are evicted then, and once the deadline has passed everything says that the drain failed."""
@@ -77,7 +107,7 @@ class Commands(DaemonTest):
         world.start()
         world.must(lambda: world.said_of_itself().get("connected"), "the connection")
         away = [world.api.server.fault("reset", path="."), world.api.server.fault("reset", path="/pods")]
-        done = world.run("drain", "--deadline", "40s", "--wait", within=80)
+        done = world.run("drain", "--deadline", "40s", "--cut-grace", "--wait", within=80)
         self.assertEqual(done.code, 1, done.err + world.story())
         self.assertIn("drain deadline exceeded, its pods are not listed\n", done.err)
         self.assertIn("cannot evict: the API server has done nothing for this node since 2", done.out)

@@ -348,7 +348,7 @@ class Operator(DaemonTest):
         self.assertRegex(done.err, rf"(?m)^nodeclaimd drain: .*{unsaved}.*\(df, mount\)$")
         self.assertRegex(world.said_of_itself()["stateError"], unsaved)
         self.assertRegex(world.run("status").out, rf"(?m)^ +.*{unsaved}")
-        self.assertRegex(world.run("drain", "--deadline", "8s", "--wait", within=40).err, unsaved)
+        self.assertRegex(world.run("drain", "--deadline", "8s", "--cut-grace", "--wait", within=40).err, unsaved)
         self.assertEqual(len(re.findall(unsaved, world.log())), 1)
         again = world.run("drain").out.strip()
         world.kill()

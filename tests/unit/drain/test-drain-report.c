@@ -428,6 +428,52 @@ static void test_plan_of_who_is_leaving(void **state) {
     nc_drain_free(d);
 }
 
+static void assert_cut(uint64_t t_usec, uint64_t least_sec, const char *names) {
+    const struct nc_drain_rules rules = {.t_usec = NOW + t_usec, .may_evict = true};
+    struct nc_drain *d = new_plan();
+    struct nc_buf b = NC_BUF_INIT;
+
+    assert_int_equal(nc_drain_plan_cut(d, &rules, NOW, &b), least_sec * SEC);
+    assert_string_equal(b.data ? b.data : "", names);
+    nc_buf_done(&b);
+    nc_drain_free(d);
+}
+
+/* One that is moved earlier cuts those, too, that end already. */
+static void test_plan_that_cuts(void **state) {
+    const struct nc_drain_rules none = {.may_evict = true};
+    struct nc_drain *d = new_plan();
+    struct nc_buf b = NC_BUF_INIT;
+
+    (void)state;
+    assert_cut(3601 * SEC, 0, "");
+    assert_cut(3600 * SEC, 3600, "web/long"); /* it is deleted a moment later */
+    assert_cut(105 * SEC, 3600, "web/long, web/ending-late");
+    assert_cut(31 * SEC, 3600, "web/long, web/ending-late");
+    assert_cut(5 * SEC, 3600,
+               "web/ending, web/kept, web/long, web/shop-1, web/dns, web/ending-late");
+    assert_int_equal(nc_drain_plan_cut(d, &none, NOW, &b), 0);
+    nc_drain_free(d);
+    d = nc_drain_new();
+    struct nc_pod late = new_pod("ending-late", NC_TIER_PLAIN);
+    late.deletion_usec = NOW + 300 * SEC;
+    see(d, late);
+    const struct nc_drain_rules rules = {.t_usec = NOW + 105 * SEC, .may_evict = true};
+    assert_int_equal(nc_drain_plan_cut(d, &rules, NOW, &b), 300 * SEC);
+    for (int i = 0; i < 11; i++) {
+        nc_auto_free char *name = nc_asprintf("p%02d", i);
+        struct nc_pod pod = new_pod(name, NC_TIER_PLAIN);
+        pod.grace_sec = 200;
+        see(d, pod);
+    }
+    nc_buf_clear(&b);
+    assert_int_equal(nc_drain_plan_cut(d, &rules, NOW, &b), 300 * SEC);
+    assert_string_equal(b.data, "web/ending-late, web/p00, web/p01, web/p02, web/p03, web/p04, "
+                                "web/p05, web/p06, web/p07, web/p08 and 2 more");
+    nc_buf_done(&b);
+    nc_drain_free(d);
+}
+
 static void test_plan_as_json(void **state) {
     const struct nc_drain_rules rules = {.t_usec = NOW + 105 * SEC, .may_evict = true};
     struct nc_drain *d = new_plan();
@@ -471,6 +517,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_plan_of_nothing),
         cmocka_unit_test(test_plan_where_others_drain),
         cmocka_unit_test(test_plan_of_who_is_leaving),
+        cmocka_unit_test(test_plan_that_cuts),
         cmocka_unit_test(test_plan_as_json),
     };
 
