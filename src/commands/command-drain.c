@@ -372,6 +372,23 @@ static void print_answer(const struct nc_value *request, bool is_left,
     nc_print_json(map);
 }
 
+/* Nothing takes back what was asked of these. */
+static void print_ending(const struct nc_app *app) {
+    nc_auto_value struct nc_value *status = read_status_file(app);
+    const struct nc_value *others = nc_value_path(status, "drain.others"), *pod;
+    const char *before = "these pods end all the same:";
+
+    for (size_t i = 0; (pod = nc_value_item(others, i)); i++) {
+        const char *ends = nc_value_get_string(pod, "graceEnds");
+        if (!ends)
+            continue;
+        (void)printf("%s %s by %s", before, nc_value_get_string(pod, "pod"), ends);
+        before = ",";
+    }
+    if (*before == ',')
+        (void)putchar('\n');
+}
+
 /* Accepted is not begun. */
 static void warn_of_hindrance(const struct nc_app *app, bool is_left) {
     nc_auto_value struct nc_value *status = read_status_file(app);
@@ -403,6 +420,8 @@ static int run(struct nc_app *app, const struct nc_notice *notice, const struct 
                          ? "withdrawn when the daemon goes on or starts, unless the machine is "
                            "rebooted before"
                          : "withdrawn, if there was one; a drain for another source goes on");
+    if (r == 0 && !f.id && !app->opts.json)
+        print_ending(app);
     if (r >= 0 && !app->opts.wait)
         warn_of_hindrance(app, is_left);
     if (r >= 0 && app->opts.wait)

@@ -195,6 +195,8 @@ static void write_files(struct nc_daemon *d) {
     struct nc_err err = NC_ERR_INIT;
     int r;
 
+    if (nc_value_path(status, "drain.others")->n) /* their times pass */
+        d->status.idle_minutes = IDLE_STATUS_EVERY - 1;
     d->status.is_inhibitor_shown = nc_login_holds(d->shutdown.login);
     write_daemon_metrics(d, &metrics);
     (void)nc_buf_puts(&line, "STATUS=");

@@ -6,8 +6,10 @@
  */
 #include "nc/drain-report.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
+#include "lifecycle-priv.h"
 #include "nc/str.h"
 
 #define MAX_BLOCKED 20
@@ -141,21 +143,29 @@ static struct nc_value *new_other_pod(const struct nc_drain_line *line, uint64_t
     nc_value_set_time(v, "at", verdict->verb && at_usec > now_usec ? at_usec : 0);
     nc_value_set_time(v, "graceEnds",
                       nc_lifecycle_shift(line->pod->deletion_usec, clock_offset_usec));
+    if (line->pod->deletion_grace_sec && line->pod->deletion_grace_sec < line->pod->grace_sec) {
+        nc_auto_free char *grace = nc_asprintf("%" PRIu64 " of %" PRIu64 " s",
+                                               line->pod->deletion_grace_sec, line->pod->grace_sec);
+        nc_value_set_string(v, "grace", grace);
+    }
     return v;
 }
 
-/* Each pod is in one list: in that of those that are named everywhere, or in that of the others. */
+/* Each pod is in one list: in that of those that are named everywhere, or in that of the others.
+ * is_former: nobody shows them any more, so there are those alone that may still be ending. */
 static void set_pods(struct nc_value *v, const struct nc_lifecycle_view *view,
-                     const struct nc_drain *d, uint64_t now_usec) {
+                     const struct nc_drain *d, uint64_t now_usec, bool is_former) {
     const int64_t offset_usec = view->clock_offset_usec;
     struct nc_value *blocked = nc_value_new_list(), *others = nc_value_new_list();
     const size_t room = nc_drain_count(d);
     nc_auto_free struct nc_drain_line *lines = nc_calloc(room + 1, sizeof(*lines));
-    const size_t n = nc_drain_lines(d, &view->drain_rules,
-                                    nc_lifecycle_shift(now_usec, -offset_usec), lines, room);
+    const uint64_t own_usec = nc_lifecycle_shift(now_usec, -offset_usec);
+    const size_t n = nc_drain_lines(d, &view->drain_rules, own_usec, lines, room);
 
     for (size_t i = 0; i < n; i++) {
         const bool is_named = nc_pod_reason_is_named(lines[i].verdict.reason);
+        if (is_former && lines[i].pod->deletion_usec <= own_usec)
+            continue;
         if (is_named && blocked->n < MAX_BLOCKED)
             nc_value_push(blocked, new_blocked_pod(&lines[i], now_usec, offset_usec));
         else if (!is_named && others->n < MAX_OTHERS)
@@ -185,7 +195,7 @@ struct nc_value *nc_drain_report_view(const struct nc_lifecycle_view *view,
     nc_value_set_text(v, "incomplete",
                       view->drain.gap == NC_LIST_COMPLETE ? NULL
                                                           : nc_list_gap_name(view->drain.gap));
-    set_pods(v, view, d, now_usec);
+    set_pods(v, view, d, now_usec, false);
     nc_value_set_int(v, "volumes", (int64_t)view->n_volumes);
     nc_value_set_text(v, "volume", view->n_volumes ? view->volume : NULL);
     nc_value_set(v, "hooks", new_hooks(view));
@@ -197,7 +207,11 @@ struct nc_value *nc_drain_report_view(const struct nc_lifecycle_view *view,
 struct nc_value *nc_drain_report(const struct nc_lifecycle *l, uint64_t now_usec,
                                  struct nc_value *history) {
     struct nc_lifecycle_view view;
+    struct nc_value *v;
 
     nc_lifecycle_get_view(l, now_usec, &view);
-    return nc_drain_report_view(&view, nc_lifecycle_drain(l), now_usec, history);
+    v = nc_drain_report_view(&view, nc_lifecycle_drain(l), now_usec, history);
+    if (!l->is_open)
+        set_pods(v, &view, l->drain, now_usec, true);
+    return v;
 }

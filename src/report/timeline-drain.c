@@ -336,7 +336,7 @@ static void show_pods(struct nc_buf *out, const char *title, const struct nc_val
         show_each(out, p, "budget\0budget\0since\0since\0forceDeleteAt\0force-delete\0");
         (void)nc_buf_puts(out, truth_of(p, "missed") == 1 ? ", which has passed" : "");
         show_reason(out, p, is_away);
-        show_each(out, p, "evicted\0evicted\0deleted\0force-deleted\0");
+        show_each(out, p, "evicted\0evicted\0deleted\0force-deleted\0grace\0with\0");
         if (nc_show_text(p, "at", NULL))
             show_more(out, p, "next", "next");
         show_more(out, p, "at", nc_show_text(p, "next", NULL) ? "at" : "next try");
@@ -461,7 +461,11 @@ void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
     show_sources(out, nc_value_get(drain, "sources"));
     show_pods(out, "blocked", drain, "blocked");
     show_held_remedy(out, drain);
-    show_pods(out, "pods", drain, "others");
+    show_pods(out,
+              nc_value_says(drain, "phase", nc_lifecycle_phase_name(NC_LIFECYCLE_IDLE))
+                  ? "still ending"
+                  : "pods",
+              drain, "others");
 }
 
 /* --- timeline */

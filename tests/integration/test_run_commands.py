@@ -181,6 +181,30 @@ class Commands(DaemonTest):
         self.assertEqual(done.code, 1)
         self.assertIn("withdrawn", done.err)
 
+    def test_pods_that_end_though_the_drain_is_taken_back(self) -> None:
+        """They are named when it is taken back, and shown while they may be there."""
+        world = self.node_world(profile="m5.large")
+        world.api.kubelet.stops_after = {"web": 600, "db": 600}
+        world.pod("web", grace=8)
+        world.pod("db", grace=600)
+        world.pod("kept", annotations={"karpenter.sh/do-not-disrupt": "true"})
+        world.start()
+        self.assertEqual(world.run("drain", "--deadline", "12s", "--cut-grace").code, 0)
+        world.must(lambda: len(world.drain()["others"]) == 2 and all(p["graceEnds"] for p in world.drain()["others"]), "what the watch shows")
+        self.assertRegex(world.run("status").out, r"(?m)^pods +default/db, terminating, .*, with \d+ of 600 s, until ")
+        done = world.run("undrain", within=30)
+        self.assertEqual(done.code, 0, done.err)
+        self.assertRegex(done.out, r"\nthese pods end all the same: default/db by 2\S+Z, default/web by 2\S+Z\n$")
+        world.phase_is("idle")
+        shown = world.run("status").out
+        self.assertRegex(shown, r"(?m)^drain +idle, .*\nstill ending default/db, terminating, its grace period runs, .*, until .*\n +default/web, terminating, ")
+        self.assertNotIn("kept", shown)
+        self.assertEqual([p["pod"] for p in world.drain()["others"]], ["default/db", "default/web"])
+        end = time.monotonic() + 12
+        world.must(lambda: time.monotonic() > end, "their end")
+        self.assertEqual(world.run("undrain").out.count("\n"), 1)
+        self.assertNotIn("still ending", world.run("status").out)
+
     def test_a_daemon_that_was_killed(self) -> None:
         """What it left behind says that all is well: the lock that it held does not."""
         world = self.node_world(profile="m5.large")

@@ -295,6 +295,34 @@ static void test_at_most_twenty_blocked(void **state) {
     nc_drain_free(d);
 }
 
+/* What it has of its own grace period, where that was cut; kubelet's last word is no cut. */
+static void test_report_of_who_is_ending(void **state) {
+    static const struct {
+        uint64_t has_sec;
+        const char *grace;
+    } rows[] = {{17, "17 of 30 s"}, {30, NULL}, {45, NULL}, {0, NULL}};
+    const struct nc_notice notices[_NC_SOURCE_MAX] = {0};
+    const struct nc_lifecycle_view view = {
+        .notices = notices, .leading = -1, .phase = NC_LIFECYCLE_EVICTING};
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct nc_drain *d = nc_drain_new();
+        struct nc_pod pod = new_pod("a", NC_TIER_PLAIN);
+        pod.deletion_usec = NOW + 10 * SEC;
+        pod.deletion_grace_sec = rows[i].has_sec;
+        see(d, pod);
+        nc_auto_value struct nc_value *v = nc_drain_report_view(&view, d, NOW, NULL);
+        const struct nc_value *ending = nc_value_item(nc_value_get(v, "others"), 0);
+        assert_string_equal(nc_value_get_string(ending, "graceEnds"), "2026-01-01T00:00:10Z");
+        if (rows[i].grace)
+            assert_string_equal(nc_value_get_string(ending, "grace"), rows[i].grace);
+        else
+            assert_null(nc_value_get(ending, "grace"));
+        nc_drain_free(d);
+    }
+}
+
 /* The lifecycle as it begins: nothing is announced. */
 static void test_report_of_a_lifecycle(void **state) {
     const struct nc_lifecycle_rules rules = {0};
@@ -512,6 +540,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_waiting_is_named),
         cmocka_unit_test(test_at_most_twenty_blocked),
         cmocka_unit_test(test_report_of_a_lifecycle),
+        cmocka_unit_test(test_report_of_who_is_ending),
         cmocka_unit_test(test_plan_with_a_deadline),
         cmocka_unit_test(test_plan_without_a_deadline),
         cmocka_unit_test(test_plan_of_nothing),

@@ -323,11 +323,11 @@ static void test_each_reason(void **state) {
          "not reported its end\n"
          "             remedy: ask the finalizer's owner: kubectl get pod -o yaml names it\n"
          "             remedy: journalctl -u kubelet -u containerd, on the node\n"},
-        {"rules t=100 karpenter\nsee late del=300/30\nsee forced grace=200\n"
+        {"rules t=100 karpenter\nsee late del=300/29\nsee forced grace=200\n"
          "see left tolerates",
          "drain        evicting, 3 of 3 pods remain, 1 leaving\n"
          "pods         ns/forced, its force-delete time has come\n"
-         "             ns/late, terminating beyond the force-delete time, until "
+         "             ns/late, terminating beyond the force-delete time, with 29 of 30 s, until "
          "1970-01-12T13:51:40Z\n"
          "             ns/left, left to Karpenter until its force-delete time, next evict, at "
          "1970-01-12T13:47:49Z\n"},
