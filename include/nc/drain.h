@@ -236,7 +236,8 @@ struct nc_drain_line {
     const char *remedy;                  /* of that, where it is known; else NULL */
     uint64_t evicted_usec, deleted_usec; /* when what was accepted was requested; 0 = nothing was */
     bool is_forced;                      /* its force-delete time has come, and it is not leaving */
-    uint64_t grace_sec;  /* of that: what a deletion would have now; 0 = not is_forced */
+    uint64_t grace_sec;  /* of that: what a deletion would have now; of one that was requested to
+                            leave with less than its own: that; else 0 */
     uint64_t since_usec; /* when it was refused first, or its grace period ended; 0 = unset */
     unsigned busy;       /* evictions in a row that the server had no time for */
     enum nc_pod_answer_kind busy_as; /* the last of these: BUSY or UNAVAILABLE */

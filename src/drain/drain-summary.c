@@ -27,6 +27,8 @@ static void fill_line(const struct record *e, const struct nc_moments *m,
     ret->is_forced = is_forced(e, m, nc_pod_reason_kind(ret->verdict.reason));
     if (ret->is_forced)
         ret->grace_sec = nc_drain_grace(&e->pod, 0, m->rules, m->now_usec);
+    else if (e->grace_sec < e->pod.grace_sec && (e->is_evicting || nc_drain_is_leaving(e)))
+        ret->grace_sec = e->grace_sec;
     if (e->refused == NC_ANSWER_BUSY || e->refused == NC_ANSWER_UNAVAILABLE) {
         ret->busy = e->refusals;
         ret->busy_as = e->refused;

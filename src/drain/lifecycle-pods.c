@@ -111,7 +111,7 @@ uint64_t nc_lifecycle_first_mark_at(const struct nc_lifecycle *l) {
 void nc_lifecycle_close_pods(struct nc_lifecycle *l, struct nc_lifecycle_actions *out) {
     if (!l->is_open)
         return;
-    l->is_open = l->is_synced = false;
+    l->is_open = l->is_synced = l->has_told_cut = false;
     l->empty_usec = 0;
     nc_drain_restart(l->drain);
     (void)nc_lifecycle_add_action(out, NC_LIFECYCLE_ACTION_PODS_CLOSE);

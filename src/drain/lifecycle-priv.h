@@ -147,6 +147,7 @@ struct nc_lifecycle {
     bool is_failed;       /* the deadline has passed and pods are left */
     uint64_t failed_usec; /* since when */
     bool has_taken_over;  /* from whoever deleted the Node */
+    bool has_told_cut;    /* whose grace periods this drain cuts */
 };
 
 static inline void nc_wake_at(uint64_t when_usec, uint64_t *next_usec) {

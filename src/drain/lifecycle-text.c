@@ -266,6 +266,11 @@ static bool is_forced(const struct nc_drain_line *line, uint64_t now_usec) {
     return line->is_forced;
 }
 
+/* By an eviction or a deletion that is requested, or was accepted. */
+static bool is_cut(const struct nc_drain_line *line, uint64_t now_usec) {
+    return !line->is_forced && line->grace_sec;
+}
+
 char *nc_lifecycle_names(const struct nc_lifecycle *l, nc_lifecycle_pod_fn is_meant,
                          const char *before) {
     struct nc_buf b = NC_BUF_INIT;
@@ -279,7 +284,7 @@ char *nc_lifecycle_names(const struct nc_lifecycle *l, nc_lifecycle_pod_fn is_me
         const enum nc_pod_reason held = nc_drain_held_as(&v[i]);
         (void)nc_buf_printf(&b, "%s%s/%s", named == 1 ? before : ", ", v[i].pod->namespace,
                             v[i].pod->name);
-        if (is_meant == is_forced && v[i].grace_sec < v[i].pod->grace_sec)
+        if ((is_meant == is_forced || is_meant == is_cut) && v[i].grace_sec < v[i].pod->grace_sec)
             (void)nc_buf_printf(&b, " with %llu of %llu s", (unsigned long long)v[i].grace_sec,
                                 (unsigned long long)v[i].pod->grace_sec);
         const char *busy = held == NC_POD_REASON_FORCED || held == NC_POD_REASON_REQUESTED
@@ -449,6 +454,12 @@ void nc_lifecycle_announce(struct nc_lifecycle *l, struct nc_lifecycle_actions *
         nc_lifecycle_emit_once(
             l, NC_LIFECYCLE_MILESTONE_FORCING,
             l->has_announced[NC_LIFECYCLE_MILESTONE_FORCING] ? NULL : forcing_text(l), out);
+    if (s->cut && !l->has_told_cut) {
+        nc_auto_free char *names = nc_lifecycle_names(l, is_cut, ": ");
+        l->has_told_cut = true;
+        nc_lifecycle_emit(NC_LIFECYCLE_MILESTONE_FORCING, "DrainForced",
+                          nc_asprintf("The deadline cuts grace periods%s", names), out);
+    }
     if (l->phase == NC_LIFECYCLE_DRAINED)
         nc_lifecycle_emit_once(
             l, NC_LIFECYCLE_MILESTONE_DRAINED,

@@ -510,6 +510,24 @@ static void test_grace_that_is_cut(void **state) {
     life_world_done(&w);
 }
 
+/* At once, with those whose requests are in flight; each drain once. */
+static void test_grace_that_is_cut_is_an_event(void **state) {
+    static const char *const events[] = {
+        "begin", "notice spot +20", "ok", "ok", "pods a:60 b:10 c:90", "synced", "yes a", NULL};
+    struct life_world w;
+
+    (void)state;
+    begin(&w, events);
+    assert_string_equal(w.last_message,
+                        "The deadline cuts grace periods: ns/a with 17 of 60 s (not yet "
+                        "terminating, evicted at 2026-01-02T03:04:05Z), ns/c with 17 of 90 s (its "
+                        "eviction is requested)");
+    (void)life_do(&w, 60, "no b web");
+    (void)life_do(&w, 70, "yes c");
+    assert_non_null(strstr(w.last_message, "Pod ns/b may not leave"));
+    life_world_done(&w);
+}
+
 static void test_grace_that_is_cut_of_many(void **state) {
     static const char *const events[] = {
         "begin", "notice spot +20", "ok", "ok", "pods a:60 b:60 c:60 d:60 e:60 f:60", "synced",
@@ -745,6 +763,7 @@ TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_pod_hangs_in_an_outage),
         cmocka_unit_test(test_grace_that_is_cut),
+        cmocka_unit_test(test_grace_that_is_cut_is_an_event),
         cmocka_unit_test(test_grace_that_is_cut_of_many),
         cmocka_unit_test(test_forced_and_failed_in_an_outage),
         cmocka_unit_test(test_request_put_back),
