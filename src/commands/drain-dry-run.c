@@ -122,13 +122,11 @@ static int list_pods(struct plan *p, struct nc_err *err) {
         r = sd_event_run(p->app->event, 100000);
     if (p->failure.class != NC_ERR_NONE)
         return nc_err_give(&p->failure, err);
-    if (p->app->signal)
-        return nc_err_set(err, NC_ERR_TRANSIENT, EINTR, "interrupted by signal %d", p->app->signal);
     if (r < 0)
         return nc_err_host(err, r, "event loop");
     return p->is_listed ? 0
                         : nc_err_set(err, NC_ERR_TRANSIENT, ETIMEDOUT,
-                                     "the list of pods has not come in time");
+                                     "the list of pods has not come in time, or was interrupted");
 }
 
 /* What the daemon would take: of the configuration, where that can be read. */

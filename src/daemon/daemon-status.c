@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -63,6 +64,18 @@ static struct nc_value *policies_tree(const struct nc_daemon *d) {
     return map;
 }
 
+#define TEXT(key, member)                                                                          \
+    { key, offsetof(struct nc_daemon, member) }
+static const struct {
+    char key[16];
+    unsigned short offset;
+} texts[] = {TEXT("node", node_name),
+             TEXT("requestRefused", node.request_refused),
+             TEXT("inhibitDelay", shutdown.short_delay),
+             TEXT("conflict", conflict),
+             TEXT("stateError", state.error),
+             TEXT("eventsError", events.refused)};
+
 static struct nc_value *daemon_tree(const struct nc_daemon *d) {
     struct nc_value *map = nc_value_new_map();
     const struct nc_err *err;
@@ -74,17 +87,13 @@ static struct nc_value *daemon_tree(const struct nc_daemon *d) {
     nc_value_set_bool(map, "ready", d->is_ready);
     nc_value_set_bool(map, "connected", nc_api_session_is_up(&d->api) && d->api.has_answered);
     nc_value_set_string(map, "apiState", nc_api_state_name(state));
-    nc_value_set_text(map, "node", d->node_name);
     nc_value_set_text(map, "apiError", err ? err->msg : NULL);
     nc_value_set_text(map, "apiRemedy", err && *err->remedy ? err->remedy : NULL);
     nc_value_set(map, "policies", policies_tree(d));
     nc_value_set(map, "imds", polls_tree(d));
-    nc_value_set_text(map, "requestRefused", d->node.request_refused);
     nc_value_set_string(map, "inhibitor", nc_login_holds(d->shutdown.login) ? "held" : "none");
-    nc_value_set_text(map, "inhibitDelay", d->shutdown.short_delay);
-    nc_value_set_text(map, "conflict", d->conflict);
-    nc_value_set_text(map, "stateError", d->state.error);
-    nc_value_set_text(map, "eventsError", d->events.refused);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(texts); i++)
+        nc_value_set_text(map, texts[i].key, *(char *const *)((const char *)d + texts[i].offset));
     nc_value_set_int(map, "skewUsec", d->counters.skew_usec);
     return map;
 }

@@ -7,6 +7,7 @@
 #include "nc/drain-report.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "lifecycle-priv.h"
@@ -74,22 +75,32 @@ static struct nc_value *new_hooks(const struct nc_lifecycle_view *view) {
     return v;
 }
 
+#define COUNT(member)                                                                              \
+    { #member, offsetof(struct nc_drain_summary, member) }
+static const struct {
+    char name[10];
+    unsigned short offset;
+} counts[] = {COUNT(total),   COUNT(remaining), COUNT(leaving), COUNT(kept),
+              COUNT(blocked), COUNT(waiting), /* those so far a list alone can tell */
+              COUNT(evicted), COUNT(deleted)};
+#define N_OF_LIST 6
+
 struct nc_value *nc_drain_counts(const struct nc_drain_summary *s, bool is_listed) {
     struct nc_value *v = nc_value_new_map();
     struct nc_value *excluded = nc_value_new_map();
 
-    nc_value_set_count(v, "total", is_listed, s->total);
-    nc_value_set_count(v, "remaining", is_listed, s->remaining);
-    nc_value_set_count(v, "leaving", is_listed, s->leaving);
-    nc_value_set_count(v, "kept", is_listed, s->kept);
-    nc_value_set_count(v, "blocked", is_listed, s->blocked);
-    nc_value_set_count(v, "waiting", is_listed, s->waiting);
-    nc_value_set_int(v, "evicted", (int64_t)s->evicted);
-    nc_value_set_int(v, "deleted", (int64_t)s->deleted);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(counts); i++)
+        nc_value_set_count(v, counts[i].name, is_listed || i >= N_OF_LIST,
+                           *(const size_t *)((const char *)s + counts[i].offset));
     for (enum nc_pod_reason e = NC_POD_REASON_NONE + 1; e < _NC_POD_REASON_EXCLUDED_MAX; e++)
         nc_value_set_int(excluded, nc_pod_reason_name(e), (int64_t)s->excluded[e]);
     nc_value_set(v, "excluded", excluded);
     return v;
+}
+
+/* Of a time that a pod has, which is ours. */
+static void set_own_time(struct nc_value *v, const char *key, uint64_t usec, int64_t offset_usec) {
+    nc_value_set_time(v, key, nc_lifecycle_shift(usec, offset_usec));
 }
 
 /* What both lists have: why it is still there, and what was done to it when. */
@@ -100,9 +111,9 @@ static struct nc_value *new_pod(const struct nc_drain_line *line, int64_t clock_
     nc_value_set_string(v, "pod", name);
     nc_value_set_string(v, "reason", nc_pod_reason_name(line->verdict.reason));
     if (line->evicted_usec)
-        nc_value_set_time(v, "evicted", nc_lifecycle_shift(line->evicted_usec, clock_offset_usec));
+        set_own_time(v, "evicted", line->evicted_usec, clock_offset_usec);
     if (line->deleted_usec)
-        nc_value_set_time(v, "deleted", nc_lifecycle_shift(line->deleted_usec, clock_offset_usec));
+        set_own_time(v, "deleted", line->deleted_usec, clock_offset_usec);
     return v;
 }
 
@@ -121,15 +132,13 @@ static struct nc_value *new_blocked_pod(const struct nc_drain_line *line, uint64
                       is_blocked ? line->message : nc_pod_reason_text(nc_drain_held_as(line)));
     if (line->remedy)
         nc_value_set_string(v, "remedy", line->remedy);
-    nc_value_set_time(v, "since", nc_lifecycle_shift(line->since_usec, clock_offset_usec));
-    nc_value_set_time(v, "forceDeleteAt",
-                      nc_lifecycle_shift(line->force_delete_at_usec, clock_offset_usec));
+    set_own_time(v, "since", line->since_usec, clock_offset_usec);
+    set_own_time(v, "forceDeleteAt", line->force_delete_at_usec, clock_offset_usec);
     if (is_blocked && line->verdict.verb == NC_DRAIN_EVICT && at_usec > now_usec)
         nc_value_set_time(v, "at", at_usec);
     if (line->verdict.reason == NC_POD_REASON_KEPT && !line->pod->never_disrupt
         && (!line->force_delete_at_usec || line->pod->keep_until_usec < line->force_delete_at_usec))
-        nc_value_set_time(v, "keptUntil",
-                          nc_lifecycle_shift(line->pod->keep_until_usec, clock_offset_usec));
+        set_own_time(v, "keptUntil", line->pod->keep_until_usec, clock_offset_usec);
     return v;
 }
 
@@ -141,8 +150,7 @@ static struct nc_value *new_other_pod(const struct nc_drain_line *line, uint64_t
 
     nc_value_set_text(v, "next", nc_drain_verb_name(verdict->verb));
     nc_value_set_time(v, "at", verdict->verb && at_usec > now_usec ? at_usec : 0);
-    nc_value_set_time(v, "graceEnds",
-                      nc_lifecycle_shift(line->pod->deletion_usec, clock_offset_usec));
+    set_own_time(v, "graceEnds", line->pod->deletion_usec, clock_offset_usec);
     if (line->pod->deletion_grace_sec && line->pod->deletion_grace_sec < line->pod->grace_sec) {
         nc_auto_free char *grace = nc_asprintf("%" PRIu64 " of %" PRIu64 " s",
                                                line->pod->deletion_grace_sec, line->pod->grace_sec);

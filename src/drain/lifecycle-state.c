@@ -56,6 +56,11 @@ static const struct row source_rows[] = {
     SOURCE(LATER_BOOL, "held", is_held),
     {.kind = 0},
 };
+static const struct row signal_rows[] = {
+    ROW(TEXT, "id", struct nc_lifecycle_signal, id),
+    ROW(USEC, "deadline", struct nc_lifecycle_signal, deadline_usec),
+    {.kind = 0},
+};
 static const struct row node_rows[] = {
     NODE(TEXT, "uid", node.uid),
     NODE(BOOL, "is_cordoned", is_cordon_done),
@@ -100,8 +105,7 @@ static struct nc_value *save_node(const struct nc_lifecycle *l) {
     if (l->signalled.is_set && !l->signalled.refused_usec) { /* a restart is worth another try */
         struct nc_value *signal = nc_value_new_map();
         nc_value_set_string(signal, "source", nc_source_name((enum nc_source)l->signalled.source));
-        nc_value_set_string(signal, "id", l->signalled.id);
-        nc_lifecycle_set_usec(signal, "deadline", l->signalled.deadline_usec);
+        save_rows(signal, signal_rows, &l->signalled, l);
         nc_value_set(v, "signalled", signal);
     }
     save_rows(v, node_rows, l, l);
@@ -240,8 +244,7 @@ static bool load_signal(const struct nc_value *v, struct nc_lifecycle_signal *re
 
     if (!v)
         return true;
-    if (!get_source(v, &source) || !get_text(v, "id", ret->id, sizeof(ret->id))
-        || !get_usec(v, "deadline", &ret->deadline_usec))
+    if (!get_source(v, &source) || !load_rows(v, signal_rows, ret, NULL))
         return false;
     ret->source = (int)source;
     ret->is_set = true;
@@ -310,15 +313,10 @@ int nc_lifecycle_load(struct nc_lifecycle *l, const struct nc_value *saved, bool
     l->is_older = l->is_going_on = s.evicting_usec != 0 && s.phase != NC_LIFECYCLE_DRAINED;
     l->is_unverified = true;
     l->held_phase = nc_lifecycle_has_pods(s.phase) ? s.phase : NC_LIFECYCLE_IDLE;
-    memcpy(l->node.uid, s.node.uid, sizeof(l->node.uid));
+    for (const struct row *row = node_rows; row->kind; row++)
+        memcpy((char *)l + row->offset, (const char *)&s + row->offset, row->size);
     l->signalled = s.signalled;
-    l->is_cordon_done = s.is_cordon_done;
-    l->is_cordoned_to_drain = s.is_cordoned_to_drain;
-    l->is_foreign = s.is_foreign;
-    l->was_lifted = s.was_lifted;
     l->has_cordoned = s.is_cordon_done && s.is_foreign == s.was_lifted;
-    l->cordoned_usec = s.cordoned_usec;
-    l->drained_usec = s.drained_usec;
     memcpy(l->has_announced, s.has_announced, sizeof(l->has_announced));
     memcpy(l->hooks, s.hooks, sizeof(l->hooks));
     return 0;

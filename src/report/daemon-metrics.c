@@ -7,6 +7,10 @@
  */
 #include "nc/daemon-metrics.h"
 
+#include <stddef.h>
+
+#include "nc/str.h"
+
 static void add_state(struct nc_metrics *m, const struct nc_lifecycle_view *v,
                       uint64_t started_usec) {
     nc_metric_family(m, "start_time_seconds", NC_GAUGE, "Unix time at which the daemon started.");
@@ -59,21 +63,24 @@ static void add_times(struct nc_metrics *m, const struct nc_lifecycle_view *v) {
              v->cordoned_usec);
 }
 
+/* Each of them a count of the summary. */
+static const char listed[] =
+    "drain_pods\0Pods of this drain, including those that are gone.\0"
+    "drain_pods_remaining\0Pods of this drain that still exist.\0"
+    "drain_pods_leaving\0Remaining pods that are terminating or whose eviction was accepted.\0"
+    "drain_pods_kept\0Remaining pods that karpenter.sh/do-not-disrupt keeps.\0"
+    "drain_pods_blocked\0Remaining pods whose last eviction was refused, or that do not end.\0"
+    "drain_pods_cut\0Pods that got less than their grace period.\0";
+#define AT(member) offsetof(struct nc_drain_summary, member)
+static const unsigned char listed_at[] = {AT(total), AT(remaining), AT(leaving),
+                                          AT(kept),  AT(blocked),   AT(cut)};
+
 static void add_listed(struct nc_metrics *m, const struct nc_drain_summary *s) {
-    nc_metric_one(m, "drain_pods", NC_GAUGE, "Pods of this drain, including those that are gone.",
-                  s->total);
-    nc_metric_one(m, "drain_pods_remaining", NC_GAUGE, "Pods of this drain that still exist.",
-                  s->remaining);
-    nc_metric_one(m, "drain_pods_leaving", NC_GAUGE,
-                  "Remaining pods that are terminating or whose eviction was accepted.",
-                  s->leaving);
-    nc_metric_one(m, "drain_pods_kept", NC_GAUGE,
-                  "Remaining pods that karpenter.sh/do-not-disrupt keeps.", s->kept);
-    nc_metric_one(m, "drain_pods_blocked", NC_GAUGE,
-                  "Remaining pods whose last eviction was refused, or that do not end.",
-                  s->blocked);
-    nc_metric_one(m, "drain_pods_cut", NC_GAUGE, "Pods that got less than their grace period.",
-                  s->cut);
+    const char *name = listed;
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(listed_at); i++, name = nc_next_name(nc_next_name(name)))
+        nc_metric_one(m, name, NC_GAUGE, nc_next_name(name),
+                      *(const size_t *)((const char *)s + listed_at[i]));
     nc_metric_one(m, "drain_forcing", NC_GAUGE,
                   "Whether the force-delete time of a pod has passed that is not terminating.",
                   s->is_forcing);

@@ -170,18 +170,22 @@ static void show_sources(struct nc_buf *out, const struct nc_value *sources) {
     }
 }
 
-/* ": default/x by pdb-y, …": whom it waits for, `first` before them. */
-static void put_names(struct nc_buf *out, const struct nc_value *blocked, size_t most,
-                      const char *first) {
+/* ": default/x by pdb-y, …": those that have this member, or all, `first` before them. How many? */
+static size_t put_names(struct nc_buf *out, const struct nc_value *pods, size_t most,
+                        const char *first, const char *member) {
     const struct nc_value *pod;
+    size_t n = 0;
 
-    for (size_t i = 0; (pod = nc_show_item(blocked, i, most)); i++) {
+    for (size_t i = 0; n < most && (pod = nc_show_item(pods, i, MAX_OTHERS)); i++) {
         const char *budget = nc_show_text(pod, "budget", NULL);
-        (void)nc_buf_puts(out, i ? ", " : first);
+        if (member && !nc_show_text(pod, member, NULL))
+            continue;
+        (void)nc_buf_puts(out, n++ ? ", " : first);
         nc_show_put(out, nc_show_text(pod, "pod", "?"));
         (void)nc_buf_puts(out, budget ? " by " : "");
         nc_show_put(out, budget ? budget : "");
     }
+    return n;
 }
 
 void nc_drain_phase_text(const struct nc_value *drain, struct nc_buf *out) {
@@ -195,20 +199,6 @@ void nc_drain_phase_text(const struct nc_value *drain, struct nc_buf *out) {
         return;
     (void)nc_buf_puts(out, ": the API server has done nothing for this node since ");
     nc_show_put(out, since);
-}
-
-/* ": a/x (terminating)": who leaves. */
-static void put_leaving(struct nc_buf *out, const struct nc_value *others, size_t most) {
-    const struct nc_value *pod;
-    size_t n = 0;
-
-    for (size_t i = 0; n < most && (pod = nc_show_item(others, i, MAX_OTHERS)); i++) {
-        if (!nc_show_text(pod, "graceEnds", NULL))
-            continue;
-        (void)nc_buf_puts(out, n++ ? ", " : " (");
-        nc_show_put(out, nc_show_text(pod, "pod", "?"));
-    }
-    (void)nc_buf_puts(out, n ? ")" : "");
 }
 
 /* What is not known is of another release. */
@@ -287,9 +277,11 @@ void nc_drain_pods_text(const struct nc_value *drain, size_t names, struct nc_bu
             is_held = i >= FIRST_HELD;
         }
         if (n > 0 && i == 0)
-            put_leaving(out, nc_value_get(drain, "others"), names);
+            (void)nc_buf_puts(
+                out,
+                put_names(out, nc_value_get(drain, "others"), names, " (", "graceEnds") ? ")" : "");
     }
-    put_names(out, nc_value_get(drain, "blocked"), names, is_held ? ": " : "; held: ");
+    (void)put_names(out, nc_value_get(drain, "blocked"), names, is_held ? ": " : "; held: ", NULL);
     if (endless) {
         (void)nc_buf_puts(out, ", waits without end");
         show_more(out, endless, "since", "since");
@@ -359,12 +351,7 @@ static void show_hooks(const struct nc_value *drain, struct nc_buf *out) {
 }
 
 static bool is_named_for(const struct nc_value *drain, enum nc_pod_reason reason) {
-    const struct nc_value *blocked = nc_value_get(drain, "blocked"), *pod;
-
-    for (size_t i = 0; (pod = nc_show_item(blocked, i, MAX_BLOCKED)); i++)
-        if (nc_value_says(pod, "reason", nc_pod_reason_name(reason)))
-            break;
-    return pod != NULL;
+    return nc_value_find(nc_value_get(drain, "blocked"), "reason", nc_pod_reason_name(reason));
 }
 
 /* What is known to help against a refusal. */
