@@ -4,6 +4,7 @@
  */
 #include "groups.h"
 #include "life-world.h"
+#include "nc/drain-report.h"
 
 /* The write may have got through or not: it is made again. */
 static void test_restart_while_signalling(void **state) {
@@ -74,6 +75,8 @@ static void test_restart_with_a_later_source(void **state) {
         w.last_message,
         "Going on after a restart with the drain begun at 2026-01-02T03:04:06Z, for spot, "
         "pods remaining: 1");
+    nc_auto_value struct nc_value *report = nc_drain_report(w.life, w.now_usec, NULL);
+    assert_true(nc_value_get(report, "sinceRestart")->boolean);
     (void)life_do(&w, 9240, "yes a");
     (void)life_do(&w, 9300, "lost a");
     (void)life_do(&w, 9310, "node");

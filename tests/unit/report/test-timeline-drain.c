@@ -103,6 +103,8 @@ static void test_pods(void **state) {
                 ", 1 of 1 pods remain, 1 blocked: a/b, waits without end: the deadline has passed");
     assert_text("{'unansweredSince': 'T', 'pods': {'total': 1, 'remaining': 1}}", named_3,
                 ", as of then 1 of 1 pods remain");
+    assert_text("{'sinceRestart': true, 'pods': {'total': 1, 'remaining': 1}}", named_3,
+                ", since the restart 1 of 1 pods remain");
     assert_text("{'pods': {'total': 0, 'remaining': 0}, 'blocked': []}", named_3, "");
     assert_text("{'pods': 7, 'blocked': 'a/b'}", named_3, "");
     assert_text("{'pods': {'total': null, 'remaining': null}}", named_3,
