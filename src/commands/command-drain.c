@@ -373,8 +373,7 @@ static void print_answer(const struct nc_value *request, bool is_left,
 }
 
 /* Nothing takes back what was asked of these. */
-static void print_ending(const struct nc_app *app) {
-    nc_auto_value struct nc_value *status = read_status_file(app);
+static void print_ending(const struct nc_value *status) {
     const struct nc_value *others = nc_value_path(status, "drain.others"), *pod;
     const char *before = "these pods end all the same:";
 
@@ -390,8 +389,8 @@ static void print_ending(const struct nc_app *app) {
 }
 
 /* Accepted is not begun. */
-static void warn_of_hindrance(const struct nc_app *app, bool is_left) {
-    nc_auto_value struct nc_value *status = read_status_file(app);
+static void warn_of_hindrance(const struct nc_app *app, const struct nc_value *status,
+                              bool is_left) {
     nc_cleanup(nc_buf_done) struct nc_buf line = NC_BUF_INIT;
 
     if (is_left && nc_daemon_is_gone(app, status) <= 0)
@@ -420,10 +419,11 @@ static int run(struct nc_app *app, const struct nc_notice *notice, const struct 
                          ? "withdrawn when the daemon goes on or starts, unless the machine is "
                            "rebooted before"
                          : "withdrawn, if there was one; a drain for another source goes on");
+    nc_auto_value struct nc_value *now = read_status_file(app);
     if (r == 0 && !f.id && !app->opts.json)
-        print_ending(app);
+        print_ending(now);
     if (r >= 0 && !app->opts.wait)
-        warn_of_hindrance(app, is_left);
+        warn_of_hindrance(app, now, is_left);
     if (r >= 0 && app->opts.wait)
         r = is_left ? -ESRCH : follow(&f, &status, &err);
     nc_buf_done(&f.last);

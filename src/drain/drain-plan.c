@@ -197,33 +197,29 @@ static void add_json(const struct row *rows, size_t n, const struct nc_drain_sum
     (void)nc_buf_putc(out, '\n');
 }
 
-static struct row *make_rows(const struct nc_drain *d, const struct nc_drain_rules *r,
-                             uint64_t now_usec, struct nc_drain_line **ret_lines, size_t *ret_n) {
-    const size_t room = nc_drain_count(d);
-    struct row *rows = nc_calloc(room + 1, sizeof(*rows));
-
-    *ret_lines = nc_calloc(room + 1, sizeof(**ret_lines));
-    *ret_n = nc_drain_lines(d, r, now_usec, *ret_lines, room);
-    for (size_t i = 0; i < *ret_n; i++)
-        fill_row(&(*ret_lines)[i], r, now_usec, &rows[i]);
-    return rows;
+/* It would end by the deadline alone, and that in a moment. */
+static bool is_cut(const struct nc_drain_line *line, uint64_t now_usec) {
+    return line->verdict.reason == NC_POD_REASON_LATE
+           || (nc_pod_reason_kind(line->verdict.reason) > NC_REASON_KIND_LEAVING
+               && line->force_delete_at_usec
+               && line->force_delete_at_usec <= now_usec + TAKES_USEC);
 }
 
 uint64_t nc_drain_plan_cut(const struct nc_drain *d, const struct nc_drain_rules *r,
                            uint64_t now_usec, struct nc_buf *names) {
-    nc_auto_free struct nc_drain_line *lines = NULL;
+    const size_t room = nc_drain_count(d);
+    nc_auto_free struct nc_drain_line *lines = nc_calloc(room + 1, sizeof(*lines));
+    const size_t n = nc_drain_lines(d, r, now_usec, lines, room);
     uint64_t least_usec = 0;
-    size_t n, cut = 0;
-    nc_auto_free struct row *rows = make_rows(d, r, now_usec, &lines, &n);
+    size_t cut = 0;
 
     for (size_t i = 0; i < n; i++) {
-        const struct nc_pod *p = rows[i].line->pod;
-        const uint64_t usec = rows[i].fate == FATE_SHORTEN
-                                  ? nc_less_usec(p->deletion_usec, now_usec)
-                                  : nc_sec_to_usec(p->grace_sec);
-        if (!rows[i].last_usec || rows[i].last_usec > now_usec + TAKES_USEC)
+        const struct nc_pod *p = lines[i].pod;
+        if (!is_cut(&lines[i], now_usec))
             continue;
-        least_usec = nc_later_usec(least_usec, usec);
+        least_usec =
+            nc_later_usec(least_usec, p->deletion_usec ? nc_less_usec(p->deletion_usec, now_usec)
+                                                       : nc_sec_to_usec(p->grace_sec));
         if (++cut <= CUT_NAMES)
             (void)nc_buf_printf(names, "%s%s/%s", cut > 1 ? ", " : "", p->namespace, p->name);
     }
@@ -234,11 +230,14 @@ uint64_t nc_drain_plan_cut(const struct nc_drain *d, const struct nc_drain_rules
 
 void nc_drain_plan_text(const struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,
                         bool json, struct nc_buf *out) {
-    nc_auto_free struct nc_drain_line *lines = NULL;
+    const size_t room = nc_drain_count(d);
+    nc_auto_free struct nc_drain_line *lines = nc_calloc(room + 1, sizeof(*lines));
+    nc_auto_free struct row *rows = nc_calloc(room + 1, sizeof(*rows));
+    const size_t n = nc_drain_lines(d, r, now_usec, lines, room);
     struct nc_drain_summary summary;
-    size_t n;
-    nc_auto_free struct row *rows = make_rows(d, r, now_usec, &lines, &n);
 
+    for (size_t i = 0; i < n; i++)
+        fill_row(&lines[i], r, now_usec, &rows[i]);
     if (!json) {
         add_table(rows, n, r, now_usec, out);
         return;
