@@ -163,7 +163,8 @@ const char *nc_api_state_name(enum nc_api_state s) {
     return (unsigned)s < _NC_API_STATE_MAX ? names[s] : NULL;
 }
 
-static void add_api(struct nc_metrics *m, const struct nc_counters *c) {
+static void add_writes(struct nc_metrics *m, const char *family, const char *help,
+                       const uint64_t *counts) {
     static const char writes[_NC_WRITE_MAX][20] = {
         [NC_WRITE_NONE] = "none",       [NC_WRITE_SIGNAL] = "signal",
         [NC_WRITE_CORDON] = "cordon",   [NC_WRITE_PROGRESS] = "progress",
@@ -171,6 +172,12 @@ static void add_api(struct nc_metrics *m, const struct nc_counters *c) {
         [NC_WRITE_RELEASE] = "release", [NC_WRITE_CLEAR_CONDITIONS] = "clear-conditions",
     };
 
+    nc_metric_family(m, family, NC_COUNTER, help);
+    for (enum nc_node_write_kind w = NC_WRITE_NONE + 1; w < _NC_WRITE_MAX; w++)
+        nc_metric_count_by(m, "write", writes[w], counts[w]);
+}
+
+static void add_api(struct nc_metrics *m, const struct nc_counters *c) {
     nc_metric_family(m, "api_state", NC_GAUGE,
                      "Connection to the API server: 1 for the current state.");
     for (enum nc_api_state s = 0; s < _NC_API_STATE_MAX; s++)
@@ -181,13 +188,9 @@ static void add_api(struct nc_metrics *m, const struct nc_counters *c) {
                c->api_errors);
     nc_metric_histogram(m, "api_request_duration_seconds",
                         "Duration of a request to the API server.", &c->api_latency);
-    nc_metric_family(m, "node_writes_total", NC_COUNTER, "Patches of the Node, by kind.");
-    for (enum nc_node_write_kind w = NC_WRITE_NONE + 1; w < _NC_WRITE_MAX; w++)
-        nc_metric_count_by(m, "write", writes[w], c->node_writes[w]);
-    nc_metric_family(m, "node_write_failures_total", NC_COUNTER,
-                     "Patches of the Node that failed, by kind.");
-    for (enum nc_node_write_kind w = NC_WRITE_NONE + 1; w < _NC_WRITE_MAX; w++)
-        nc_metric_count_by(m, "write", writes[w], c->node_writes_failed[w]);
+    add_writes(m, "node_writes_total", "Patches of the Node, by kind.", c->node_writes);
+    add_writes(m, "node_write_failures_total", "Patches of the Node that failed, by kind.",
+               c->node_writes_failed);
     nc_metric_one(m, "watch_restarts_total", NC_COUNTER,
                   "Watches that had to start again with a list.", c->watch_restarts);
 }

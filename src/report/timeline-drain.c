@@ -40,9 +40,13 @@ static const char *away_since(const struct nc_value *drain) {
     return nc_show_text(drain, "unansweredSince", NULL);
 }
 
+/* How many of a map by source are shown. */
+static size_t count_sources(const struct nc_value *map) {
+    return map && map->type == NC_VALUE_MAP ? nc_show_at_most(map->n, MAX_SOURCES) : 0;
+}
+
 static void show_policies(struct nc_buf *out, const struct nc_value *policies) {
-    const size_t n =
-        policies && policies->type == NC_VALUE_MAP ? nc_show_at_most(policies->n, MAX_SOURCES) : 0;
+    const size_t n = count_sources(policies);
 
     if (n == 0)
         return;
@@ -130,9 +134,7 @@ static void show_each(struct nc_buf *out, const struct nc_value *map, const char
 }
 
 static void show_polls(struct nc_buf *out, const struct nc_value *polls) {
-    const size_t n =
-        polls && polls->type == NC_VALUE_MAP ? nc_show_at_most(polls->n, MAX_SOURCES) : 0;
-
+    const size_t n = count_sources(polls);
     const char *remedy = NULL, *said = NULL; /* one reason of several is said once */
     if (n == 0)
         return;
@@ -419,6 +421,7 @@ static void show_cordon(struct nc_buf *out, const struct nc_value *cordon) {
 void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
     const struct nc_value *daemon = nc_value_get(status, "daemon");
     const struct nc_value *drain = nc_value_get(status, "drain");
+    const bool is_deleted = truth_of(drain, "nodeDeleted") == 1;
 
     show_daemon(out, daemon);
     show_polls(out, nc_value_get(daemon, "imds"));
@@ -438,13 +441,12 @@ void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
     nc_drain_pods_text(drain, 0, out);
     show_more(out, drain, "forceDeleteAt", "force-delete time of all pods");
     show_cordon(out, nc_value_get(drain, "cordon"));
-    if (truth_of(drain, "nodeDeleted") == 1)
+    if (is_deleted)
         (void)nc_buf_puts(out, nc_value_says(drain, "phase", "evicting")
                                    ? ", the Node was deleted, its pods are still evicted"
                                    : ", the Node was deleted");
     (void)nc_buf_putc(out, '\n');
-    if (truth_of(drain, "nodeDeleted") == 1)
-        nc_show_remedy(out, NC_LIFECYCLE_ORPHANED_REMEDY);
+    nc_show_remedy(out, is_deleted ? NC_LIFECYCLE_ORPHANED_REMEDY : NULL);
     show_hooks(drain, out);
     show_sources(out, nc_value_get(drain, "sources"));
     show_pods(out, "blocked", drain, "blocked");
