@@ -245,9 +245,9 @@ struct nc_drain_line {
 /* What holds a pod that is stuck; of any other its reason. */
 enum nc_pod_reason nc_drain_held_as(const struct nc_drain_line *line);
 size_t nc_drain_count(const struct nc_drain *d); /* pods known now, excluded ones too */
-/* Fills at most `room` lines; returns how many. */
-size_t nc_drain_lines(const struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,
-                      struct nc_drain_line *ret, size_t room);
+/* A line for each, in their order. Owned. */
+struct nc_drain_line *nc_drain_lines(const struct nc_drain *d, const struct nc_drain_rules *r,
+                                     uint64_t now_usec, size_t *ret_n);
 
 /* ", grace period cut: NAMESPACE/NAME with 3 of 30 s, …" of five pods at most, with how many there
  * are beside them; nothing of none. */

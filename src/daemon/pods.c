@@ -289,14 +289,12 @@ static bool stays(enum nc_pod_reason e) {
 
 void nc_pod_evictor_query_volumes(struct nc_daemon *d, const struct nc_drain *drain,
                                   const struct nc_drain_rules *rules) {
-    const size_t room = drain ? nc_drain_count(drain) : 0;
-    nc_auto_free struct nc_drain_line *lines = NULL;
     size_t n;
 
-    if (!nc_api_session_is_up(&d->api) || room == 0 || room > LINES_MAX)
+    if (!nc_api_session_is_up(&d->api) || !drain || nc_drain_count(drain) > LINES_MAX)
         return;
-    lines = nc_calloc(room, sizeof(*lines));
-    n = nc_drain_lines(drain, rules, nc_daemon_own_now(), lines, room);
+    nc_auto_free struct nc_drain_line *lines =
+        nc_drain_lines(drain, rules, nc_daemon_own_now(), &n);
     for (size_t i = 0; i < n; i++)
         if (lines[i].pod->has_unread_claims && stays(lines[i].verdict.reason))
             note_unread_claims(d, lines[i].pod);

@@ -13,7 +13,6 @@
 #include "nc/str.h"
 #include "nc/time.h"
 
-#define CUT_NAMES 10
 #define TAKES_USEC (NC_SEC_USEC / 2) /* from a request to the first deletion */
 
 /* What would become of a pod, were the drain to begin now. */
@@ -207,11 +206,9 @@ static bool is_cut(const struct nc_drain_line *line, uint64_t now_usec) {
 
 uint64_t nc_drain_plan_cut(const struct nc_drain *d, const struct nc_drain_rules *r,
                            uint64_t now_usec, struct nc_buf *names) {
-    const size_t room = nc_drain_count(d);
-    nc_auto_free struct nc_drain_line *lines = nc_calloc(room + 1, sizeof(*lines));
-    const size_t n = nc_drain_lines(d, r, now_usec, lines, room);
+    size_t n, cut = 0;
+    nc_auto_free struct nc_drain_line *lines = nc_drain_lines(d, r, now_usec, &n);
     uint64_t least_usec = 0;
-    size_t cut = 0;
 
     for (size_t i = 0; i < n; i++) {
         const struct nc_pod *p = lines[i].pod;
@@ -220,20 +217,18 @@ uint64_t nc_drain_plan_cut(const struct nc_drain *d, const struct nc_drain_rules
         least_usec =
             nc_later_usec(least_usec, p->deletion_usec ? nc_less_usec(p->deletion_usec, now_usec)
                                                        : nc_sec_to_usec(p->grace_sec));
-        if (++cut <= CUT_NAMES)
+        if (++cut <= NC_DRAIN_NAMES)
             (void)nc_buf_printf(names, "%s%s/%s", cut > 1 ? ", " : "", p->namespace, p->name);
     }
-    if (cut > CUT_NAMES)
-        (void)nc_buf_printf(names, " and %zu more", cut - CUT_NAMES);
+    nc_drain_put_more(names, cut);
     return least_usec;
 }
 
 void nc_drain_plan_text(const struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,
                         bool json, struct nc_buf *out) {
-    const size_t room = nc_drain_count(d);
-    nc_auto_free struct nc_drain_line *lines = nc_calloc(room + 1, sizeof(*lines));
-    nc_auto_free struct row *rows = nc_calloc(room + 1, sizeof(*rows));
-    const size_t n = nc_drain_lines(d, r, now_usec, lines, room);
+    size_t n;
+    nc_auto_free struct nc_drain_line *lines = nc_drain_lines(d, r, now_usec, &n);
+    nc_auto_free struct row *rows = nc_calloc(n + 1, sizeof(*rows));
     struct nc_drain_summary summary;
 
     for (size_t i = 0; i < n; i++)

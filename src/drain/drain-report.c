@@ -165,10 +165,9 @@ static void set_pods(struct nc_value *v, const struct nc_lifecycle_view *view,
                      const struct nc_drain *d, uint64_t now_usec, bool is_former) {
     const int64_t offset_usec = view->clock_offset_usec;
     struct nc_value *blocked = nc_value_new_list(), *others = nc_value_new_list();
-    const size_t room = nc_drain_count(d);
-    nc_auto_free struct nc_drain_line *lines = nc_calloc(room + 1, sizeof(*lines));
     const uint64_t own_usec = nc_lifecycle_shift(now_usec, -offset_usec);
-    const size_t n = nc_drain_lines(d, &view->drain_rules, own_usec, lines, room);
+    size_t n;
+    nc_auto_free struct nc_drain_line *lines = nc_drain_lines(d, &view->drain_rules, own_usec, &n);
 
     for (size_t i = 0; i < n; i++) {
         const bool is_named = nc_pod_reason_is_named(lines[i].verdict.reason);

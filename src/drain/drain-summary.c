@@ -52,18 +52,19 @@ static void fill_line(const struct record *e, const struct nc_moments *m,
     }
 }
 
-size_t nc_drain_lines(const struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,
-                      struct nc_drain_line *ret, size_t room) {
+struct nc_drain_line *nc_drain_lines(const struct nc_drain *d, const struct nc_drain_rules *r,
+                                     uint64_t now_usec, size_t *ret_n) {
     const struct nc_moments m = nc_drain_moments(d, r, now_usec);
-    size_t n = 0;
+    struct nc_drain_line *lines = nc_calloc(d->n + 1, sizeof(*lines));
 
+    *ret_n = 0;
     for (int is_last = 0; is_last < 2; is_last++)
-        for (size_t i = 0; i < d->n && n < room; i++) {
+        for (size_t i = 0; i < d->n; i++) {
             const struct record *e = d->by_order[i];
             if (!e->is_gone && (nc_pod_turn(&e->pod, r) == NC_TIER_LAST) == is_last)
-                fill_line(e, &m, &ret[n++]);
+                fill_line(e, &m, &lines[(*ret_n)++]);
         }
-    return n;
+    return lines;
 }
 
 enum nc_pod_reason nc_drain_held_as(const struct nc_drain_line *line) {

@@ -64,31 +64,26 @@ void nc_lifecycle_update_summary(struct nc_lifecycle *l) {
 }
 
 uint64_t nc_lifecycle_longest_grace(const struct nc_lifecycle *l) {
-    const size_t most = nc_drain_count(l->drain);
     struct nc_drain_rules rules;
     uint64_t usec = 0;
+    size_t n;
 
     if (!l->is_synced) /* some may be of a watch that was closed */
         return 0;
-    nc_auto_free struct nc_drain_line *v = nc_calloc(most + 1, sizeof(*v));
     nc_lifecycle_drain_rules(l, &rules);
     rules.karpenter_drains = false; /* once it begins */
-    const size_t n = nc_drain_lines(l->drain, &rules, l->now_usec, v, most);
+    nc_auto_free struct nc_drain_line *v = nc_drain_lines(l->drain, &rules, l->now_usec, &n);
     for (size_t i = 0; i < n; i++)
-        if (nc_pod_reason_kind(v[i].verdict.reason) >= NC_REASON_KIND_LEAVING
-            && nc_sec_to_usec(v[i].pod->grace_sec) > usec)
-            usec = nc_sec_to_usec(v[i].pod->grace_sec);
+        if (nc_pod_reason_kind(v[i].verdict.reason) >= NC_REASON_KIND_LEAVING)
+            usec = nc_later_usec(usec, nc_sec_to_usec(v[i].pod->grace_sec));
     return usec;
 }
 
 struct nc_drain_line *nc_lifecycle_lines(const struct nc_lifecycle *l, size_t *ret_n) {
-    const size_t n = nc_drain_count(l->drain);
-    struct nc_drain_line *v = nc_calloc(n + 1, sizeof(*v));
     struct nc_drain_rules rules;
 
     nc_lifecycle_drain_rules(l, &rules);
-    *ret_n = nc_drain_lines(l->drain, &rules, l->now_usec, v, n);
-    return v;
+    return nc_drain_lines(l->drain, &rules, l->now_usec, ret_n);
 }
 
 uint64_t nc_lifecycle_first_mark_at(const struct nc_lifecycle *l) {

@@ -182,8 +182,8 @@ static void script_sum(struct script *s) {
 }
 
 static void script_lines(struct script *s) {
-    struct nc_drain_line lines[16];
-    const size_t n = nc_drain_lines(s->drain, &s->rules, s->now_usec, lines, 16);
+    size_t n;
+    nc_auto_free struct nc_drain_line *lines = nc_drain_lines(s->drain, &s->rules, s->now_usec, &n);
 
     assert_int_equal(n, nc_drain_count(s->drain));
     for (size_t i = 0; i < n; i++) {
@@ -209,8 +209,8 @@ static void script_lines(struct script *s) {
 
 /* Why each is not evicted, and what is requested next. */
 static void script_why(struct script *s) {
-    struct nc_drain_line lines[16];
-    const size_t n = nc_drain_lines(s->drain, &s->rules, s->now_usec, lines, 16);
+    size_t n;
+    nc_auto_free struct nc_drain_line *lines = nc_drain_lines(s->drain, &s->rules, s->now_usec, &n);
 
     for (size_t i = 0; i < n; i++) {
         const struct nc_verdict *v = &lines[i].verdict;

@@ -33,13 +33,14 @@ static void test_nothing(void **state) {
     struct nc_drain *d = nc_drain_new();
     const struct nc_drain_rules rules = {.may_evict = true, .max_in_flight = 1};
     struct nc_drain_action action;
-    struct nc_drain_line line;
+    size_t n;
 
     (void)state;
     assert_null(nc_drain_free(NULL));
     assert_int_equal(nc_drain_count(d), 0);
     assert_int_equal(nc_drain_step(d, &rules, NOW, &action, 1), 0);
-    assert_int_equal(nc_drain_lines(d, &rules, NOW, &line, 1), 0);
+    free(nc_drain_lines(d, &rules, NOW, &n));
+    assert_int_equal(n, 0);
     assert_true(nc_drain_next(d, &rules, NOW) == UINT64_MAX);
     nc_drain_gone(d, NULL, NOW);
     nc_drain_gone(d, "", NOW);
@@ -52,7 +53,7 @@ static void test_taken_over(void **state) {
     struct nc_drain *d = nc_drain_new();
     const struct nc_drain_rules rules = {0};
     struct nc_pod pod = new_pod("a"), again = new_pod("a");
-    struct nc_drain_line line;
+    size_t n;
 
     (void)state;
     nc_strv_add(&again.claims, "data");
@@ -63,9 +64,10 @@ static void test_taken_over(void **state) {
     assert_null(again.claims.v);
     nc_pod_done(&again);
     assert_int_equal(nc_drain_count(d), 1);
-    assert_int_equal(nc_drain_lines(d, &rules, NOW, &line, 1), 1);
-    assert_int_equal(line.pod->grace_sec, 5);
-    assert_string_equal(line.pod->claims.v[0], "data");
+    nc_auto_free struct nc_drain_line *lines = nc_drain_lines(d, &rules, NOW, &n);
+    assert_int_equal(n, 1);
+    assert_int_equal(lines[0].pod->grace_sec, 5);
+    assert_string_equal(lines[0].pod->claims.v[0], "data");
     nc_drain_free(d);
 }
 
@@ -73,8 +75,8 @@ static void test_lines_are_in_order(void **state) {
     enum { N = 300 };
     struct nc_drain *d = nc_drain_new();
     const struct nc_drain_rules rules = {0};
-    struct nc_drain_line lines[N];
     uint64_t seed = 1;
+    size_t n;
 
     (void)state;
     for (size_t i = 0; i < N; i++) {
@@ -86,8 +88,8 @@ static void test_lines_are_in_order(void **state) {
                              .tier = (enum nc_tier)prng_below(&seed, _NC_TIER_MAX)};
         assert_int_equal(nc_drain_see(d, &pod, NOW), 0);
     }
-    assert_int_equal(nc_drain_lines(d, &rules, NOW, lines, 10), 10);
-    assert_int_equal(nc_drain_lines(d, &rules, NOW, lines, N), N);
+    nc_auto_free struct nc_drain_line *lines = nc_drain_lines(d, &rules, NOW, &n);
+    assert_int_equal(n, N);
     for (size_t i = 1; i < N; i++) {
         const struct nc_pod *a = lines[i - 1].pod, *b = lines[i].pod;
         int c = (int)a->tier - (int)b->tier;
@@ -131,8 +133,8 @@ static enum nc_list_gap gap_after(struct nc_drain *d, struct nc_pod pod, bool ha
 
 static bool is_kept(const struct nc_drain *d, const char *uid) {
     const struct nc_drain_rules rules = {0};
-    struct nc_drain_line lines[4];
-    const size_t n = nc_drain_lines(d, &rules, NOW, lines, NC_ARRAY_SIZE(lines));
+    size_t n;
+    nc_auto_free struct nc_drain_line *lines = nc_drain_lines(d, &rules, NOW, &n);
 
     for (size_t i = 0; i < n; i++)
         if (nc_streq(lines[i].pod->uid, uid))

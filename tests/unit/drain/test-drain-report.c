@@ -478,8 +478,7 @@ static void test_plan_that_cuts(void **state) {
     assert_cut(3600 * SEC, 3600, "web/long"); /* it is deleted a moment later */
     assert_cut(105 * SEC, 3600, "web/long, web/ending-late");
     assert_cut(31 * SEC, 3600, "web/long, web/ending-late");
-    assert_cut(5 * SEC, 3600,
-               "web/ending, web/kept, web/long, web/shop-1, web/dns, web/ending-late");
+    assert_cut(5 * SEC, 3600, "web/ending, web/kept, web/long, web/shop-1, web/dns and 1 more");
     assert_int_equal(nc_drain_plan_cut(d, &none, NOW, &b), 0);
     nc_drain_free(d);
     d = nc_drain_new();
@@ -496,8 +495,7 @@ static void test_plan_that_cuts(void **state) {
     }
     nc_buf_clear(&b);
     assert_int_equal(nc_drain_plan_cut(d, &rules, NOW, &b), 300 * SEC);
-    assert_string_equal(b.data, "web/ending-late, web/p00, web/p01, web/p02, web/p03, web/p04, "
-                                "web/p05, web/p06, web/p07, web/p08 and 2 more");
+    assert_string_equal(b.data, "web/ending-late, web/p00, web/p01, web/p02, web/p03 and 7 more");
     nc_buf_done(&b);
     nc_drain_free(d);
 }
