@@ -375,17 +375,15 @@ static void print_answer(const struct nc_value *request, bool is_left,
 /* Nothing takes back what was asked of these. */
 static void print_ending(const struct nc_value *status) {
     const struct nc_value *others = nc_value_path(status, "drain.others"), *pod;
-    const char *before = "these pods end all the same:";
+    const char *before = "these pods end all the same:\n";
 
     for (size_t i = 0; (pod = nc_value_item(others, i)); i++) {
         const char *ends = nc_value_get_string(pod, "graceEnds");
         if (!ends)
             continue;
-        (void)printf("%s %s by %s", before, nc_value_get_string(pod, "pod"), ends);
-        before = ",";
+        (void)printf("%s  %s, by %s\n", before, nc_value_get_string(pod, "pod"), ends);
+        before = "";
     }
-    if (*before == ',')
-        (void)putchar('\n');
 }
 
 /* Accepted is not begun. */

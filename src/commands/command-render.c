@@ -200,15 +200,19 @@ int nc_command_explain(struct nc_app *app) {
     nc_cleanup(nc_gather_done) struct nc_gather g = {0};
     nc_cleanup(nc_plan_done) struct nc_plan policies = NC_PLAN_INIT;
     const bool is_policy = asks_for_policy(app);
+    struct nc_plan *among = &policies;
     struct nc_err err = NC_ERR_INIT;
 
     /* Each policy has a name and a default: nothing has to be read to refuse another one. */
     nc_explain_policies(&policies, &g.documents, &g.config);
-    if (is_policy && explain(app, &policies, false) == 0)
-        return refuse_field(app, &policies);
-    if (gather_all(&g, app, is_policy, &err) < 0)
-        return nc_app_fail(app, &err);
-    nc_explain_policies(&g.plan, &g.documents, &g.config);
-    print_warnings(&g);
-    return explain(app, &g.plan, true) > 0 ? 0 : refuse_field(app, &g.plan);
+    if (!is_policy || explain(app, &policies, false) > 0) {
+        if (gather_all(&g, app, is_policy, &err) < 0)
+            return nc_app_fail(app, &err);
+        among = &g.plan;
+        nc_explain_policies(among, &g.documents, &g.config);
+        print_warnings(&g);
+        if (explain(app, among, true) > 0)
+            return 0;
+    }
+    return refuse_field(app, among);
 }

@@ -21,6 +21,7 @@
 #define LIST_TIMEOUT_USEC 300000000u
 #define CHECK_TIMEOUT_USEC 10000000u /* the time of a drain with a deadline runs */
 #define MARGIN_MAX_SEC 600
+#define NOTHING "nothing was requested"
 #define UNREAD "%zu pods could not be read, or are too many"
 
 struct plan {
@@ -187,8 +188,8 @@ static int make(struct plan *p, const struct nc_notice *notice, struct nc_err *e
     return r < 0 ? r : list_pods(p, err);
 }
 
-/* -EPERM where it cuts the grace period of a pod. */
-static int check_grace(const struct plan *p, struct nc_err *err) {
+/* -EPERM where it cuts the grace period of a pod: what that means, then which. */
+static int check_grace(const struct plan *p, const char *meaning, struct nc_err *err) {
     nc_cleanup(nc_buf_done) struct nc_buf names = NC_BUF_INIT;
     const uint64_t least_usec = nc_drain_plan_cut(p->drain, &p->rules, p->now_usec, &names);
     uint64_t sec = least_usec / NC_SEC_USEC + 1;
@@ -199,8 +200,8 @@ static int check_grace(const struct plan *p, struct nc_err *err) {
         if (nc_sec_to_usec(sec) - nc_margin_usec(p->settings.margin_usec, nc_sec_to_usec(sec))
             > least_usec)
             break;
-    nc_err_set(err, NC_ERR_TRANSIENT, EPERM, "pods lose part of their grace period: %s",
-               names.data);
+    nc_err_set(err, NC_ERR_TRANSIENT, EPERM, "%s: pods lose part of their grace period: %s",
+               meaning, names.data);
     nc_err_remedy(err,
                   "the shortest that leaves each its own is --deadline=%" PRIu64
                   "s; --cut-grace allows it as it is",
@@ -213,13 +214,9 @@ static int allow(struct plan *p, int r, struct nc_err *err) {
     if (r == 0 && p->unread > 0)
         r = nc_err_protocol(err, UNREAD, p->unread);
     if (r < 0)
-        nc_err_wrap(err, "which pods lose of their grace period is not known, and there is no "
-                         "--cut-grace");
-    else
-        r = check_grace(p, err);
-    if (r < 0)
-        nc_err_wrap(err, "nothing was requested");
-    return r;
+        nc_err_wrap(err, NOTHING ": which pods lose of their grace period is not known, and there "
+                                 "is no --cut-grace");
+    return r < 0 ? r : check_grace(p, NOTHING, err);
 }
 
 int nc_drain_plan(struct nc_app *app, const struct nc_notice *notice, uint64_t now_usec,
@@ -248,8 +245,7 @@ int nc_drain_plan(struct nc_app *app, const struct nc_notice *notice, uint64_t n
         nc_terminal_print(stdout, text.data);
     if (p.unread > 0)
         (void)fprintf(stderr, "nodeclaimd drain: " UNREAD ", and are not shown\n", p.unread);
-    if (!app->opts.cut_grace && check_grace(&p, err) < 0)
-        (void)fprintf(stderr, "nodeclaimd drain: without --cut-grace that is refused: %s; %s\n",
-                      err->msg, err->remedy);
+    if (!app->opts.cut_grace && check_grace(&p, "without --cut-grace that is refused", err) < 0)
+        (void)fprintf(stderr, "nodeclaimd drain: %s; %s\n", err->msg, err->remedy);
     return 0;
 }

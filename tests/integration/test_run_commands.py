@@ -194,7 +194,7 @@ class Commands(DaemonTest):
         self.assertRegex(world.run("status").out, r"(?m)^pods +default/db, terminating, .*, with \d+ of 600 s, until ")
         done = world.run("undrain", within=30)
         self.assertEqual(done.code, 0, done.err)
-        self.assertRegex(done.out, r"\nthese pods end all the same: default/db by 2\S+Z, default/web by 2\S+Z\n$")
+        self.assertRegex(done.out, r"\nthese pods end all the same:\n  default/db, by 2\S+Z\n  default/web, by 2\S+Z\n$")
         world.phase_is("idle")
         shown = world.run("status").out
         self.assertRegex(shown, r"(?m)^drain +idle, .*\nstill ending default/db, terminating, its grace period runs, .*, until .*\n +default/web, terminating, ")
