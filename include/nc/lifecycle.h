@@ -274,6 +274,7 @@ struct nc_lifecycle_view {
     bool is_failed;         /* the force-delete time has passed, and pods remain or may */
     size_t n_volumes;       /* that are attached once the pods are gone */
     const char *volume;     /* one of them; of the lifecycle, until its next step */
+    bool is_unwatched;      /* the pods: what was ending last may still be there */
     bool is_older;          /* the drain is an earlier process's, whose counts are not known */
     bool is_unlisted;       /* a drain whose pods were not listed: their counts are not known */
     uint64_t cordoned_usec, drained_usec;

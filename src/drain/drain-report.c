@@ -159,10 +159,9 @@ static struct nc_value *new_other_pod(const struct nc_drain_line *line, uint64_t
     return v;
 }
 
-/* Each pod is in one list: in that of those that are named everywhere, or in that of the others.
- * is_former: nobody shows them any more, so there are those alone that may still be ending. */
+/* Each pod is in one list: in that of those that are named everywhere, or in that of the others. */
 static void set_pods(struct nc_value *v, const struct nc_lifecycle_view *view,
-                     const struct nc_drain *d, uint64_t now_usec, bool is_former) {
+                     const struct nc_drain *d, uint64_t now_usec) {
     const int64_t offset_usec = view->clock_offset_usec;
     struct nc_value *blocked = nc_value_new_list(), *others = nc_value_new_list();
     const uint64_t own_usec = nc_lifecycle_shift(now_usec, -offset_usec);
@@ -171,7 +170,7 @@ static void set_pods(struct nc_value *v, const struct nc_lifecycle_view *view,
 
     for (size_t i = 0; i < n; i++) {
         const bool is_named = nc_pod_reason_is_named(lines[i].verdict.reason);
-        if (is_former && lines[i].pod->deletion_usec <= own_usec)
+        if (view->is_unwatched && lines[i].pod->deletion_usec <= own_usec)
             continue;
         if (is_named && blocked->n < MAX_BLOCKED)
             nc_value_push(blocked, new_blocked_pod(&lines[i], now_usec, offset_usec));
@@ -204,7 +203,7 @@ struct nc_value *nc_drain_report_view(const struct nc_lifecycle_view *view,
     nc_value_set_text(v, "incomplete",
                       view->drain.gap == NC_LIST_COMPLETE ? NULL
                                                           : nc_list_gap_name(view->drain.gap));
-    set_pods(v, view, d, now_usec, false);
+    set_pods(v, view, d, now_usec);
     nc_value_set_int(v, "volumes", (int64_t)view->n_volumes);
     nc_value_set_text(v, "volume", view->n_volumes ? view->volume : NULL);
     nc_value_set(v, "hooks", new_hooks(view));
@@ -216,11 +215,8 @@ struct nc_value *nc_drain_report_view(const struct nc_lifecycle_view *view,
 struct nc_value *nc_drain_report(const struct nc_lifecycle *l, uint64_t now_usec,
                                  struct nc_value *history) {
     struct nc_lifecycle_view view;
-    struct nc_value *v;
 
     nc_lifecycle_get_view(l, now_usec, &view);
-    v = nc_drain_report_view(&view, nc_lifecycle_drain(l), now_usec, history);
-    if (!l->is_open)
-        set_pods(v, &view, l->drain, now_usec, true);
-    return v;
+    return nc_drain_report_view(&view, l->is_open ? nc_lifecycle_drain(l) : l->drain, now_usec,
+                                history);
 }
