@@ -19,7 +19,7 @@ PORT = re.compile(r"(127\.0\.0\.1|localhost):\d+")
 SECONDS = re.compile(r"\b\d+(\.\d+)? ?(m?s|seconds?)\b")
 # Durations and times as numbers; whose process it was; how often something was asked, heard, said or done by this process.
 LOOSE_KEYS = re.compile(
-    r".*(_u|U)sec|clock_offset|pid|attempts|resourceVersion|generation|updated|counters|history|podHistory|polls|window|total|evicted|deleted|said|imds"
+    r".*(_u|U)sec|clock_offset|pid|attempts|resourceVersion|generation|updated|counters|history|podHistory|polls|window|total|evicted|deleted|sinceRestart|said|imds"
 )
 DONE = re.compile(r"\b(?:since the restart )?(evicted|force-deleted): \d+")
 LATE = re.compile(r"; \d+ s late\b")  # so may be who was killed before the last pod had left
