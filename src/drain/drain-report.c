@@ -197,8 +197,7 @@ struct nc_value *nc_drain_report_view(const struct nc_lifecycle_view *view,
     nc_value_set(v, "sources", new_sources(view));
     nc_value_set(v, "cordon", new_cordon(view));
     nc_value_set_bool(v, "nodeDeleted", view->is_orphaned);
-    if (view->is_older)
-        nc_value_set_bool(v, "sinceRestart", true);
+    nc_value_set_bool(v, "sinceRestart", view->is_older);
     nc_value_set(v, "pods", nc_drain_counts(&view->drain, !view->is_unlisted));
     nc_value_set_text(v, "incomplete",
                       view->drain.gap == NC_LIST_COMPLETE ? NULL

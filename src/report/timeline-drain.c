@@ -271,7 +271,7 @@ void nc_drain_pods_text(const struct nc_value *drain, size_t names, struct nc_bu
         return;
     (void)nc_buf_printf(out, ", %s%s%" PRIu64 " of %" PRIu64 " pods remain",
                         away_since(drain) ? "as of then " : "",
-                        nc_value_get(drain, "sinceRestart") ? "since the restart " : "",
+                        truth_of(drain, "sinceRestart") == 1 ? "since the restart " : "",
                         nc_show_number(drain, "pods.remaining", MAX_COUNT), total);
     for (size_t i = 0; i < NC_ARRAY_SIZE(counts); i++) {
         const uint64_t n = nc_show_number(drain, counts[i].path, MAX_COUNT);
