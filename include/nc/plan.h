@@ -119,7 +119,8 @@ struct nc_plan_input {
 const struct nc_claim *nc_plan_claim(const struct nc_plan_input *in);
 
 /* NC_ERR_CONFIG: a rule that kubelet would refuse (cross-field rules, versions) or a missing fact
- * that only the user can give. NC_ERR_HOST: no kubelet version. */
+ * that only the user can give. NC_ERR_HOST: no kubelet version. What ret had is freed where there
+ * is another plan, and else left. */
 int nc_plan_make(const struct nc_plan_input *in, struct nc_plan *ret, struct nc_err *err);
 
 /* Adds what the daemon does at each announced ending, and where that comes from, to p->origins: for
@@ -128,7 +129,8 @@ void nc_explain_policies(struct nc_plan *p, const struct nc_documents *docs,
                          const struct nc_config *c);
 
 /* The part of a plan that states who the node is: node_name, provider_id and warnings alone are
- * filled, by the same rules. Needs neither kubelet nor the instance's type. */
+ * filled, by the same rules, and the same becomes of what ret had. Needs neither kubelet nor the
+ * instance's type. */
 int nc_plan_identify(const struct nc_plan_input *in, struct nc_plan *ret, struct nc_err *err);
 
 /* Do labels and taints of documents and flags state that Karpenter made this node? Known before

@@ -350,7 +350,6 @@ int nc_gather_plan(struct nc_gather *g, const struct nc_claim *claim, struct nc_
     if (r < 0)
         return r;
     const struct nc_plan_input in = nc_gather_input(g, claim);
-    nc_plan_done(&g->plan);
     return nc_plan_make(&in, &g->plan, err);
 }
 
@@ -379,7 +378,6 @@ int nc_gather_name(struct nc_gather *g, struct nc_err *err) {
     if (r < 0)
         return r;
     const struct nc_plan_input in = nc_gather_input(g, NULL);
-    nc_plan_done(&g->plan);
     return nc_plan_identify(&in, &g->plan, err);
 }
 

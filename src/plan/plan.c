@@ -356,6 +356,7 @@ static struct nc_planner begin_plan(const struct nc_plan_input *in, struct nc_er
 /* r: what the steps came to. */
 static int end_plan(struct nc_planner *s, int r, struct nc_plan *ret) {
     if (r == 0) {
+        nc_plan_done(ret);
         *ret = s->plan;
         s->plan = (struct nc_plan)NC_PLAN_INIT;
     }

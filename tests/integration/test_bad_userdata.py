@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import gzip
 import random
+import shutil
 import unittest
 
-from harness import World, WorldTest, mime
+from harness import SOURCE, World, WorldTest, mime
 
 NODE_CONFIG = "application/node.eks.aws"
 
@@ -36,6 +37,21 @@ class BadUserData(WorldTest):
         text = world.node_config()
         assert old in text
         return mime((NODE_CONFIG, text.replace(old, new)))
+
+    def test_a_plan_that_is_refused_is_reported_for_its_instance(self) -> None:
+        """By the instance the cause finds its NodeClaim; who the node is was known before."""
+        rows = (("maxPods: 29", "maxPods: 29\n      featureGates: {NoSuchGate: true}"), ("flags:", "flags:\n    - --max-podz=20"))
+        for old, new in rows:
+            with self.subTest(new):
+                world = self.world(claim=True)
+                tables = world.root / "usr/local/share/nodeclaimd"
+                tables.mkdir(parents=True)
+                for table in (SOURCE / "data").glob("*.tsv"):
+                    shutil.copy(table, tables)
+                world.set_user_data(self.replaced(world, old, new))
+                self.assertEqual(world.bootstrap("--timeout", "20s").code, 3)
+                said = [e.get("reportingInstance") for e in world.api.objects("events") if e["reason"] == "BootstrapFailed"]
+                self.assertEqual(said, [world.inst.provider_id])
 
     def test_none(self) -> None:
         self.refused(None, "user-data is empty")
