@@ -99,7 +99,7 @@ const char *nc_drain_verb_name(enum nc_drain_verb v); /* NULL, "evict", "mark", 
     R(NAMESPACE, BLOCKED, "namespace", "its namespace is terminating")                             \
     R(REFUSED, BLOCKED, "refused", "refused by an authorizer, a policy or a webhook")              \
     R(FAILED, BLOCKED, "failed", "the API server failed to evict it")                              \
-    R(UNDELETED, BLOCKED, "deletion", "its deletion is refused")                                   \
+    R(UNDELETED, BLOCKED, "deletion", "its deletion is refused or fails")                          \
     R(REQUESTED, PENDING, "requested", "its eviction is requested")                                \
     R(FORCED, PENDING, "force-delete", "its force-delete time has come")                           \
     R(NOT_BEGUN, PENDING, "not-begun", "nodeclaimd evicts no pods yet")                            \
@@ -242,6 +242,8 @@ struct nc_drain_line {
     unsigned busy;       /* evictions in a row that the server had no time for */
     enum nc_pod_answer_kind busy_as; /* the last of these: BUSY or UNAVAILABLE */
 };
+/* What helps where a pod is kept without end. */
+#define NC_DRAIN_KEPT_REMEDY "kubectl annotate pod POD karpenter.sh/do-not-disrupt-"
 /* What holds a pod that is stuck; of any other its reason. */
 enum nc_pod_reason nc_drain_held_as(const struct nc_drain_line *line);
 size_t nc_drain_count(const struct nc_drain *d); /* pods known now, excluded ones too */

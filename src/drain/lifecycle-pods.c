@@ -320,7 +320,7 @@ static char *until_text(const struct nc_lifecycle *l, const struct nc_drain_line
     const bool is_endless = until_usec == UINT64_MAX;
     const bool is_late = l->in_force.leading >= 0 && l->sources[l->in_force.leading].is_late;
     const uint64_t since_usec = line->since_usec ? line->since_usec : l->evicting_usec;
-    const char *remedy = line->remedy ? line->remedy : "mend what refuses it";
+    const char *remedy = line->remedy ? line->remedy : "mend what the answer names";
     char time[32];
 
     if (force_usec && force_usec <= l->now_usec)
@@ -338,7 +338,7 @@ static char *until_text(const struct nc_lifecycle *l, const struct nc_drain_line
         "waiting without end since %s, for %s: %s; or, without asking a budget, delete "
         "the pod, or request a deadline",
         time, is_late ? "the deadline has passed" : "no deadline is known",
-        is_kept ? "remove the annotation" : remedy);
+        is_kept ? NC_DRAIN_KEPT_REMEDY : remedy);
 }
 
 /* A pod that may not leave, of the lines of all. */

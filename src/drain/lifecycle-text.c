@@ -438,10 +438,9 @@ void nc_lifecycle_announce(struct nc_lifecycle *l, struct nc_lifecycle_actions *
     if (l->orphaned_usec && l->phase != NC_LIFECYCLE_DRAINED)
         nc_lifecycle_emit_once(
             l, NC_LIFECYCLE_MILESTONE_ORPHANED,
-            nc_asprintf(
-                "The Node was deleted during its drain: its pods are still evicted, and "
-                "from 40 s on kube-controller-manager deletes them without grace period; %s",
-                NC_LIFECYCLE_ORPHANED_REMEDY),
+            nc_asprintf("The Node was deleted during its drain: its pods are still evicted, and "
+                        "from 40 s on kube-controller-manager deletes them without grace period%s",
+                        l->in_force.t_usec ? "" : "; " NC_LIFECYCLE_ORPHANED_REMEDY),
             out);
     if (l->phase == NC_LIFECYCLE_EVICTING && nc_lifecycle_is_hook_over(l, NC_HOOK_PRE_DRAIN))
         nc_lifecycle_emit_once(l, NC_LIFECYCLE_MILESTONE_DRAINING, nc_strdup("Evicting pods"), out);

@@ -52,24 +52,25 @@ static void retry_cordon(struct nc_lifecycle *l, struct nc_lifecycle_try *t) {
     l->label_refused_usec = 0; /* it was not the label */
 }
 
+/* A cordon of somebody else's helps where ours is refused alone: what else is asked of an API
+ * server that fails waits as well. */
 static void report_uncordoned(struct nc_lifecycle *l, enum nc_node_write_kind kind, const char *why,
-                              struct nc_lifecycle_actions *out) {
+                              bool is_failing, struct nc_lifecycle_actions *out) {
     if (kind == NC_WRITE_CORDON) {
         l->is_cordon_done &= !l->is_foreign; /* somebody else's was lifted */
         l->tries[kind].is_refused = true;
         if (l->node.is_unschedulable)
             return;
     }
-    nc_lifecycle_emit_once(l, NC_LIFECYCLE_MILESTONE_UNCORDONED,
-                           nc_asprintf("The API server refuses the %s: the node takes new "
-                                       "pods; it is tried again%s; %s",
-                                       kind == NC_WRITE_CORDON ? "cordon" : "drain status",
-                                       l->in_force.t_usec
-                                           ? ""
-                                           : ", and evictions wait for it: kubectl cordon "
-                                             "NODE lets them go on",
-                                       why),
-                           out);
+    nc_lifecycle_emit_once(
+        l, NC_LIFECYCLE_MILESTONE_UNCORDONED,
+        nc_asprintf("The API server refuses the %s: the node takes new "
+                    "pods; it is tried again%s%s; %s",
+                    kind == NC_WRITE_CORDON ? "cordon" : "drain status",
+                    l->in_force.t_usec ? "" : ", and evictions wait for it",
+                    l->in_force.t_usec || is_failing ? "" : ": kubectl cordon NODE lets them go on",
+                    why),
+        out);
 }
 
 /* Nothing of the notice is on the Node. Where the API server is unavailable that is said of it. */
@@ -80,7 +81,7 @@ static void report_failing(struct nc_lifecycle *l, const struct nc_lifecycle_eve
     if (e->message && since_usec && l->in_force.policy >= NC_POLICY_CORDON
         && (kind == NC_WRITE_SIGNAL || kind == NC_WRITE_CORDON)
         && e->now_usec >= nc_sum_usec(since_usec, NC_LIFECYCLE_WRITE_PATIENCE_USEC))
-        report_uncordoned(l, kind, e->message, out);
+        report_uncordoned(l, kind, e->message, true, out);
 }
 
 static void announce_written(struct nc_lifecycle *l, const struct nc_node_write *w, bool is_again,
@@ -180,7 +181,7 @@ void nc_lifecycle_written(struct nc_lifecycle *l, const struct nc_lifecycle_even
     }
     if (e->outcome == NC_WRITE_REFUSED && kind == NC_WRITE_CORDON) {
         retry_cordon(l, t);
-        report_uncordoned(l, kind, e->message, out);
+        report_uncordoned(l, kind, e->message, false, out);
         return;
     }
     if (kind == NC_WRITE_PROGRESS

@@ -374,7 +374,10 @@ static void show_held_remedy(struct nc_buf *out, const struct nc_value *drain) {
     const bool is_undeleted = is_named_for(drain, NC_POD_REASON_UNDELETED);
     const bool has_failed = nc_value_says(drain, "phase", NC_LIFECYCLE_FAILED);
     const char *known = find_remedy(nc_value_get(drain, "blocked"));
-    const char *mend = known ? known : "mend what refuses it";
+    const char *mend = known ? known
+                       : nc_value_says(endless, "reason", nc_pod_reason_name(NC_POD_REASON_KEPT))
+                           ? NC_DRAIN_KEPT_REMEDY
+                           : "mend what the answer names";
     nc_auto_free char *text = NULL;
 
     if (away_since(drain)) {
@@ -446,7 +449,10 @@ void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
                                    ? ", the Node was deleted, its pods are still evicted"
                                    : ", the Node was deleted");
     (void)nc_buf_putc(out, '\n');
-    nc_show_remedy(out, is_deleted ? NC_LIFECYCLE_ORPHANED_REMEDY : NULL);
+    /* What registers again is not drained: none helps on a machine that ends. */
+    nc_show_remedy(out, is_deleted && !nc_show_text(drain, "deadline", NULL)
+                            ? NC_LIFECYCLE_ORPHANED_REMEDY
+                            : NULL);
     show_hooks(drain, out);
     show_sources(out, nc_value_get(drain, "sources"));
     show_pods(out, "blocked", drain, "blocked");

@@ -850,9 +850,10 @@ static void test_refused_deletion(void **state) {
     life_play(&w, story, NC_ARRAY_SIZE(story));
     assert_string_equal(w.news.data, "Eviction of pod ns/a refused: 'needs 3'; "
                                      "Deletion of pod ns/a refused: 'needs 3'");
-    assert_string_equal(w.last_message,
-                        "Pod ns/a may not leave: its deletion is refused: 'needs 3'; it is tried "
-                        "again each second: mend what refuses it");
+    assert_string_equal(
+        w.last_message,
+        "Pod ns/a may not leave: its deletion is refused or fails: 'needs 3'; it is tried "
+        "again each second: mend what the answer names");
     life_world_done(&w);
 }
 

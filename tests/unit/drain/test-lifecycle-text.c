@@ -180,11 +180,11 @@ static void test_messages(void **state) {
          "Node cordoned by another client"},
         {{"begin", "notice request drain", "ok", "ok", "pods a:30", "synced", "no a"},
          "Pod ns/a may not leave: PodDisruptionBudget web: 'needs 3'; waiting without end since "
-         "2026-01-02T03:04:05Z, for no deadline is known: mend what refuses it; or, "
+         "2026-01-02T03:04:05Z, for no deadline is known: mend what the answer names; or, "
          "without asking a budget, delete the pod, or request a deadline"},
         {{"begin", "notice request drain", "ok", "ok", "pods a:30", "synced", "refused-pod a"},
          "Pod ns/a may not leave: refused: 'needs 3'; waiting without end since "
-         "2026-01-02T03:04:05Z, for no deadline is known: mend what refuses it; or, "
+         "2026-01-02T03:04:05Z, for no deadline is known: mend what the answer names; or, "
          "without asking a budget, delete the pod, or request a deadline"},
         {{"begin", "notice request drain +600", "ok", "ok", "pods a:30", "synced", "no a"},
          "Pod ns/a may not leave: PodDisruptionBudget web: 'needs 3'; it is deleted at "
@@ -195,7 +195,8 @@ static void test_messages(void **state) {
          "come"},
         {{"begin", "notice request drain", "ok", "ok", "kept a:30", "synced"},
          "Pod ns/a may not leave: kept by do-not-disrupt; waiting without end since "
-         "2026-01-02T03:04:05Z, for no deadline is known: remove the annotation; or, "
+         "2026-01-02T03:04:05Z, for no deadline is known: kubectl annotate pod POD "
+         "karpenter.sh/do-not-disrupt-; or, "
          "without asking a budget, delete the pod, or request a deadline"},
         {{"begin", "notice request drain", "ok", "ok", "kept-for-hour a:30", "synced"},
          "Pod ns/a may not leave: kept by do-not-disrupt; it is evicted at 2026-01-02T04:04:05Z"},
@@ -271,7 +272,7 @@ static void test_blocked_after_the_deadline(void **state) {
     (void)life_do(&w, 57000, "tick");
     (void)life_do(&w, 57010, "no a");
     assert_non_null(strstr(w.last_message, "waiting without end since 2026-01-02T03:04:05Z, for "
-                                           "the deadline has passed: mend what refuses it"));
+                                           "the deadline has passed: mend what the answer names"));
     life_world_done(&w);
 }
 

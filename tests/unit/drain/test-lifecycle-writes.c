@@ -48,6 +48,27 @@ static void test_signal_is_answered_with_a_failure(void **state) {
     LIFE_STORY(story);
 }
 
+/* A cordon by hand helps where it alone is refused, and not where the API server fails at all. */
+static void test_who_is_told_to_cordon(void **state) {
+    static const char *const answers[] = {"refused", "failing"};
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(answers); i++) {
+        struct life_world w;
+        life_world_init(&w);
+        (void)life_do(&w, 0, "begin");
+        (void)life_do(&w, 1000, "notice request drain");
+        (void)life_do(&w, 1010, "ok");
+        for (unsigned ms = 1020; ms < 9000; ms += 500) {
+            (void)life_do(&w, ms, answers[i]);
+            (void)life_do(&w, ms + 400, "tick");
+        }
+        assert_non_null(strstr(w.last_message, ", and evictions wait for it"));
+        assert_int_equal(strstr(w.last_message, "kubectl cordon") != NULL, i == 0);
+        life_world_done(&w);
+    }
+}
+
 /* A report has no cordon that somebody would miss. */
 static void test_report_is_answered_with_a_failure(void **state) {
     static const struct life_row story[] = {
@@ -702,11 +723,13 @@ static void test_busy_for_long(void **state) {
     } rows[] = {
         {"again a", "notice request drain", 30000, 60000,
          "its eviction was not carried out: 'needs 3'; waiting without end since "
-         "2026-01-02T03:04:06Z, for no deadline is known: mend what refuses it; or, without asking "
+         "2026-01-02T03:04:06Z, for no deadline is known: mend what the answer names; or, without "
+         "asking "
          "a budget, delete the pod, or request a deadline"},
         {"busy-pod a", "notice request drain", 30000, 60000,
          "the API server has no time for its eviction: 'needs 3'; waiting without end since "
-         "2026-01-02T03:04:06Z, for no deadline is known: mend what refuses it; or, without asking "
+         "2026-01-02T03:04:06Z, for no deadline is known: mend what the answer names; or, without "
+         "asking "
          "a budget, delete the pod, or request a deadline"},
         {"busy-pod a", "notice spot +3600", 30000, 60000,
          "the API server has no time for its eviction: 'needs 3'; its force-delete time is "
@@ -804,6 +827,7 @@ TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_signal_fails_without_deadline),
         cmocka_unit_test(test_signal_is_answered_with_a_failure),
+        cmocka_unit_test(test_who_is_told_to_cordon),
         cmocka_unit_test(test_report_is_answered_with_a_failure),
         cmocka_unit_test(test_signal_fails_under_a_deadline),
         cmocka_unit_test(test_writes_take_turns),

@@ -135,9 +135,16 @@ static void test_status(void **state) {
                 "load balancers removed by somebody else, the Node was deleted, its pods "
                 "are still evicted\n"
                 "             remedy: restart kubelet to register again, without request and "
-                "cordon, or end the instance\n"
+                "cordon, or end the instance, and its pods with it\n"
                 "             remedy: kubectl cordon the Node, for nothing is evicted before that, "
                 "and uncordon it afterwards, or withdraw what requests the drain\n");
+    assert_text("{'daemon': {}, 'drain': {'phase': 'evicting', 'nodeDeleted': true, 'deadline': "
+                "'2024-01-01T00:12:00Z'}}",
+                nc_status_text,
+                "node         -\n"
+                "daemon       not connected to the API server, shutdown inhibitor unknown, running "
+                "since -\n"
+                "drain        evicting, the Node was deleted, its pods are still evicted\n");
     assert_text("{'daemon': {}, 'drain': {'phase': 'cordoning', 'cordon': {'refused': true}}}",
                 nc_status_text,
                 "node         -\n"
@@ -300,7 +307,8 @@ static void test_each_reason(void **state) {
          "             ns/replaced, waits for its replacement\n"
          "             ns/stuck, since 1970-01-12T13:45:39Z, should have ended more than a minute "
          "ago, says its grace period is over, kubelet has not reported its end\n"
-         "             remedy: mend what refuses it; or, without asking a budget, delete the pod, "
+         "             remedy: mend what the answer names; or, without asking a budget, delete the "
+         "pod, "
          "or "
          "kubectl nodeclaim drain NODE --deadline TIME\n"
          "pods         ns/agent, its DaemonSet would put it back\n"
@@ -337,9 +345,10 @@ static void test_each_reason(void **state) {
          "refused\nrules",
          "drain        evicting, 1 of 1 pods remain, 1 blocked, waits without end, since "
          "1970-01-12T13:46:40Z: no deadline is in force\n"
-         "blocked      ns/a, since 1970-01-12T13:46:40Z, its deletion is refused, says "
+         "blocked      ns/a, since 1970-01-12T13:46:40Z, its deletion is refused or fails, says "
          "'refused', next try 1970-01-12T13:46:40Z\n"
-         "             remedy: mend what refuses it; or delete the pod, which asks no budget\n"},
+         "             remedy: mend what the answer names; or delete the pod, which asks no "
+         "budget\n"},
         {"rules watch\nsee web", "drain        evicting, 1 of 1 pods remain\n"
                                  "pods         ns/web, nodeclaimd evicts no pods yet\n"},
     };
