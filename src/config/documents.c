@@ -462,14 +462,15 @@ static bool is_mistaken(struct nc_documents *d, const char *name, unsigned line,
     return refuse_whole(d, before) == 0;
 }
 
+#define MISTYPED                                                                                   \
+    "a document that is not read: its Content-Type must be application/node.eks.aws or "           \
+    "application/vnd.nodeclaimd+yaml"
+
 static void note_mistyped(struct nc_documents *d, const char *name, unsigned line,
                           const struct nc_userdata_part *p) {
     nc_diag(d, false,
             (struct nc_mark){.source = nc_documents_add_source(d, name), .line = line, .column = 1},
-            "",
-            "a document that is not read: its Content-Type must be application/node.eks.aws or "
-            "application/vnd.nodeclaimd+yaml, not %s",
-            p->content_type);
+            "", MISTYPED ", not %s", p->content_type);
 }
 
 int nc_documents_add_userdata(struct nc_documents *d, const char *source, struct nc_text text,
@@ -495,11 +496,17 @@ int nc_documents_add_userdata(struct nc_documents *d, const char *source, struct
         const char *of = text.indent ? source : name; /* whose lines are counted */
         const unsigned line = p->line + first - 1;
 
-        if (nc_userdata_part_is_mistyped(p))
+        const bool is_mistyped = nc_userdata_part_is_mistyped(p);
+        if (is_mistyped)
             note_mistyped(d, of, line, p);
         if (!nc_userdata_part_is_ours(p)) {
-            what = nc_userdata_describe(p);
+            what = is_mistyped ? nc_strdup(MISTYPED) : nc_userdata_describe(p);
             nc_strv_addf(&d->found, "%s is %s", name, what);
+            if (is_mistyped) { /* named first: what is missing is most likely in it */
+                char *other = d->found.v[0];
+                d->found.v[0] = d->found.v[d->found.n - 1];
+                d->found.v[d->found.n - 1] = other;
+            }
             if (!d->for_cloud_init && p->n > 0)
                 d->for_cloud_init = nc_asprintf("%s is %s", name, what);
             d->may_bring_documents |= p->n > 0 && !nc_userdata_part_is_script(p);

@@ -38,6 +38,16 @@ class BadUserData(WorldTest):
         assert old in text
         return mime((NODE_CONFIG, text.replace(old, new)))
 
+    def test_a_part_of_another_type_beside_a_document_of_the_image(self) -> None:
+        """What is missing is in it: the error names it, whatever comes before it."""
+        for parts in ((), (("text/x-shellscript", "#!/bin/sh\n"),)):
+            with self.subTest(len(parts)):
+                world = self.world()
+                data = mime(*parts, ("application/yaml", world.node_config()))
+                part = rf"user-data part {len(parts) + 1} \(application/yaml\) is a document that is not read: its Content-Type must be"
+                done = self.refused(data, "is missing", world=world)
+                self.assertRegex(done.console(), part)
+
     def test_a_plan_that_is_refused_is_reported_for_its_instance(self) -> None:
         """By the instance the cause finds its NodeClaim; who the node is was known before."""
         rows = (("maxPods: 29", "maxPods: 29\n      featureGates: {NoSuchGate: true}"), ("flags:", "flags:\n    - --max-podz=20"))

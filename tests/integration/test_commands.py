@@ -622,7 +622,7 @@ class Check(WorldTest):
         mistyped.write_text(f"MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=B\n\n--B\n{part}\n--B--\n")
         done = self.w.run("check", str(mistyped))
         self.assertEqual(done.code, 3, done.out + done.err)
-        self.assertIn(f"{mistyped} part 1 (application/node.eks.aws+yaml) is a part of type", done.err)
+        self.assertIn(f"{mistyped} part 1 (application/node.eks.aws+yaml) is a document that is not read: its Content-Type must be", done.err)
         self.assertIn("remedy: send a NodeConfig as a MIME part of type application/node.eks.aws (", done.err)
         for path in (self.w.folder / "none.yaml", Path("/dev/null/x")):
             done = self.w.run("check", str(path))
