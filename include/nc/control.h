@@ -225,6 +225,8 @@ struct nc_control_counts {
     uint64_t invalid_drain_statuses;         /* drain-status that could not be read */
     uint64_t drained, failed; /* drains that were seen to end as Drained, as Failed */
     size_t relaying;          /* claims with a drain status that has not reached them in full */
+    size_t agents;            /* Nodes of at least ten minutes where an agent has booted one, and
+                                 that are not being deleted */
     size_t draining;          /* Nodes that say Cordoned, Evicting, Forcing or VolumeWait */
     size_t unfit;             /* Nodes that state that they are not fit to take pods */
     size_t unfit_overdue;     /* Nodes that keep the taint for that beyond its timeout */

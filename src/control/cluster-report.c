@@ -66,13 +66,19 @@ static size_t count_relaying(const struct nc_control *c, uint64_t now_usec) {
     return n;
 }
 
-static void count_nodes(const struct nc_control *c, struct nc_control_counts *ret) {
+/* By then whoever collects metrics knows a node. */
+#define COLLECTED_USEC (600ull * 1000000)
+
+static void count_nodes(const struct nc_control *c, uint64_t now_usec,
+                        struct nc_control_counts *ret) {
     const struct control_table *t = &c->names[NC_CONTROL_NODE];
 
     for (size_t i = 0; i < t->room; i++)
         for (struct control_link *l = t->slots[i]; l; l = l->next) {
             const struct control_node *node = nc_control_object_of(l);
             const struct control_fit *f = node->deletion_usec ? NULL : node->fit;
+            ret->agents += node->has_agent && node->deletion_usec == 0
+                           && now_usec >= node->created_usec + COLLECTED_USEC;
             ret->draining += is_draining(node);
             ret->unfit += f && f->stated && !f->is_fit && !f->is_invalid;
             ret->unfit_overdue += f && f->is_overdue;
@@ -87,7 +93,7 @@ void nc_control_count(const struct nc_control *c, uint64_t now_usec,
     ret->objects[NC_CONTROL_POOL] = c->n_pools_there;
     ret->objects[NC_CONTROL_CLASS] = c->n_classes_there;
     ret->relaying = count_relaying(c, now_usec);
-    count_nodes(c, ret);
+    count_nodes(c, now_usec, ret);
     ret->waiting = c->relays.n + c->others.n + c->ends.n + c->states.n;
     ret->in_flight = c->n_in_flight;
     ret->without_node = nc_control_count_without_node(c);

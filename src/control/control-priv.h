@@ -203,6 +203,7 @@ struct control_node {
     uint64_t outage_answered_usec;       /* EC2 was requested its instance's state then */
     bool was_unknown_reported, was_mismatch_reported; /* of its instance */
     bool was_unread_reported;
+    bool has_agent;               /* which has written the annotation nodeclaimd.io/bootstrap */
     struct control_strings *left; /* beside Karpenter, while it is being deleted: its finalizers
                                    where ours is one of them; NULL = is not */
 };

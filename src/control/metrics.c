@@ -52,6 +52,10 @@ void nc_control_metrics(const struct nc_control *c, uint64_t now_usec, struct nc
                   "Termination timestamps received that could not be read.", c->bad_timestamps);
     nc_control_metrics_without_node(&m, c);
     nc_control_metrics_overhead(&m, c);
+    nc_metric_one(&m, "agent_nodes", NC_GAUGE,
+                  "Nodes with nodeclaimd, by their annotation nodeclaimd.io/bootstrap, that are "
+                  "not being deleted and older than ten minutes.",
+                  n.agents);
     nc_metric_one(&m, "relaying", NC_GAUGE, "Notices that are not yet relayed to their NodeClaim.",
                   n.relaying);
     nc_metric_one(&m, "draining", NC_GAUGE, "Nodes that report a drain.", n.draining);

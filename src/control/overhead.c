@@ -27,10 +27,12 @@ static int64_t memory_of(const struct nc_value *v) {
 }
 
 void nc_control_read_offer(struct control_node *node, const struct nc_value *object) {
-    const char *text =
-        nc_value_string(nc_control_at(object, "metadata.annotations", NC_ANNOTATION_BOOTSTRAP));
+    const struct nc_value *written =
+        nc_control_at(object, "metadata.annotations", NC_ANNOTATION_BOOTSTRAP);
+    const char *text = nc_value_string(written);
     nc_auto_value struct nc_value *v = NULL;
 
+    node->has_agent = written != NULL;
     node->memory_bytes = 0;
     if (text && strlen(text) <= BOOTSTRAP_MAX && nc_json_parse(text, strlen(text), &v, NULL) == 0)
         node->memory_bytes = memory_of(nc_value_get(v, "memory"));

@@ -145,6 +145,22 @@ class OfClusters(unittest.TestCase):
         """The NetworkPolicy keeps Prometheus out: nodes are there, and the controller was never scraped."""
         self.fires({'nodeclaimd_start_time_seconds{cluster="a",job="n",instance="1"}': "0x120"})
 
+    def test_nodes_that_report_nothing(self) -> None:
+        """None of a cluster, or one of them; not where each does, in two jobs or with addresses of another cluster, or where none is."""
+        agents = 'nodeclaim_controller_agent_nodes{cluster="%s",job="c",instance="%s"}'
+        outcome = 'nodeclaimd_bootstrap_outcome{cluster="%s",job="%s",instance="%s",outcome="%s"}'
+        given = {agents % ("a", "1"): "3x120", agents % ("b", "1"): "2x120", agents % ("b", "2"): "2x120", agents % ("c", "1"): "2x120",
+                 agents % ("d", "1"): "0x120", outcome % ("e", "n", "1", "succeeded"): "1x120"}
+        for cluster, job, instance in (("b", "n", "1"), ("b", "again", "1"), ("c", "n", "1"), ("c", "n", "2")):
+            for name in ("succeeded", "failed"):
+                given[outcome % (cluster, job, instance, name)] = f"{int(name == 'succeeded')}x120"
+        self.fires(given, "NodeclaimdMetricsMissing a", "NodeclaimdMetricsMissing b")
+
+    def test_nodes_that_report_nothing_yet(self) -> None:
+        """One is counted after ten minutes, by then it reports; another has gone before it is no longer counted; one boots again."""
+        agents, outcome = 'nodeclaim_controller_agent_nodes{job="c"}', 'nodeclaimd_bootstrap_outcome{job="n",instance="%s",outcome="succeeded"}'
+        self.fires({agents: "1x40 2x19 1x60", outcome % "1": "1x50 stale _x8 1x60", outcome % "2": "_x5 1x50 stale"})
+
     def test_nodes_without_metrics(self) -> None:
         """The query of the docs, which names the node whose exporter is there and whose metrics are not."""
         page = (SOURCE / "docs/troubleshooting.md").read_text()

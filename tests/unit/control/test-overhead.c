@@ -48,16 +48,20 @@ static void expect(const struct world *w, const char *wanted) {
     assert_string_equal(b.data, wanted);
 }
 
-/* The samples of a family, without its prefix. */
-static size_t count_samples(const struct world *w, const char *wanted) {
+/* The lines that begin so, without what all of them begin with. */
+static size_t count_lines(const struct world *w, const char *prefix, const char *wanted) {
     nc_cleanup(nc_buf_done) struct nc_buf b = NC_BUF_INIT;
-    nc_auto_free char *line = nc_asprintf("\nnodeclaim_controller_memory_short_%s", wanted);
+    nc_auto_free char *line = nc_asprintf("\nnodeclaim_controller_%s%s", prefix, wanted);
     size_t n = 0;
 
     nc_control_metrics(w->c, w->now_usec, &b);
     for (const char *at = b.data; (at = strstr(at, line)); at++)
         n++;
     return n;
+}
+
+static size_t count_samples(const struct world *w, const char *wanted) {
+    return count_lines(w, "memory_short_", wanted);
 }
 
 static void test_by_type_and_image(void **state) {
@@ -128,6 +132,36 @@ static void test_what_is_not_known(void **state) {
     }
 }
 
+/* Which are to show metrics: an agent has written there, be it what it may, a while ago. */
+static void test_nodes_with_an_agent(void **state) {
+    static const char *const others[] = {
+        "{\"metadata\":{\"name\":\"n2\",\"uid\":\"uid-n2\","
+        "\"creationTimestamp\":\"2026-11-22T01:00:00Z\"}}",
+        "{\"metadata\":{\"name\":\"n3\",\"uid\":\"uid-n3\",\"creationTimestamp\":"
+        "\"2026-11-22T01:00:00Z\",\"deletionTimestamp\":\"2026-11-22T01:59:00Z\","
+        "\"annotations\":{\"nodeclaimd.io/bootstrap\":\"{}\"}}}",
+        "{\"metadata\":{\"name\":\"n4\",\"uid\":\"uid-n4\",\"creationTimestamp\":"
+        "\"2026-11-22T01:50:01Z\",\"annotations\":{\"nodeclaimd.io/bootstrap\":\"{}\"}}}",
+    };
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    assert_int_equal(count_lines(&w, "agent_nodes ", "0\n"), 1);
+    see_node(&w, "n1", "{\\\"memory\\\":\\\"1Mi\\\"}");
+    see_node(&w, "n2", "{");
+    see_node(&w, "n3", "");
+    assert_int_equal(count_lines(&w, "agent_nodes ", "3\n"), 1);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(others); i++)
+        (void)world_see(&w, NC_CONTROL_NODE, others[i]);
+    assert_int_equal(count_lines(&w, "agent_nodes ", "1\n"), 1);
+    w.now_usec += 1000000;
+    assert_int_equal(count_lines(&w, "agent_nodes ", "2\n"), 1);
+    (void)world_gone(&w, NC_CONTROL_NODE, "n1", "uid-n1");
+    assert_int_equal(count_lines(&w, "agent_nodes ", "1\n"), 1);
+    world_close(&w);
+}
+
 /* As many series as there are, and no more than a hundred and one; what has gone makes room. */
 static void test_bounded(void **state) {
     struct world w;
@@ -160,6 +194,7 @@ TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_by_type_and_image),
         cmocka_unit_test(test_what_is_not_known),
+        cmocka_unit_test(test_nodes_with_an_agent),
         cmocka_unit_test(test_bounded),
     };
 
