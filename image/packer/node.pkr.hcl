@@ -46,7 +46,7 @@ variable "name" {
 variable "nodeclaimd_version" {
   type        = string
   default     = "unknown"
-  description = "Version of the package in the bundle: a tag of the image."
+  description = "Version of the program in the bundle, as release/version prints it: a tag of the image."
 }
 
 variable "options" {
