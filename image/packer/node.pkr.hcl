@@ -133,10 +133,16 @@ variable "snapshot_users" {
   description = "Accounts that may copy the image's snapshot."
 }
 
+variable "extra_tags" {
+  type        = map(string)
+  default     = {}
+  description = "More tags of the image, its snapshots, and the instance and volumes of the build, as an organization may demand them. Those of this file win."
+}
+
 variable "snapshot_tags" {
   type        = map(string)
   default     = {}
-  description = "Tags of that snapshot."
+  description = "More tags of that snapshot alone."
 }
 
 source "amazon-ebs" "node" {
@@ -156,7 +162,7 @@ source "amazon-ebs" "node" {
   ami_users            = var.ami_users
   ami_org_arns         = var.ami_org_arns
   snapshot_users       = var.snapshot_users
-  snapshot_tags        = var.snapshot_tags
+  snapshot_tags        = merge(var.extra_tags, var.snapshot_tags)
 
   dynamic "launch_block_device_mappings" {
     for_each = var.root_volume_size == null && var.root_volume_type == null ? [] : [var.root_device_name]
@@ -179,18 +185,18 @@ source "amazon-ebs" "node" {
     http_endpoint = "enabled"
     http_tokens   = "required"
   }
-  run_tags = {
+  run_tags = merge(var.extra_tags, {
     Name = "packer-${var.name}"
-  }
-  run_volume_tags = {
+  })
+  run_volume_tags = merge(var.extra_tags, {
     Name = "packer-${var.name}"
-  }
-  tags = {
+  })
+  tags = merge(var.extra_tags, {
     Name                  = var.name
     source_ami            = var.source_ami
     nodeclaimd_version    = var.nodeclaimd_version
     "nodeclaimd.io/image" = "node" # of every image, whatever its name: what an EC2NodeClass selects
-  }
+  })
 }
 
 build {

@@ -923,7 +923,7 @@ class Recipes(unittest.TestCase):
         text = (TOP / "image/packer/node.pkr.hcl").read_text()
         defaults = dict(re.findall(r'(?m)^variable "([a-z_]+)" {\n(?:  .*\n)*?  default +=  *(.*)$', text))
         source = text[text.index("\nsource ") :]
-        for name, default in (("ami_regions", "[]"), ("region_kms_key_ids", "{}"), ("ami_users", "[]"), ("ami_org_arns", "[]"), ("snapshot_users", "[]"), ("snapshot_tags", "{}"),
+        for name, default in (("ami_regions", "[]"), ("region_kms_key_ids", "{}"), ("ami_users", "[]"), ("ami_org_arns", "[]"), ("snapshot_users", "[]"),
                               ("security_group_id", "null"), ("kms_key_id", "null")):
             self.assertEqual(defaults[name], default, name)
             self.assertRegex(source, rf"(?m)^  {name} += var\.{name}$")
@@ -934,13 +934,16 @@ class Recipes(unittest.TestCase):
         self.assertIn("    for_each = var.root_volume_size == null && var.root_volume_type == null ? [] : [var.root_device_name]\n", source)
         self.assertIn("      delete_on_termination = true\n", source)
         for name in ("run_tags", "run_volume_tags"):
-            self.assertIn(f'  {name} = {{\n    Name = "packer-${{var.name}}"\n  }}\n', source, "what a build that failed leaves is found")
+            self.assertIn(f'  {name} = merge(var.extra_tags, {{\n    Name = "packer-${{var.name}}"\n  }})\n', source, "what a build that failed leaves is found")
+        self.assertEqual((defaults["extra_tags"], defaults["snapshot_tags"]), ("{}", "{}"))
+        self.assertRegex(source, r"(?m)^  snapshot_tags += merge\(var\.extra_tags, var\.snapshot_tags\)$")
+        self.assertEqual(len(re.findall(r"(?m)^  (\w*tags) += merge\(var\.extra_tags, ", source)), 4, "an organization may demand them of each")
         self.assertIn('  post-processor "manifest" {\n', source)
 
     def test_tag_that_is_selected(self) -> None:
         """The template gives every image one tag, whatever its name; the pages select by it and name it for Image Builder."""
         text = (TOP / "image/packer/node.pkr.hcl").read_text()
-        ((key, value),) = re.findall(r'(?m)^    "(nodeclaimd[.]io/\w+)" += "(\w+)"', text.split("\n  tags = {")[1])
+        ((key, value),) = re.findall(r'(?m)^    "(nodeclaimd[.]io/\w+)" += "(\w+)"', text.split("\n  tags = merge(var.extra_tags, {")[1])
         for page in ("README.md", "docs/install.md"):
             selected = re.findall(r"(?s)amiSelectorTerms:\n *- tags: {(.*?)}", (TOP / page).read_text())
             self.assertEqual(selected, [f"{key}: {value}"], page)
@@ -966,7 +969,7 @@ class Recipes(unittest.TestCase):
         """The plugin that makes it is one version of it; the AMI says what of ours is in it, where a page makes one."""
         text = (TOP / "image/packer/node.pkr.hcl").read_text()
         self.assertRegex(text, r'(?m)^      version = "\d+\.\d+\.\d+"$')
-        self.assertRegex(text.split("\n  tags = {")[1], r"(?m)^    nodeclaimd_version += var\.nodeclaimd_version$")
+        self.assertRegex(text.split("\n  tags = merge(var.extra_tags, {")[1], r"(?m)^    nodeclaimd_version += var\.nodeclaimd_version$")
         for page in ("README.md", "docs/install.md"):
             command, *of_debian = re.findall(r"(?m)^ *packer build (?:.*\\\n)*.*$", (TOP / page).read_text())
             for one in (command, *of_debian):
