@@ -443,6 +443,10 @@ case $* in *Architecture*/deb) echo kubectl-nodeclaim all ;; *Architecture*other
         self.assertIn(f'is no ECR credential provider: its --help says "Usage: {path}"\n', said, "as it was given")
         for options in (("--kubelet",), ("--kubelet", "")):
             self.assertIn("--kubelet needs a value", self.provision(*options, code=2))
+        for given, meant in (("--pakage", "--package"), ("--packages", "--package"), ("--no-package", "--no-packages"), ("--kubelet=/k", "--kubelet"), ("--pause-imge", "--pause-image"),
+                             ("kubelet", ""), ("--", ""), ("-r", ""), ("--*", ""), ("", "")):  # fmt: skip
+            near = f"; did you mean {meant}?" if meant else ""
+            self.assertEqual(self.provision(given, "/none", code=2), f"provision: unknown option: {given}{near}\ntry: provision --help\n")
         self.assertIn("--kubelet: there is no /none", self.provision("--kubelet", "/none", code=2))
         said = self.provision("--kubelet", "/none", "--ecr-credential-provider", str(self.dir / "file"), "--pause-image", str(self.dir / "name.tar"),
                               "--package", str(self.dir / "deb"), code=2, offline="")
