@@ -45,10 +45,10 @@ var chartValues = map[string][]string{
 	"replacing":  {"--set", "replacementFirst={default,kube-system}"},
 	"guards":     {"--set", "nodes.readNodeClaims=true,nodes.guards=true,nodes.identityGuard=true"},
 	"operator": {"--set", "metrics.rules=true,metrics.dashboard=true,metrics.runbooks=https://wiki.example.com/,metrics.scrape=serviceMonitor,metrics.labels.release=prometheus," +
-		"metrics.namespace=default,metrics.disabledRules={NodeclaimdVolumeWait},metrics.ruleLabels.team=a,metrics.ruleOverrides.NodeclaimdNotRunning.for=30m,metrics.relabelings[0].targetLabel=cluster,metrics.relabelings[0].replacement=prod", "--set-json", `networkPolicy.from=[{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"monitoring"}},` +
+		"metrics.namespace=default,metrics.dashboardAnnotations.grafana_folder=a,metrics.disabledRules={NodeclaimdVolumeWait},metrics.ruleLabels.team=a,metrics.ruleOverrides.NodeclaimdNotRunning.for=30m,metrics.relabelings[0].targetLabel=cluster,metrics.relabelings[0].replacement=prod", "--set-json", `networkPolicy.from=[{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"monitoring"}},` +
 		`"podSelector":{"matchLabels":{"app.kubernetes.io/name":"prometheus"}}},{"ipBlock":{"cidr":"10.0.0.0/16"}}]`},
 	"outOfService": {"--set", "outOfServiceTaint=true,options.region=us-west-2"},
-	"placement": {"--set", "allowManagedNodes=true,nodeSelector.disk=ssd,tolerations=null,replicas=1,priorityClassName=,networkPolicy.enabled=false",
+	"placement": {"--set", "allowManagedNodes=true,nodeSelector.disk=ssd,nodeSelector.karpenter\\.sh/nodepool=a,tolerations=null,replicas=1,priorityClassName=,networkPolicy.enabled=false",
 		"--set-string", "podLabels.team=a,podAnnotations.example\\.com/n=1,serviceAccount.annotations.eks\\.amazonaws\\.com/role-arn=arn:aws:iam::1:role/r"},
 	"image": {"--set", "image.repository=registry.example.com:5000/a/nodeclaim-controller,image.digest=sha256:" +
 		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef,image.pullSecrets={registry}",
@@ -589,6 +589,8 @@ func TestChartRefusesValues(t *testing.T) {
 		{"image.digest=0123", "image.digest: \"0123\" is not a digest"},
 		{"nodes.guards=maybe", "got string, want boolean"},
 		{"outOfServiceTaint=maybe", "got string, want boolean"},
+		{"nodeSelector.karpenter\\.sh/nodepool=a", "nodeSelector: the label karpenter.sh/nodepool needs allowManagedNodes: true"},
+		{"metrics.dashboardAnnotations.a=b,metrics.rules=true", "metrics.dashboardAnnotations needs metrics.dashboard: true"},
 		{"podLabels.app\\.kubernetes\\.io/name=other", "podLabels: the chart sets app.kubernetes.io/name itself"},
 		{"lifecycleHook=a", "needs completeLifecycleActions: true"},
 		{"options.zone-turn=1h", "needs mode: standalone or mode: auto"},

@@ -117,6 +117,9 @@
 {{- if and $v.networkPolicy.from (not $v.networkPolicy.enabled) }}
 {{- fail "networkPolicy.from needs networkPolicy.enabled: true" }}
 {{- end }}
+{{- if and (hasKey ($v.nodeSelector | default dict) "karpenter.sh/nodepool") (not $v.allowManagedNodes) }}
+{{- fail "nodeSelector: the label karpenter.sh/nodepool needs allowManagedNodes: true; without it the pods run only on nodes that do not have the label, and would stay Pending" }}
+{{- end }}
 {{- $alertsOrDashboard := or $v.metrics.rules $v.metrics.dashboard }}
 {{- if ne $v.metrics.scrape "serviceMonitor" }}
 {{- if or $v.metrics.relabelings $v.metrics.metricRelabelings (ne ($v.metrics.interval | default "30s") "30s") }}
@@ -125,7 +128,9 @@
 {{- fail "metrics.labels and metrics.namespace need metrics.scrape: serviceMonitor, metrics.rules: true or metrics.dashboard: true" }}
 {{- end }}
 {{- end }}
-{{- if and $v.metrics.runbooks (not $alertsOrDashboard) }}
+{{- if and $v.metrics.dashboardAnnotations (not $v.metrics.dashboard) }}
+{{- fail "metrics.dashboardAnnotations needs metrics.dashboard: true" }}
+{{- else if and $v.metrics.runbooks (not $alertsOrDashboard) }}
 {{- fail "metrics.runbooks needs metrics.rules: true or metrics.dashboard: true" }}
 {{- else if and (or $v.metrics.disabledRules $v.metrics.ruleLabels $v.metrics.thresholds $v.metrics.ruleOverrides) (not $v.metrics.rules) }}
 {{- fail "metrics.disabledRules, metrics.ruleLabels, metrics.thresholds and metrics.ruleOverrides need metrics.rules: true" }}
