@@ -55,7 +55,7 @@ PARTS = {
         ("kubelet starts", "kubelet executed"),
     ),
 }
-COLOURS = {"its files": "#d1495b", "waits for cloud-init": "#edae49", "containerd starts": "#66a182", "kubelet starts": "#3a9db0"}  # of what is drawn
+COLOURS = {"its files": "#8d7bb8", "waits for cloud-init": "#edae49", "containerd starts": "#66a182", "kubelet starts": "#3a9db0"}  # of what is drawn
 
 
 def spans(who: str, rows: list[Row]) -> list[tuple[str, float, float]]:
