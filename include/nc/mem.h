@@ -48,9 +48,8 @@ void nc_free_texts(void *of, const unsigned short *offsets, size_t n);
 /* Appends one element's room to a growing array of `*n` elements and returns the zeroed element.
  * Growth is geometric by powers of two of n; the array is realloc'ed. `p` is the address of the
  * array pointer. */
-#define nc_append(p, n)                                                                            \
-    (*(p) = nc_grow(*(p), *(n), sizeof(**(p))), memset(&(*(p))[*(n)], 0, sizeof(**(p))),           \
-     &(*(p))[(*(n))++])
+#define nc_append(p, n) ((__typeof__(*(p)))nc_append_zeroed((p), (n), sizeof(**(p))))
+void *nc_append_zeroed(void *p, size_t *n, size_t size);
 void *nc_grow(void *p, size_t n, size_t size);
 
 /* A growable byte buffer. data is always NUL-terminated after the first append (the NUL is not

@@ -91,6 +91,16 @@ void *nc_grow(void *p, size_t n, size_t size) {
     return nc_realloc_array(p, n ? 2 * n : 1, size);
 }
 
+/* Pointers of all types come here, so the one at p is copied as bytes. */
+void *nc_append_zeroed(void *p, size_t *n, size_t size) {
+    char *array;
+
+    memcpy(&array, p, sizeof(array));
+    array = nc_grow(array, *n, size);
+    memcpy(p, &array, sizeof(array));
+    return memset(array + (*n)++ * size, 0, size);
+}
+
 /* Room for n more bytes and the NUL, or -EFBIG. */
 static int buf_reserve(struct nc_buf *b, size_t n) {
     const size_t cap = b->max ? b->max : NC_BUF_DEFAULT_MAX;
