@@ -344,7 +344,9 @@ class Plugin(unittest.TestCase):
         self.node("n1", **{STATUS_KEY: status % "request"})
         self.node("n2", **{STATUS_KEY: status % "operator"})
         self.assertRegex(self.drains()[0], "^Evicting: 1 of 2 pods remain, last word 6[0-9] s ago, withdrawn, and not taken back: does nodeclaimd run there[?]$")
-        self.assertRegex(self.drains()[1], "^Evicting: 1 of 2 pods remain, last word 6[0-9] s ago$")
+        undrain = "; requested on the machine: there, nodeclaimd undrain takes it back"
+        self.assertRegex(self.drains()[1], f"^Evicting: 1 of 2 pods remain, last word 6[0-9] s ago{undrain}$")
+        self.assertIn(f" s ago{undrain}\n", self.says("why", "n2"))
         blocked = (status % "request").replace('"updated"', '"blocked":["shop/a"],"reasons":["budget"],"updated"')
         for name in ("n3", "n4"):
             self.node(name, **{STATUS_KEY: blocked})
@@ -397,7 +399,17 @@ class Plugin(unittest.TestCase):
         self.node("n2", **{STATUS_KEY: status % "VolumeWait"})
         self.assertIn("blocked: shop/db-0, may wait for volumes or drain.linger\n", self.says("why", "n2"))
         self.node("n3", **{REQUEST_KEY: "{}"})
-        self.assertNotIn("Drain of", self.says("why", "n3"))
+        asked = "Drain of Node n3\n  requested, no answer seen; on the node, nodeclaimd status says why\n"
+        self.assertIn(asked, self.says("why", "n3"))
+        self.assertIn(asked.partition("  ")[2], self.says("status", "n3"))
+        self.api.server.faults[:] = [Fault("status", path="/events", status=403)]
+        self.assertIn("  requested, whether it was refused could not be read\n", self.run_plugin("why", "n3")[1])
+        self.api.server.faults.clear()
+        self.event("Node", "n3", "DrainRequestRefused", "annotation nodeclaimd.io/drain-request: drain request: no id; the request is ignored")
+        self.assertIn("  requested, refused: the Event DrainRequestRefused says why\n", self.says("why", "n3"))
+        self.node("n5", **{STATUS_KEY: status % "Evicting", REQUEST_KEY: '{"id":"b"}'})
+        for command in ("why", "status"):
+            self.assertIn(", no deadline; another is requested, no answer seen; on the node, nodeclaimd status says why\n", self.says(command, "n5"))
         named = (status % "Evicting").replace('"shop/db-0"]', '"shop/db-0", "shop/a"],"reasons":["budget", "stuck"]')
         self.node("n4", **{STATUS_KEY: named})
         self.assertIn("blocked: shop/db-0 (budget), shop/a (stuck), no deadline\n", self.says("why", "n4"))
@@ -431,19 +443,20 @@ class Plugin(unittest.TestCase):
         self.node("n4", **{STATUS_KEY: status % "failed"})
         self.assertIn("\n  what fails: most often an admission webhook that does not answer, see kubectl get validatingwebhookconfigurations; ", self.says("why", "n4"))
         self.node("n5", **{STATUS_KEY: '{"source":"request","phase":"Failed"}', REQUEST_KEY: "{}"})
-        self.assertIn("; the request goes on without a deadline; kubectl nodeclaim drain --cancel n5 takes it back\n", self.says("why", "n5"))
+        self.assertIn("; the request goes on without a deadline; kubectl annotate node n5 nodeclaimd.io/drain-request- removes it\n", self.says("why", "n5"))
 
     def test_why_a_cordon_is_refused(self) -> None:
         """The one command that helps, for whoever asked for the drain."""
         status = '{"id":"a","source":"%s","phase":"%s","deadline":%s,"cordon":"refused"}'
         ahead = stamp(time.time() + 600)
+        undrain = "; requested on the machine: there, nodeclaimd undrain takes it back"
         for i, (source, phase, deadline, said, helps) in enumerate((
             ("request", "Detected", "null", "NOT cordoned, so nothing is evicted; Detected, cordon refused", "lets it go on, and kubectl uncordon lifts it afterwards; kubectl nodeclaim drain --cancel %s takes it back"),
-            ("operator", "Evicting", "null", "NOT cordoned, so nothing is evicted; Evicting, cordon refused", "lets it go on, and kubectl uncordon lifts it afterwards"),
+            ("operator", "Evicting", "null", f"NOT cordoned, so nothing is evicted; Evicting, cordon refused{undrain}", "lets it go on, and kubectl uncordon lifts it afterwards"),
             ("spot", "VolumeWait", f'"{ahead}"', f"VolumeWait, waits for the cordon, the node ends at {ahead}, cordon refused", "keeps new pods off; kubectl uncordon lifts it afterwards"),
         )):  # fmt: skip
             name = f"n{i}"
-            self.node(name, **{STATUS_KEY: status % (source, phase, deadline), REQUEST_KEY: '{"id":"a","mode":"graceful"}'})
+            self.node(name, **{STATUS_KEY: (status % (source, phase, deadline)).replace('"a"', '"kubectl-1"'), REQUEST_KEY: '{"id":"kubectl-1","mode":"graceful"}'})
             self.change(name, lambda n: n["spec"].pop("unschedulable"))
             self.assertIn(f"  {said}\n  kubectl cordon {name} {helps.replace('%s', name)}\nAnnotations", self.says("why", name))
 
@@ -479,6 +492,7 @@ class Plugin(unittest.TestCase):
                 {"manager": manager, "operation": operation, "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields}]))  # fmt: skip
 
         source = "remove it from what %s, or it is put back"
+        line = "\n  the request: %s; then here: %s\n"
         for name, conditions, manager, says in (
             ("n1", [], None, ""),
             ("n2", [pending], None, source % "it is applied from"),
@@ -495,11 +509,13 @@ class Plugin(unittest.TestCase):
                 self.change(name, lambda n: n["metadata"]["annotations"].update({STATUS_KEY: status % phase}))
                 self.change(name, lambda n: n["spec"].update(unschedulable=phase == "Failed"))
                 said = self.says("why", name, "--context=k")
-                self.assertEqual((says in said if says else "put back" not in said, f"; {cancel}\n" in said), (True, not says), said)
+                self.assertEqual((line % (says, cancel) in said if says else "put back" not in said, f"; {cancel}\n" in said), (True, not says), said)
             self.assertEqual(f"; argocd-controller applies it: {source % 'that applies'}\n" in self.says("drain", "--cancel", name), name == "n3", name)
         self.node("n7", **{REQUEST_KEY: '{"id":"gitops-1","mode":"graceful"}'})
         manage("n7", "argocd-controller", "Apply")
         self.refuses(1, f"removes it; argocd-controller applies it: {source % 'that applies'}\n", "drain", "--cancel", "n7")
+        self.change("n7", lambda n: n["metadata"]["annotations"].update({STATUS_KEY: '{"id":"gitops-1","source":"request","phase":"Evicting"}'}))
+        self.assertIn(line % (source % "argocd-controller applies", "kubectl annotate node n7 nodeclaimd.io/drain-request- removes it"), self.says("why", "n7"))
 
     def test_drain_without_a_cordon(self) -> None:
         """Whoever lifted it, and whether the drain is over or not; a condition that is False hides no drain."""
@@ -514,7 +530,7 @@ class Plugin(unittest.TestCase):
         self.node("n7", condition("Drained", "False", "NodeReleased"), **{REQUEST_KEY: '{"id":"b"}'})
         for name in ("n1", "n2", "n3", "n4", "n5"):
             self.change(name, lambda n: n["spec"].pop("unschedulable"))
-        said = self.drains()
+        said = [drain.removesuffix("; requested on the machine: there, nodeclaimd undrain takes it back") for drain in self.drains()]
         self.assertEqual(said[:6], ["Failed: 1 of 2 pods remain, NOT cordoned", "VolumeWait: 1 of 2 pods remain, waits for the cordon, NOT cordoned",
                                     "NodeDrained: No pods remaining, NOT cordoned", "Cordoned, cordon only: 1 of 2 pods remain, NOT cordoned",
                                     "Detected, report only by drain.mode: 1 of 2 pods remain", "NodeDrained: No pods remaining, NOT cordoned"])  # fmt: skip
@@ -525,7 +541,7 @@ class Plugin(unittest.TestCase):
         self.refuses(1, "VolumeWait: 1 of 2 pods remain, waits for the cordon, NOT cordoned (", "drain", "n8", "--wait", "--timeout=0s")
         self.change("n8", lambda n: n["metadata"]["annotations"].update({STATUS_KEY: status % ("", "Detected")}))  # it is refused
         self.refuses(1, "Detected: 1 of 2 pods remain, NOT cordoned (why: ", "drain", "n8", "--wait", "--timeout=0s")
-        self.assertIn("  Detected: 1 of 2 pods remain, NOT cordoned\n", self.says("why", "n8"))
+        self.assertIn("  Detected: 1 of 2 pods remain, NOT cordoned; requested on the machine: there, nodeclaimd undrain takes it back\n", self.says("why", "n8"))
         self.refuses(1, "node n6 is not drained after 0s", "drain", "n6", "--wait", "--timeout=0s")  # back in service without its daemon
 
     def test_configuration_allows_less(self) -> None:
@@ -544,7 +560,7 @@ class Plugin(unittest.TestCase):
             self.node(name, condition("InterruptionPending", "True", "Requested"), **annotations)
         self.assertEqual(self.drains(),
                          ["Detected, report only by drain.mode", "Cordoned, cordon only by drain.mode", "Cordoned", "Detected, report only by drain.mode",
-                          "Detected, report only", "Cordoned, cordon only", "Detected"])  # fmt: skip
+                          "Detected, report only", "Cordoned, cordon only; requested on the machine: there, nodeclaimd undrain takes it back", "Detected"])  # fmt: skip
 
     def test_drain_that_others_disturb(self) -> None:
         """Somebody lifted the cordon; another request came, and is not in force; a request is taken back, and another source's drain goes on."""
@@ -555,7 +571,7 @@ class Plugin(unittest.TestCase):
         self.assertRegex(self.says("status", "n1"), r" remain; another is requested, refused: see why\n$")
         self.node("n2", **{STATUS_KEY: status % "operator"})
         self.change("n2", lambda n: n["spec"].pop("unschedulable"))
-        self.assertRegex(self.says("status", "n2"), r" 1 of 2 pods remain, NOT cordoned\n$")
+        self.assertRegex(self.says("status", "n2"), r" 1 of 2 pods remain, NOT cordoned; requested on the machine: there, nodeclaimd undrain takes it back\n$")
         self.says("drain", "n2")
         self.assertEqual(self.says("drain", "n2", "--cancel"), "the request is withdrawn: a drain that was requested on the machine goes on: there, nodeclaimd undrain ends it\n")
         self.refuses(1, "node n2 has no drain request; a drain that was requested on the machine goes on: there, nodeclaimd undrain ends it\n", "drain", "n2", "--cancel")
