@@ -232,6 +232,12 @@ class Plugin(unittest.TestCase):
         self.assertRegex(said[1], "^Evicting: 1 of 2 pods remain, last word 4[0-9] s ago, the node ends at 2")
         self.assertRegex(said[3], "^Evicting: 1 of 2 pods remain, the node ends at 2")  # a clock that is ahead of this one
         self.assertRegex(self.says("why", "n1"), "  Evicting: 1 of 2 pods remain, last word 4[0-9] s ago, the node ends at")
+        look = "\n  nothing was heard from nodeclaimd for 4[0-9] s, and it writes each minute: on the node, systemctl status nodeclaimd and nodeclaimd status say whether it runs and reaches the API server\n"
+        self.assertRegex(self.says("why", "n1"), look)
+        self.node("n7", **{STATUS_KEY: status % (stamp(now + 100), stamp(now - 4))})
+        self.node("n8", **{STATUS_KEY: status.replace('"%s"', "null", 1) % stamp(now - 62)})
+        self.node("n9", **{STATUS_KEY: status.replace('"%s"', "null", 1) % stamp(now - 70)})
+        self.assertEqual(["nothing was heard" in self.says("why", name) for name in ("n7", "n8", "n9")], [False, False, True])
 
     def test_why_nobody_answers(self) -> None:
         """Who ends the pods then, and what a person can do; nothing promises what a daemon that runs does."""
@@ -253,7 +259,8 @@ class Plugin(unittest.TestCase):
             said = self.says("why", name, "--as=me")
             self.assertIn(ends + says, said)
             session = f", over aws ssm start-session --region us-west-2 --target {machine.rpartition('/')[2]}" if i == 0 else ""
-            self.assertIn(f"\n  on the node{session}: systemctl status nodeclaimd; systemctl restart nodeclaimd goes on with the drain\n", said)
+            self.assertIn(f"\n  on the node{session}: nodeclaimd status says which of both. Where it has ended, systemctl restart nodeclaimd goes on with the drain; where it does not reach the API server, that does not help: see what fails there\n", said)
+            self.assertNotIn("nothing was heard", said)
             self.assertIn(f"\n  without it: kubectl drain {name} --ignore-daemonsets --delete-emptydir-data --as=me evicts, and asks budgets; kubectl delete pod asks none, ", said)
             self.assertIn("\n  kubectl -n shop get pdb --as=me: one that allows no disruption", said)
             self.assertNotRegex(said, "nothing need be done|--deadline=10m")
@@ -420,15 +427,17 @@ class Plugin(unittest.TestCase):
         for i, (deadline, request, deletes) in enumerate((("null", '{"id":"kubectl-1"}', True), ("null", '{"id":"claim-u"}', False), ('"2099-01-01T00:00:00Z"', "", None))):
             self.node(f"n{i}", **{REQUEST_KEY: request, STATUS_KEY: '{"source":"spot","phase":"Evicting","deadline":%s,"total":9,"remaining":5,%s' % (deadline, blocked)})
             said = self.says("why", f"n{i}", "--as=me")
-            self.assertIn("\n  kubectl -n shop get pdb --as=me and kubectl -n a get pdb --as=me: one that allows no disruption keeps the pods; "
+            self.assertIn("\n  kubectl -n a get pdb --as=me: more than one selects a pod, and the API server evicts no such pod: delete one, or narrow its selector, so that each pod has one budget\n"
+                          "  kubectl -n shop get pdb --as=me: one that allows no disruption keeps the pods; "
                           "mend pods that it covers and that are not Ready, or else scale up what it covers, or lower its minAvailable or raise its maxUnavailable (0 there: scaling does not help)\n", said)
-            self.assertEqual("\n  while nodeclaimd runs there, nothing need be done: each pod is deleted in time for its grace period by the deadline. What lets them go before that:\n" in said, deletes is None, said)
+            self.assertEqual("\n  while nodeclaimd runs there and reaches the API server, nothing need be done: each pod is deleted in time for its grace period by the deadline. What lets them go before that:\n" in said, deletes is None, said)
             self.assertEqual("\n  kubectl delete pod asks no budget" in said, deletes is not None, said)
             self.assertEqual(f"and may take the last healthy pod; nor does kubectl nodeclaim drain n{i} --deadline=10m --as=me, which with --dry-run only says which pods it would delete, and when\n" in said, bool(deletes), said)
         self.node("n4", **{STATUS_KEY: '{"phase":"Evicting","blocked":["shop/a"],"reasons":["stuck"]}'})
         self.assertNotIn(" pdb", self.says("why", "n4"))
         self.node("n5", **{STATUS_KEY: '{"phase":"Failed","deadline":"2026-01-01T00:00:00Z","blocked":["shop/a","b/c"],"reasons":["budget","deletion"]}'})
-        self.assertNotIn("nothing need be done", self.says("why", "n5"))
+        self.assertNotRegex(said := self.says("why", "n5"), "nothing need be done|journalctl")
+        self.assertIn("the deadline has passed: the Event DrainFailed has what is left, and why\n", said)
 
     def test_why_evictions_are_refused(self) -> None:
         status, helps = '{"phase":"Evicting","blocked":["shop/a"],"reasons":["%s"]}', "\n  what is refused: RBAC or an admission webhook or policy; the Event DrainBlocked has the answer"
@@ -453,12 +462,34 @@ class Plugin(unittest.TestCase):
         for i, (source, phase, deadline, said, helps) in enumerate((
             ("request", "Detected", "null", "NOT cordoned, so nothing is evicted; Detected, cordon refused", "lets it go on, and kubectl uncordon lifts it afterwards; kubectl nodeclaim drain --cancel %s takes it back"),
             ("operator", "Evicting", "null", f"NOT cordoned, so nothing is evicted; Evicting, cordon refused{undrain}", "lets it go on, and kubectl uncordon lifts it afterwards"),
-            ("spot", "VolumeWait", f'"{ahead}"', f"VolumeWait, waits for the cordon, the node ends at {ahead}, cordon refused", "keeps new pods off; kubectl uncordon lifts it afterwards"),
+            ("spot", "VolumeWait", f'"{ahead}"', f"VolumeWait, waits for the cordon, the node ends at {ahead}, cordon refused", "keeps new pods off a machine that ends; kubectl uncordon lifts it afterwards"),
         )):  # fmt: skip
             name = f"n{i}"
             self.node(name, **{STATUS_KEY: (status % (source, phase, deadline)).replace('"a"', '"kubectl-1"'), REQUEST_KEY: '{"id":"kubectl-1","mode":"graceful"}'})
             self.change(name, lambda n: n["spec"].pop("unschedulable"))
             self.assertIn(f"  {said}\n  kubectl cordon {name} {helps.replace('%s', name)}\nAnnotations", self.says("why", name))
+
+    def test_why_a_cordon_is_lifted_under_a_deadline(self) -> None:
+        """The daemon sets it once more, and then no more: new pods come to a machine that ends."""
+        ahead = stamp(time.time() + 600)
+        status = '{"source":"spot","phase":"Evicting","deadline":"%s","blocked":["shop/a"],"reasons":["budget"],"updated":"%s"}' % (ahead, stamp(time.time()))
+        advice = "\n  kubectl cordon n1 --context=k keeps new pods off a machine that ends; kubectl uncordon lifts it afterwards\n"
+        self.node("n1", **{STATUS_KEY: status})
+        for is_cordoned in (True, False):
+            self.change("n1", lambda n: n["spec"].update(unschedulable=is_cordoned))
+            said = self.says("why", "n1", "--context=k")
+            self.assertEqual((advice in said, "nothing else need be done" in said, "nothing need be done" in said), (not is_cordoned, not is_cordoned, is_cordoned), said)
+
+    def test_why_do_not_disrupt_keeps_pods(self) -> None:
+        """Without a deadline for ever, and only the annotation is to go; what a node writes is no command."""
+        status = '{"source":"request","phase":"Evicting","deadline":%s,"blocked":["shop/a","b/c","shop/d.1","-n/e","f/g;x","h/-A"],"reasons":["do-not-disrupt","budget","do-not-disrupt","do-not-disrupt","do-not-disrupt","do-not-disrupt"]}'
+        for name, deadline in (("n1", "null"), ("n2", '"2099-01-01T00:00:00Z"')):
+            self.node(name, **{STATUS_KEY: status % deadline, REQUEST_KEY: '{"id":"kubectl-1"}'})
+            said = self.says("why", name, "--as=me")
+            self.assertIn("\n  kubectl -n shop annotate pod a d.1 karpenter.sh/do-not-disrupt- --as=me: they are evicted without the annotation that keeps them\n  kubectl -n b get pdb --as=me: ", said)
+            self.assertEqual(said.count(" annotate pod "), 1, said)
+        self.node("n3", **{STATUS_KEY: '{"source":"operator","phase":"Evicting","blocked":["shop/a"],"reasons":["do-not-disrupt"]}'})
+        self.assertIn("\n  kubectl delete pod asks no budget, and may take the last healthy pod; nor does kubectl nodeclaim drain n3 --deadline=10m", self.says("why", "n3"))
 
     def test_why_nothing_is_left_but_the_cordon(self) -> None:
         """At the deadline, where the node was never cordoned: no pod is to be looked for."""
