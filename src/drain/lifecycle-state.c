@@ -239,15 +239,15 @@ static bool load_source(const struct nc_value *v, struct nc_lifecycle *l) {
     return true;
 }
 
-static bool load_signal(const struct nc_value *v, struct nc_lifecycle_signal *ret) {
+static bool load_signal(const struct nc_value *v, struct nc_lifecycle *l) {
     enum nc_source source;
 
     if (!v)
         return true;
-    if (!get_source(v, &source) || !load_rows(v, signal_rows, ret, NULL))
+    if (!get_source(v, &source) || !load_rows(v, signal_rows, &l->signalled, l))
         return false;
-    ret->source = (int)source;
-    ret->is_set = true;
+    l->signalled.source = (int)source;
+    l->signalled.is_set = true;
     return true;
 }
 
@@ -264,7 +264,7 @@ static bool load_announced(const struct nc_value *v, bool *has_announced) {
 }
 
 static bool load_node(const struct nc_value *v, struct nc_lifecycle *l) {
-    if (!load_rows(v, node_rows, l, l) || !load_signal(nc_value_get(v, "signalled"), &l->signalled))
+    if (!load_rows(v, node_rows, l, l) || !load_signal(nc_value_get(v, "signalled"), l))
         return false;
     if (!nc_value_get(v, "is_to_drain")) /* of a release that made no difference */
         l->is_cordoned_to_drain = l->is_cordon_done;
