@@ -51,12 +51,14 @@ static void report_outage(struct nc_daemon *d, bool is_over) {
     struct nc_lifecycle_view view;
     char since[32];
 
-    /* a 403 is of one request: what becomes of the others is told of them */
     if (!d->life || usec < (is_over ? NC_SHORT_OUTAGE_USEC : LASTING_USEC)
-        || (!is_over && (d->api.lasting || d->api.error.code == 403)))
+        || (!is_over && d->api.lasting))
         return;
     nc_lifecycle_get_view(d->life, now, &view);
+    /* a 403 is of one request: what becomes of the others is told of them, but of pods that may not
+     * be listed nothing is */
     if (view.policy != NC_POLICY_DRAIN || view.drained_usec
+        || (!is_over && d->api.error.code == 403 && !view.is_unlisted)
         || (!view.is_unlisted && view.drain.remaining == view.drain.leaving))
         return;
     if (!d->api.lasting)

@@ -369,6 +369,17 @@ class Identity(DaemonTest):
         said = [e["message"] for e in world.api.objects("events") if e["reason"] == "DrainFailed"][0]
         self.assertIn("before the pods were listed; API server: list: HTTP 403", said)
 
+    def test_list_of_pods_that_is_refused_without_a_deadline(self) -> None:
+        """Without a deadline nothing fails: an Event says after a while why nothing is evicted."""
+        world = self.node_world()
+        world.pod("a", grace=1)
+        world.api.server.fault("status", path="/api/v1/pods[?]", status=403)
+        world.start(ready=False)
+        world.must(lambda: world.run("drain").code == 0, "the request")
+        said = lambda: [e["message"] for e in world.api.objects("events") if e["reason"] == "DrainBlocked"]
+        (text,) = set(world.must(said, "the Event", 60))
+        self.assertRegex(text, "^Nothing is evicted: no request of the drain has succeeded since .*: list: HTTP 403.*; the API server knows this identity")
+
     def test_events_that_are_refused(self) -> None:
         """Runbooks lean on them: the journal says once why there are none."""
         for status, line in ((403, "Events are refused and dropped: "), (429, "Events wait, up to an hour, ")):
