@@ -323,10 +323,10 @@ static char *until_text(const struct nc_lifecycle *l, const struct nc_drain_line
     const char *remedy = line->remedy ? line->remedy : "mend what the answer names";
     char time[32];
 
+    if (line->verdict.reason == NC_POD_REASON_UNDELETED && force_usec)
+        return nc_asprintf("it is tried again each second: %s", remedy);
     if (force_usec && force_usec <= l->now_usec)
-        return line->verdict.reason == NC_POD_REASON_UNDELETED
-                   ? nc_asprintf("it is tried again each second: %s", remedy)
-                   : nc_strdup("its force-delete time has come");
+        return nc_strdup("its force-delete time has come");
     nc_time_format(nc_lifecycle_ec2_time(l, is_endless ? since_usec : until_usec), time);
     if (!is_endless) /* what does not evict may delete nothing, either */
         return nc_asprintf("%s %s%s%s",

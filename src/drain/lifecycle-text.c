@@ -95,11 +95,12 @@ static void set_blocked(struct nc_value *status, const struct nc_lifecycle *l,
         nc_value_push_string(list, name);
         nc_value_push_string(reasons, reason);
         nc_value_push_string(times, time);
-        forced += v[i].is_forced;
+        forced += v[i].verdict.reason == NC_POD_REASON_UNDELETED ? 2 : v[i].is_forced;
     }
     if (s->named > list->n)
         nc_value_set_int(status, "more", (int64_t)(s->named - list->n));
-    if (!has_details) { /* but that the daemon runs is said at each force-delete time */
+    if (!has_details) { /* but that the daemon runs is said at each force-delete time, and once that
+                         * this ends no pod */
         nc_value_set_int(status, "forced", (int64_t)forced);
         return;
     }

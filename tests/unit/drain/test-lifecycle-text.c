@@ -34,7 +34,7 @@ static void test_annotation(void **state) {
     life_world_done(&w);
 }
 
-/* Nothing else changes where deletions are refused: who reads it sees that the daemon runs. */
+/* Little changes where deletions are refused: who reads it sees that the daemon runs. */
 static void test_annotation_at_each_force_delete_time(void **state) {
     static const char *const events[] = {
         "begin", "notice spot +120", "ok", "ok", "pods a:30 b:20", "synced", "no a", "no b", NULL};
@@ -49,7 +49,8 @@ static void test_annotation_at_each_force_delete_time(void **state) {
             (void)life_do(&w, ms + 20, "ok");
     }
     assert_non_null(strstr(w.last_status, "\"phase\":\"Forcing\""));
-    assert_non_null(strstr(w.last_status, "\"updated\":\"2026-01-02T03:05:20Z\""));
+    /* and that a deadline does not end it */
+    assert_non_null(strstr(w.last_status, "\"reasons\":[\"deletion\","));
     (void)life_do(&w, 85010, "tick");
     assert_non_null(strstr(w.last_status, "\"updated\":\"2026-01-02T03:05:30Z\""));
     life_world_done(&w);
