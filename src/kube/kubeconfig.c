@@ -101,6 +101,15 @@ static int copy_pem(const struct nc_value *map, const char *path, char **ret, st
     return 0;
 }
 
+/* "PATH-data" goes before PATH. */
+static int copy_pem_or_path(const struct nc_value *map, const char *path, char **ret_pem,
+                            char **ret_file, struct nc_err *err) {
+    nc_auto_free char *data_path = nc_asprintf("%s-data", path);
+    const int r = copy_pem(map, data_path, ret_pem, err);
+
+    return r < 0 || *ret_pem ? r : copy_path(map, path, ret_file, err);
+}
+
 static int refuse_key(const struct nc_value *map, const char *key, const char *path,
                       const char *why, struct nc_err *err) {
     const struct nc_value *v = nc_value_get(map, key);
@@ -171,9 +180,8 @@ static int read_cluster(const struct nc_value *cluster, struct nc_kubeconfig *k,
     if (r == 0)
         r = copy_text(cluster, "cluster.tls-server-name", &k->tls_server_name, err);
     if (r == 0)
-        r = copy_pem(cluster, "cluster.certificate-authority-data", &k->ca_pem, err);
-    if (r == 0 && !k->ca_pem)
-        r = copy_path(cluster, "cluster.certificate-authority", &k->ca_file, err);
+        r = copy_pem_or_path(cluster, "cluster.certificate-authority", &k->ca_pem, &k->ca_file,
+                             err);
     return r;
 }
 
@@ -233,14 +241,10 @@ static int read_exec(const struct nc_value *exec, struct nc_kubeconfig *k, struc
 
 static int read_certificate(const struct nc_value *user, struct nc_kubeconfig *k,
                             struct nc_err *err) {
-    int r = copy_pem(user, "user.client-certificate-data", &k->cert_pem, err);
+    int r = copy_pem_or_path(user, "user.client-certificate", &k->cert_pem, &k->cert_file, err);
 
-    if (r == 0 && !k->cert_pem)
-        r = copy_path(user, "user.client-certificate", &k->cert_file, err);
     if (r == 0)
-        r = copy_pem(user, "user.client-key-data", &k->key_pem, err);
-    if (r == 0 && !k->key_pem)
-        r = copy_path(user, "user.client-key", &k->key_file, err);
+        r = copy_pem_or_path(user, "user.client-key", &k->key_pem, &k->key_file, err);
     if (r < 0)
         return r;
     if (!(k->cert_pem || k->cert_file) != !(k->key_pem || k->key_file))
