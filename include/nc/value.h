@@ -110,6 +110,9 @@ void nc_value_set_bool(struct nc_value *map, const char *key, bool b);
 /* null where there is nothing to say: NULL and "", or time 0. Times as RFC 3339. */
 void nc_value_set_text(struct nc_value *map, const char *key, const char *text);
 void nc_value_set_time(struct nc_value *map, const char *key, uint64_t usec);
+/* A new one under this key; borrowed. */
+struct nc_value *nc_value_add_map(struct nc_value *map, const char *key);
+struct nc_value *nc_value_add_list(struct nc_value *map, const char *key);
 void nc_value_push(struct nc_value *list, struct nc_value *value);
 void nc_value_push_string(struct nc_value *list, const char *text);
 struct nc_value *nc_value_new_strings(char *const *v, size_t n);

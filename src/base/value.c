@@ -278,6 +278,20 @@ void nc_value_set_time(struct nc_value *map, const char *key, uint64_t usec) {
     nc_value_set_text(map, key, text);
 }
 
+struct nc_value *nc_value_add_map(struct nc_value *map, const char *key) {
+    struct nc_value *child = nc_value_new_map();
+
+    nc_value_set(map, key, child);
+    return child;
+}
+
+struct nc_value *nc_value_add_list(struct nc_value *map, const char *key) {
+    struct nc_value *child = nc_value_new_list();
+
+    nc_value_set(map, key, child);
+    return child;
+}
+
 void nc_value_push(struct nc_value *list, struct nc_value *value) {
     *nc_append(&list->items, &list->n) = value;
 }

@@ -64,12 +64,11 @@ static void mark_killed(const struct nc_app *app, struct nc_value *status) {
             continue;
         last = nc_value_path_string(phase, "error.message");
         message = nc_asprintf("the bootstrap was killed; last error: %s", last ? last : "none");
-        error = nc_value_new_map();
+        error = nc_value_add_map(phase, "error");
         nc_value_set_string(error, "class", nc_err_class_name(NC_ERR_TRANSIENT));
         nc_value_set_string(error, "message", message);
         nc_value_set_string(error, "remedy", "journalctl -u nodeclaimd-bootstrap");
         nc_value_set_string(phase, "outcome", "failed");
-        nc_value_set(phase, "error", error);
     }
 }
 

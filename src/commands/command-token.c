@@ -34,17 +34,17 @@ static const char *api_version(void) {
 
 static void print_credential(const char *token, uint64_t until_usec) {
     nc_auto_value struct nc_value *root = nc_value_new_map();
-    struct nc_value *status = nc_value_new_map();
+    struct nc_value *status;
     nc_cleanup(nc_buf_done_secret) struct nc_buf text = NC_BUF_INIT;
     char timestamp[32];
 
     nc_time_format(until_usec, timestamp);
-    nc_value_set_string(status, "expirationTimestamp", timestamp);
-    nc_value_set_string(status, "token", token);
     nc_value_set_string(root, "kind", "ExecCredential");
     nc_value_set_string(root, "apiVersion", api_version());
-    nc_value_set(root, "spec", nc_value_new_map());
-    nc_value_set(root, "status", status);
+    (void)nc_value_add_map(root, "spec");
+    status = nc_value_add_map(root, "status");
+    nc_value_set_string(status, "expirationTimestamp", timestamp);
+    nc_value_set_string(status, "token", token);
     nc_json_write(&text, root, 0);
     (void)printf("%s\n", text.data);
     explicit_bzero(nc_value_get(status, "token")->text, strlen(token));

@@ -38,12 +38,11 @@ static struct nc_value *polls_tree(const struct nc_daemon *d) {
         struct nc_value *one;
         if (!nc_notice_poller_get_view(d->poller, s, &view))
             continue;
-        one = nc_value_new_map();
+        one = nc_value_add_map(map, nc_source_name(s));
         nc_value_set_string(one, "state", view.state);
         nc_value_set_time(one, "last", view.last_usec);
         nc_value_set_text(one, "error", view.error);
         nc_value_set_text(one, "remedy", view.remedy);
-        nc_value_set(map, nc_source_name(s), one);
     }
     return map;
 }

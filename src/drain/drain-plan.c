@@ -185,13 +185,13 @@ static struct nc_value *new_row(const struct row *row) {
 static void add_json(const struct row *rows, size_t n, const struct nc_drain_summary *summary,
                      uint64_t last_usec, struct nc_buf *out) {
     nc_auto_value struct nc_value *v = nc_value_new_map();
-    struct nc_value *pods = nc_value_new_list();
+    struct nc_value *pods;
 
     nc_value_set_time(v, "forceDeleteAt", last_usec);
     nc_value_set(v, "counts", nc_drain_counts(summary, true));
+    pods = nc_value_add_list(v, "pods");
     for (size_t i = 0; i < n; i++)
         nc_value_push(pods, new_row(&rows[i]));
-    nc_value_set(v, "pods", pods);
     nc_json_write(out, v, 2);
     (void)nc_buf_putc(out, '\n');
 }

@@ -66,11 +66,10 @@ static struct nc_value *new_hooks(const struct nc_lifecycle_view *view) {
 
     for (enum nc_hook h = 0; h < _NC_HOOK_MAX; h++) {
         const struct nc_hook_run *run = &view->hooks[h];
-        struct nc_value *one = nc_value_new_map();
+        struct nc_value *one = nc_value_add_map(v, nc_hook_name(h));
         nc_value_set_string(one, "state", nc_hook_state_name(run->state));
         nc_value_set_time(one, "started", run->started_usec);
         nc_value_set_time(one, "ended", run->ended_usec);
-        nc_value_set(v, nc_hook_name(h), one);
     }
     return v;
 }
@@ -87,14 +86,14 @@ static const struct {
 
 struct nc_value *nc_drain_counts(const struct nc_drain_summary *s, bool is_listed) {
     struct nc_value *v = nc_value_new_map();
-    struct nc_value *excluded = nc_value_new_map();
+    struct nc_value *excluded;
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(counts); i++)
         nc_value_set_count(v, counts[i].name, is_listed || i >= N_OF_LIST,
                            *(const size_t *)((const char *)s + counts[i].offset));
+    excluded = nc_value_add_map(v, "excluded");
     for (enum nc_pod_reason e = NC_POD_REASON_NONE + 1; e < _NC_POD_REASON_EXCLUDED_MAX; e++)
         nc_value_set_int(excluded, nc_pod_reason_name(e), (int64_t)s->excluded[e]);
-    nc_value_set(v, "excluded", excluded);
     return v;
 }
 
@@ -163,7 +162,8 @@ static struct nc_value *new_other_pod(const struct nc_drain_line *line, uint64_t
 static void set_pods(struct nc_value *v, const struct nc_lifecycle_view *view,
                      const struct nc_drain *d, uint64_t now_usec) {
     const int64_t offset_usec = view->clock_offset_usec;
-    struct nc_value *blocked = nc_value_new_list(), *others = nc_value_new_list();
+    struct nc_value *blocked = nc_value_add_list(v, "blocked");
+    struct nc_value *others = nc_value_add_list(v, "others");
     const uint64_t own_usec = nc_lifecycle_shift(now_usec, -offset_usec);
     size_t n;
     nc_auto_free struct nc_drain_line *lines = nc_drain_lines(d, &view->drain_rules, own_usec, &n);
@@ -177,8 +177,6 @@ static void set_pods(struct nc_value *v, const struct nc_lifecycle_view *view,
         else if (!is_named && others->n < MAX_OTHERS)
             nc_value_push(others, new_other_pod(&lines[i], now_usec, offset_usec));
     }
-    nc_value_set(v, "blocked", blocked);
-    nc_value_set(v, "others", others);
 }
 
 struct nc_value *nc_drain_report_view(const struct nc_lifecycle_view *view,

@@ -163,13 +163,12 @@ struct nc_value *nc_lifecycle_save_hooks(const struct nc_lifecycle *l) {
         struct nc_value *one;
         if (run->state == NC_HOOK_IDLE)
             continue;
-        one = nc_value_new_map();
+        if (!v)
+            v = nc_value_new_map();
+        one = nc_value_add_map(v, hooks[h].name);
         nc_value_set_string(one, "state", state_names[run->state]);
         nc_lifecycle_set_usec(one, "started", nc_lifecycle_ec2_time(l, run->started_usec));
         nc_lifecycle_set_usec(one, "ended", nc_lifecycle_ec2_time(l, run->ended_usec));
-        if (!v)
-            v = nc_value_new_map();
-        nc_value_set(v, hooks[h].name, one);
     }
     return v;
 }

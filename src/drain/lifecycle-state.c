@@ -100,36 +100,35 @@ static struct nc_value *save_source(const struct nc_lifecycle *l,
 
 static struct nc_value *save_node(const struct nc_lifecycle *l) {
     struct nc_value *v = nc_value_new_map();
-    struct nc_value *announced = nc_value_new_list();
+    struct nc_value *announced;
 
     if (l->signalled.is_set && !l->signalled.refused_usec) { /* a restart is worth another try */
-        struct nc_value *signal = nc_value_new_map();
+        struct nc_value *signal = nc_value_add_map(v, "signalled");
         nc_value_set_string(signal, "source", nc_source_name((enum nc_source)l->signalled.source));
         save_rows(signal, signal_rows, &l->signalled, l);
-        nc_value_set(v, "signalled", signal);
     }
     save_rows(v, node_rows, l, l);
+    announced = nc_value_add_list(v, "said");
     for (int m = 1; m < _NC_LIFECYCLE_MILESTONE_MAX; m++)
         if (l->has_announced[m])
             nc_value_push(announced, nc_value_new_int(m));
-    nc_value_set(v, "said", announced);
     return v;
 }
 
 struct nc_value *nc_lifecycle_save(const struct nc_lifecycle *l) {
     struct nc_value *v = nc_value_new_map();
-    struct nc_value *sources = nc_value_new_list();
+    struct nc_value *sources;
     struct nc_value *hooks = nc_lifecycle_save_hooks(l);
 
-    for (size_t i = 0; i < _NC_SOURCE_MAX; i++)
-        if (l->sources[i].is_active)
-            nc_value_push(sources, save_source(l, &l->sources[i]));
     nc_value_set_int(v, "clock_offset", l->clock_offset_usec);
     nc_value_set_string(v, "phase", nc_lifecycle_phase_name(l->phase));
     nc_lifecycle_set_usec(v, "since", nc_lifecycle_ec2_time(l, l->since_usec));
     if (l->evicting_usec)
         nc_lifecycle_set_usec(v, "evicting", nc_lifecycle_ec2_time(l, l->evicting_usec));
-    nc_value_set(v, "sources", sources);
+    sources = nc_value_add_list(v, "sources");
+    for (size_t i = 0; i < _NC_SOURCE_MAX; i++)
+        if (l->sources[i].is_active)
+            nc_value_push(sources, save_source(l, &l->sources[i]));
     nc_value_set(v, "node", save_node(l));
     if (hooks)
         nc_value_set(v, "hooks", hooks);

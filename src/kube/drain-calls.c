@@ -70,8 +70,7 @@ static struct nc_value *eviction_body(const struct nc_pod *p, uint64_t grace_sec
 
 static struct nc_value *mark_body(const struct nc_pod *p, uint64_t now_usec) {
     struct nc_value *body = nc_value_new_map();
-    struct nc_value *status = nc_value_new_map();
-    struct nc_value *list = nc_value_new_list();
+    struct nc_value *list;
     struct nc_value *condition = map_with_string("type", "DisruptionTarget");
     char now[32];
 
@@ -80,10 +79,9 @@ static struct nc_value *mark_body(const struct nc_pod *p, uint64_t now_usec) {
     nc_value_set_string(condition, "reason", REASON);
     nc_value_set_string(condition, "message", MESSAGE);
     nc_value_set_string(condition, "lastTransitionTime", now);
-    nc_value_push(list, condition);
-    nc_value_set(status, "conditions", list);
     nc_value_set(body, "metadata", map_with_string("uid", p->uid));
-    nc_value_set(body, "status", status);
+    list = nc_value_add_list(nc_value_add_map(body, "status"), "conditions");
+    nc_value_push(list, condition);
     return body;
 }
 

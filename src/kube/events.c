@@ -71,24 +71,23 @@ static struct nc_value *involved_object(const struct nc_event *e) {
 
 struct nc_value *nc_event_body(const struct nc_event *e, const char *name) {
     struct nc_value *body = nc_value_new_map();
-    struct nc_value *metadata = nc_value_new_map();
-    struct nc_value *source = nc_value_new_map();
+    struct nc_value *metadata, *source;
 
-    nc_value_set_string(metadata, "name", name);
-    nc_value_set_string(metadata, "namespace", e->namespace ? e->namespace : "default");
-    nc_value_set_string(source, "component", e->component ? e->component : COMPONENT);
-    if (e->host)
-        nc_value_set_string(source, "host", e->host);
     nc_value_set_string(body, "apiVersion", "v1");
     nc_value_set_string(body, "kind", "Event");
-    nc_value_set(body, "metadata", metadata);
+    metadata = nc_value_add_map(body, "metadata");
+    nc_value_set_string(metadata, "name", name);
+    nc_value_set_string(metadata, "namespace", e->namespace ? e->namespace : "default");
     nc_value_set(body, "involvedObject", involved_object(e));
     nc_value_set_string(body, "type", e->warning ? "Warning" : "Normal");
     nc_value_set_string(body, "reason", e->reason);
     if (e->instance)
         nc_value_set_string(body, "reportingInstance", e->instance);
     set_message(body, e->message);
-    nc_value_set(body, "source", source);
+    source = nc_value_add_map(body, "source");
+    nc_value_set_string(source, "component", e->component ? e->component : COMPONENT);
+    if (e->host)
+        nc_value_set_string(source, "host", e->host);
     set_time(body, "firstTimestamp", e->first_usec);
     set_time(body, "lastTimestamp", e->last_usec ? e->last_usec : e->first_usec);
     nc_value_set_int(body, "count", e->count ? (int64_t)e->count : 1);

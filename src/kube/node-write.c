@@ -57,10 +57,9 @@ static void set_metadata(struct nc_value *body, const struct nc_node_write *w, b
     else
         nc_value_free(annotations);
     if (w->balancers_label >= 0 && !is_status) {
-        struct nc_value *labels = nc_value_new_map();
+        struct nc_value *labels = nc_value_add_map(metadata, "labels");
         nc_value_set(labels, NC_LABEL_BALANCERS,
                      text_or_null(w->balancers_label ? NC_LABEL_BALANCERS_VALUE : NULL));
-        nc_value_set(metadata, "labels", labels);
     }
     if (metadata->n > 0)
         nc_value_set(body, "metadata", metadata);
@@ -69,20 +68,15 @@ static void set_metadata(struct nc_value *body, const struct nc_node_write *w, b
 }
 
 static void set_unschedulable(struct nc_value *body, int unschedulable) {
-    struct nc_value *spec;
-
     if (unschedulable < 0)
         return;
-    spec = nc_value_new_map();
-    nc_value_set(spec, "unschedulable",
+    nc_value_set(nc_value_add_map(body, "spec"), "unschedulable",
                  unschedulable ? nc_value_new_bool(true) : nc_value_new(NC_VALUE_NULL));
-    nc_value_set(body, "spec", spec);
 }
 
 static void set_conditions(struct nc_value *body, const struct nc_node_write *w,
                            uint64_t now_usec) {
     struct nc_value *list = nc_value_new_list();
-    struct nc_value *status;
 
     add_condition(list, "InterruptionPending", &w->pending, now_usec);
     add_condition(list, "Drained", &w->drained, now_usec);
@@ -102,9 +96,7 @@ static void set_conditions(struct nc_value *body, const struct nc_node_write *w,
         nc_value_free(list);
         return;
     }
-    status = nc_value_new_map();
-    nc_value_set(status, "conditions", list);
-    nc_value_set(body, "status", status);
+    nc_value_set(nc_value_add_map(body, "status"), "conditions", list);
 }
 
 struct nc_value *nc_node_write_body(const struct nc_node_write *w, uint64_t now_usec,

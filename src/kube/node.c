@@ -75,8 +75,7 @@ const char *nc_node_label(const struct nc_value *node, const char *key) {
 
 struct nc_value *nc_node_condition_patch(const struct nc_node_condition *c) {
     struct nc_value *root = nc_value_new_map();
-    struct nc_value *inner = nc_value_new_map();
-    struct nc_value *list = nc_value_new_list();
+    struct nc_value *list = nc_value_add_list(nc_value_add_map(root, "status"), "conditions");
     struct nc_value *condition = nc_value_new_map();
     const char *message = c->message ? c->message : "";
     nc_auto_free char *text = nc_strndup(message, nc_cut(message, MAX_CONDITION_MESSAGE));
@@ -89,20 +88,16 @@ struct nc_value *nc_node_condition_patch(const struct nc_node_condition *c) {
         nc_value_set_time(condition, "lastTransitionTime",
                           c->since_usec ? c->since_usec : c->now_usec);
     nc_value_push(list, condition);
-    nc_value_set(inner, "conditions", list);
-    nc_value_set(root, "status", inner);
     return root;
 }
 
 struct nc_value *nc_node_annotation_patch(const char *key, const char *value) {
     struct nc_value *root = nc_value_new_map();
-    struct nc_value *metadata = nc_value_new_map();
-    struct nc_value *annotations = nc_value_new_map();
+    struct nc_value *annotations =
+        nc_value_add_map(nc_value_add_map(root, "metadata"), "annotations");
 
     nc_value_set(annotations, key,
                  value ? nc_value_new_string(value) : nc_value_new(NC_VALUE_NULL));
-    nc_value_set(metadata, "annotations", annotations);
-    nc_value_set(root, "metadata", metadata);
     return root;
 }
 
@@ -111,9 +106,7 @@ void nc_node_patch_only(struct nc_value *patch, const char *uid) {
 
     if (!uid || !*uid)
         return;
-    if (!metadata) {
-        metadata = nc_value_new_map();
-        nc_value_set(patch, "metadata", metadata);
-    }
+    if (!metadata)
+        metadata = nc_value_add_map(patch, "metadata");
     nc_value_set_string(metadata, "uid", uid);
 }

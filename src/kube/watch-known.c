@@ -133,7 +133,7 @@ static size_t find(const struct nc_known *k, const char *key, bool *ret_found) {
 
 static struct nc_value *stub(const struct nc_known_item *item) {
     struct nc_value *object = nc_value_new_map();
-    struct nc_value *metadata = nc_value_new_map();
+    struct nc_value *metadata = nc_value_add_map(object, "metadata");
     const char *slash = strchr(item->text, '/');
     nc_auto_free char *namespace = nc_strndup(item->text, slash ? (size_t)(slash - item->text) : 0);
     char buf[UUID_CHARS + 1];
@@ -142,7 +142,6 @@ static struct nc_value *stub(const struct nc_known_item *item) {
         nc_value_set_string(metadata, "namespace", namespace);
     nc_value_set_string(metadata, "name", slash ? slash + 1 : item->text);
     nc_value_set_string(metadata, "uid", uid_of(item, buf));
-    nc_value_set(object, "metadata", metadata);
     return object;
 }
 

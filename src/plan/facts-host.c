@@ -270,14 +270,14 @@ static void set_services(struct nc_value *host, const struct nc_strv *services) 
 
 void nc_facts_write_host_json(const struct nc_facts *f, struct nc_buf *out) {
     nc_auto_value struct nc_value *host = nc_value_new_map();
-    struct nc_value *sysctls = nc_value_new_map();
+    struct nc_value *sysctls;
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(fields); i++)
         write_field(&fields[i], f, host);
     set_services(host, &f->environment_services);
+    sysctls = nc_value_add_map(host, "sysctls");
     for (size_t i = 0; i < f->n_sysctls; i++)
         nc_value_set_string(sysctls, f->sysctls[i].name, f->sysctls[i].value);
-    nc_value_set(host, "sysctls", sysctls);
     nc_json_write(out, host, 2);
     (void)nc_buf_putc(out, '\n');
 }

@@ -16,13 +16,6 @@
 #define SHUTDOWN_USEC ((uint64_t)150 * 1000000)
 #define SHUTDOWN_CRITICAL_USEC ((uint64_t)30 * 1000000)
 
-static struct nc_value *map_in(struct nc_value *map, const char *key) {
-    struct nc_value *child = nc_value_new_map();
-
-    nc_value_set(map, key, child);
-    return child;
-}
-
 /* What kubelet is told first, whatever the host and the configuration. */
 static const char first_settings[] =
     "{\"address\":\"0.0.0.0\",\"authentication\":{\"anonymous\":{\"enabled\":false},"
@@ -44,7 +37,7 @@ static const struct {
 };
 
 static void add_gates(struct nc_value *base, unsigned minor, struct nc_reasons *reasons) {
-    struct nc_value *map = map_in(base, "featureGates");
+    struct nc_value *map = nc_value_add_map(base, "featureGates");
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(gates); i++) {
         nc_auto_free char *path = nc_asprintf("featureGates.%s", gates[i].name);
@@ -75,16 +68,15 @@ static void add_tls(struct nc_value *base) {
         "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",   "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305",
         "TLS_RSA_WITH_AES_128_GCM_SHA256",         "TLS_RSA_WITH_AES_256_GCM_SHA384",
     };
-    struct nc_value *list = nc_value_new_list();
+    struct nc_value *list = nc_value_add_list(base, "tlsCipherSuites");
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(suites); i++)
         nc_value_push_string(list, suites[i]);
-    nc_value_set(base, "tlsCipherSuites", list);
 }
 
 static void add_eviction(struct nc_value *base, const struct nc_kubelet_input *in,
                          struct nc_reasons *reasons) {
-    struct nc_value *hard = map_in(base, "evictionHard");
+    struct nc_value *hard = nc_value_add_map(base, "evictionHard");
     bool early_aks = in->config->reservation == NC_RESERVATION_AKS && in->minor < 29;
 
     nc_value_set_string(hard, "memory.available", early_aks ? "750Mi" : "100Mi");
@@ -161,10 +153,7 @@ static void add_certificates(struct nc_value *base, const struct nc_kubelet_inpu
 }
 
 static void add_cluster_dns(struct nc_value *base, const char *address) {
-    struct nc_value *list = nc_value_new_list();
-
-    nc_value_push_string(list, address);
-    nc_value_set(base, "clusterDNS", list);
+    nc_value_push_string(nc_value_add_list(base, "clusterDNS"), address);
 }
 
 struct nc_value *nc_kubelet_base(const struct nc_kubelet_input *in, struct nc_reasons *reasons) {
@@ -173,8 +162,8 @@ struct nc_value *nc_kubelet_base(const struct nc_kubelet_input *in, struct nc_re
     struct nc_value *taints = nc_taints_tree(in->taints, in->n_taints);
 
     if (in->config->ca_pem) /* with somebody else's kubeconfig the file may not be there */
-        nc_value_set_string(map_in(nc_value_get(base, "authentication"), "x509"), "clientCAFile",
-                            "/etc/kubernetes/pki/ca.crt");
+        nc_value_set_string(nc_value_add_map(nc_value_get(base, "authentication"), "x509"),
+                            "clientCAFile", "/etc/kubernetes/pki/ca.crt");
     add_gates(base, in->minor, reasons);
     turn_off(base, in->user);
     turn_off(base, in->flags);
@@ -191,7 +180,7 @@ struct nc_value *nc_kubelet_base(const struct nc_kubelet_input *in, struct nc_re
     nc_value_set_bool(base, "serializeImagePulls", false);
     add_certificates(base, in, reasons);
     add_cgroups(base, in);
-    nc_value_set_int(map_in(base, "logging"), "verbosity", 2);
+    nc_value_set_int(nc_value_add_map(base, "logging"), "verbosity", 2);
     nc_value_set_int(base, "maxPods", in->max_pods);
     add_eviction(base, in, reasons);
     if (in->kube_reserved)

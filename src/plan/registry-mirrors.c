@@ -36,10 +36,9 @@ static struct nc_value *host_of(const char *endpoint) {
     if (!nc_shape_url(endpoint) || !authority)
         return NULL;
     host = nc_value_new_map();
-    capabilities = nc_value_new_list();
+    capabilities = nc_value_add_list(host, "capabilities");
     nc_value_push_string(capabilities, "pull");
     nc_value_push_string(capabilities, "resolve");
-    nc_value_set(host, "capabilities", capabilities);
     path = strchr(authority + 3, '/');
     if (path && path[1])
         nc_value_set_bool(host, "override_path", true);
@@ -52,13 +51,13 @@ static int add_registry(struct nc_planner *s, const struct nc_member *m) {
     nc_auto_free char *server =
         nc_asprintf("https://%s", nc_streq(m->key, "docker.io") ? "registry-1.docker.io" : m->key);
     nc_auto_value struct nc_value *tree = nc_value_new_map();
-    struct nc_value *hosts = nc_value_new_map();
+    struct nc_value *hosts;
     nc_auto_free char *path = nc_asprintf(FOLDER "/%s/hosts.toml", is_any ? "_default" : m->key);
     struct nc_mirror *mirror;
 
     if (!is_any)
         nc_value_set_string(tree, "server", server);
-    nc_value_set(tree, "host", hosts);
+    hosts = nc_value_add_map(tree, "host");
     if (!is_registry(m->key))
         return refuse(s, m->value, m->key, "is no name of a registry");
     for (size_t i = 0; i < s->plan.containerd.n_mirrors; i++)

@@ -64,10 +64,12 @@ static struct nc_value *exec_user(const struct nc_render_input *in) {
     const struct nc_facts *f = in->facts;
     const struct nc_config *c = in->config;
     struct nc_value *user = nc_value_new_map();
-    struct nc_value *exec = nc_value_new_map();
-    struct nc_value *args = nc_value_new_list();
+    struct nc_value *exec = nc_value_add_map(user, "exec"), *args;
     nc_auto_free char *sts = nc_sts_endpoint(f, c);
 
+    nc_value_set_string(exec, "apiVersion", "client.authentication.k8s.io/v1beta1");
+    nc_value_set_string(exec, "command", in->program);
+    args = nc_value_add_list(exec, "args");
     push(args, "token");
     push(args, "--cluster");
     push(args, c->cluster_name);
@@ -79,16 +81,10 @@ static struct nc_value *exec_user(const struct nc_render_input *in) {
         push(args, "--sts-endpoint");
         push(args, sts);
     }
-    nc_value_set_string(exec, "apiVersion", "client.authentication.k8s.io/v1beta1");
-    nc_value_set_string(exec, "command", in->program);
-    nc_value_set(exec, "args", args);
-    if (in->imds_endpoint) {
-        struct nc_value *env = nc_value_new_list();
-        push_env(env, "AWS_EC2_METADATA_SERVICE_ENDPOINT", in->imds_endpoint);
-        nc_value_set(exec, "env", env);
-    }
+    if (in->imds_endpoint)
+        push_env(nc_value_add_list(exec, "env"), "AWS_EC2_METADATA_SERVICE_ENDPOINT",
+                 in->imds_endpoint);
     nc_value_set_string(exec, "interactiveMode", "Never");
-    nc_value_set(user, "exec", exec);
     return user;
 }
 

@@ -125,11 +125,8 @@ static struct nc_value *cloud_init_tree(const struct nc_report *r) {
 
 struct nc_value *nc_report_tree(const struct nc_report *r, uint64_t now_usec) {
     struct nc_value *root = nc_value_new_map();
-    struct nc_value *phases = nc_value_new_list();
+    struct nc_value *phases;
 
-    for (enum nc_phase p = NC_PHASE_IMDS; p < _NC_PHASE_MAX; p++)
-        if (nc_phase_is_shown(r, p))
-            nc_value_push(phases, phase_tree(r, p, now_usec));
     nc_value_set_int(root, "schema", NC_STATUS_SCHEMA);
     nc_value_set_string(root, "version", nc_version);
     nc_value_set_text(root, "node", r->node);
@@ -139,7 +136,10 @@ struct nc_value *nc_report_tree(const struct nc_report *r, uint64_t now_usec) {
     nc_value_set_time(root, "started", r->started_usec);
     nc_value_set_time(root, "deadline", r->deadline_usec);
     nc_value_set_time(root, "updated", now_usec);
-    nc_value_set(root, "phases", phases);
+    phases = nc_value_add_list(root, "phases");
+    for (enum nc_phase p = NC_PHASE_IMDS; p < _NC_PHASE_MAX; p++)
+        if (nc_phase_is_shown(r, p))
+            nc_value_push(phases, phase_tree(r, p, now_usec));
     nc_value_set(root, "waiting", waiting_tree(r));
     nc_value_set(root, "cloudInit", cloud_init_tree(r));
     nc_value_set(root, "allocatable", allocatable_tree(r));
@@ -189,13 +189,13 @@ static const char expendable[][12] = {"differences", "remedy", "message"};
 void nc_report_annotation(const struct nc_report *r, struct nc_buf *out) {
     nc_auto_value struct nc_value *map = summary(r, r->started_usec);
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-    struct nc_value *phases = nc_value_new_map();
+    struct nc_value *phases;
 
     nc_value_set_string(map, "version", nc_version);
+    phases = nc_value_add_map(map, "phases_usec");
     for (enum nc_phase p = NC_PHASE_IMDS; p < _NC_PHASE_MAX; p++)
         if (r->phases[p].attempts > 0)
             nc_value_set_int(phases, nc_phase_name(p), (int64_t)r->phases[p].duration_usec);
-    nc_value_set(map, "phases_usec", phases);
     nc_value_set_text(map, "memory", nc_value_get_string(r->actual, "memory"));
     if (r->differences.n > 0)
         nc_value_set(map, "differences", nc_value_new_strings(r->differences.v, r->differences.n));

@@ -59,18 +59,18 @@ static struct nc_value *pod_tree(const struct nc_pod_row *p) {
 static struct nc_value *timeline_tree(const struct nc_timeline *t, const char *node,
                                       const char *outcome) {
     struct nc_value *v = nc_value_new_map();
-    struct nc_value *spans = nc_value_new_list(), *moments = nc_value_new_list();
+    struct nc_value *spans, *moments;
 
-    for (size_t i = 0; i < t->n_spans; i++)
-        nc_value_push(spans, span_tree(&t->spans[i]));
-    for (size_t i = 0; i < t->n_moments; i++)
-        nc_value_push(moments, moment_tree(&t->moments[i]));
     nc_value_set_text(v, "node", node);
     nc_value_set_time(v, "started", t->begin_usec);
     nc_value_set_int(v, "durationUsec", (int64_t)t->total_usec);
     nc_value_set_text(v, "outcome", outcome);
-    nc_value_set(v, "phases", spans);
-    nc_value_set(v, "moments", moments);
+    spans = nc_value_add_list(v, "phases");
+    for (size_t i = 0; i < t->n_spans; i++)
+        nc_value_push(spans, span_tree(&t->spans[i]));
+    moments = nc_value_add_list(v, "moments");
+    for (size_t i = 0; i < t->n_moments; i++)
+        nc_value_push(moments, moment_tree(&t->moments[i]));
     return v;
 }
 
@@ -93,10 +93,9 @@ struct nc_value *nc_timeline_tree(const struct nc_value *status, uint64_t now_us
         v = timeline_tree(&t, node, t.spans[t.n_spans - 1].name);
         nc_value_set_text(v, "source", nc_show_text(drain, "source", NULL));
         nc_value_set_text(v, "id", nc_show_text(drain, "id", NULL));
-        pods = nc_value_new_list();
+        pods = nc_value_add_list(v, "pods");
         for (size_t i = 0; i < t.n_pods; i++)
             nc_value_push(pods, pod_tree(&t.pods[i]));
-        nc_value_set(v, "pods", pods);
         nc_value_set(root, "drain", v);
     } else {
         nc_value_set(root, "drain", nc_value_new(NC_VALUE_NULL));
