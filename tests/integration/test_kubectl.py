@@ -65,11 +65,11 @@ class Plugin(unittest.TestCase):
         got, out, err = self.run_plugin(*args)
         self.assertEqual((got, says in err), (code, True), f"{args}: {got} {out}{err}")
 
-    def node(self, name: str, *conditions: dict[str, str], claim: str = "", **annotations: str) -> None:
+    def node(self, name: str, *conditions: dict[str, str], claim: str = "", created: str = "", **annotations: str) -> None:
         owners = [{"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "name": claim, "uid": "u"}] if claim else []
         labels = {"karpenter.sh/nodepool": "default"} if claim else {}
         meta = {"name": name, "labels": labels, "annotations": annotations, "ownerReferences": owners}
-        self.api.put("nodes", {"metadata": meta, "spec": {"unschedulable": STATUS_KEY in annotations}, "status": {"conditions": list(conditions)}})
+        self.api.put("nodes", {"metadata": {**meta, **({"creationTimestamp": created} if created else {})}, "spec": {"unschedulable": STATUS_KEY in annotations}, "status": {"conditions": list(conditions)}})
 
     def claim(self, name: str, node: str = "", *conditions: dict[str, str], instance: str = "i-1", **more: Any) -> None:
         status: dict[str, Any] = {"conditions": list(conditions)}
@@ -454,6 +454,42 @@ class Plugin(unittest.TestCase):
         self.node("n5", **{STATUS_KEY: '{"source":"request","phase":"Failed"}', REQUEST_KEY: "{}"})
         self.assertIn("; the request goes on without a deadline; kubectl annotate node n5 nodeclaimd.io/drain-request- removes it\n", self.says("why", "n5"))
 
+    def test_why_deletions_are_refused(self) -> None:
+        """Only Events say so before the deadline: those of pods that still block this drain. What the API server fails at is no matter of RBAC."""
+        now, rule = time.time(), '{apiGroups: [""], resources: [pods], verbs: [delete]}'
+        status = '{"source":"spot","phase":"Forcing","deadline":"%s","blocked":["shop/a"],"reasons":["%s"],"forceDeleteAt":["%s"],"updated":"%s"}'
+        blocked = "Pod shop/%s may not leave: its deletion is refused: %s; it is tried again each second"
+        since = {"lastTransitionTime": stamp(now - 60)}
+        for name, reason, pod, message, ago, says in (  # the rule, what fails, that it is deleted in time
+            ("n1", "refused", "a", "'pods \"x\" is forbidden'", 9, [True, False, False]),
+            ("n2", "refused", "b", "'pods \"x\" is forbidden'", 9, [False, False, True]),
+            ("n3", "refused", "a", "'pods \"x\" is forbidden'", 90, [False, False, True]),
+            ("n4", "deletion", "a", "'Internal error occurred: x'", 9, [False, True, False]),
+            ("n5", "budget", "a", "'pods \"x\" is forbidden'", 9, [True, False, False]),
+        ):  # fmt: skip
+            self.node(name, {**condition("InterruptionPending", "True", "SpotInterruption"), **since}, created=stamp(now - 900), **{STATUS_KEY: status % (stamp(now + 300), reason, stamp(now + 200), stamp(now))})
+            self.event("Node", name, "DrainBlocked", blocked % (pod, message), at=stamp(now - ago))
+            said = self.says("why", name)
+            self.assertEqual([rule in said, "what fails: most often" in said, "deleted in time" in said], says, said)
+        self.event("Node", "n3", "DrainBlocked", "Pod shop/a may not leave: its deletion failed: '500'", at=stamp(now))
+        self.assertEqual(["what fails: most often" in (said := self.says("why", "n3")), "deleted in time" in said], [True, False], said)
+
+    def test_events_of_another_deadline(self) -> None:
+        """The deadline moved, and nothing was reported since: the time that an Event says is none any more."""
+        told, moved = "2026-11-30T23:17:30Z", "2026-11-30T23:36:32Z"
+        status = '{"source":"request","phase":"Evicting","deadline":%s,"blocked":["shop/a","shop/b"],"reasons":["budget","budget"]%s}'
+        self.claim("c1", "n1")
+        for name, times, mark in (("n1", f',"forceDeleteAt":["{moved}","{told}"]', f"it is {moved} now"), ("n2", "", "no deadline is in force now")):
+            self.node(name, claim="c1" if name == "n1" else "", created="2026-11-30T23:00:00Z", **{STATUS_KEY: status % (f'"{moved}"' if times else "null", times)})
+            for kind, about in (("Node", name), ("NodeClaim", "c1"))[: 2 if times else 1]:
+                self.event(kind, about, "DrainBlocked", f"Pod shop/a may not leave: PodDisruptionBudget db: 'x'; it is deleted at {told}", at="2026-11-30T23:16:56Z")
+            self.event("Node", name, "DrainBlocked", f"Pod shop/b may not leave: busy; its force-delete time is {told}; mend it", at="2026-11-30T23:16:57Z")
+            self.event("Node", name, "DrainBlocked", f"Pod shop/c may not leave: PodDisruptionBudget db: 'x'; it is deleted at {told}", at="2026-11-30T23:16:58Z")
+            said = self.says("why", name)
+            self.assertIn(f"; it is deleted at {told} (of before: {mark})\n", said)
+            self.assertIn(f"; mend it{'' if times else f' (of before: {mark})'}\n", said)
+            self.assertEqual((said.count("of before"), "Events of NodeClaim" in said), (1 if times else 2, False), said)
+
     def test_why_a_cordon_is_refused(self) -> None:
         """The one command that helps, for whoever asked for the drain."""
         status = '{"id":"a","source":"%s","phase":"%s","deadline":%s,"cordon":"refused"}'
@@ -501,11 +537,12 @@ class Plugin(unittest.TestCase):
             self.assertEqual([f"\n  kubectl cordon {name} keeps new pods off" in said, "the deadline has passed: " in said], helps, said)
 
     def test_who_writes_the_node(self) -> None:
-        """Of a request that comes back or is gone, and of a cordon that somebody lifted."""
+        """Of a request that comes back, and of a cordon that somebody lifted; not of one that is withdrawn."""
         text = "A drain of this node was requested: put back with the same id after it was withdrawn"
         withdrawn = condition("InterruptionPending", "False", "InterruptionWithdrawn")
         requested = condition("InterruptionPending", "True", "Requested", "A drain of this node was requested")
-        for name, state, reason, is_said in (("n1", {**requested, "message": text}, "Requested", 1), ("n2", requested, "Requested", 0), ("n3", withdrawn, "InterruptionWithdrawn", 1), ("n4", requested, "NodeUncordoned", 1)):
+        for name, state, reason, is_said in (("n1", {**requested, "message": text}, "Requested", 1), ("n2", requested, "Requested", 0), ("n3", withdrawn, "InterruptionWithdrawn", 0), ("n4", requested, "NodeUncordoned", 1), ("n5", {**withdrawn, "message": "Node released: somebody else had lifted the cordon"}, "NodeReleased", 1),
+                                              ("n6", {**requested, "message": "The cordon was lifted while the node has a deadline: it was set once more"}, "NodeCordoned", 1)):  # fmt: skip
             self.node(name, state)
             self.event("Node", name, reason, state["message"])
             said = self.says("why", name, "--context=k")
