@@ -232,12 +232,12 @@ class Plugin(unittest.TestCase):
         self.assertRegex(said[1], "^Evicting: 1 of 2 pods remain, last word 4[0-9] s ago, the node ends at 2")
         self.assertRegex(said[3], "^Evicting: 1 of 2 pods remain, the node ends at 2")  # a clock that is ahead of this one
         self.assertRegex(self.says("why", "n1"), "  Evicting: 1 of 2 pods remain, last word 4[0-9] s ago, the node ends at")
-        look = "\n  nothing was heard from nodeclaimd for 4[0-9] s, and it writes each minute: on the node, systemctl status nodeclaimd and nodeclaimd status say whether it runs and reaches the API server\n"
+        look = "\n  nodeclaimd has written nothing for 4[0-9] s, and it writes each minute: on the node, systemctl status nodeclaimd and nodeclaimd status say whether it runs and reaches the API server\n"
         self.assertRegex(self.says("why", "n1"), look)
         self.node("n7", **{STATUS_KEY: status % (stamp(now + 100), stamp(now - 4))})
         self.node("n8", **{STATUS_KEY: status.replace('"%s"', "null", 1) % stamp(now - 62)})
         self.node("n9", **{STATUS_KEY: status.replace('"%s"', "null", 1) % stamp(now - 70)})
-        self.assertEqual(["nothing was heard" in self.says("why", name) for name in ("n7", "n8", "n9")], [False, False, True])
+        self.assertEqual(["has written nothing for" in self.says("why", name) for name in ("n7", "n8", "n9")], [False, False, True])
 
     def test_why_nobody_answers(self) -> None:
         """Who ends the pods then, and what a person can do; nothing promises what a daemon that runs does."""
@@ -245,7 +245,7 @@ class Plugin(unittest.TestCase):
         held = '"total":2,"remaining":1,"blocked":["shop/a"],"reasons":["budget"],"updated":"' + ago + '"}'
         ends = "\n  nodeclaimd, which writes each minute, has ended there or does not reach the API server, and ends no pod; "
         deleted, machine = {"deletionTimestamp": ago}, provider_id("i-1")
-        karpenter = "Karpenter, whose NodeClaim is being deleted, evicts them as budgets allow, and deletes them by the termination timestamp of the NodeClaim, if it has one. "
+        karpenter = "Karpenter, whose NodeClaim is being deleted, evicts them as budgets allow, and deletes none, as its NodeClaim has no termination timestamp. "
         for i, (source, deadline, claim, says) in enumerate((
             ("spot", f'"{ahead}"', deleted, f"{karpenter}What is left ends with the machine, which EC2 ends at {ahead}\n"),
             ("spot", f'"{past}"', {}, f"nobody else does. What is left ends with the machine, which EC2 ends any moment, as {past} has passed\n"),
@@ -260,7 +260,7 @@ class Plugin(unittest.TestCase):
             self.assertIn(ends + says, said)
             session = f", over aws ssm start-session --region us-west-2 --target {machine.rpartition('/')[2]}" if i == 0 else ""
             self.assertIn(f"\n  on the node{session}: nodeclaimd status says which of both. Where it has ended, systemctl restart nodeclaimd goes on with the drain; where it does not reach the API server, that does not help: see what fails there\n", said)
-            self.assertNotIn("nothing was heard", said)
+            self.assertNotIn("has written nothing for", said)
             self.assertIn(f"\n  without it: kubectl drain {name} --ignore-daemonsets --delete-emptydir-data --as=me evicts, and asks budgets; kubectl delete pod asks none, ", said)
             self.assertIn("\n  kubectl -n shop get pdb --as=me: one that allows no disruption", said)
             self.assertNotRegex(said, "nothing need be done|--deadline=10m")
@@ -315,6 +315,9 @@ class Plugin(unittest.TestCase):
         self.assertIn("that are ending", self.says("why", "n1"))
         self.change("n1", lambda n: n["spec"].update(unschedulable=False))
         self.assertNotIn("that are ending", self.says("why", "n1"))
+        withdrawn = {**condition("InterruptionPending", "False", "InterruptionWithdrawn"), "lastTransitionTime": past}
+        self.change("n1", lambda n: n["status"].update(conditions=[withdrawn]))
+        self.assertIn(f"withdrawn at {past}\nPods of Node n1 that are ending\n  shop/a: was to end by ", self.says("why", "n1"))
 
     def test_why_pods_are_cut_short(self) -> None:
         """Nothing else in the cluster names them while they end."""
@@ -724,7 +727,7 @@ class Plugin(unittest.TestCase):
             said = self.says("why", name)
             self.assertIn("NodeDeletedInDrain", said)
             self.assertIn("Node n2 was deleted, and its NodeClaim was not: the machine may still run. There, systemctl restart kubelet registers it again, without drain request and cordon; "
-                          "kubectl delete nodeclaim c2 ends it at once, without a drain. Its console: aws ec2 get-console-output --latest --output text --region us-west-2 --instance-id i-", said)  # fmt: skip
+                          "kubectl delete nodeclaim c2 ends it at once, without a drain, and with it the pods that a budget keeps. Its console: aws ec2 get-console-output --latest --output text --region us-west-2 --instance-id i-", said)  # fmt: skip
 
     def test_a_node_that_is_gone(self) -> None:
         """Which of its pods end, when, and what keeps them: by its own Event or kube-controller-manager's, and where neither is there, too."""
@@ -750,6 +753,23 @@ class Plugin(unittest.TestCase):
         self.refuses(1, "could not be read, for the reason above: Pods of Node n1, which is gone\n", "why", "n1")
         self.refuses(1, "there is no such Node: n1; of one that was deleted, or of a NodeClaim: kubectl nodeclaim why n1\n", "status", "n1")
         self.refuses(1, "there is no Node n1, and its drain request went with it; which of its pods end, when, and what keeps them: kubectl nodeclaim why n1 --context=k\n", "drain", "--cancel", "n1", "--context=k")
+
+    def test_a_node_that_is_gone_under_a_notice(self) -> None:
+        """Nothing brings its pods to live longer than the machine, and a Node that comes back takes new ones."""
+        at = round(time.time()) - 10
+        ends = {name: stamp(at + sec) for name, sec in (("n1", 30), ("n2", 90), ("n3", 30), ("n4", 30))}
+        spot, reboot = "EC2 interrupts this spot instance (terminate) at %s; policy=drain", "EC2 has scheduled maintenance of this instance (system-reboot) at %s; policy=drain"
+        for name, reason, message in (("n1", "SpotInterruption", spot), ("n2", "SpotInterruption", spot), ("n3", "ScheduledMaintenance", reboot), ("n4", "SpotInterruption", spot)):
+            self.claim(f"c-{name}", name, instance=f"i-{name[1]}")
+            self.pod("a", 30, node=name, space=f"of-{name}")
+            self.event("Node", name, reason, message % ends[name], at=stamp(at - 60))
+        self.event("Node", "n4", "InterruptionWithdrawn", "interruption notice withdrawn: spot", at=stamp(at - 50))
+        for name in ends:
+            self.event("Node", name, "NodeDeletedInDrain", "x", at=stamp(at))
+            said = self.says("why", name)
+            alone, both = f"\n  they end with the machine, which EC2 ends at {ends[name]}\n", f"without grace period, and asks no budget; EC2 ends the machine at {ends[name]}\n"
+            last = f"and its NodeClaim was not: EC2 ends the machine at {ends[name]}. Do not register it again, as new pods would come to it; kubectl delete nodeclaim c-{name} ends it at once"
+            self.assertEqual([part in said for part in (alone, both, last, "systemctl restart kubelet")], [name == "n1", name == "n2", name in ("n1", "n2"), name in ("n3", "n4")], said)
 
     def test_cancel_on_a_node_that_is_being_deleted(self) -> None:
         """The finalizer holds it: Karpenter drains it, and the cordon stays."""
@@ -942,6 +962,14 @@ class Plugin(unittest.TestCase):
         self.change("n1", lambda n: n["metadata"].update(deletionTimestamp="2026-11-29T11:59:00Z", finalizers=[KARPENTER]))
         self.assertIn("Conditions of Node n1\n  being deleted since 2026-11-29T11:59:00Z, held by karpenter.sh/termination: Karpenter evicts its pods as budgets allow, "
                       "deletes what is left by the termination timestamp of its NodeClaim, if it has one, and ends its instance\n", self.says("why", "n1"))  # fmt: skip
+        self.change("n4", lambda n: n["metadata"].update(deletionTimestamp="2026-11-29T11:59:00Z", finalizers=[KARPENTER]))
+        self.assertIn(": Karpenter evicts its pods as budgets allow, deletes none, as its NodeClaim has no termination timestamp, and ends its instance\n", self.says("why", "n4"))
+        self.node("n6", withdrawn, claim="c6")
+        self.claim("c6", "n6", deletionTimestamp="2026-11-29T11:57:00Z", annotations={"karpenter.sh/nodeclaim-termination-timestamp": "2026-11-29T12:57:00Z"})
+        self.change("n6", lambda n: n["metadata"].update(deletionTimestamp="2026-11-29T11:59:00Z", finalizers=[KARPENTER]))
+        said = self.says("why", "n6")
+        self.assertIn("its instance will be terminated, its pods are deleted by 2026-11-29T12:57:00Z\n", said)
+        self.assertIn(": Karpenter evicts its pods as budgets allow, deletes what is left by 2026-11-29T12:57:00Z, and ends its instance\n", said)
         self.node("n2", withdrawn, **{STATUS_KEY: '{"source":"operator","phase":"Cordoned"}'})
         self.node("n5", withdrawn, **{STATUS_KEY: '{"source":"operator","phase":"Evicting","updated":"2026-11-29T11:57:59Z"}'})  # its release is refused
         self.assertIn("was withdrawn at 2026-11-29T11:58:00Z, but what nodeclaimd wrote is not taken back yet; cordoned by another client: ", self.says("why", "n5"))
@@ -957,6 +985,9 @@ class Plugin(unittest.TestCase):
             self.node(name, withdrawn, **annotations)
             self.change(name, lambda n: n["spec"].update(unschedulable=is_cordoned))
             self.assertEqual(said % name in self.says("why", name), name == "n1", name)
+        key = "aws-node-termination-handler/spot-itn"
+        self.change("n1", lambda n: n["spec"].update(taints=[{"key": "other", "effect": "NoSchedule"}, {"key": key, "effect": "NoSchedule"}]))
+        self.assertIn(f"kubectl uncordon n1 --as=me lifts it, and kubectl taint node n1 {key}- --as=me the taint that came with it\n", self.says("why", "n1", "--as=me"))
 
     def test_why_a_release_is_refused(self) -> None:
         """What is left is its own cordon, with or without its other words: one command of a person takes back that, and nodeclaimd the rest."""
@@ -1153,11 +1184,11 @@ class Plugin(unittest.TestCase):
             self.assertIn("this machine's clock could not be compared: ", self.says("drain", name, "--deadline=10m"))
             self.assertTrue(self.request(name))
 
-    def pod(self, name: str, grace: int, owner: str = "ReplicaSet", phase: str = "Running", ends: str = "", **more: Any) -> None:
+    def pod(self, name: str, grace: int, owner: str = "ReplicaSet", phase: str = "Running", ends: str = "", node: str = "n1", space: str = "shop", **more: Any) -> None:
         owners = [{"apiVersion": "v1", "kind": owner, "name": "o", "uid": "u"}]
         about = {"name": name, "ownerReferences": owners, **({"deletionTimestamp": ends, "deletionGracePeriodSeconds": grace} if ends else {}), **more}
         self.api.put("pods", {"metadata": about, "status": {"phase": phase},
-                              "spec": {"nodeName": "n1", "terminationGracePeriodSeconds": grace}}, "shop")  # fmt: skip
+                              "spec": {"nodeName": node, "terminationGracePeriodSeconds": grace}}, space)  # fmt: skip
 
     def test_pods_that_a_deadline_deletes(self) -> None:
         """When, and with how much of their grace period, is said before anything is written: of pods that leave, by the margin of N2."""
