@@ -525,7 +525,7 @@ class Plugin(unittest.TestCase):
         for name, deadline in (("n1", "null"), ("n2", '"2099-01-01T00:00:00Z"')):
             self.node(name, **{STATUS_KEY: status % deadline, REQUEST_KEY: '{"id":"kubectl-1"}'})
             said = self.says("why", name, "--as=me")
-            self.assertIn("\n  kubectl -n shop annotate pod a d.1 karpenter.sh/do-not-disrupt- --as=me: they are evicted without the annotation that keeps them\n  kubectl -n b get pdb --as=me: ", said)
+            self.assertIn("\n  kubectl -n shop annotate pod a d.1 karpenter.sh/do-not-disrupt- --as=me: without the annotation that keeps them they are evicted\n  kubectl -n b get pdb --as=me: ", said)
             self.assertEqual(said.count(" annotate pod "), 1, said)
         self.node("n3", **{STATUS_KEY: '{"source":"operator","phase":"Evicting","blocked":["shop/a"],"reasons":["do-not-disrupt"]}'})
         self.assertIn("\n  kubectl delete pod asks no budget, and may take the last healthy pod; nor does kubectl nodeclaim drain n3 --deadline=10m", self.says("why", "n3"))
@@ -961,15 +961,15 @@ class Plugin(unittest.TestCase):
         self.assertIn("withdrawn at", said)
         self.change("n1", lambda n: n["metadata"].update(deletionTimestamp="2026-11-29T11:59:00Z", finalizers=[KARPENTER]))
         self.assertIn("Conditions of Node n1\n  being deleted since 2026-11-29T11:59:00Z, held by karpenter.sh/termination: Karpenter evicts its pods as budgets allow, "
-                      "deletes what is left by the termination timestamp of its NodeClaim, if it has one, and ends its instance\n", self.says("why", "n1"))  # fmt: skip
+                      "deletes what is left by the termination timestamp of its NodeClaim, if it has one, and then ends its instance\n", self.says("why", "n1"))  # fmt: skip
         self.change("n4", lambda n: n["metadata"].update(deletionTimestamp="2026-11-29T11:59:00Z", finalizers=[KARPENTER]))
-        self.assertIn(": Karpenter evicts its pods as budgets allow, deletes none, as its NodeClaim has no termination timestamp, and ends its instance\n", self.says("why", "n4"))
+        self.assertIn(": Karpenter evicts its pods as budgets allow, deletes none, as its NodeClaim has no termination timestamp, and then ends its instance\n", self.says("why", "n4"))
         self.node("n6", withdrawn, claim="c6")
         self.claim("c6", "n6", deletionTimestamp="2026-11-29T11:57:00Z", annotations={"karpenter.sh/nodeclaim-termination-timestamp": "2026-11-29T12:57:00Z"})
         self.change("n6", lambda n: n["metadata"].update(deletionTimestamp="2026-11-29T11:59:00Z", finalizers=[KARPENTER]))
         said = self.says("why", "n6")
         self.assertIn("its instance will be terminated, its pods are deleted by 2026-11-29T12:57:00Z\n", said)
-        self.assertIn(": Karpenter evicts its pods as budgets allow, deletes what is left by 2026-11-29T12:57:00Z, and ends its instance\n", said)
+        self.assertIn(": Karpenter evicts its pods as budgets allow, deletes what is left by 2026-11-29T12:57:00Z, and then ends its instance\n", said)
         self.node("n2", withdrawn, **{STATUS_KEY: '{"source":"operator","phase":"Cordoned"}'})
         self.node("n5", withdrawn, **{STATUS_KEY: '{"source":"operator","phase":"Evicting","updated":"2026-11-29T11:57:59Z"}'})  # its release is refused
         self.assertIn("was withdrawn at 2026-11-29T11:58:00Z, but what nodeclaimd wrote is not taken back yet; cordoned by another client: ", self.says("why", "n5"))
