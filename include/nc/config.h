@@ -44,7 +44,8 @@ enum nc_storage_strategy {
     NC_STORAGE_MOUNT
 };
 
-/* One text of containerd.config. Each is merged, key by key, over those before it. */
+#define NC_CONTAINERD_FIELD "spec.containerd.config"
+/* One text of it. Each is merged, key by key, over those before it. */
 struct nc_containerd_text {
     char *toml; /* not parsed, not empty */
     struct nc_mark mark;

@@ -156,6 +156,8 @@ int nc_kubelet_version_parse(const char *text, unsigned *ret_minor, char **ret_t
  * *ret_text is owned; both may be NULL. */
 int nc_containerd_version_parse(const char *text, unsigned *ret_major, unsigned *ret_minor,
                                 char **ret_text);
+bool nc_is_kubelet_version(const char *text);
+bool nc_is_containerd_version(const char *text);
 
 const char *nc_purchase_option_name(enum nc_purchase_option l); /* "on-demand", "spot", … */
 

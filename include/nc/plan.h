@@ -33,11 +33,11 @@ struct nc_origin {
 /* The versions that are known; below the first one kubelet has no drop-in folder. */
 #define NC_KUBELET_FIRST_MINOR 28
 #define NC_KUBELET_LAST_MINOR 37
-#define NC_KUBELET_VERSIONS(first, last) "1." #first " to 1." #last
-#define NC_KUBELET_VERSIONS_OF(first, last) NC_KUBELET_VERSIONS(first, last)
+#define NC_KUBELET_MINOR_TEXT(minor) "1." #minor
+#define NC_KUBELET_MINOR(minor) NC_KUBELET_MINOR_TEXT(minor)
 #define NC_KUBELET_VERSION_WANTED                                                                  \
-    "1.MINOR.PATCH such as v1.34.4; " NC_KUBELET_VERSIONS_OF(NC_KUBELET_FIRST_MINOR,               \
-                                                             NC_KUBELET_LAST_MINOR) " are known"
+    "1.MINOR.PATCH such as v1.34.4; " NC_KUBELET_MINOR(                                            \
+        NC_KUBELET_FIRST_MINOR) " to " NC_KUBELET_MINOR(NC_KUBELET_LAST_MINOR) " are known"
 
 #define NC_DROPIN_ENV "KUBELET_CONFIG_DROPIN_DIR_ALPHA=on"
 

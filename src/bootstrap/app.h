@@ -34,7 +34,7 @@ struct nc_options {
     struct nc_strv sources;
     const char *facts; /* folder or URL */
     const char *save_facts;
-    const char *kubelet_version;
+    const char *kubelet_version, *containerd_version;
     const char *out;
     const char *skip;
     const char *start;

@@ -326,6 +326,13 @@ struct nc_plan_input nc_gather_input(const struct nc_gather *g, const struct nc_
                                   .containerd_keys = g->keys.len > 0 ? g->keys.data : NULL};
 }
 
+int nc_gather_plan_again(const struct nc_gather *g, const struct nc_claim *claim,
+                         struct nc_plan *ret, struct nc_err *err) {
+    const struct nc_plan_input in = nc_gather_input(g, claim);
+
+    return nc_plan_make(&in, ret, err);
+}
+
 /* What a plan is made from, but for what only EC2 knows. */
 static int gather_input(struct nc_gather *g, struct nc_err *err) {
     int r = nc_gather_host(g, err);
@@ -340,17 +347,18 @@ static int gather_input(struct nc_gather *g, struct nc_err *err) {
     return 0;
 }
 
+static bool needs_instance_type(const struct nc_gather *g) {
+    const struct nc_plan_input in = nc_gather_input(g, NULL);
+
+    return nc_plan_needs_instance_type(&in);
+}
+
 int nc_gather_plan(struct nc_gather *g, const struct nc_claim *claim, struct nc_err *err) {
     int r = gather_input(g, err);
 
-    if (r >= 0) {
-        const struct nc_plan_input known = nc_gather_input(g, NULL);
-        r = nc_gather_ec2(g, !g->is_type_requested && nc_plan_needs_instance_type(&known), err);
-    }
-    if (r < 0)
-        return r;
-    const struct nc_plan_input in = nc_gather_input(g, claim);
-    return nc_plan_make(&in, &g->plan, err);
+    if (r >= 0)
+        r = nc_gather_ec2(g, !g->is_type_requested && needs_instance_type(g), err);
+    return r < 0 ? r : nc_gather_plan_again(g, claim, &g->plan, err);
 }
 
 int nc_gather_try_plan(struct nc_gather *g, struct nc_err *err) {
@@ -360,10 +368,9 @@ int nc_gather_try_plan(struct nc_gather *g, struct nc_err *err) {
 
     if (r < 0)
         return r;
-    const struct nc_plan_input in = nc_gather_input(g, NULL);
-    if (nc_plan_needs_private_dns_name(&g->facts, &g->config) || nc_plan_needs_instance_type(&in))
+    if (nc_plan_needs_private_dns_name(&g->facts, &g->config) || needs_instance_type(g))
         return 0;
-    r = nc_plan_make(&in, &plan, &own);
+    r = nc_gather_plan_again(g, NULL, &plan, &own);
     if (r >= 0 || own.class != NC_ERR_CONFIG)
         return 0;
     *err = own;

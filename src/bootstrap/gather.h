@@ -64,6 +64,9 @@ void nc_gather_forget_host(struct nc_gather *g);
 int nc_gather_host(struct nc_gather *g, struct nc_err *err);
 /* What is gathered so far, as the planner's input. */
 struct nc_plan_input nc_gather_input(const struct nc_gather *g, const struct nc_claim *claim);
+/* Plans with what is gathered, in the place of the plan that *ret has. */
+int nc_gather_plan_again(const struct nc_gather *g, const struct nc_claim *claim,
+                         struct nc_plan *ret, struct nc_err *err);
 /* The host's facts, what must be requested after the configuration is known (IPv6 addresses, EC2),
  * and the plan. `claim`: planned with in place of a document's; NULL = there is none. */
 int nc_gather_plan(struct nc_gather *g, const struct nc_claim *claim, struct nc_err *err);

@@ -81,10 +81,9 @@ static void push_message(struct nc_value *list, const struct nc_documents *d, co
     const char *rest = cut_place(d, message, &said.mark);
     const char *end = nc_starts_with(rest, "spec.") ? strstr(rest, ": ") : NULL;
     nc_auto_free char *path = nc_strndup(rest, end ? (size_t)(end - rest) : 0);
-    nc_auto_free char *text = nc_strdup(end ? end + 2 : rest);
 
     said.path = path;
-    said.message = text;
+    said.message = (char *)(end ? end + 2 : rest);
     push_entry(list, d, severity, &said);
 }
 

@@ -62,10 +62,6 @@ static const struct nc_command commands[] = {
     {"version", ACCEPTS_OUTPUT, 0, NULL, "version and libraries", nc_command_version},
 };
 
-static bool is_kubelet_version(const char *value) {
-    return nc_kubelet_version_parse(value, NULL, NULL) >= 0;
-}
-
 #define INTO(ctype, member) .to = NC_OPTION_TO(ctype, struct nc_options, member)
 #define TEXT(member) .type = NC_OPTION_TEXT, INTO(const char *, member)
 #define ANY_TEXT(member) .type = NC_OPTION_ANY_TEXT, INTO(const char *, member)
@@ -81,7 +77,9 @@ static const struct nc_option options[] = {
     {"save-facts", "DIR", ACCEPTS_FACTS, "records the facts, to replay them anywhere",
      TEXT(save_facts)},
     {"kubelet-version", "vX.Y.Z", ACCEPTS_VERSION, "instead of the one that is installed",
-     TEXT(kubelet_version), .check = is_kubelet_version, .wanted = NC_KUBELET_VERSION_WANTED},
+     TEXT(kubelet_version), .check = nc_is_kubelet_version, .wanted = NC_KUBELET_VERSION_WANTED},
+    {"containerd-version", "vX.Y.Z", ACCEPTS_CHECK, "the same for containerd",
+     TEXT(containerd_version), .check = nc_is_containerd_version, .wanted = "X.Y.Z such as 2.1.4"},
     {"out", "DIR", ACCEPTS_OUT, "where the tree is written", TEXT(out)},
     {"skip", "start", ACCEPTS_BOOTSTRAP, "stop after the files", TEXT(skip)},
     {"start", "systemd|exec|none", ACCEPTS_BOOTSTRAP, "how kubelet is started", TEXT(start)},

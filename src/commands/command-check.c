@@ -116,19 +116,12 @@ static int add_parts_for_cloud_init(struct nc_gather *g, const char *source, str
 
 /* --- a drop-in by itself */
 
-/* Nothing is reported of the cluster: a drop-in for conf.d. */
-static bool names_cluster(const struct nc_documents *d) {
-    for (size_t i = 0; i < d->n_docs; i++)
-        if (nc_value_path(d->docs[i].tree, "spec.cluster"))
-            return true;
-    return false;
-}
-
-/* The field of the cluster, as documents have it by themselves. */
+/* A field of the cluster, as documents have it by themselves, or all of it: without it they are
+ * drop-ins for conf.d. */
 static bool has_field(const struct nc_documents *d, const char *path) {
     for (size_t i = 0; i < d->n_docs; i++) {
-        const char *text = nc_value_path_string(d->docs[i].tree, path);
-        if (text && *text)
+        const struct nc_value *v = nc_value_path(d->docs[i].tree, path);
+        if (v && v->type != NC_VALUE_NULL && !nc_streq(nc_value_string(v), ""))
             return true;
     }
     return false;
@@ -185,72 +178,92 @@ static void assume_any_instance(struct nc_facts *f) {
     f->root_fs_bytes = (int64_t)16 << 40;
 }
 
-/* The kubelet that is named, else the one that is installed (in the image, where one is checked),
- * else the newest that is known. */
-static char *kubelet_version(const struct nc_app *app, const struct nc_config *c) {
-    char *installed = NULL;
-
-    if (app->opts.kubelet_version)
-        return nc_strdup(app->opts.kubelet_version);
-    if (app->opts.image)
-        installed = nc_image_version(app->opts.image, c->kubelet_path);
-    else
-        (void)nc_kubelet_version(app->opts.root, c->kubelet_path, &installed, NULL);
-    return installed ? installed : nc_asprintf("v1.%u.0" NC_ASSUMED, NC_KUBELET_LAST_MINOR);
+/* The one that is named, else the one that is installed, else `assumed`. */
+static void set_version(char **to, const char *named, const char *assumed) {
+    if (named || !*to) {
+        free(*to);
+        *to = nc_strdup(named ? named : assumed);
+    }
 }
 
-/* The containerd that is installed beside a kubelet: one alone is some other machine's, such as a
- * runner of tests. Without one: it reads versions 2, 3 and 4. */
-static char *containerd_version(const struct nc_app *app, const struct nc_config *c) {
-    nc_auto_free char *kubelet = NULL;
-    char *installed = NULL;
+/* Those of the image, where one is checked, else those below --root; without it a containerd counts
+ * beside a kubelet alone: else it is some other machine's, such as a runner of tests. Where none is
+ * known, the newest. */
+static void find_versions(struct nc_gather *g) {
+    const struct nc_options *o = &g->app->opts;
+    const char *path = g->config.kubelet_path;
+    char **kubelet = &g->facts.kubelet_version, **containerd = &g->facts.containerd_version;
 
-    if (app->opts.image)
-        installed = nc_image_version(app->opts.image, NULL);
-    else if (nc_kubelet_version(app->opts.root, c->kubelet_path, &kubelet, NULL) == 0 && kubelet)
-        (void)nc_containerd_version(app->opts.root, &installed, NULL);
-    return installed ? installed : nc_strdup("2.4.2" NC_ASSUMED);
+    free(*kubelet);
+    free(*containerd);
+    *kubelet = *containerd = NULL;
+    if (o->image) {
+        *kubelet = nc_image_version(o->image, path);
+        *containerd = nc_image_version(o->image, NULL);
+    } else if (nc_kubelet_version(o->root, path, kubelet, NULL) == 0 || *o->root) {
+        (void)nc_containerd_version(o->root, containerd, NULL);
+    }
+    set_version(kubelet, o->kubelet_version,
+                "v" NC_KUBELET_MINOR(NC_KUBELET_LAST_MINOR) ".0" NC_ASSUMED);
+    set_version(containerd, o->containerd_version, "2.4.2" NC_ASSUMED);
 }
 
-/* An instance of a common size, with the memory that Karpenter expects it to have: what does not
- * depend on the instance, but is less than Karpenter counts on, shows on it. */
-static void try_common(struct nc_gather *g) {
+/* What does not hold on every node. Where no containerd is known, what any other one refuses is a
+ * warning: a node may have it. Then an instance of a common size, with the memory that Karpenter
+ * expects it to have: what does not depend on the instance, but is less than Karpenter counts on,
+ * shows on it. */
+static void try_others(struct nc_gather *g) {
     nc_cleanup(nc_plan_done) struct nc_plan plan = NC_PLAN_INIT;
     struct nc_facts *f = &g->facts;
+    char *const assumed = f->containerd_version;
+    const struct nc_strv less = g->plan.less;
+
+    for (const char *v = nc_ends_with(assumed, NC_ASSUMED) ? "2.3.0\0"
+                                                             "2.2.0\0"
+                                                             "2.1.0\0"
+                                                             "2.0.0\0"
+                                                             "1.7.0\0"
+                                                           : "";
+         *v; v = nc_next_name(v)) {
+        struct nc_err err = NC_ERR_INIT;
+        const char *what;
+
+        f->containerd_version = (char *)v;
+        if (nc_gather_plan_again(g, NULL, &plan, &err) < 0
+            && (what = strstr(err.msg, NC_CONTAINERD_FIELD ": "))) {
+            nc_auto_free char *message =
+                nc_asprintf("containerd %s%s", v, what + strlen(NC_CONTAINERD_FIELD));
+            nc_documents_warn(&g->documents, err.mark, NC_CONTAINERD_FIELD, message);
+        }
+    }
+    f->containerd_version = assumed;
 
     free(f->instance_type);
     f->instance_type = nc_strdup("m5.2xlarge");
     f->cpus = 8;
     f->mem_total_bytes = (int64_t)((32 << 10) - 2458) << 20; /* 32 GiB, and 7.5 % of it less */
     f->root_fs_bytes = (int64_t)20 << 30;
-
-    const struct nc_plan_input in = nc_gather_input(g, NULL);
-    if (nc_plan_make(&in, &plan, NULL) < 0)
+    if (nc_gather_plan_again(g, NULL, &plan, NULL) < 0)
         return; /* too small for it */
-    nc_strv_done(&g->plan.less);
     g->plan.less = plan.less;
-    plan.less = (struct nc_strv)NC_STRV_INIT;
+    plan.less = less;
 }
 
 /* What only shows when everything is put together: rules between kubelet's fields, names, taints,
  * what the kubelet knows. */
 static int try_plan(struct nc_gather *g, struct nc_err *err) {
-    free(g->facts.kubelet_version);
-    g->facts.kubelet_version = kubelet_version(g->app, &g->config);
-    free(g->facts.containerd_version);
-    g->facts.containerd_version = containerd_version(g->app, &g->config);
+    find_versions(g);
 
-    const struct nc_plan_input in = nc_gather_input(g, NULL);
-    const int r = nc_plan_make(&in, &g->plan, err);
+    const int r = nc_gather_plan_again(g, NULL, &g->plan, err);
     if (r == 0)
-        try_common(g);
+        try_others(g);
     return r;
 }
 
 /* 1: it is cloud-init's. */
 static int add_one(struct nc_gather *g, const char *what, struct nc_err *err) {
     nc_cleanup(nc_buf_done_secret) struct nc_buf data = NC_BUF_INIT;
-    const bool is_stdin = nc_streq(what, "-") || nc_streq(what, "/dev/stdin");
+    const bool is_stdin = nc_is_one_of(what, "-\0/dev/stdin\0");
     const char *name = is_stdin ? STDIN : what;
     struct nc_text text;
     int r = 0;
@@ -301,10 +314,11 @@ static int add_userdata_of_classes(struct nc_gather *g, struct nc_err *err) {
 
 /* What cannot be read does not keep the others from being read. */
 static void note_unread(struct nc_documents *d, const char *what, const struct nc_err *err) {
-    const char *at = strstr(err->msg, what);
-    const size_t n = at && nc_starts_with(at + strlen(what), ": ") ? strlen(what) + 2 : 0;
-    nc_auto_free char *message =
-        nc_asprintf("%s%s%s", n ? at + n : err->msg, *err->remedy ? "; " : "", err->remedy);
+    const char *text = err->msg, *at = strstr(text, what);
+
+    if (at && nc_starts_with(at += strlen(what), ": "))
+        text = at + 2;
+    nc_auto_free char *message = nc_asprintf("%s%s%s", text, *err->remedy ? "; " : "", err->remedy);
 
     nc_documents_add_error(d, what, message);
 }
@@ -312,14 +326,13 @@ static void note_unread(struct nc_documents *d, const char *what, const struct n
 /* Reads what is named. *ret_foreign: how many are cloud-init's. */
 static int add_all(struct nc_gather *g, size_t *ret_foreign, struct nc_err *err) {
     for (int i = 0; i < g->app->opts.n_args; i++) {
-        struct nc_err own = NC_ERR_INIT;
-        const int r = add_one(g, g->app->opts.args[i], &own);
-        if (r < 0 && own.class != NC_ERR_CONFIG) {
-            *err = own;
+        const int r = add_one(g, g->app->opts.args[i], err);
+        if (r < 0 && err->class != NC_ERR_CONFIG)
             return r;
+        if (r < 0) {
+            note_unread(&g->documents, g->app->opts.args[i], err);
+            *err = (struct nc_err)NC_ERR_INIT;
         }
-        if (r < 0)
-            note_unread(&g->documents, g->app->opts.args[i], &own);
         *ret_foreign += r > 0;
     }
     return add_userdata_of_classes(g, err);
@@ -400,12 +413,13 @@ static int try_policies(struct nc_gather *g, struct nc_err *err) {
 static int print_end(struct nc_gather *g, int r, struct nc_err *err) {
     for (size_t i = 0; g->app->opts.strict && i < g->documents.n_diags; i++)
         g->documents.diags[i].is_error = true;
-    if (g->app->opts.json)
+    if (g->app->opts.json) {
         nc_check_print_json(g, err);
-    else
+    } else {
         nc_check_print(g);
-    if (r < 0 && !g->app->opts.json && g->documents.n_docs > 0)
-        (void)printf("note: %s\n", NC_REST_NOT_CHECKED);
+        if (r < 0 && g->documents.n_docs > 0)
+            (void)printf("note: %s\n", NC_REST_NOT_CHECKED);
+    }
     if (r < 0 && err->class != NC_ERR_NONE)
         return nc_app_fail(g->app, err);
     if (nc_documents_errors(&g->documents) > 0)
@@ -417,6 +431,7 @@ static int print_end(struct nc_gather *g, int r, struct nc_err *err) {
 static void print_accepted(const struct nc_gather *g, size_t n_docs, bool is_drop_in) {
     const struct nc_documents *d = &g->documents;
     const bool one = n_docs == 1, fragment = g->app->opts.fragment;
+    const char *containerd = g->facts.containerd_version; /* NULL: nothing was planned */
     size_t unknown = 0;
 
     for (size_t i = 0; i < d->n_diags; i++)
@@ -427,6 +442,8 @@ static void print_accepted(const struct nc_gather *g, size_t n_docs, bool is_dro
                  fragment     ? "; kubelet's flags, feature gates and rules are not checked"
                  : is_drop_in ? " beside a document that names the cluster"
                               : "");
+    if (g->config.host.containerd.n_texts && nc_ends_with(containerd, NC_ASSUMED))
+        (void)printf(" with containerd %s", containerd);
     if (unknown)
         (void)printf("; %zu unknown field%s ignored", unknown, unknown == 1 ? " is" : "s are");
     (void)printf("\n");
@@ -461,7 +478,7 @@ int nc_command_check(struct nc_app *app) {
                          " of its image names the cluster\n");
         return r;
     }
-    is_drop_in = r >= 0 && n_docs > 0 && !names_cluster(&g.documents);
+    is_drop_in = r >= 0 && n_docs > 0 && !has_field(&g.documents, "spec.cluster");
     /* Of a part each field is judged by itself: other documents have the rest, or another value. */
     if (r >= 0 && n_docs == 0 && nc_documents_errors(&g.documents) > 0)
         err.class = NC_ERR_NONE; /* none of them is a document */

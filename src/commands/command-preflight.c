@@ -34,9 +34,8 @@ struct preflight {
     bool has_config;
     struct nc_connection connection;
     int64_t skew_usec;
-    bool has_skew;
-    const char *whose_clock;
-    struct nc_err err; /* of the check that runs */
+    const char *whose_clock; /* NULL: no skew is known */
+    struct nc_err err;       /* of the check that runs */
 };
 
 static void ok(struct preflight *p, const char *check, const char *format, ...)
@@ -86,8 +85,7 @@ static int check_imds(struct preflight *p) {
                       "the link-local address");
     nc_imds_get_stats(p->imds, &stats);
     p->skew_usec = stats.skew_usec;
-    p->has_skew = stats.has_skew;
-    p->whose_clock = "that of IMDS";
+    p->whose_clock = stats.has_skew ? "that of IMDS" : NULL;
     ok(p, "imds", "%s, %s, %s", p->facts.instance_id, p->facts.instance_type, p->facts.az);
     return 0;
 }
@@ -122,7 +120,7 @@ static int check_credentials(struct preflight *p) {
 static void check_clock(struct preflight *p) {
     const long long seconds = p->skew_usec / 1000000;
 
-    if (!p->has_skew) {
+    if (!p->whose_clock) {
         skipped(p, "clock", "no server has sent its time");
         return;
     }
@@ -242,13 +240,15 @@ static struct nc_value *read_json(const struct preflight *p, const char *path) {
 }
 
 static void check_name(struct preflight *p, const char *username) {
-    const char *name = p->app->opts.node_name ? p->app->opts.node_name : p->facts.local_hostname;
     nc_auto_value struct nc_value *status = read_json(p, NC_STATUS_FILE);
     nc_auto_free char *expected = NULL;
+    const char *name = p->app->opts.node_name;
 
     /* The name that this node registers under is the plan's; the last bootstrap has left it. */
-    if (!p->app->opts.node_name && nc_value_get_string(status, "node"))
+    if (!name)
         name = nc_value_get_string(status, "node");
+    if (!name)
+        name = p->facts.local_hostname;
     if (!name) {
         skipped(p, "identity", "the node's name is not known");
         return;
@@ -270,7 +270,6 @@ static void check_api(struct preflight *p) {
 
     if (status.date_usec > 0) {
         p->skew_usec = (int64_t)status.date_usec - (int64_t)status.received_usec;
-        p->has_skew = true;
         p->whose_clock = "the API server's";
     }
     if (status.http == 0 && r < 0 && p->err.class == NC_ERR_AUTH) {

@@ -28,8 +28,6 @@ static int gather_all(struct nc_gather *g, struct nc_app *app, bool is_policy, s
                       : nc_gather_config(g, err);
     if (r >= 0 && !is_policy)
         r = nc_gather_plan(g, NULL, err);
-    if (r < 0 && err->class == NC_ERR_CONFIG && !*err->remedy)
-        nc_err_remedy(err, CORRECT);
     return r < 0 || is_policy ? r : nc_gather_render(g, err);
 }
 
@@ -176,10 +174,11 @@ static size_t explain(const struct nc_app *app, const struct nc_plan *p, bool is
         n++;
         if (app->opts.json)
             nc_value_push(list, origin_json(o));
-        else if (is_printed)
-            (void)printf("%s = %s\n    from %s\n%s%s%s", o->field, o->value, o->from,
-                         *o->overrode ? "    overrode " : "", o->overrode,
-                         *o->overrode ? "\n" : "");
+        else if (is_printed) {
+            (void)printf("%s = %s\n    from %s\n", o->field, o->value, o->from);
+            if (*o->overrode)
+                (void)printf("    overrode %s\n", o->overrode);
+        }
     }
     if (is_printed && app->opts.json)
         nc_print_json(list);

@@ -60,7 +60,7 @@ int nc_command_token(struct nc_app *app) {
     nc_cleanup(nc_exec_credential_done) struct nc_exec_credential token = {0};
     int r;
 
-    if (!app->opts.cluster || !*app->opts.cluster) {
+    if (!app->opts.cluster) {
         (void)fprintf(stderr, "nodeclaimd token: --cluster NAME is needed\n");
         return NC_EXIT_USAGE;
     }
@@ -69,7 +69,6 @@ int nc_command_token(struct nc_app *app) {
     if (r >= 0)
         r = nc_imds_new(app->event, app->opts.imds, &imds, &err);
     for (unsigned attempt = 1; r >= 0; attempt++) {
-        err = (struct nc_err)NC_ERR_INIT;
         r = nc_node_token_make(imds, &call, &token.token, &token.until_usec, &err);
         if (r >= 0 || err.class != NC_ERR_TRANSIENT || nc_app_is_late(app))
             break;

@@ -154,7 +154,7 @@ void nc_rules_node_claim(struct nc_documents *d, const struct nc_value *claim) {
 }
 
 void nc_rules_node_config(struct nc_documents *d, const struct nc_value *config) {
-    static const char path[] = "spec.containerd.config";
+    static const char path[] = NC_CONTAINERD_FIELD;
     const struct nc_value *text = nc_value_path(config, path);
     nc_auto_value struct nc_value *tree = NULL;
     struct nc_err err = NC_ERR_INIT;

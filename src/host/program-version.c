@@ -41,20 +41,12 @@ struct program {
     bool (*is_version)(const char *text);
 };
 
-static bool is_kubelet_version(const char *text) {
-    return nc_kubelet_version_parse(text, NULL, NULL) == 0;
-}
-
-static bool is_containerd_version(const char *text) {
-    return nc_containerd_version_parse(text, NULL, NULL, NULL) == 0;
-}
-
 static const struct program kubelet = {
     .name = "kubelet",
     .example = "v1.34.4",
     .files = "/etc/nodeclaimd/kubelet-version\0/etc/eks/kubelet-version.txt\0",
     .marks = "version.gitVersion=\0mod\tk8s.io/kubernetes\t\0dep\tk8s.io/kubernetes\t\0",
-    .is_version = is_kubelet_version,
+    .is_version = nc_is_kubelet_version,
 };
 
 static const struct program containerd = {
@@ -63,7 +55,7 @@ static const struct program containerd = {
     .files = "/etc/nodeclaimd/containerd-version\0/etc/eks/containerd-version.txt\0",
     .marks = "/version.Version=\0mod\tgithub.com/containerd/containerd/v2\t\0"
              "mod\tgithub.com/containerd/containerd\t\0",
-    .is_version = is_containerd_version,
+    .is_version = nc_is_containerd_version,
 };
 
 static const char containerd_paths[] = "/usr/bin/containerd\0/usr/local/bin/containerd\0";

@@ -82,6 +82,14 @@ int nc_containerd_version_parse(const char *text, unsigned *ret_major, unsigned 
     return 0;
 }
 
+bool nc_is_kubelet_version(const char *text) {
+    return nc_kubelet_version_parse(text, NULL, NULL) == 0;
+}
+
+bool nc_is_containerd_version(const char *text) {
+    return nc_containerd_version_parse(text, NULL, NULL, NULL) == 0;
+}
+
 static int wrong(struct nc_err *err, const char *key, const char *wanted) {
     return nc_err_config(err, "host.json: %s must be %s", key, wanted);
 }
@@ -140,15 +148,11 @@ static const char *wanted_of(const struct field *x, const struct nc_value *v) {
     case PATH:
         return text && nc_shape_absolute_path(text) ? NULL : "an absolute path";
     case KUBELET:
-        return nc_kubelet_version_parse(text, NULL, NULL) == 0
-                   ? NULL
-                   : "a kubelet version such as v1.34.4";
+        return nc_is_kubelet_version(text) ? NULL : "a kubelet version such as v1.34.4";
     case CONTAINERD:
         break;
     }
-    return nc_containerd_version_parse(text, NULL, NULL, NULL) == 0
-               ? NULL
-               : "a containerd version such as 2.1.4";
+    return nc_is_containerd_version(text) ? NULL : "a containerd version such as 2.1.4";
 }
 
 static void read_field(const struct field *x, const struct nc_value *v, struct nc_facts *f) {

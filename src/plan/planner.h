@@ -121,8 +121,6 @@ int nc_registry_mirrors_apply(struct nc_planner *s, struct nc_value *user);
 
 /* --- containerd-user.c: containerd's configuration as the user wrote it */
 
-#define NC_CONTAINERD_FIELD "spec.containerd.config"
-
 /* What the documents' texts say together. */
 struct nc_containerd_user {
     struct nc_value *tree; /* marks: the document's source, the line in its text; NULL = nothing */

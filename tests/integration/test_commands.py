@@ -457,7 +457,7 @@ class Check(WorldTest):
         for path, text in texts.items():
             self.typo.write_text(text)
             for strict, severity, code in ((), "warning", 0), (("--strict",), "error", 3):
-                done = self.w.run("check", *strict, str(self.good), str(self.typo))
+                done = self.w.run("check", "--containerd-version", "2.1.4", *strict, str(self.good), str(self.typo))
                 (line,) = self.lines(done.out)
                 self.assertRegex(line, rf"^{self.typo}:\d+:\d+: {severity}: .* are not checked: .*\.tsv is not in /\S+$")
                 self.assertEqual((done.code, done.out.count("not checked")), (code, 1), done.out)
@@ -465,41 +465,89 @@ class Check(WorldTest):
         install_tables(self.w.root)
         for text in texts.values():
             self.typo.write_text(text)
-            done = self.w.run("check", "--strict", str(self.good), str(self.typo))
+            done = self.w.run("check", "--strict", "--containerd-version", "v2.1.4", str(self.good), str(self.typo))
             self.assertEqual((done.code, self.lines(done.out)), (0, []), done.out)
 
     def test_keys_of_containerd(self) -> None:
         """A key that no containerd reads is a typo, as an unknown field is; one that another version reads is worth a note."""
         install_tables(self.w.root)
+        known = ("--containerd-version", "2.4.2")
         plugin = "io.containerd.cri.v1.runtime"
         text = self.w.node_config().replace("containerd: {}", "containerd:\n    config: |\n      version = 3\n      KEY")
         (line,) = [n for n, one in enumerate(text.splitlines(), 1) if "config: |" in one]
         for key, said in (
-            ("roott = '/x'", f"spec.containerd.config: containerd 2.4.2 (assumed) ignores \"roott\", did you mean \"root\"?"),
+            ("roott = '/x'", f"spec.containerd.config: containerd 2.4.2 ignores \"roott\", did you mean \"root\"?"),
             (f"[plugins.'{plugin}']\n      max_container_log_linesize = 1", f"did you mean \"{plugin} max_container_log_line_size\"?"),
             (f"[plugins.'{plugin}'.containerd]\n      snapshoter = 'x'", f"ignores \"{plugin} containerd.snapshoter\""),
         ):
             self.good.write_text(text.replace("KEY", key))
             for strict, severity, code in ((), "warning", 0), (("--strict",), "error", 3):
-                done = self.w.run("check", *strict, str(self.good))
+                done = self.w.run("check", *known, *strict, str(self.good))
                 self.assertEqual((done.code, done.err), (code, ""), done.out)
                 self.assertEqual(done.out.count(" ignores "), 1, done.out)
                 (told,) = self.lines(done.out)
                 at = line + key.count("\n") + 2
                 self.assertRegex(told, rf"^{self.good}:{at}:\d+: {severity}: spec\.containerd\.config: containerd ")
                 self.assertTrue(told.endswith(said), told)
-                done = self.w.run("check", *strict, "-o", "json", str(self.good))
+                done = self.w.run("check", *known, *strict, "-o", "json", str(self.good))
                 (entry,) = json.loads(done.out)
                 self.assertEqual((entry["severity"], entry["line"], entry["path"]), (severity, at, "spec.containerd.config"))
         self.good.write_text(text.replace("KEY", f"[plugins.'{plugin}']\n      enable_cdi = true"))
-        done = self.w.run("check", "--strict", str(self.good))
+        done = self.w.run("check", *known, "--strict", str(self.good))
         self.assertEqual((done.code, self.lines(done.out)), (0, []), done.out)
-        self.assertRegex(done.out, rf"(?m)^note: {self.good}:{line + 3}:\d+: spec\.containerd\.config: containerd 2\.4\.2 \(assumed\) ignores .*enable_cdi\"$")
+        self.assertRegex(done.out, rf"(?m)^note: {self.good}:{line + 3}:\d+: spec\.containerd\.config: containerd 2\.4\.2 ignores .*enable_cdi\"$")
         for strict in (), ("--strict",):
-            (entry,) = json.loads(self.w.run("check", *strict, "-o", "json", str(self.good)).out)
+            (entry,) = json.loads(self.w.run("check", *known, *strict, "-o", "json", str(self.good)).out)
             place = [entry[key] for key in ("severity", "source", "line", "path")]
             self.assertEqual(place, ["note", str(self.good), line + 3, "spec.containerd.config"])
             self.assertRegex(entry["message"], "^containerd ")
+
+    def test_a_containerd_that_is_not_known(self) -> None:
+        """The newest is assumed, which is said; what any other refuses is a warning that names it. A plan refuses the same."""
+        install_tables(self.w.root)
+        cri = "[plugins.'io.containerd.grpc.v1.cri']\n      sandbox_image = 'a'"
+        file = self.w.root / "etc/nodeclaimd/containerd-version"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        for toml, refused in (
+            ("version = 2", {}),
+            ("version = 3", {"1.7.0": "is of version 3, and containerd 1.7.0 takes version 2"}),
+            (
+                f"version = 3\n      {cri}",
+                dict.fromkeys(("2.2.0", "2.1.0", "2.0.0"), "this is of version 2, and the text of a newer one: ")
+                | {"1.7.0": "is of version 3, and containerd 1.7.0 takes version 2"},
+            ),
+        ):
+            self.good.write_text(self.w.node_config().replace("containerd: {}", f"containerd:\n    config: |\n      {toml}"))
+            with self.subTest(toml):
+                file.unlink(missing_ok=True)
+                for strict, severity in ((), "warning"), (("--strict",), "error"):
+                    done = self.w.run("check", *strict, str(self.good))
+                    said = re.findall(rf"(?m)^{self.good}:\d+:\d+: {severity}: spec\.containerd\.config: containerd (\S+): (.*)$", done.out)
+                    self.assertEqual(sorted(version for version, _ in said), sorted(refused), done.out)
+                    self.assertEqual(done.code, 3 if strict and refused else 0, done.out)
+                    for version, text in said:
+                        self.assertTrue(text.startswith(refused[version]), text)
+                    if done.code == 0:
+                        self.assertIn("would accept it with containerd 2.4.2 (assumed)\n", done.out)
+                for version in "1.7.0", "2.0.0", "2.1.0", "2.2.0", "2.3.0", "2.4.2":
+                    file.write_text(f"{version}\n")
+                    for option in (), ("--containerd-version", version):
+                        done = self.w.run("check", "--strict", *option, str(self.good))
+                        self.assertEqual((done.code, "assumed" in done.out), (3 if version in refused else 0, False), done.out)
+                        file.unlink(missing_ok=True)
+
+    def test_the_containerd_of_another_root(self) -> None:
+        """Its file counts without a kubelet: the folder is not this machine."""
+        self.good.write_text(self.w.node_config().replace("containerd: {}", "containerd: {config: 'version = 3'}"))
+        (self.w.root / "etc/eks/kubelet-version.txt").unlink()
+        for name in "etc/eks/containerd-version.txt", "etc/nodeclaimd/containerd-version":
+            file = self.w.root / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text("1.7.27\n")
+            done = self.w.run("check", str(self.good))
+            self.assertEqual(done.code, 3, done.out)
+            self.assertIn("is of version 3, and containerd 1.7.27 takes version 2", done.out)
+            file.unlink()
 
     def test_the_containerd_that_is_installed(self) -> None:
         """It judges its own text: nobody follows a note to a version of the file that it cannot read."""

@@ -832,7 +832,9 @@ class Preflight(unittest.TestCase):
             ("1.6.20~ds1", 3, ["failed"], "is of version 3, and containerd 1.6.20 takes version 2"),
             ("1.6.20~ds1", 2, ["ok"], "accepted"),
             ("v2.1.4", 3, ["ok"], "accepted"),
-            ("", 3, ["ok", "warning"], "tried as the newest reads them: containerd's version is not known"),
+            ("", 3, ["warning", "warning"], "tried as the newest reads them: containerd's version is not known"),
+            ("", 3, ["warning", "warning"], "containerd 1.7.0: is of version 3, and containerd 1.7.0 takes version 2"),
+            ("", 2, ["ok", "warning"], "tried as the newest reads them: containerd's version is not known"),
         ):
             with self.subTest(said, version=version):
                 imagetree.write(self.root, "/etc/eks/containerd-version.txt", f"containerd github.com/containerd/containerd {said} x\n")
