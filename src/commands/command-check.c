@@ -3,7 +3,6 @@
  * bootstrap reads them.
  */
 #include <errno.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,7 +15,6 @@
 
 #define MAX_BYTES ((size_t)1 << 20)
 #define STDIN "standard input"
-#define NAME "ip-192-0-2-1.us-west-2.compute.internal\0"
 #define NODEADM "remove what calls nodeadm: docs/migrate-from-nodeadm.md"
 
 /* --- what is no document, but has some in it */
@@ -152,26 +150,16 @@ static int add_any_cluster(struct nc_documents *d, bool all, struct nc_err *err)
 
 /* A machine on which everything fits: what is refused for it is refused everywhere. */
 static void assume_any_instance(struct nc_facts *f) {
-    static const unsigned short fields[] = {
-        offsetof(struct nc_facts, instance_id),
-        offsetof(struct nc_facts, instance_type),
-        offsetof(struct nc_facts, region),
-        offsetof(struct nc_facts, az),
-        offsetof(struct nc_facts, local_ipv4),
-        offsetof(struct nc_facts, ipv6),
-        offsetof(struct nc_facts, local_hostname),
-        offsetof(struct nc_facts, private_dns_name),
-        offsetof(struct nc_facts, hostname),
-        offsetof(struct nc_facts, ecr_credential_provider_dir),
-    };
-    static const char values[] =
-        "i-00000000000000000\0u7i-12tb.224xlarge\0us-west-2\0us-west-2a\0"
-        "192.0.2.1\0"
-        "2001:db8::1\0" NAME NAME NAME "/etc/eks/image-credential-provider\0";
-    const char *value = values;
-
-    for (size_t i = 0; *value; i++, value = nc_next_name(value))
-        *(char **)((char *)f + fields[i]) = nc_strdup(value);
+    f->instance_id = nc_strdup("i-00000000000000000");
+    f->instance_type = nc_strdup("u7i-12tb.224xlarge");
+    f->region = nc_strdup("us-west-2");
+    f->az = nc_strdup("us-west-2a");
+    f->local_ipv4 = nc_strdup("192.0.2.1");
+    f->ipv6 = nc_strdup("2001:db8::1");
+    f->local_hostname = nc_strdup("ip-192-0-2-1.us-west-2.compute.internal");
+    f->private_dns_name = nc_strdup(f->local_hostname);
+    f->hostname = nc_strdup(f->local_hostname);
+    f->ecr_credential_provider_dir = nc_strdup("/etc/eks/image-credential-provider");
     f->has_soci_snapshotter = f->has_ecr_credential_provider = true;
     f->cpus = 896;
     f->mem_total_bytes = (int64_t)12 << 40;
@@ -314,10 +302,9 @@ static int add_userdata_of_classes(struct nc_gather *g, struct nc_err *err) {
 
 /* What cannot be read does not keep the others from being read. */
 static void note_unread(struct nc_documents *d, const char *what, const struct nc_err *err) {
-    const char *text = err->msg, *at = strstr(text, what);
-
-    if (at && nc_starts_with(at += strlen(what), ": "))
-        text = at + 2;
+    const char *at = strstr(err->msg, what);
+    const char *end = at ? at + strlen(what) : "";
+    const char *text = nc_starts_with(end, ": ") ? end + 2 : err->msg;
     nc_auto_free char *message = nc_asprintf("%s%s%s", text, *err->remedy ? "; " : "", err->remedy);
 
     nc_documents_add_error(d, what, message);
