@@ -590,6 +590,9 @@ func TestChartRefusesValues(t *testing.T) {
 		{"nodes.guards=maybe", "got string, want boolean"},
 		{"outOfServiceTaint=maybe", "got string, want boolean"},
 		{"nodeSelector.karpenter\\.sh/nodepool=a", "nodeSelector: the label karpenter.sh/nodepool needs allowManagedNodes: true"},
+		{"affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].key=karpenter.sh/nodepool," +
+			"affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].operator=Exists",
+			"affinity: the label karpenter.sh/nodepool needs allowManagedNodes: true"},
 		{"metrics.dashboardAnnotations.a=b,metrics.rules=true", "metrics.dashboardAnnotations needs metrics.dashboard: true"},
 		{"podLabels.app\\.kubernetes\\.io/name=other", "podLabels: the chart sets app.kubernetes.io/name itself"},
 		{"lifecycleHook=a", "needs completeLifecycleActions: true"},

@@ -117,8 +117,15 @@
 {{- if and $v.networkPolicy.from (not $v.networkPolicy.enabled) }}
 {{- fail "networkPolicy.from needs networkPolicy.enabled: true" }}
 {{- end }}
-{{- if and (hasKey ($v.nodeSelector | default dict) "karpenter.sh/nodepool") (not $v.allowManagedNodes) }}
-{{- fail "nodeSelector: the label karpenter.sh/nodepool needs allowManagedNodes: true; without it the pods run only on nodes that do not have the label, and would stay Pending" }}
+{{- if not $v.allowManagedNodes }}
+{{- $never := "the label karpenter.sh/nodepool needs allowManagedNodes: true; without it the pods run only on nodes that do not have the label, and would stay Pending" }}
+{{- if hasKey ($v.nodeSelector | default dict) "karpenter.sh/nodepool" }}{{ fail (print "nodeSelector: " $never) }}{{ end }}
+{{- $required := (($v.affinity | default dict).nodeAffinity | default dict).requiredDuringSchedulingIgnoredDuringExecution | default dict }}
+{{- range $required.nodeSelectorTerms }}
+{{- range .matchExpressions }}
+{{- if and (eq .key "karpenter.sh/nodepool") (has .operator (list "In" "Exists")) }}{{ fail (print "affinity: " $never) }}{{ end }}
+{{- end }}
+{{- end }}
 {{- end }}
 {{- $alertsOrDashboard := or $v.metrics.rules $v.metrics.dashboard }}
 {{- if ne $v.metrics.scrape "serviceMonitor" }}
