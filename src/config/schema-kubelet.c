@@ -142,8 +142,7 @@ static bool is_option(const char *text) {
 static const struct nc_field option = {
     .type = NC_FIELD_STRING,
     .flags = NC_FIELD_MAY_BE_EMPTY,
-    .check = is_option,
-    .wanted = "true, false, or a number of NUMA nodes from 8 on",
+    CHECKED(is_option, "true, false, or a number of NUMA nodes from 8 on"),
 };
 
 /* pkg/kubelet/cm, parsePercentage of qos_container_manager_linux.go. */
@@ -153,8 +152,7 @@ static bool is_percentage(const char *text) {
 static const struct nc_field percentage = {
     .type = NC_FIELD_STRING,
     .flags = NC_FIELD_MAY_BE_EMPTY,
-    .check = is_percentage,
-    .wanted = "0% to 100%",
+    CHECKED(is_percentage, "0% to 100%"),
 };
 
 /* k8s.io/component-helpers/node/util/sysctl: a name, or before "*" the begin of some, of which each
@@ -165,11 +163,10 @@ static bool is_namespaced(const char *pattern) {
 }
 
 static const struct nc_field qos_resource = {.allowed = "memory\0"};
-static const struct nc_field memory_resource = {.check = is_memory,
-                                                .wanted = "memory or hugepages-SIZE"};
+static const struct nc_field memory_resource = {CHECKED(is_memory, "memory or hugepages-SIZE")};
 #define RESERVED_MEMORY_FIELDS(F)                                                                  \
     F("numaNode", INT)                                                                             \
-    F("limits", QUANTITY_MAP, .key = &memory_resource)
+    F("limits", QUANTITY_MAP, ENTRIES(&memory_resource, NULL))
 static const struct nc_schema reserved_memory = NC_SCHEMA("reservedMemory", RESERVED_MEMORY_FIELDS);
 
 static bool is_file_pattern(const char *s) {
@@ -256,7 +253,10 @@ static const char pull_policies[] =
 static const char enforcements[] =
     "pods\0system-reserved\0kube-reserved\0system-reserved-compressible\0"
     "kube-reserved-compressible\0none\0";
-static const char container_runtimes[] = "containerd\0";
+static bool is_containerd(const char *s) {
+    return nc_streq(s, "containerd");
+}
+
 #define KUBELET_FIELDS(F)                                                                          \
     F("kind", STRING, ONE_OF(kinds))                                                               \
     F("apiVersion", STRING, ONE_OF(api_versions))                                                  \
@@ -267,7 +267,7 @@ static const char container_runtimes[] = "containerd\0";
     F("fileCheckFrequency", DURATION, MAY_BE_EMPTY(NAMED))                                         \
     F("httpCheckFrequency", DURATION, MAY_BE_EMPTY(NAMED))                                         \
     F("staticPodURL\0manifest-url", STRING, .flags = OTHER)                                        \
-    F("staticPodURLHeader\0manifest-url-header", MAP, .value = &headers,                           \
+    F("staticPodURLHeader\0manifest-url-header", MAP, ENTRIES(NULL, &headers),                     \
       .flags = OTHER | NC_FIELD_SECRET)                                                            \
     F("address", STRING, .flags = NAMED)                                                           \
     F("port", INT, BETWEEN(1, 65535), .flags = NAMED)                                              \
@@ -315,19 +315,20 @@ static const char container_runtimes[] = "containerd\0";
     F("cgroupDriver", STRING, ONE_OF(cgroup_drivers), .flags = NAMED)                              \
     F("cpuManagerPolicy", STRING, ONE_OF(cpu_policies), .flags = NAMED)                            \
     F("singleProcessOOMKill", BOOL)                                                                \
-    F("cpuManagerPolicyOptions", STRING_MAP, .value = &option, .flags = NAMED | NC_FIELD_ONE_PAIR) \
+    F("cpuManagerPolicyOptions", STRING_MAP, ENTRIES(NULL, &option),                               \
+      .flags = NAMED | NC_FIELD_ONE_PAIR)                                                          \
     F("cpuManagerReconcilePeriod", DURATION, MAY_BE_EMPTY(NAMED))                                  \
     F("memoryManagerPolicy", STRING, ONE_OF(memory_policies), .flags = NAMED)                      \
     F("topologyManagerPolicy", STRING, ONE_OF(topology_policies), .flags = NAMED)                  \
     F("topologyManagerScope", STRING, ONE_OF(topology_scopes), .flags = NAMED)                     \
-    F("topologyManagerPolicyOptions", STRING_MAP, .value = &option, .flags = NAMED)                \
-    F("qosReserved", STRING_MAP, .value = &percentage, .key = &qos_resource, .flags = NAMED)       \
+    F("topologyManagerPolicyOptions", STRING_MAP, ENTRIES(NULL, &option), .flags = NAMED)          \
+    F("qosReserved", STRING_MAP, ENTRIES(&qos_resource, &percentage), .flags = NAMED)              \
     F("runtimeRequestTimeout", DURATION, MAY_BE_EMPTY(NAMED))                                      \
     F("hairpinMode", STRING, ONE_OF(hairpin_modes), .flags = NAMED)                                \
     F("maxPods", INT, BETWEEN(0, INT32_MAX),                                                       \
       .flags = NAMED | NC_FIELD_V1BETA1 | NC_FIELD_EXPRESSION)                                     \
     F("podCIDR", STRING, .flags = NAMED)                                                           \
-    F("podPidsLimit\0pod-max-pids", INT, BETWEEN(INT64_MIN, INT64_MAX), .flags = OTHER)            \
+    F("podPidsLimit\0pod-max-pids", INT, BETWEEN(INT32_MIN, INT64_MAX), .flags = OTHER)            \
     F("resolvConf", STRING, .flags = NAMED)                                                        \
     F("runOnce\0runonce", BOOL, .flags = OTHER)                                                    \
     F("cpuCFSQuota", BOOL, .flags = NAMED | NC_FIELD_V1BETA1)                                      \
@@ -340,16 +341,15 @@ static const char container_runtimes[] = "containerd\0";
     F("kubeAPIBurst", INT, BETWEEN(0, INT32_MAX), .flags = NAMED)                                  \
     F("serializeImagePulls", BOOL, .flags = NAMED)                                                 \
     F("maxParallelImagePulls", INT, BETWEEN(1, INT32_MAX))                                         \
-    F("evictionHard", STRING_MAP, .value = &threshold, .key = &eviction_signal,                    \
+    F("evictionHard", STRING_MAP, ENTRIES(&eviction_signal, &threshold),                           \
       .flags = NAMED | NC_FIELD_V1BETA1 | NC_FIELD_LESS_THAN)                                      \
-    F("evictionSoft", STRING_MAP, .value = &threshold, .key = &eviction_signal,                    \
+    F("evictionSoft", STRING_MAP, ENTRIES(&eviction_signal, &threshold),                           \
       .flags = NAMED | NC_FIELD_V1BETA1 | NC_FIELD_LESS_THAN)                                      \
-    F("evictionSoftGracePeriod", STRING_MAP, .value = &grace, .key = &eviction_signal,             \
+    F("evictionSoftGracePeriod", STRING_MAP, ENTRIES(&eviction_signal, &grace),                    \
       .flags = NAMED | NC_FIELD_V1BETA1)                                                           \
     F("evictionPressureTransitionPeriod", DURATION, MAY_BE_EMPTY(NAMED))                           \
     F("evictionMaxPodGracePeriod", INT, BETWEEN(0, INT32_MAX), .flags = NAMED | NC_FIELD_V1BETA1)  \
-    F("evictionMinimumReclaim", STRING_MAP, .value = &reclaim, .key = &eviction_signal,            \
-      .flags = NAMED)                                                                              \
+    F("evictionMinimumReclaim", STRING_MAP, ENTRIES(&eviction_signal, &reclaim), .flags = NAMED)   \
     F("mergeDefaultEvictionSettings", BOOL)                                                        \
     F("podsPerCore", INT, BETWEEN(0, INT32_MAX), .flags = NAMED | NC_FIELD_V1BETA1)                \
     F("enableControllerAttachDetach", BOOL, .flags = NAMED)                                        \
@@ -367,9 +367,9 @@ static const char container_runtimes[] = "containerd\0";
     F("containerLogMonitorInterval", DURATION,                                                     \
       CHECKED(is_monitor_interval, "a duration of at least 3s"), MAY_BE_EMPTY(0))                  \
     F("configMapAndSecretChangeDetectionStrategy", STRING)                                         \
-    F("systemReserved", QUANTITY_MAP, .key = &nc_reserved_resource,                                \
+    F("systemReserved", QUANTITY_MAP, ENTRIES(&nc_reserved_resource, NULL),                        \
       .flags = NAMED | NC_FIELD_V1BETA1 | NC_FIELD_EXPRESSION)                                     \
-    F("kubeReserved", QUANTITY_MAP, .key = &nc_reserved_resource,                                  \
+    F("kubeReserved", QUANTITY_MAP, ENTRIES(&nc_reserved_resource, NULL),                          \
       .flags = NAMED | NC_FIELD_V1BETA1 | NC_FIELD_EXPRESSION)                                     \
     F("reservedSystemCPUs\0reserved-cpus", STRING, .flags = OTHER)                                 \
     F("showHiddenMetricsForVersion", STRING)                                                       \
@@ -405,8 +405,8 @@ static const char container_runtimes[] = "containerd\0";
     F("imageServiceEndpoint", STRING, .flags = NAMED)                                              \
     F("failCgroupV1\0fail-cgroupv1", BOOL, .flags = OTHER)                                         \
     F("userNamespaces", OBJECT, OF(user_namespaces))                                               \
-    F("containerRuntime", ANY, ONE_OF(container_runtimes),                                         \
-      .flags = NC_FIELD_UNSUPPORTED | NC_FIELD_V1BETA1, .wanted = "the runtime is containerd")
+    F("containerRuntime", ANY, CHECKED(is_containerd, "the runtime is containerd"),                \
+      .flags = NC_FIELD_UNSUPPORTED | NC_FIELD_V1BETA1)
 const struct nc_schema nc_schema_kubelet = NC_SCHEMA("KubeletConfiguration", KUBELET_FIELDS);
 
 /* The fields that carry NC_FIELD_V1BETA1. */

@@ -86,7 +86,7 @@ static const struct nc_field feature = {.allowed = features};
     CLUSTER_FIELDS(F)                                                                              \
     F("enableOutpost", BOOL)                                                                       \
     F("id", STRING, .flags = NC_FIELD_IGNORED,                                                     \
-      .wanted = "only local clusters on AWS Outposts have one, and they are not supported")
+      CHECKED(NULL, "only local clusters on AWS Outposts have one, and they are not supported"))
 static const struct nc_schema node_cluster =
     NC_SCHEMA("NodeConfig's spec.cluster", NODE_CLUSTER_FIELDS);
 
@@ -121,28 +121,27 @@ static const struct nc_schema storage =
 static const struct nc_schema network =
     NC_SCHEMA("NodeConfig's spec.instance.network", NETWORK_FIELDS);
 static const struct nc_field variable = {
-    .check = nc_shape_environment_name,
-    .wanted = "the name of a variable: letters, digits and _, no digit first",
+    CHECKED(nc_shape_environment_name,
+            "the name of a variable: letters, digits and _, no digit first"),
 };
 static const struct nc_field variable_value = {
     .type = NC_FIELD_STRING,
     .flags = NC_FIELD_SECRET, /* a proxy's URL may carry a password */
-    .check = nc_shape_environment_value,
-    .wanted = "one line of UTF-8 text without control characters, of less than 128 KiB",
+    CHECKED(nc_shape_environment_value,
+            "one line of UTF-8 text without control characters, of less than 128 KiB"),
 };
 static const struct nc_field variables = {
     .type = NC_FIELD_STRING_MAP,
     .flags = NC_FIELD_SECRET,
-    .value = &variable_value,
-    .key = &variable,
+    ENTRIES(&variable, &variable_value),
 };
 static const struct nc_field service = {
-    .check = nc_shape_environment_service,
-    .wanted = "default, or the name of a service without .service such as containerd",
+    CHECKED(nc_shape_environment_service,
+            "default, or the name of a service without .service such as containerd"),
 };
 #define INSTANCE_FIELDS(F)                                                                         \
     F("localStorage", OBJECT, OF(storage))                                                         \
-    F("environment", MAP, .key = &service, .value = &variables, .flags = NC_FIELD_SECRET)          \
+    F("environment", MAP, ENTRIES(&service, &variables), .flags = NC_FIELD_SECRET)                 \
     F("network", OBJECT, OF(network))
 static const struct nc_schema instance = NC_SCHEMA("NodeConfig's spec.instance", INSTANCE_FIELDS);
 
@@ -151,7 +150,7 @@ static const struct nc_schema instance = NC_SCHEMA("NodeConfig's spec.instance",
     F("containerd", OBJECT, OF(containerd))                                                        \
     F("instance", OBJECT, OF(instance))                                                            \
     F("kubelet", OBJECT, OF(node_kubelet))                                                         \
-    F("featureGates", BOOL_MAP, .key = &feature, .flags = NC_FIELD_OPEN_KEYS)
+    F("featureGates", BOOL_MAP, ENTRIES(&feature, NULL), .flags = NC_FIELD_OPEN_KEYS)
 static const struct nc_schema node_spec = NC_SCHEMA("NodeConfig's spec", NODE_SPEC_FIELDS);
 
 #define NODE_CONFIG_FIELDS(F)                                                                      \
@@ -159,7 +158,7 @@ static const struct nc_schema node_spec = NC_SCHEMA("NodeConfig's spec", NODE_SP
     F("kind", STRING)                                                                              \
     F("metadata", OBJECT, OF(nc_schema_metadata))                                                  \
     F("spec", OBJECT, OF(node_spec), REQUIRED)                                                     \
-    F("status", ANY, .flags = NC_FIELD_IGNORED, .wanted = "the node finds this out itself")
+    F("status", ANY, CHECKED(NULL, "the node finds this out itself"), .flags = NC_FIELD_IGNORED)
 const struct nc_schema nc_schema_node_config = NC_SCHEMA("NodeConfig", NODE_CONFIG_FIELDS);
 
 /* AgentConfig */
@@ -191,12 +190,10 @@ static const struct nc_schema auth = NC_SCHEMA("AgentConfig's spec.cluster.auth"
 static const struct nc_schema agent_cluster =
     NC_SCHEMA("AgentConfig's spec.cluster", AGENT_CLUSTER_FIELDS);
 
-static const struct nc_field label = {.check = nc_shape_qualified_name,
-                                      .wanted = LABEL_KEY_EXPECTED};
+static const struct nc_field label = {CHECKED(nc_shape_qualified_name, LABEL_KEY_EXPECTED)};
 static const struct nc_field label_value = {.type = NC_FIELD_STRING,
                                             .flags = NC_FIELD_FORGIVING,
-                                            .check = nc_shape_label_value,
-                                            .wanted = LABEL_VALUE_EXPECTED};
+                                            CHECKED(nc_shape_label_value, LABEL_VALUE_EXPECTED)};
 /* Paths of IMDS below meta-data that are no secret, and whose values may be labels. */
 static bool is_label_source(const char *s) {
     static const char paths[] =
@@ -213,18 +210,18 @@ static bool is_label_source(const char *s) {
 
 static const struct nc_field label_source = {
     .type = NC_FIELD_STRING,
-    .check = is_label_source,
-    .wanted = "placement/partition-number, placement/group-name, placement/host-id, "
-              "placement/availability-zone, placement/availability-zone-id, placement/region, "
-              "instance-life-cycle, instance-type, ami-id or tags/instance/KEY",
+    CHECKED(is_label_source,
+            "placement/partition-number, placement/group-name, placement/host-id, "
+            "placement/availability-zone, placement/availability-zone-id, placement/region, "
+            "instance-life-cycle, instance-type, ami-id or tags/instance/KEY"),
 };
 
 #define AGENT_NODE_FIELDS(F)                                                                       \
     F("name", STRING, ONE_OF(nc_naming_names))                                                     \
     F("nameOverride", STRING,                                                                      \
       CHECKED(nc_shape_node_name, "a node name: lower-case letters, digits, dashes and dots"))     \
-    F("labels", STRING_MAP, .value = &label_value, .key = &label)                                  \
-    F("labelsFrom", STRING_MAP, .value = &label_source, .key = &label)                             \
+    F("labels", STRING_MAP, ENTRIES(&label, &label_value))                                         \
+    F("labelsFrom", STRING_MAP, ENTRIES(&label, &label_source))                                    \
     F("taints", OBJECTS, OF(nc_schema_taint))                                                      \
     F("providerID", STRING,                                                                        \
       CHECKED(is_provider_id, "a provider id such as aws:///us-west-2a/i-0123456789abcdef0"))
@@ -239,8 +236,8 @@ static const struct nc_schema max_pods = NC_SCHEMA("AgentConfig's spec.maxPods",
 
 #define RESERVATION_FIELDS(F)                                                                      \
     F("policy", STRING, ONE_OF(nc_reservation_names))                                              \
-    F("kubeReserved", QUANTITY_MAP, .key = &nc_reserved_resource)                                  \
-    F("systemReserved", QUANTITY_MAP, .key = &nc_reserved_resource)
+    F("kubeReserved", QUANTITY_MAP, ENTRIES(&nc_reserved_resource, NULL))                          \
+    F("systemReserved", QUANTITY_MAP, ENTRIES(&nc_reserved_resource, NULL))
 static const struct nc_schema reservation =
     NC_SCHEMA("AgentConfig's spec.reservation", RESERVATION_FIELDS);
 
@@ -343,8 +340,9 @@ static const struct nc_schema report = NC_SCHEMA("AgentConfig's spec.report", RE
     F("ec2Endpoint", STRING, CHECKED(nc_shape_url, URL_EXPECTED))                                  \
     F("stsEndpoint", STRING, CHECKED(nc_shape_url, URL_EXPECTED))                                  \
     F("partition", STRING, .flags = NC_FIELD_UNSUPPORTED,                                          \
-      .wanted = "nothing depends on it; aws.domain, aws.ec2Endpoint and aws.stsEndpoint do what "  \
-                "a partition would")                                                               \
+      CHECKED(NULL,                                                                                \
+              "nothing depends on it; aws.domain, aws.ec2Endpoint and aws.stsEndpoint do what "    \
+              "a partition would"))                                                                \
     F("domain", STRING, CHECKED(nc_shape_domain, "a domain such as amazonaws.com.cn"))
 static const struct nc_schema aws = NC_SCHEMA("AgentConfig's spec.aws", AWS_FIELDS);
 #define BOOTSTRAP_FIELDS(F)                                                                        \

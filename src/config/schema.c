@@ -88,7 +88,7 @@ static void check_text(struct walk *w, const struct nc_field *f, const struct nc
         wanted = near ? nc_asprintf("%s (did you mean \"%s\"?)", list, near) : nc_strdup(list);
         wrong(w, f, v, wanted);
     } else if (!nc_field_takes(f, text))
-        wrong(w, f, v, f->wanted);
+        wrong(w, f, v, f->check->wanted);
 }
 
 static void check_string(struct walk *w, const struct nc_field *f, const struct nc_value *v) {
@@ -111,14 +111,16 @@ static void check_string(struct walk *w, const struct nc_field *f, const struct 
     else if (allowed && !nc_is_one_of(text, allowed))
         check_text(w, f, v, text);
     else if (!nc_field_takes(f, text))
-        wrong(w, f, v, f->wanted);
+        wrong(w, f, v, f->check->wanted);
     else
         wrong(w, f, v, "a string (put it in quotes)");
 }
 
 bool nc_field_in_range(const struct nc_field *f, int64_t i, int64_t *ret_min, int64_t *ret_max) {
-    *ret_min = f->min || f->max ? f->min : INT32_MIN;
-    *ret_max = f->min || f->max ? f->max : INT32_MAX;
+    const bool has_range = f->min || f->max;
+
+    *ret_min = has_range && f->min == INT32_MIN ? INT64_MIN : has_range ? f->min : INT32_MIN;
+    *ret_max = has_range ? f->max : INT32_MAX;
     return i >= *ret_min && i <= *ret_max;
 }
 
@@ -148,7 +150,7 @@ static void check_duration(struct walk *w, const struct nc_field *f, const struc
     if (!text || nc_duration_parse(text, &usec) < 0)
         wrong(w, f, v, "a duration such as \"30s\" or \"2m30s\"");
     else if (!nc_field_takes(f, text))
-        wrong(w, f, v, f->wanted);
+        wrong(w, f, v, f->check->wanted);
 }
 
 static void check_quantity(struct walk *w, const struct nc_field *f, const struct nc_value *v) {
@@ -203,18 +205,19 @@ static void unknown_gate(struct walk *w, const struct nc_member *m, const char *
 }
 
 static void check_map_key(struct walk *w, const struct nc_field *f, const struct nc_member *m) {
+    const struct nc_field *key = f->entries ? f->entries->key : NULL;
     nc_auto_free char *list = NULL;
     bool is_error = !(f->flags & NC_FIELD_OPEN_KEYS);
     const char *allowed = NULL;
     const char *near = NULL;
 
-    if (!f->key)
+    if (!key)
         return;
-    if (!nc_field_takes(f->key, m->key)) {
-        nc_diag(w->d, is_error, m->mark, path_of(w), "the key must be %s", f->key->wanted);
+    if (!nc_field_takes(key, m->key)) {
+        nc_diag(w->d, is_error, m->mark, path_of(w), "the key must be %s", key->check->wanted);
         return;
     }
-    allowed = nc_field_allowed(f->key);
+    allowed = nc_field_allowed(key);
     if (!allowed || nc_is_one_of(m->key, allowed))
         return;
     list = alternatives(allowed);
@@ -234,8 +237,8 @@ static void check_map_value(struct walk *w, const struct nc_field *f, const stru
     if (v->type == NC_VALUE_NULL)
         return;
     if (f->type == NC_FIELD_MAP || f->type == NC_FIELD_STRING_MAP) {
-        if (f->value)
-            check_value(w, f->value, v);
+        if (f->entries && f->entries->value)
+            check_value(w, f->entries->value, v);
         else if (f->type == NC_FIELD_STRING_MAP)
             check_string(w, &any_text, v);
         return;
@@ -271,14 +274,14 @@ static void check_value(struct walk *w, const struct nc_field *f, const struct n
     if (v->type == NC_VALUE_NULL)
         return;
     if (f->flags & NC_FIELD_IGNORED) {
-        nc_diag(w->d, false, v->mark, path_of(w), "ignored: %s", f->wanted);
+        nc_diag(w->d, false, v->mark, path_of(w), "ignored: %s", f->check->wanted);
         return;
     }
     if (f->flags & NC_FIELD_UNSUPPORTED) {
         const char *text = nc_value_string(v);
 
-        if (!text || !f->allowed || !nc_is_one_of(text, f->allowed))
-            nc_diag_unsupported(w->d, v->mark, path_of(w), f->wanted);
+        if (!text || !f->check->takes || !f->check->takes(text))
+            nc_diag_unsupported(w->d, v->mark, path_of(w), f->check->wanted);
         return;
     }
     switch (f->type) {

@@ -38,17 +38,17 @@ enum nc_field_flag {
     NC_FIELD_SECRET = 1 << 2,       /* messages never show its value */
     NC_FIELD_MAY_BE_EMPTY = 1 << 3, /* an empty string is a value that .allowed and .check must
                                        accept; else it means "not given" */
-    NC_FIELD_IGNORED = 1 << 4,      /* known, of no effect: a warning with .wanted as the reason */
+    NC_FIELD_IGNORED = 1 << 4,      /* known, of no effect: a warning with the words of .check */
     NC_FIELD_OPEN_KEYS = 1 << 5,    /* keys that .key does not allow are no error: unsupported where
                                        their value is true, else a warning */
     NC_FIELD_V1BETA1 = 1 << 6,      /* kubelet's: a v1beta1 NodeClaim may carry it */
     NC_FIELD_LESS_THAN = 1 << 7,    /* kubelet's: the flag writes "key<value", not "key=value" */
-    NC_FIELD_UNSUPPORTED = 1 << 8,  /* known, and only the values of .allowed are honoured, where it
-                                       has some: .wanted is why */
-    NC_FIELD_NAMED_FLAG = 1 << 9,   /* kubelet's: a flag sets it that is called as the field is:
-                                       "max-pods" for maxPods */
-    NC_FIELD_EXPRESSION = 1 << 12,  /* of an EC2NodeClass it, or a value of the map, may be one that
-                                       Karpenter evaluates: the plan's to check */
+    NC_FIELD_UNSUPPORTED =
+        1 << 8, /* known, and only what .check takes is honoured: its words are why */
+    NC_FIELD_NAMED_FLAG = 1 << 9,  /* kubelet's: a flag sets it that is called as the field is:
+                                      "max-pods" for maxPods */
+    NC_FIELD_EXPRESSION = 1 << 12, /* of an EC2NodeClass it, or a value of the map, may be one that
+                                      Karpenter evaluates: the plan's to check */
     NC_FIELD_ONE_PAIR = 1 << 10, /* kubelet's: the flag is one pair, whose value may have commas */
     NC_FIELD_OTHER_FLAG = 1 << 11, /* kubelet's: a flag of another name sets it, which follows its
                                        own among the names */
@@ -57,21 +57,31 @@ enum nc_field_flag {
 
 struct nc_schema;
 
+/* A predicate of a text, and words for what it wants: "an https URL such as …". */
+struct nc_field_check {
+    bool (*takes)(const char *text); /* NULL: of an IGNORED or UNSUPPORTED field */
+    const char *wanted;
+};
+
+/* Of a map. NULL = any. */
+struct nc_field_entries {
+    const struct nc_field *key; /* .allowed or .check of each key */
+    const struct nc_field *value;
+};
+
+/* Most fields need their type alone, and there are hundreds: what takes more room than a pointer
+ * is elsewhere. */
 struct nc_field {
-    enum nc_field_type type : 8;
+    enum nc_field_type type : 7;
+    bool is_checked : 1; /* has .check, and not .allowed */
     unsigned flags : 24;
-    union { /* the first two are read by nc_field_allowed and nc_field_takes: where there is
-               .wanted, it is .check */
-        const char *allowed;             /* values of STRING, STRINGS: a list of names (nc/str.h) */
-        bool (*check)(const char *text); /* STRING, STRINGS, DURATION */
-        const struct nc_field *value;    /* MAP, STRING_MAP: what each value is; NULL = any */
-        int64_t min;                     /* of .max */
-    };
+    int32_t min; /* INT, INTS; INT32_MIN: none */
     union {
-        const char *wanted;             /* words for check: "an https URL such as …" */
-        const struct nc_schema *object; /* OBJECT, OBJECTS */
-        const struct nc_field *key;     /* MAP, *_MAP: .allowed or .check of each key; NULL = any */
-        int64_t max;                    /* INT, INTS; both 0: 32 bits, as most of kubelet's */
+        const char *allowed; /* values of STRING, STRINGS: a list of names (nc/str.h) */
+        const struct nc_field_check *check; /* STRING, STRINGS, DURATION; IGNORED, UNSUPPORTED */
+        const struct nc_field_entries *entries; /* MAP, *_MAP; NULL = any */
+        const struct nc_schema *object;         /* OBJECT, OBJECTS */
+        int64_t max; /* INT, INTS; with .min 0: 32 bits, as most of kubelet's */
     };
 };
 
@@ -94,14 +104,14 @@ bool nc_schema_next(const struct nc_schema *schema, struct nc_field_at *at);
 
 /* These three are of a text: of STRING, STRINGS, DURATION, or a key. */
 static inline bool nc_field_is_checked(const struct nc_field *f) {
-    return f->wanted && !(f->flags & (NC_FIELD_IGNORED | NC_FIELD_UNSUPPORTED));
+    return f->is_checked && f->check->takes;
 }
 static inline const char *nc_field_allowed(const struct nc_field *f) {
-    return nc_field_is_checked(f) ? NULL : f->allowed;
+    return f->is_checked ? NULL : f->allowed;
 }
 /* Is the text one that the field's .check takes, or has it none? */
 static inline bool nc_field_takes(const struct nc_field *f, const char *text) {
-    return !nc_field_is_checked(f) || !f->check || f->check(text);
+    return !nc_field_is_checked(f) || f->check->takes(text);
 }
 
 /* A schema by its list of fields: a macro, whose parameter is applied to each field's name, type
@@ -112,7 +122,14 @@ static inline bool nc_field_takes(const struct nc_field *f, const char *text) {
 #define NC_FIELD_ROW(name, field_type, ...) {.type = NC_FIELD_##field_type, __VA_ARGS__},
 #define REQUIRED .flags = NC_FIELD_REQUIRED
 #define ONE_OF(list) .allowed = (list)
-#define CHECKED(function, words) .check = (function), .wanted = (words)
+#define CHECKED(function, words)                                                                   \
+    .is_checked = true, .check = &(const struct nc_field_check) {                                  \
+        (function), (words)                                                                        \
+    }
+#define ENTRIES(key_field, value_field)                                                            \
+    .entries = &(const struct nc_field_entries) {                                                  \
+        (key_field), (value_field)                                                                 \
+    }
 #define BETWEEN(low, high) .min = (low), .max = (high)
 #define OF(schema) .object = &(schema)
 

@@ -61,8 +61,8 @@ static struct nc_value *string_of(const struct nc_field *f, bool may_be_null) {
     }
     if (f->flags & NC_FIELD_REQUIRED)
         nc_value_set_int(v, "minLength", 1);
-    if (nc_field_is_checked(f) && f->check)
-        nc_value_set_string(v, "description", f->wanted);
+    if (nc_field_is_checked(f))
+        nc_value_set_string(v, "description", f->check->wanted);
     return v;
 }
 
@@ -90,10 +90,12 @@ static struct nc_value *map_of(const struct nc_field *f, struct nc_value *values
     struct nc_value *v = nc_value_new_map();
 
     set_types(v, "object", "null", NULL);
-    if (f->key && nc_field_allowed(f->key) && !(f->flags & NC_FIELD_OPEN_KEYS)) {
+    const struct nc_field *key = f->entries ? f->entries->key : NULL;
+
+    if (key && nc_field_allowed(key) && !(f->flags & NC_FIELD_OPEN_KEYS)) {
         struct nc_value *names = nc_value_new_map();
         struct nc_value *list = nc_value_new_list();
-        for (const char *name = f->key->allowed; *name; name = nc_next_name(name))
+        for (const char *name = key->allowed; *name; name = nc_next_name(name))
             nc_value_push(list, nc_value_new_string(name));
         nc_value_set(names, "enum", list);
         nc_value_set(v, "propertyNames", names);
@@ -114,16 +116,17 @@ static struct nc_value *types_of(const char *first, const char *second, const ch
 static struct nc_value *deprecated_of(const struct nc_field *f) {
     struct nc_value *v = nc_value_new_map();
 
-    nc_value_set_string(v, "description", f->wanted);
+    nc_value_set_string(v, "description", f->check->wanted);
     nc_value_set_bool(v, "deprecated", true);
     return v;
 }
 
 static struct nc_value *value_of(const struct nc_field *f) {
     static const struct nc_field any_text = {.type = NC_FIELD_STRING};
+    const struct nc_field *value;
     struct nc_value *v;
 
-    if (f->flags & (NC_FIELD_IGNORED | NC_FIELD_UNSUPPORTED) && !nc_field_allowed(f))
+    if (f->flags & (NC_FIELD_IGNORED | NC_FIELD_UNSUPPORTED) && !nc_field_is_checked(f))
         return deprecated_of(f);
     switch (f->type) {
     case NC_FIELD_STRING:
@@ -151,7 +154,8 @@ static struct nc_value *value_of(const struct nc_field *f) {
     case NC_FIELD_INTS:
         return list_of(int_of(f, false));
     case NC_FIELD_STRING_MAP:
-        return map_of(f, string_of(f->value ? f->value : &any_text, true));
+        value = f->entries ? f->entries->value : NULL;
+        return map_of(f, string_of(value ? value : &any_text, true));
     case NC_FIELD_QUANTITY_MAP:
         return map_of(f, types_of("string", "number", "null"));
     case NC_FIELD_BOOL_MAP:
@@ -163,7 +167,8 @@ static struct nc_value *value_of(const struct nc_field *f) {
         nc_value_set_string(v, "type", "object"); /* an item is not null */
         return list_of(v);
     case NC_FIELD_MAP:
-        return map_of(f, f->value ? value_of(f->value) : NULL);
+        value = f->entries ? f->entries->value : NULL;
+        return map_of(f, value ? value_of(value) : NULL);
     case NC_FIELD_ANY:
         break;
     }
