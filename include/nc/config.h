@@ -90,6 +90,8 @@ enum nc_diagnostic_kind {
     NC_DIAGNOSTIC_UNSUPPORTED, /* a warning of a known field that is not honoured:
                                   spec.bootstrap.unsupported decides */
     NC_DIAGNOSTIC_MISSING,     /* an error of what another document may have */
+    NC_DIAGNOSTIC_REFUSED,     /* a warning of what the API server refuses, and no node reads: an
+                                  error of `check` */
 };
 
 struct nc_diagnostic {

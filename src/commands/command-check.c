@@ -398,8 +398,9 @@ static int try_policies(struct nc_gather *g, struct nc_err *err) {
 /* r, err: what a bootstrap would come to. The errors among the diagnostics are printed with their
  * place; err has a class where it is not among them. */
 static int print_end(struct nc_gather *g, int r, struct nc_err *err) {
-    for (size_t i = 0; g->app->opts.strict && i < g->documents.n_diags; i++)
-        g->documents.diags[i].is_error = true;
+    for (size_t i = 0; i < g->documents.n_diags; i++)
+        g->documents.diags[i].is_error |=
+            g->app->opts.strict || g->documents.diags[i].kind == NC_DIAGNOSTIC_REFUSED;
     if (g->app->opts.json) {
         nc_check_print_json(g, err);
     } else {

@@ -251,7 +251,7 @@ static const struct known_kind known_kinds[] = {
     {"AgentConfig", "nodeclaimd.io", "v1alpha1", NC_DOCUMENT_AGENT_CONFIG, &nc_schema_agent_config},
     {"NodeClaim", "karpenter.sh", "v1", NC_DOCUMENT_NODE_CLAIM, &nc_schema_node_claim},
     {"NodeClaim", "karpenter.sh", "v1beta1", NC_DOCUMENT_NODE_CLAIM, &nc_schema_node_claim_beta},
-    {"EC2NodeClass", "", "v1", NC_DOCUMENT_NODE_CLASS, &nc_schema_node_class},
+    {"EC2NodeClass", "", "v1", NC_DOCUMENT_NODE_CLASS, &nc_schema_ec2_node_class},
     {"EC2NodeClass", "", "v1beta1", NC_DOCUMENT_NODE_CLASS, &nc_schema_node_class},
     {"NodeClass", "", "v1", NC_DOCUMENT_NODE_CLASS, &nc_schema_node_class},
     {"NodeClass", "", "v1beta1", NC_DOCUMENT_NODE_CLASS, &nc_schema_node_class},
@@ -360,12 +360,28 @@ static void check_claim(struct nc_documents *d, const struct nc_value *tree) {
         nc_schema_check(d, &nc_schema_kubelet_beta, claim.kubelet, "metadata.annotations");
 }
 
+/* What only Karpenter reads of an EC2NodeClass does not keep a node from its boot: `check` alone
+ * refuses what the API server would. */
+static void leave_to_check(struct nc_documents *d, size_t first) {
+    for (size_t i = first; i < d->n_diags; i++) {
+        struct nc_diagnostic *diag = &d->diags[i];
+        if (!diag->is_error || !nc_starts_with(diag->path, "spec.")
+            || nc_starts_with(diag->path, "spec.kubelet"))
+            continue;
+        diag->is_error = false;
+        diag->kind = NC_DIAGNOSTIC_REFUSED;
+    }
+}
+
 static void check(struct nc_documents *d, const struct known_kind *kind,
                   const struct nc_value *tree) {
     const struct nc_value *taints = nc_value_path(tree, "spec.node.taints");
     size_t before = nc_documents_errors(d);
+    const size_t first = d->n_diags;
 
     nc_schema_check(d, kind->schema, tree, "");
+    if (kind->schema == &nc_schema_ec2_node_class)
+        leave_to_check(d, first);
     if (kind->is == NC_DOCUMENT_NODE_CLAIM)
         nc_rules_node_claim(d, tree);
     if (kind->is == NC_DOCUMENT_NODE_CLAIM && nc_documents_errors(d) == before)

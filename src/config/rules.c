@@ -193,7 +193,7 @@ static void check_root_volumes(struct nc_documents *d, const struct nc_value *ma
  */
 static void check_family(struct nc_documents *d, const struct nc_value *family,
                          const struct nc_value *terms) {
-    if (family && *family->text && !nc_is_one_of(family->text, "AL2023\0Custom\0"))
+    if (family && nc_which_of(family->text, nc_ami_families) > 1)
         nc_diag(d, false, family->mark, "spec.amiFamily",
                 "nodeclaimd is for AL2023 and Custom, not %.40s", family->text);
     for (size_t i = 0; i < items_of(terms); i++) {

@@ -411,5 +411,4 @@ const struct nc_schema nc_schema_kubelet = NC_SCHEMA("KubeletConfiguration", KUB
 
 /* The fields that carry NC_FIELD_V1BETA1. */
 const struct nc_schema nc_schema_kubelet_beta = {.names = "the kubelet block of v1beta1\0",
-                                                 .base = &nc_schema_kubelet,
-                                                 .only = NC_FIELD_V1BETA1};
+                                                 .is_beta = true};

@@ -333,14 +333,14 @@ static void check_value(struct walk *w, const struct nc_field *f, const struct n
 }
 
 bool nc_schema_next(const struct nc_schema *schema, struct nc_field_at *at) {
-    const struct nc_schema *base = schema->base ? schema->base : schema;
+    const struct nc_schema *base = schema->is_beta ? &nc_schema_kubelet : schema;
 
     do {
         at->name = nc_next_name(!at->field ? base->names : at->flag ? at->flag : at->name);
         at->field = at->field ? at->field + 1 : base->fields;
         at->flag =
             *at->name && at->field->flags & NC_FIELD_OTHER_FLAG ? nc_next_name(at->name) : NULL;
-    } while (*at->name && schema->only && !(at->field->flags & schema->only));
+    } while (*at->name && schema->is_beta && !(at->field->flags & NC_FIELD_V1BETA1));
     return *at->name != '\0';
 }
 
@@ -440,7 +440,7 @@ static void check_object(struct walk *w, const struct nc_schema *schema, const s
 
 void nc_schema_check(struct nc_documents *d, const struct nc_schema *schema,
                      const struct nc_value *v, const char *path) {
-    struct walk w = {.d = d, .is_class = schema == &nc_schema_node_class, .root = schema};
+    struct walk w = {.d = d, .is_class = nc_ends_with(schema->names, "NodeClass"), .root = schema};
 
     (void)nc_buf_puts(&w.path, path);
     check_object(&w, schema, v);

@@ -88,9 +88,8 @@ struct nc_field {
 struct nc_schema {
     const char *names; /* a list (nc/str.h): what messages call it, "NodeConfig", then each field */
     bool is_open;      /* unknown fields are nobody's business here */
-    unsigned only;     /* not 0: it has only those fields that carry this flag */
-    const struct nc_schema *base; /* not NULL: the fields are this one's */
-    struct nc_field fields[];     /* in the order of the names */
+    bool is_beta;      /* the fields are those of kubelet that a v1beta1 NodeClaim may carry */
+    struct nc_field fields[]; /* in the order of the names */
 };
 
 /* A field and its name, for nc_schema_next: {0} at first. */
@@ -156,13 +155,15 @@ extern const struct nc_schema nc_schema_node_config;
 extern const struct nc_schema nc_schema_agent_config;
 extern const struct nc_schema nc_schema_node_claim;      /* v1 */
 extern const struct nc_schema nc_schema_node_claim_beta; /* v1beta1 */
-extern const struct nc_schema nc_schema_node_class;
+extern const struct nc_schema nc_schema_node_class;      /* of any group, and v1beta1 */
+extern const struct nc_schema nc_schema_ec2_node_class;  /* v1 */
 extern const struct nc_schema nc_schema_metadata;
 extern const struct nc_schema nc_schema_kubelet;      /* KubeletConfiguration v1beta1 */
 extern const struct nc_schema nc_schema_kubelet_beta; /* the kubelet block of a v1beta1 NodeClaim */
 extern const struct nc_schema nc_schema_taint;
 extern const struct nc_field nc_reserved_resource; /* a key of a reservation */
-extern const char nc_eviction_signals[];           /* the keys of kubelet's eviction maps */
+extern const char nc_ami_families[]; /* of an EC2NodeClass: those of nodeclaimd are the first two */
+extern const char nc_eviction_signals[]; /* the keys of kubelet's eviction maps */
 
 /* rules.c: what the Kubernetes and Karpenter APIs demand that a table of fields cannot say. */
 

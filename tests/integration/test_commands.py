@@ -429,6 +429,19 @@ class Check(WorldTest):
         done = self.w.run("check", str(self.good))
         self.assertIn(f"{self.good}:4:46: error: spec.kubelet.evictionHard['memory.available']: ", done.out)
 
+    def test_what_only_karpenter_reads_of_a_node_class(self) -> None:
+        """What the API server refuses is an error of `check`, and no node fails for it."""
+        node_class = "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nspec:\n  kublet: {}\n  metadataOptions: {httpTokens: requierd}\n"
+        self.typo.write_text(node_class)
+        done = self.w.run("check", str(self.good), str(self.typo))
+        self.assertEqual(done.code, 3)
+        self.assertIn(f'{self.typo}:4:3: warning: spec.kublet: unknown field, did you mean "kubelet"?\n', done.out)
+        self.assertIn(f'{self.typo}:5:33: error: spec.metadataOptions.httpTokens: must be required or optional (did you mean "required"?), ', done.out)
+        found = {e["path"]: e["severity"] for e in json.loads(self.w.run("check", "-o", "json", str(self.good), str(self.typo)).out)}
+        self.assertEqual(found, {"spec.kublet": "warning", "spec.metadataOptions.httpTokens": "error"})
+        done = self.w.run("explain", "maxPods", "--source", str(self.good), "--source", str(self.typo))
+        self.assertEqual((done.code, "error" in done.err), (0, False), done.err)
+
     def test_one_fault_is_told_once(self) -> None:
         """What was set aside is not missing, and its default does not contradict what goes with it."""
         kubelet = "  kubelet: {config: {imageGCLowThresholdPercent: 70, imageGCHighThresholdPercent: 60}}\n"

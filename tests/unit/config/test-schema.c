@@ -571,10 +571,58 @@ static void node_claim_beta(void **state) {
 }
 
 static const struct row class_rows[] = {
-    {"open but for kubelet",
-     "spec: {subnetSelectorTerms: [], whatever: 1, kubelet: {maxPods: true, maxpods: 1}}",
-     "d:3:65: error: spec.kubelet.maxPods: must be an integer, not true\n"
-     "d:3:71: warning: spec.kubelet.maxpods: unknown field, did you mean \"maxPods\"?\n"},
+    {"kubelet", "spec: {subnetSelectorTerms: [], kubelet: {maxPods: true, maxpods: 1}}",
+     "d:3:52: error: spec.kubelet.maxPods: must be an integer, not true\n"
+     "d:3:58: warning: spec.kubelet.maxpods: unknown field, did you mean \"maxPods\"?\n"},
+    {"all fields",
+     "spec: {amiFamily: AL2023, amiSelectorTerms: [{tags: {a: b}}, {id: ami-1}, {name: a, owner: "
+     "self}, {ssmParameter: /a}], associatePublicIPAddress: true, blockDeviceMappings: "
+     "[{deviceName: /dev/xvda, rootVolume: true, ebs: {deleteOnTermination: true, encrypted: true, "
+     "iops: 3000, kmsKeyID: a, snapshotID: snap-1, throughput: 125, volumeInitializationRate: 100, "
+     "volumeSize: 20Gi, volumeType: gp3}}], capacityReservationSelectorTerms: [{tags: {a: b}, "
+     "ownerID: '123456789012', instanceMatchCriteria: open}, {id: cr-1}], connectionTracking: "
+     "{tcpEstablishedTimeout: 60, udpStreamTimeout: 60, udpTimeout: 30}, context: a, cpuOptions: "
+     "{nestedVirtualization: enabled}, detailedMonitoring: false, enclaveOptions: {enabled: true}, "
+     "instanceStorePolicy: RAID0, ipPrefixCount: 0, kubelet: {}, metadataOptions: {httpEndpoint: "
+     "enabled, httpProtocolIPv6: disabled, httpPutResponseHopLimit: 64, httpTokens: optional}, "
+     "networkInterfaces: [{deviceIndex: 0, networkCardIndex: 0, interfaceType: efa-only}], "
+     "placementGroupSelector: {id: pg-1, name: a}, role: a, securityGroupSelectorTerms: [{tags: "
+     "{a: b}}, {id: sg-1}, {name: a}], subnetSelectorTerms: [{tags: {a: b}}, {id: subnet-1}], "
+     "tags: "
+     "{a: b}, userData: a}",
+     ""},
+    {"unknown fields",
+     "spec: {kublet: {}, maxPods: 1, subnetSelectorTerms: [{tag: {}, alias: a@b}], "
+     "blockDeviceMappings: [{ebs: {size: 20Gi}, volumeType: gp3}], metadataOptions: {httpToken: "
+     "required}}",
+     "d:3:8: warning: spec.kublet: unknown field, did you mean \"kubelet\"?\n"
+     "d:3:20: warning: spec.maxPods: unknown field of EC2NodeClass's spec; it is "
+     "spec.kubelet.maxPods\n"
+     "d:3:55: warning: spec.subnetSelectorTerms[0].tag: unknown field, did you mean \"tags\"?\n"
+     "d:3:64: warning: spec.subnetSelectorTerms[0].alias: unknown field of the term\n"
+     "d:3:107: warning: spec.blockDeviceMappings[0].ebs.size: unknown field of ebs\n"
+     "d:3:120: warning: spec.blockDeviceMappings[0].volumeType: unknown field of the "
+     "mapping; it is spec.blockDeviceMappings[0].ebs.volumeType\n"
+     "d:3:157: warning: spec.metadataOptions.httpToken: unknown field, did you mean "
+     "\"httpTokens\"?\n"},
+    {"values that the API server refuses",
+     "spec: {amiFamily: al2023, amiSelectorTerms: {id: ami-1}, detailedMonitoring: 'true', "
+     "metadataOptions: {httpTokens: requierd, httpPutResponseHopLimit: '2'}, blockDeviceMappings: "
+     "[{ebs: {volumeSize: 20GB, volumeType: GP3}}], networkInterfaces: [{deviceIndex: 0}]}",
+     "d:3:19: warning: spec.amiFamily: must be AL2023, Custom, AL2, Bottlerocket, Windows2019, "
+     "Windows2022 or Windows2025 (did you mean \"AL2023\"?), not the string 'al2023'\n"
+     "d:3:45: warning: spec.amiSelectorTerms: must be a list, not a map\n"
+     "d:3:78: warning: spec.detailedMonitoring: must be true or false, not the string 'true'\n"
+     "d:3:116: warning: spec.metadataOptions.httpTokens: must be required or optional (did you "
+     "mean \"required\"?), not the string 'requierd'\n"
+     "d:3:151: warning: spec.metadataOptions.httpPutResponseHopLimit: must be an integer, not the "
+     "string '2'\n"
+     "d:3:198: warning: spec.blockDeviceMappings[0].ebs.volumeSize: must be a size such as 20Gi, "
+     "not the string '20GB'\n"
+     "d:3:216: warning: spec.blockDeviceMappings[0].ebs.volumeType: must be standard, io1, io2, "
+     "gp2, sc1, st1 or gp3 (did you mean \"gp3\"?), not the string 'GP3'\n"
+     "d:3:244: warning: spec.networkInterfaces[0]: \"networkCardIndex\" is missing\n"
+     "d:3:244: warning: spec.networkInterfaces[0]: \"interfaceType\" is missing\n"},
     {"expressions",
      "spec: {kubelet: {maxPods: 'min(110, max_pods)', kubeReserved: {cpu: vcpus * 30}}}", ""},
     {"a negative reservation", "spec: {kubelet: {kubeReserved: {cpu: -vcpus}}}",
@@ -602,10 +650,16 @@ static const struct row class_rows[] = {
     {"another family", "spec: {amiFamily: Bottlerocket}",
      "d:3:19: warning: spec.amiFamily: nodeclaimd is for AL2023 and Custom, not Bottlerocket\n"},
     {"no family", "spec: {amiFamily: ''}", ""},
-    {"custom family", "spec: {amiFamily: Custom, amiSelectorTerms: [{id: x}, {alias: 1}]}", ""},
+    {"custom family", "spec: {amiFamily: Custom, amiSelectorTerms: [{id: x}, {alias: al2023}]}",
+     "d:3:63: warning: spec.amiSelectorTerms[1].alias: must be FAMILY@VERSION such as "
+     "al2023@latest, not the string 'al2023'\n"
+     "d:3:63: warning: spec.amiSelectorTerms: the image of alias al2023 is AWS's and has no "
+     "nodeclaimd; select yours by tags\n"},
     {"wrong types are said once", "spec: {tags: 1, amiFamily: 2, blockDeviceMappings: 3}",
-     "d:3:14: error: spec.tags: must be a map, not the number 1\n"
-     "d:3:28: error: spec.amiFamily: must be a string (put it in quotes), not the number 2\n"},
+     "d:3:14: warning: spec.tags: must be a map, not the number 1\n"
+     "d:3:28: warning: spec.amiFamily: must be AL2023, Custom, AL2, Bottlerocket, Windows2019, "
+     "Windows2022 or Windows2025, not the number 2\n"
+     "d:3:52: warning: spec.blockDeviceMappings: must be a list, not the number 3\n"},
 };
 
 static void node_class(void **state) {
@@ -618,6 +672,12 @@ static void node_class(void **state) {
                 "spec: {role: a, instanceProfile: b, tags: {karpenter.sh/nodepool: z}}\n",
                 ""),
         0);
+    assert_int_equal(differs("others are open but for kubelet",
+                             "apiVersion: eks.amazonaws.com/v1\nkind: NodeClass\n"
+                             "spec: {amiFamily: Flatcar, whatever: 1, kubelet: {maxpods: 1}}\n",
+                             "d:3:51: warning: spec.kubelet.maxpods: unknown field, did you mean "
+                             "\"maxPods\"?\n"),
+                     0);
 }
 
 static void many_taints_and_requirements(void **state) {
