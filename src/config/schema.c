@@ -153,6 +153,13 @@ static void check_duration(struct walk *w, const struct nc_field *f, const struc
         wrong(w, f, v, f->check->wanted);
 }
 
+/* "1GB": an expression has more than a number and letters. */
+static bool is_number_with_unit(const char *s) {
+    const char *unit = s + strspn(s, NC_DIGITS ". ");
+
+    return unit > s && nc_is_alnum_or(unit, "", SIZE_MAX) && !strpbrk(unit, NC_DIGITS);
+}
+
 static void check_quantity(struct walk *w, const struct nc_field *f, const struct nc_value *v) {
     int64_t milli = 0;
     int64_t whole = 0;
@@ -161,7 +168,7 @@ static void check_quantity(struct walk *w, const struct nc_field *f, const struc
 
     if (!is_scalar || nc_quantity_of(v, &milli, &whole) == -EINVAL) {
         /* With a minus in front Karpenter takes it for a negative quantity. */
-        if (!may_be_expression(w, f, v) || *v->text == '-')
+        if (!may_be_expression(w, f, v) || *v->text == '-' || is_number_with_unit(v->text))
             wrong(w, f, v, "a quantity such as \"100m\" or \"1Gi\"");
     } else if (milli < 0)
         wrong(w, f, v, "a quantity that is not negative");

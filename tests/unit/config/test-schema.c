@@ -628,6 +628,11 @@ static const struct row class_rows[] = {
     {"a negative reservation", "spec: {kubelet: {kubeReserved: {cpu: -vcpus}}}",
      "d:3:38: error: spec.kubelet.kubeReserved.cpu: must be a quantity such as \"100m\" or "
      "\"1Gi\", not the string '-vcpus'\n"},
+    {"a number with another unit", "spec: {kubelet: {kubeReserved: {memory: 1GB, cpu: 100 m}}}",
+     "d:3:41: error: spec.kubelet.kubeReserved.memory: must be a quantity such as \"100m\" or "
+     "\"1Gi\", not the string '1GB'\n"
+     "d:3:51: error: spec.kubelet.kubeReserved.cpu: must be a quantity such as \"100m\" or "
+     "\"1Gi\", not the string '100 m'\n"},
     {"no expression where Karpenter evaluates none", "spec: {kubelet: {podsPerCore: vcpus}}",
      "d:3:31: error: spec.kubelet.podsPerCore: must be an integer, not the string 'vcpus'\n"},
     {"taints are Karpenter's", "spec: {kubelet: {registerWithTaints: []}}",
