@@ -151,12 +151,16 @@ static int dispatch(struct nc_app *app, int argc, char **argv) {
 int nc_cli(int argc, char **argv) {
     nc_cleanup(nc_app_done) struct nc_app app = {
         .opts = {.root = "", .imds = getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT")}};
-
+    const bool wants_help = argc > 1 && nc_is_one_of(argv[1], "--help\0-h\0help\0");
     int code;
 
     if (app.opts.imds && !*app.opts.imds)
         app.opts.imds = NULL;
-    if (argc < 2 || nc_is_one_of(argv[1], "--help\0-h\0help\0")) {
+    if (wants_help && argc > 2) { /* of a command */
+        argv[1] = argv[2];
+        argv[2] = (char *)"--help";
+        argc = 3;
+    } else if (argc < 2 || wants_help) {
         nc_options_usage(&table, argc < 2 ? stderr : stdout);
         return argc < 2 ? NC_EXIT_USAGE : 0;
     }

@@ -67,13 +67,13 @@ void nc_options_usage(const struct nc_option_table *t, FILE *to) {
 
 /* --- what is wrong */
 
-/* "PROGRAM COMMAND: what value", and the name that was perhaps meant. */
+/* "PROGRAM COMMAND: what value", and what was perhaps meant. */
 static void report_unknown(const char *command, const char *what, const char *value,
                            const char *near) {
     (void)fprintf(stderr, "%s%s%s: %s %s", nc_program(), command ? " " : "", command ? command : "",
                   what, value);
     if (near)
-        (void)fprintf(stderr, "; did you mean %s%s?", command ? "--" : "", near);
+        (void)fprintf(stderr, "; did you mean %s?", near);
     (void)fprintf(stderr, "\ntry: %s%s%s --help\n", nc_program(), command ? " " : "",
                   command ? command : "");
 }
@@ -95,34 +95,6 @@ const struct nc_command *nc_options_command(const struct nc_option_table *t, con
     }
     report_unknown(NULL, "unknown command:", name, nc_nearest(name, names.data));
     return NULL;
-}
-
-static void report_unknown_option(const struct nc_command_line *line, const char *arg) {
-    nc_cleanup(nc_buf_done) struct nc_buf names = NC_BUF_INIT;
-    nc_auto_free char *name = nc_strndup(arg, strcspn(arg, "="));
-
-    for (size_t i = 0; i < line->table->n_options; i++) {
-        const struct nc_option *o = &line->table->options[i];
-        if (is_accepted(line->command, o))
-            (void)nc_buf_add(&names, o->name, strlen(o->name) + 1);
-    }
-    report_unknown(line->command->name, "unknown option:", arg,
-                   nc_starts_with(name, "--") ? nc_nearest(name + 2, names.data) : NULL);
-}
-
-/* getopt stays at a word of several letters until its last one. */
-static int report_option(const struct nc_command_line *line, const char *arg) {
-    const char letter[] = {'-', (char)optopt, '\0'};
-    const struct nc_option *o = find_option(line, optopt);
-
-    if (o)
-        (void)nc_options_wrong(line->command->name,
-                               *argument_of(o) ? "an option without its value:"
-                                               : "an option that takes no value:",
-                               arg);
-    else
-        report_unknown_option(line, optopt > 0 && optopt < FIRST_INDEX ? letter : arg);
-    return NC_OPTIONS_WRONG;
 }
 
 /* --- what an argument names: "a|b" may be a or b; with a capital letter it is only described */
@@ -147,6 +119,45 @@ static bool is_allowed(const struct nc_option_table *t, const struct nc_option *
         if (nc_streq(t->options[i].name, o->name) && is_named(argument_of(&t->options[i]), value))
             return true;
     return false;
+}
+
+/* The argument of an option, "--json", and a command, "--version", are taken for an option, too. */
+static void report_unknown_option(const struct nc_command_line *line, const char *arg) {
+    const struct nc_option_table *t = line->table;
+    nc_cleanup(nc_buf_done) struct nc_buf names = NC_BUF_INIT;
+    nc_auto_free char *text = nc_strndup(arg, strcspn(arg, "="));
+    nc_auto_free char *meant = NULL;
+    const char *name = nc_starts_with(text, "--") ? text + 2 : "-", *near;
+
+    for (size_t i = 0; i < t->n_options; i++) {
+        const struct nc_option *o = &t->options[i];
+        if (!is_accepted(line->command, o))
+            continue;
+        (void)nc_buf_add(&names, o->name, strlen(o->name) + 1);
+        if (!meant && is_named(argument_of(o), name))
+            meant = nc_asprintf("--%s %s", o->name, name);
+    }
+    for (size_t i = 0; !meant && i < t->n_commands; i++)
+        if (nc_streq(t->commands[i].name, name))
+            meant = nc_asprintf("%s %s", nc_program(), name);
+    if (!meant && (near = nc_nearest(name, names.data)))
+        meant = nc_asprintf("--%s", near);
+    report_unknown(line->command->name, "unknown option:", arg, meant);
+}
+
+/* getopt stays at a word of several letters until its last one. */
+static int report_option(const struct nc_command_line *line, const char *arg) {
+    const char letter[] = {'-', (char)optopt, '\0'};
+    const struct nc_option *o = find_option(line, optopt);
+
+    if (o)
+        (void)nc_options_wrong(line->command->name,
+                               *argument_of(o) ? "an option without its value:"
+                                               : "an option that takes no value:",
+                               arg);
+    else
+        report_unknown_option(line, optopt > 0 && optopt < FIRST_INDEX ? letter : arg);
+    return NC_OPTIONS_WRONG;
 }
 
 /* "--x is a, b or c, not value" */

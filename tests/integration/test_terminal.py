@@ -207,6 +207,10 @@ class Meant(unittest.TestCase):
             ([agent, "bootstrap", "--time-out=5m"], "did you mean --timeout?"),
             ([agent, "status", "--timeout"], ""),  # not one of status
             ([agent, "status", "-z"], ""),
+            ([agent, "status", "--json"], "did you mean --output json?"),
+            ([agent, "drain", "--graceful"], "did you mean --mode graceful?"),
+            ([agent, "drain", "--version"], "did you mean nodeclaimd version?"),
+            ([agent, "help", "drian"], "did you mean drain?"),
             ([agent, "xyzzy"], ""),
             ([controller, "statu"], "did you mean status?"),
             ([controller, "--margn", "15s"], "did you mean --margin?"),
@@ -221,6 +225,16 @@ class Meant(unittest.TestCase):
             self.assertEqual("did you mean" in done.stderr, bool(meant), done.stderr)
             self.assertIn(meant, done.stderr)
             self.assertIn("--help\n", done.stderr)
+
+    def test_help_of_a_command(self) -> None:
+        def run(*words: str) -> "tuple[int, str]":
+            done = subprocess.run([str(agent_path()), *words], capture_output=True, text=True, timeout=30)
+            return done.returncode, done.stdout
+
+        wanted = run("drain", "--help")
+        self.assertIn("usage: nodeclaimd drain ", wanted[1])
+        for words in ("help", "drain"), ("--help", "drain"), ("-h", "drain"), ("drain", "-h"):
+            self.assertEqual(run(*words), wanted, words)
 
 
 def helped(program: Path) -> "dict[str, dict[str, str]]":
