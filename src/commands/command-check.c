@@ -220,7 +220,8 @@ static void try_others(struct nc_gather *g) {
         if (nc_gather_plan_again(g, NULL, &plan, &err) < 0
             && (what = strstr(err.msg, NC_CONTAINERD_FIELD ": "))) {
             nc_auto_free char *message =
-                nc_asprintf("containerd %s%s", v, what + strlen(NC_CONTAINERD_FIELD));
+                nc_asprintf("containerd %s%s; --containerd-version names that of your nodes", v,
+                            what + strlen(NC_CONTAINERD_FIELD));
             nc_documents_warn(&g->documents, err.mark, NC_CONTAINERD_FIELD, message);
         }
     }

@@ -431,7 +431,7 @@ class Check(WorldTest):
 
     def test_what_only_karpenter_reads_of_a_node_class(self) -> None:
         """What the API server refuses is an error of `check`, and no node fails for it."""
-        node_class = "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nspec:\n  kublet: {}\n  metadataOptions: {httpTokens: requierd}\n"
+        node_class = "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nspec:\n  kublet: {}\n  metadataOptions: {httpTokens: requires}\n"
         self.typo.write_text(node_class)
         done = self.w.run("check", str(self.good), str(self.typo))
         self.assertEqual(done.code, 3)
@@ -540,6 +540,7 @@ class Check(WorldTest):
                     self.assertEqual(done.code, 3 if strict and refused else 0, done.out)
                     for version, text in said:
                         self.assertTrue(text.startswith(refused[version]), text)
+                        self.assertTrue(text.endswith("; --containerd-version names that of your nodes"), text)
                     if done.code == 0:
                         self.assertIn("would accept it with containerd 2.4.2 (assumed)\n", done.out)
                 for version in "1.7.0", "2.0.0", "2.1.0", "2.2.0", "2.3.0", "2.4.2":

@@ -607,14 +607,14 @@ static const struct row class_rows[] = {
      "\"httpTokens\"?\n"},
     {"values that the API server refuses",
      "spec: {amiFamily: al2023, amiSelectorTerms: {id: ami-1}, detailedMonitoring: 'true', "
-     "metadataOptions: {httpTokens: requierd, httpPutResponseHopLimit: '2'}, blockDeviceMappings: "
+     "metadataOptions: {httpTokens: requires, httpPutResponseHopLimit: '2'}, blockDeviceMappings: "
      "[{ebs: {volumeSize: 20GB, volumeType: GP3}}], networkInterfaces: [{deviceIndex: 0}]}",
      "d:3:19: warning: spec.amiFamily: must be AL2023, Custom, AL2, Bottlerocket, Windows2019, "
      "Windows2022 or Windows2025 (did you mean \"AL2023\"?), not the string 'al2023'\n"
      "d:3:45: warning: spec.amiSelectorTerms: must be a list, not a map\n"
      "d:3:78: warning: spec.detailedMonitoring: must be true or false, not the string 'true'\n"
      "d:3:116: warning: spec.metadataOptions.httpTokens: must be required or optional (did you "
-     "mean \"required\"?), not the string 'requierd'\n"
+     "mean \"required\"?), not the string 'requires'\n"
      "d:3:151: warning: spec.metadataOptions.httpPutResponseHopLimit: must be an integer, not the "
      "string '2'\n"
      "d:3:198: warning: spec.blockDeviceMappings[0].ebs.volumeSize: must be a size such as 20Gi, "
