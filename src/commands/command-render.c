@@ -16,11 +16,10 @@ static int gather_all(struct nc_gather *g, struct nc_app *app, bool is_policy, s
 
     if (r >= 0 && (!is_policy || nc_gather_wants_user_data(app)))
         r = nc_gather_imds(g, err);
-    if (r < 0 && !app->opts.facts)
-        nc_err_remedy(err, "on a machine that is no instance: %s%s%s",
+    if (r < 0 && !app->opts.facts && err->class == NC_ERR_TRANSIENT) /* nothing answers */
+        nc_err_remedy(err, "on a machine that is no instance: %s",
                       is_policy ? "--source PATH"
-                                : "--facts DIR, which render --save-facts DIR records on one",
-                      *err->remedy ? "; " : "", err->remedy);
+                                : "--facts DIR, which render --save-facts DIR records on one");
     if (r >= 0)
         r = nc_gather_documents(g, err);
     if (r >= 0)

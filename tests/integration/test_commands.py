@@ -811,7 +811,7 @@ class Explain(WorldTest):
             self.assertEqual((done.code, done.err), (3, f"nodeclaimd explain: no final value is named {mistyped}, did you mean {meant}?\n"))
         self.assertEqual(world.requests(), [])
         done = world.run("explain", "--imds", "http://127.0.0.1:9", "drain.margin")
-        self.assertIn("remedy: on a machine that is no instance: --source PATH; ", done.err)
+        self.assertTrue(done.err.endswith("\nremedy: on a machine that is no instance: --source PATH\n"), done.err)
 
     def test_unknown_field(self) -> None:
         world = self.world()
@@ -920,7 +920,9 @@ class Render(WorldTest):
             self.assertIn("name a folder that render --save-facts DIR wrote", done.err)
         world.imds.server.fault("status", status=403)
         done = world.run("render", "--out", str(world.folder / "out"))
-        self.assertRegex(done.err, r"(?m)^remedy: on a machine that is no instance: --facts DIR")
+        self.assertRegex(done.err, r"(?m)^remedy: set the instance's metadata option HttpEndpoint to enabled")
+        done = world.run("render", "--out", str(world.folder / "out"), "--imds", "http://127.0.0.1:9")
+        self.assertTrue(done.err.endswith("\nremedy: on a machine that is no instance: --facts DIR, which render --save-facts DIR records on one\n"), done.err)
 
     def test_the_default_folder_is_below_the_root_or_nowhere(self) -> None:
         """A root without a folder of documents must not take those of the machine that it is rendered on."""
