@@ -53,10 +53,11 @@ static void wrong(struct walk *w, const struct nc_field *f, const struct nc_valu
     const bool is_hidden = text || (f->flags & NC_FIELD_SECRET && (v->text || v->integer));
 
     nc_diag(w->d, true, v->mark, path_of(w), "must be %s%s%s", wanted, is_hidden ? "" : ", not ",
-            !is_hidden                                 ? is
-            : !text || !strchr(text, ':')              ? ""
-            : strchr(text, '\n') || strstr(text, ": ") ? ": remove the quotes or the |"
-                                                       : ": a space must follow its colon");
+            !is_hidden                                       ? is
+            : !text || !strchr(text, ':')                    ? ""
+            : strstr(text, ":No") || strstr(text, ":Prefer") ? " of key, value and effect"
+            : strchr(text, '\n') || strstr(text, ": ")       ? ": remove the quotes or the |"
+                                                             : ": a space must follow its colon");
 }
 
 /* "a, b or c" */

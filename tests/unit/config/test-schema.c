@@ -45,6 +45,10 @@ static const struct row node_config_rows[] = {
      "spec: {cluster: {name: '', cidr: null, certificateAuthority: ''}, kubelet: null}", ""},
     {"metadata", "metadata: {name: x, labels: {a: b}, creationTimestamp: null}\nspec: {}", ""},
     {"spec of a wrong type", "spec: []", "d:3:7: error: spec: must be a map, not a list\n"},
+    {"a taint of a command line",
+     "spec: {kubelet: {config: {registerWithTaints: ['a=b:NoSchedule']}}}",
+     "d:3:48: error: spec.kubelet.config.registerWithTaints[0]: must be a map of key, value and "
+     "effect\n"},
     {"colon without a space", "spec: x:y",
      "d:3:7: error: spec: must be a map: a space must follow its colon\n"},
     {"a map in a text", "spec: |\n  x: y\n",
