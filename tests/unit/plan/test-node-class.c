@@ -55,9 +55,9 @@ static void test_refused(void **state) {
                                  "evaluated: column 1: unknown name 'vcpu'"},
         {CLASS("maxPods: 1 - max_pods"), "spec.kubelet.maxPods: no number, nor an expression that "
                                          "can be evaluated: the result -28 is not between 0"},
-        {CLASS("kubeReserved: {cpu: 10 m}"),
+        {CLASS("kubeReserved: {cpu: 10 * 2)}"),
          "spec.kubelet.kubeReserved.cpu: no quantity, nor an expression that can be evaluated: "
-         "column 4: unexpected"},
+         "column 7: unexpected"},
         {CLASS("systemReserved: {cpu: 'vcpus > 1'}"),
          "spec.kubelet.systemReserved.cpu: no quantity, nor an expression that can be evaluated: "
          "column 10: the result"},
