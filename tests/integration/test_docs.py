@@ -3,6 +3,7 @@ shows as output is in the programs, and a block of commands is run by ./dev docs
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import unittest
@@ -45,8 +46,12 @@ def printed() -> str:
     files = [*TOP.glob("src/**/*.[ch]"), *TOP.glob("include/**/*.h")]
     sources = "\n".join(re.sub(r'"\s*\n\s*"', "", f.read_text(encoding="utf-8")) for f in files)
     texts = re.findall(r'"((?:[^"\\\n]|\\.)*)"', sources)
-    scripts = [(TOP / name).read_text(encoding="utf-8") for name in ("kubectl/kubectl-nodeclaim", "image/provision")]
-    texts += [re.sub(r"['\"]|\$\w+", " % ", script) for script in scripts]
+    texts.append(re.sub(r"['\"]|\$\w+", " % ", (TOP / "image/provision").read_text(encoding="utf-8")))
+    for node in ast.walk(ast.parse((TOP / "kubectl/kubectl-nodeclaim").read_text(encoding="utf-8"))):
+        if isinstance(node, ast.JoinedStr):
+            texts.append("".join(str(v.value) if isinstance(v, ast.Constant) else " % " for v in node.values))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            texts.append(node.value)
     marked = re.sub(r"%[-.*0-9hjlz]*[a-zA-Z]|\\[0nt]", " % ", " % ".join(texts))
     return " ".join(["", *re.findall(r"[^_\W]+|%", marked), ""])
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
+import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -34,6 +37,16 @@ def condition(kind: str, status: str, reason: str, message: str = "") -> dict[st
     return {"type": kind, "status": status, "reason": reason, "message": message}
 
 
+def hostile(rng: random.Random) -> str:
+    """A drain-status or a request with values of every type, some of them cut."""
+    ends = stamp(time.time() + rng.randint(-300, 300))
+    values = [None, True, -1, 1e300, 10**30, "", ends, "a" * 400, "x\ny\tz\x1b[2J\u202e", "request", "spot", "kubectl-1", "refused", [], {}, ["shop/a", 5, None, {}], [[["x"]]], {"a": {}}]
+    keys = ["id", "source", "policy", "deadline", "total", "remaining", "blocked", "reasons", "forceDeleteAt", "updated", "hook", "cordon", "more", "returns", "mode", "reason"]
+    made = {"phase": rng.choice(["Evicting", "VolumeWait", "Failed", "Detected", *values]), **{key: rng.choice(values) for key in rng.sample(keys, 9)}}
+    text = json.dumps(made, ensure_ascii=rng.random() < 0.5)
+    return text if rng.random() < 0.8 else text[: rng.randrange(len(text))]
+
+
 class Plugin(unittest.TestCase):
     def setUp(self) -> None:
         self.folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="nodeclaimd-kubectl-")))
@@ -49,7 +62,8 @@ class Plugin(unittest.TestCase):
             (self.folder / name).symlink_to(target)
 
     def run_plugin(self, *args: str, name: str = "kubectl-nodeclaim", path: str = "") -> tuple[int, str, str]:
-        env = {"PATH": path or f"{self.folder}:{os.environ['PATH']}", "HOME": str(self.folder), "KUBECONFIG": str(self.folder / "config")}
+        env = {"PATH": path or f"{self.folder}:{os.environ['PATH']}", "HOME": str(self.folder), "KUBECONFIG": str(self.folder / "config"),
+               "PYTHONPATH": str(self.folder)}  # fmt: skip
         done = subprocess.run([self.folder / name, *args], capture_output=True, text=True, env=env, timeout=60 * PATIENCE)
         return done.returncode, done.stdout, done.stderr
 
@@ -102,8 +116,7 @@ class Plugin(unittest.TestCase):
 
     def clock(self, at: float) -> None:
         """What the plugin takes for the time from now on."""
-        (self.folder / "date").write_text(f'#!/bin/sh\n[ "$*" != +%s ] || exec echo {int(at)}\nexec /bin/date "$@"\n')
-        (self.folder / "date").chmod(0o755)
+        (self.folder / "sitecustomize.py").write_text(f"import time\ntime.time = lambda: {at}\n")
 
     def test_in_which_order(self) -> None:
         """Of one second, too: Events as they came, whatever their names; conditions since when, then by name."""
@@ -1072,6 +1085,40 @@ class Plugin(unittest.TestCase):
             self.assertNotIn("\t", line)
         self.assertIn('Drained: "all"', self.says("why", "n2"))
 
+    def test_hostile_annotations(self) -> None:
+        """Whatever a node writes there is a line or none: no traceback, row or control character, and nothing that takes long."""
+        rng = random.Random(20261201)
+        texts = ["", "{", "[]", "null", '"x"', "[" * 100000, '{"a":' * 100000, '{"phase":NaN}', '{"phase":"E","remaining":' + "9" * 9999 + "}", '{"phase":"' + "x" * 1000000 + '"}',
+                 '{"phase":"E","phase":"F"}', '{"phase":"Evicting","blocked":[' + '"a/b",' * 99999 + '"a/c"]}', '{"phase":"\\ud800\\u0000\\u202e\\u009b2J"}', *(hostile(rng) for _ in range(150))]  # fmt: skip
+        for i, text in enumerate(texts):
+            self.node(f"n{i}", {**condition("InterruptionPending", "True", "Requested"), "lastTransitionTime": stamp(time.time())},
+                      **{STATUS_KEY: text, REQUEST_KEY: rng.choice(texts) if len(text) < 9999 else text})  # fmt: skip
+        said = self.says("status")
+        self.assertEqual((len(said.splitlines()), len(re.findall("^n[0-9]+ ", said, re.M))), (len(texts) + 1, len(texts)))
+        self.assertNotRegex(said, "[^ -~\n]")
+        for i in (*range(13), *rng.sample(range(13, len(texts)), 6)):
+            for args in (("why", f"n{i}"), ("drain", f"n{i}", "--reason=x", "--dry-run"), ("drain", f"n{i}", "--dry-run")):
+                code, out, err = self.run_plugin(*args)
+                self.assertNotRegex(out + err, "Traceback|[^ -~\n]", f"{args}: {texts[i][:300]!r}")
+                self.assertIn(code, (0, 1), f"{args}: {texts[i][:300]!r}")
+
+    def test_ends_without_a_traceback(self) -> None:
+        """By Ctrl-C, and where nobody reads what it prints."""
+        self.node("n1")
+        env = {"PATH": f"{self.folder}:{os.environ['PATH']}", "HOME": str(self.folder), "KUBECONFIG": str(self.folder / "config")}
+        started = [self.folder / "kubectl-nodeclaim", "drain", "n1", "--wait"]
+        with subprocess.Popen(started, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as waits:
+            assert waits.stdout and waits.stderr
+            while not waits.stdout.readline().startswith("a drain of node n1 is requested"):
+                self.assertIsNone(waits.poll())
+            waits.send_signal(signal.SIGINT)
+            self.assertEqual((waits.wait(60 * PATIENCE), "Traceback" in waits.stderr.read()), (-signal.SIGINT, False))
+        read_end, write_end = os.pipe()
+        os.close(read_end)
+        done = subprocess.run([self.folder / "kubectl-nodeclaim", "status"], stdout=write_end, stderr=subprocess.PIPE, text=True, env=env, timeout=60 * PATIENCE)
+        os.close(write_end)
+        self.assertEqual((done.returncode, done.stderr), (-signal.SIGPIPE, ""))
+
     def test_owner_of_a_strange_name(self) -> None:
         """The API server takes any text as the name of an owner, and the plugin gives it to kubectl."""
         for i, name in enumerate(("--server=http://127.0.0.1:9", "-A", "c1 c2", "c1\n-A")):
@@ -1379,7 +1426,7 @@ class Plugin(unittest.TestCase):
             self.says("drain", name, "--mode=graceful")
             self.assertNotIn("deadline", self.request(name))
         self.node("n9", **{REQUEST_KEY: was % (ahead, r"a \"b\"")})
-        self.refuses(1, "the reason 'a \\' of the request that is there cannot be kept: add --reason; nothing was changed", "drain", "n9", "--deadline=5m")
+        self.refuses(1, "the reason 'a \"b\"' of the request that is there cannot be kept: add --reason; nothing was changed", "drain", "n9", "--deadline=5m")
         self.says("drain", "n9", "--deadline=5m", "--reason=disk")
 
     def test_waits(self) -> None:
@@ -1518,8 +1565,7 @@ class Plugin(unittest.TestCase):
     def test_without_kubectl(self) -> None:
         folder = self.folder / "empty"
         folder.mkdir()
-        for name in ("cat", "date"):
-            (folder / name).symlink_to(f"/bin/{name}")
+        (folder / "python3").symlink_to(sys.executable)
         code, out, err = self.run_plugin("--help", path=str(folder))
         self.assertEqual((code, "status [NODE]" in out), (0, True), err)
         code, out, err = self.run_plugin("status", path=str(folder))
