@@ -1335,7 +1335,7 @@ class Plugin(unittest.TestCase):
                    "  what lets them go: kubectl nodeclaim why n1 --context=k, once the node has reported them; kubectl nodeclaim drain n1 --deadline=10m --context=k deletes what is left by then, asks no budget, "
                    "and with --dry-run only says what; kubectl nodeclaim drain --cancel n1 --context=k takes the request back\n")  # fmt: skip
         kept = "  kept by budget db, which allows no disruption now: shop/a\n  kept by annotation karpenter.sh/do-not-disrupt: shop/e\n"
-        for args, is_said in (((), True), (("--mode=cordon",), False), (("--mode=graceful",), True), (("--deadline=10m",), False)):
+        for args, is_said in (((), True), (("--mode=cordon",), False), (("--mode=graceful",), True), (("--deadline=10m",), False), (("--reason=disk",), False)):
             code, _, err = self.run_plugin("drain", "n1", "--context=k", *args)
             self.assertEqual((code, warning % kept in err, "for ever" in err), (0, is_said, is_said), f"{args}: {err}")
         self.assertNotIn("for ever", self.run_plugin("drain", "n1", "--mode=graceful", "--dry-run")[2])
