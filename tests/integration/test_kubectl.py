@@ -99,11 +99,11 @@ class Plugin(unittest.TestCase):
         self.api.put("events", {"metadata": {"generateName": name}, "involvedObject": about, "reason": reason, "message": message,
                                 "source": {"component": source}, "reportingInstance": instance, "type": "Warning", "count": count, "lastTimestamp": at or stamp(time.time())}, "default")  # fmt: skip
 
-    def change(self, name: str, edit: Callable[[dict[str, Any]], None]) -> None:
+    def change(self, name: str, edit: Callable[[dict[str, Any]], None], kind: str = "nodes") -> None:
         def go() -> None:
-            node = self.api.store.get(self.api.resource("nodes"), name)
-            edit(node)
-            self.api.store.replace(self.api.resource("nodes"), node)
+            found = self.api.store.get(self.api.resource(kind), name)
+            edit(found)
+            self.api.store.replace(self.api.resource(kind), found)
 
         self.api.on_loop(go)
 
@@ -454,6 +454,8 @@ class Plugin(unittest.TestCase):
         self.node("n5", **{STATUS_KEY: '{"phase":"Failed","deadline":"2026-01-01T00:00:00Z","blocked":["shop/a","b/c"],"reasons":["budget","deletion"]}'})
         self.assertNotRegex(said := self.says("why", "n5"), "nothing need be done|journalctl")
         self.assertIn("the deadline has passed: the Event DrainFailed has what is left, and why\n", said)
+        self.node("n6", **{STATUS_KEY: '{"source":"spot","phase":"Failed","deadline":"2126-01-01T00:00:00Z","total":2,"remaining":1,"blocked":[]}'})
+        self.assertIn("  Failed: 1 of 2 pods remain, the node ends at 2126-01-01T00:00:00Z\n  nothing more fits before the deadline: the Event DrainFailed has", self.says("why", "n6"))
 
     def test_why_evictions_are_refused(self) -> None:
         status, helps = '{"phase":"Evicting","blocked":["shop/a"],"reasons":["%s"]}', "\n  what is refused: RBAC or an admission webhook or policy; the Event DrainBlocked has the answer"
@@ -462,6 +464,7 @@ class Plugin(unittest.TestCase):
             self.node(name, **{STATUS_KEY: status % reason})
             said = self.says("why", name)
             self.assertEqual([rule in said for rule in rules], has_rules, said)
+            self.assertEqual("\n  at once, with rights of yours: kubectl -n shop delete pod a, which asks no budget\n" in said, any(has_rules), said)
             for part in (helps, ", and the runbook NodeclaimdEvictionsRefused (docs/runbooks.md) what helps against each\n",
                          f"\n  where it says User \"system:node:...\" cannot, and NodeRestriction is enabled: a ClusterRole bound to the group system:nodes, with {' and '.join(r for r, has in zip(rules, has_rules) if has)}\n"):  # fmt: skip
                 self.assertEqual(part in said, any(has_rules), said)
@@ -487,6 +490,7 @@ class Plugin(unittest.TestCase):
             self.event("Node", name, "DrainBlocked", blocked % (pod, message), at=stamp(now - ago))
             said = self.says("why", name)
             self.assertEqual([rule in said, "what fails: most often" in said, "deleted in time" in said], says, said)
+            self.assertFalse("deleted in time" in said and "at once, with rights of yours" in said, said)
         self.event("Node", "n3", "DrainBlocked", "Pod shop/a may not leave: its deletion failed: '500'", at=stamp(now))
         self.assertEqual(["what fails: most often" in (said := self.says("why", "n3")), "deleted in time" in said], [True, False], said)
 
@@ -757,6 +761,10 @@ class Plugin(unittest.TestCase):
         self.event("Node", "n1", "Other", "NodeDeletedInDrain: x", at=stamp(at + 7))
         self.event("Node", "n1", "RemovingNode", "Node n1 event: Removing Node n1 from Controller", count=2, at=stamp(at))
         self.assertIn(named + known, self.says("why", "n1"))
+        asked, undrain = "A drain was requested on this machine; policy=drain", "before that, on the machine, nodeclaimd undrain, as the drain was requested there and goes on otherwise, and then systemctl restart kubelet"
+        for ago, reason, message, is_needed in ((9, "Requested", asked, True), (8, "InterruptionWithdrawn", "interruption notice withdrawn: spot", True), (7, "InterruptionWithdrawn", "interruption notice withdrawn: operator; evicted: 1", False)):
+            self.event("Node", "n1", reason, message, at=stamp(at - ago))
+            self.assertEqual(undrain in self.says("why", "n1"), is_needed)
         self.claim("c1", "n1")
         for name in ("n1", "c1"):
             said = self.says("why", name)
@@ -977,6 +985,8 @@ class Plugin(unittest.TestCase):
                       "deletes what is left by the termination timestamp of its NodeClaim, if it has one, and then ends its instance\n", self.says("why", "n1"))  # fmt: skip
         self.change("n4", lambda n: n["metadata"].update(deletionTimestamp="2026-11-29T11:59:00Z", finalizers=[KARPENTER]))
         self.assertIn(": Karpenter evicts its pods as budgets allow, deletes none, as its NodeClaim has no termination timestamp, and then ends its instance\n", self.says("why", "n4"))
+        self.change("c4", lambda c: c["spec"].update(terminationGracePeriod="1h"), "nodeclaims")
+        self.assertIn(", deletes what is left 1h after the deletion of its NodeClaim (terminationGracePeriod), and then ends its instance\n", self.says("why", "n4"))
         self.node("n6", withdrawn, claim="c6")
         self.claim("c6", "n6", deletionTimestamp="2026-11-29T11:57:00Z", annotations={"karpenter.sh/nodeclaim-termination-timestamp": "2026-11-29T12:57:00Z"})
         self.change("n6", lambda n: n["metadata"].update(deletionTimestamp="2026-11-29T11:59:00Z", finalizers=[KARPENTER]))
@@ -1151,6 +1161,8 @@ class Plugin(unittest.TestCase):
         self.change("n1", lambda n: n["metadata"]["annotations"].update({REQUEST_KEY: '{"id":"claim-u","mode":"graceful"}'}))
         self.refuses(1, "another one's", "drain", "--cancel", "n1")
         self.refuses(1, 'another drain of node n1 is requested: {"id":"claim-u"', "drain", "n1", "--deadline=10m")
+        self.assertRegex(self.says("drain", "n1", "--deadline=10m", "--dry-run"), r'nothing was written\. .*\nthat is refused: another drain of node n1 is requested: {"id":"claim-u"')
+        self.assertIn("claim-u", self.request("n1"))
         self.refuses(1, "there is no Node n9", "drain", "n9")
 
     def test_node_that_is_written_all_the_time(self) -> None:
