@@ -269,6 +269,7 @@ struct nc_lifecycle_view {
     bool is_ours;           /* the cordon: we made it, and it was not lifted since */
     bool is_lifted;         /* the cordon, by somebody else, and it was not made again */
     bool is_refused;        /* the cordon, so far */
+    bool is_failing;        /* the answer to it, or to what comes before it, is an error */
     bool is_unlabelled;     /* somebody else removed the load balancer label */
     bool is_orphaned;       /* our Node was deleted, and another one was not seen */
     bool is_failed;         /* the force-delete time has passed, and pods remain or may */

@@ -56,6 +56,7 @@ static struct nc_value *new_cordon(const struct nc_lifecycle_view *view) {
     nc_value_set_bool(v, "ours", view->is_ours);
     nc_value_set_time(v, "since", view->cordoned_usec);
     nc_value_set_bool(v, "refused", view->is_refused);
+    nc_value_set_bool(v, "failing", view->is_failing);
     nc_value_set_bool(v, "lifted", view->is_lifted);
     nc_value_set_bool(v, "labelRemoved", view->is_unlabelled);
     return v;

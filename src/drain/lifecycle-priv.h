@@ -124,7 +124,8 @@ struct nc_lifecycle {
     bool is_foreign;                      /* somebody else had cordoned */
     bool has_cordoned; /* we had, or somebody in our place, and the end of that was not seen yet */
     bool was_foreign;  /* likewise somebody else, in a drain that is over */
-    uint64_t pruned_usec; /* when what somebody removed was written again; 0 = never */
+    uint64_t pruned_usec;   /* when what somebody removed was written again; 0 = never */
+    bool is_cordon_failing; /* the answer was an error last, no refusal */
     bool was_lifted;      /* somebody else lifted our cordon, or set one while it was refused: what
                              stands now is not ours */
     bool is_release_lost; /* the last got no answer: a cordon that is seen may be of before */

@@ -56,6 +56,7 @@ static void retry_cordon(struct nc_lifecycle *l, struct nc_lifecycle_try *t) {
  * server that fails waits as well. */
 static void report_uncordoned(struct nc_lifecycle *l, enum nc_node_write_kind kind, const char *why,
                               bool is_failing, struct nc_lifecycle_actions *out) {
+    l->is_cordon_failing = is_failing;
     if (kind == NC_WRITE_CORDON) {
         l->is_cordon_done &= !l->is_foreign; /* somebody else's was lifted */
         l->tries[kind].is_refused = true;

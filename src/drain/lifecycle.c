@@ -343,7 +343,8 @@ void nc_lifecycle_get_view(const struct nc_lifecycle *l, uint64_t now_usec,
         .is_ours = l->node.exists && l->node.has_cordon_record && !l->was_lifted
                    && (!l->node.is_complete || l->node.is_unschedulable),
         .is_lifted = nc_lifecycle_is_cordon_lifted(l),
-        .is_refused = nc_lifecycle_is_cordon_refused(l),
+        .is_refused = nc_lifecycle_is_cordon_refused(l) && !l->is_cordon_failing,
+        .is_failing = nc_lifecycle_is_cordon_refused(l) && l->is_cordon_failing,
         .is_unlabelled = l->has_announced[NC_LIFECYCLE_MILESTONE_UNLABELLED] && l->node.exists
                          && !l->node.has_balancers_label,
         .is_orphaned = l->orphaned_usec != 0,

@@ -390,12 +390,19 @@ static void show_held_remedy(struct nc_buf *out, const struct nc_value *drain) {
         nc_show_remedy(out, NC_LIFECYCLE_FINALIZER_REMEDY);
     if (is_named_for(drain, NC_POD_REASON_SILENT))
         nc_show_remedy(out, NC_LIFECYCLE_SILENT_REMEDY);
-    if ((truth_of(cordon, "lifted") == 1 || truth_of(cordon, "refused") == 1)
-        && !nc_show_text(drain, "forceDeleteAt", NULL))
-        nc_show_remedy(out,
-                       "kubectl cordon the Node, for nothing is evicted before that, and uncordon "
-                       "it afterwards, or withdraw what requests the drain");
-    else if (endless && !is_undeleted)
+    const bool is_uncordoned = truth_of(cordon, "lifted") == 1 || truth_of(cordon, "refused") == 1;
+    const bool has_deadline = nc_show_text(drain, "forceDeleteAt", NULL) != NULL;
+
+    if (is_uncordoned)
+        nc_show_remedy(
+            out,
+            has_deadline
+                ? "kubectl cordon the Node, which keeps new pods off, and uncordon it afterwards"
+                : "kubectl cordon the Node, for nothing is evicted before that, and uncordon "
+                  "it afterwards, or withdraw what requests the drain");
+    if (is_uncordoned && !has_deadline)
+        return;
+    if (endless && !is_undeleted)
         text = nc_asprintf("%s; or, without asking a budget, delete the pod, or %s --deadline TIME",
                            mend,
                            truth_of(drain, "nodeDeleted") == 1 ? "nodeclaimd drain"
@@ -414,6 +421,7 @@ static void show_cordon(struct nc_buf *out, const struct nc_value *cordon) {
         {"ours", ", cordoned by us"},
         {"lifted", ", NOT cordoned: lifted by somebody else"},
         {"refused", ", NOT cordoned: refused"},
+        {"failing", ", not cordoned by us: the API server fails"},
         {"labelRemoved", ", label for load balancers removed by somebody else"}};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++)

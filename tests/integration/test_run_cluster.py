@@ -470,7 +470,7 @@ class Identity(DaemonTest):
                 told = lambda reason: [s.body["message"] for s in world.steps("event") if s.what == reason]
                 world.must(lambda: told("CordonRefused"), "the Event")
                 self.assertRegex(told("CordonRefused")[0], f"refuses the drain status: the node takes new pods; .*HTTP {status}")
-                world.must(lambda: "NOT cordoned: refused" in world.run("status").out, "the status")
+                world.must(lambda: ", not cordoned by us: the API server fails" in world.run("status").out, "the status")
                 world.api.server.faults.remove(fault)
                 world.must(lambda: told("NodeCordoned"), "the cordon", 30)
                 self.assertEqual(len(told("CordonRefused")), 1)

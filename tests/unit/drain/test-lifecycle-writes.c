@@ -54,6 +54,7 @@ static void test_who_is_told_to_cordon(void **state) {
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(answers); i++) {
+        struct nc_lifecycle_view view;
         struct life_world w;
         life_world_init(&w);
         (void)life_do(&w, 0, "begin");
@@ -65,6 +66,9 @@ static void test_who_is_told_to_cordon(void **state) {
         }
         assert_non_null(strstr(w.last_message, ", and evictions wait for it"));
         assert_int_equal(strstr(w.last_message, "kubectl cordon") != NULL, i == 0);
+        nc_lifecycle_get_view(w.life, w.now_usec, &view);
+        assert_int_equal(view.is_refused, i == 0);
+        assert_int_equal(view.is_failing, i == 1);
         life_world_done(&w);
     }
 }

@@ -153,6 +153,22 @@ static void test_status(void **state) {
                 "drain        cordoning, NOT cordoned: refused\n"
                 "             remedy: kubectl cordon the Node, for nothing is evicted before that, "
                 "and uncordon it afterwards, or withdraw what requests the drain\n");
+    assert_text(
+        "{'drain': {'phase': 'evicting', 'forceDeleteAt': 'T', 'cordon': {'refused': true}, "
+        "'blocked': [{'pod': 'a/b', 'reason': 'budget', 'remedy': 'scale up'}]}}",
+        nc_status_text,
+        "bootstrap    unknown\nnode         -\ninstance     -, -, -, -\n"
+        "nodeclaim    -\n"
+        "drain        evicting, force-delete time of all pods T, NOT cordoned: refused\n"
+        "blocked      a/b, blocked by a PodDisruptionBudget\n"
+        "             remedy: kubectl cordon the Node, which keeps new pods off, and "
+        "uncordon it afterwards\n"
+        "             remedy: scale up; or delete the pod, which asks no budget; else it "
+        "is deleted at its force-delete time, unless that is refused, too\n");
+    assert_text("{'drain': {'phase': 'cordoning', 'cordon': {'failing': true}}}", nc_status_text,
+                "bootstrap    unknown\nnode         -\ninstance     -, -, -, -\n"
+                "nodeclaim    -\n"
+                "drain        cordoning, not cordoned by us: the API server fails\n");
     assert_text("{'daemon': {}, 'drain': {'phase': 'releasing', 'at': '2024-01-01T00:11:00Z'}}",
                 nc_status_text,
                 "node         -\n"
