@@ -593,6 +593,8 @@ func TestChartRefusesValues(t *testing.T) {
 		{"affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].key=karpenter.sh/nodepool," +
 			"affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].operator=Exists",
 			"affinity: the label karpenter.sh/nodepool needs allowManagedNodes: true"},
+		{"podSecurityContext.runAsUser=0", "podSecurityContext.runAsUser: 0 is root"},
+		{"metrics.rules=true,metrics.thresholds.NodeclaimdNotRunning=5", "minimum"},
 		{"metrics.dashboardAnnotations.a=b,metrics.rules=true", "metrics.dashboardAnnotations needs metrics.dashboard: true"},
 		{"podLabels.app\\.kubernetes\\.io/name=other", "podLabels: the chart sets app.kubernetes.io/name itself"},
 		{"lifecycleHook=a", "needs completeLifecycleActions: true"},

@@ -117,6 +117,12 @@
 {{- if and $v.networkPolicy.from (not $v.networkPolicy.enabled) }}
 {{- fail "networkPolicy.from needs networkPolicy.enabled: true" }}
 {{- end }}
+{{- range $key := list "podSecurityContext" "securityContext" }}
+{{- $user := (get $v $key | default dict).runAsUser }}
+{{- if and ($v.podSecurityContext | default dict).runAsNonRoot (not (kindIs "invalid" $user)) (eq (int $user) 0) }}
+{{- fail (printf "%s.runAsUser: 0 is root, which podSecurityContext.runAsNonRoot keeps from starting" $key) }}
+{{- end }}
+{{- end }}
 {{- if not $v.allowManagedNodes }}
 {{- $never := "the label karpenter.sh/nodepool needs allowManagedNodes: true; without it the pods run only on nodes that do not have the label, and would stay Pending" }}
 {{- if hasKey ($v.nodeSelector | default dict) "karpenter.sh/nodepool" }}{{ fail (print "nodeSelector: " $never) }}{{ end }}
