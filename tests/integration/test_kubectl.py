@@ -1555,11 +1555,11 @@ class Plugin(unittest.TestCase):
         self.refuses(1, "node n1 is gone; it was not seen drained", "drain", "n1", "--wait", "--timeout=30s")
 
     def test_command_line(self) -> None:
-        for says, args in (("a command is missing", ()), ("no command 'walk'", ("walk",)), ("takes the name", ("drain",)), ("no option --force", ("drain", "n1", "--force")),
+        for says, args in (("a command is missing", ()), ("no command 'walk'; see", ("walk",)), ("no command 'drian', did you mean drain?", ("drian",)), ("why has no option --server=x; of kubectl's it takes --context, --kubeconfig", ("why", "n1", "--server=x")), ("takes the name", ("drain",)), ("no option --force", ("drain", "n1", "--force")),
                            ("not a time", ("drain", "n1", "--deadline", "soon")), ("not a time", ("drain", "n1", "--deadline=010m")), ("without its unit", ("drain", "n1", "--deadline=60")), ("needs a value", ("drain", "n1", "--reason")),
                            ("not 'all'", ("drain", "n1", "--mode", "all")), ("--deadline TIME, without --mode, makes the mode deadline", ("drain", "n1", "--mode=deadline")), ("mode graceful has no deadline", ("drain", "n1", "--mode=graceful", "--deadline=5m")),
-                           ("deleted at once", ("drain", "n1", "--deadline=0s")), ("write --context=VALUE", ("status", "--context", "k")), ("status has no such option: --nod", ("status", "--nod")), ("no deadline", ("drain", "n1", "--mode=cordon", "--deadline=1m")),
-                           ("a reason has", ("drain", "n1", "--reason", 'a"b')), ("not the name", ("why", "-o"))):  # fmt: skip
+                           ("deleted at once", ("drain", "n1", "--deadline=0s")), ("write --context=VALUE", ("status", "--context", "k")), ("status has no option --nod", ("status", "--nod")), ("no deadline", ("drain", "n1", "--mode=cordon", "--deadline=1m")),
+                           ("a reason has", ("drain", "n1", "--reason", 'a"b')), ("why has no option -o", ("why", "-o")), ("not the name", ("why", "N1"))):  # fmt: skip
             self.refuses(2, says, *args)
         self.assertIn("status [NODE]", self.says("--help"))
         self.node("n1")
