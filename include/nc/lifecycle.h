@@ -290,8 +290,8 @@ struct nc_lifecycle_view {
 #define NC_LIFECYCLE_FINALIZER_REMEDY "ask the finalizer's owner: kubectl get pod -o yaml names it"
 #define NC_LIFECYCLE_SILENT_REMEDY "journalctl -u kubelet -u containerd, on the node"
 #define NC_LIFECYCLE_ORPHANED_REMEDY                                                               \
-    "restart kubelet to register again, without request and cordon, or end the instance, and its " \
-    "pods with it"
+    "restart kubelet to register again, without request and cordon (after nodeclaimd undrain, if " \
+    "this machine requested the drain), or end the instance, and its pods with it"
 /* The phase's name, or NC_LIFECYCLE_FAILED. Static. */
 const char *nc_lifecycle_view_phase(const struct nc_lifecycle_view *v);
 /* now_usec is by EC2's clock. */

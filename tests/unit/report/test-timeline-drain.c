@@ -135,7 +135,8 @@ static void test_status(void **state) {
                 "load balancers removed by somebody else, the Node was deleted, its pods "
                 "are still evicted\n"
                 "             remedy: restart kubelet to register again, without request and "
-                "cordon, or end the instance, and its pods with it\n"
+                "cordon (after nodeclaimd undrain, if this machine requested the drain), or end "
+                "the instance, and its pods with it\n"
                 "             remedy: kubectl cordon the Node, for nothing is evicted before that, "
                 "and uncordon it afterwards, or withdraw what requests the drain\n");
     assert_text("{'daemon': {}, 'drain': {'phase': 'evicting', 'nodeDeleted': true, 'deadline': "
