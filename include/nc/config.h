@@ -128,6 +128,7 @@ struct nc_documents {
     char *for_cloud_init; /* the first part of user data that is not ours, in words; NULL = none */
     bool may_bring_documents; /* a part of user data that cloud-init's network stage reads: more
                                  than shell scripts */
+    struct nc_mark mistyped;  /* such a part that is a document by all but its type; line 0: none */
     struct nc_strv found; /* what user data held that is not ours: "a shell script", "a part of type
                              text/plain"; and "FILE" NC_FOUND_NODE_POOL "…",
                              "FILE" NC_FOUND_NOTHING */

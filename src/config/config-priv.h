@@ -27,6 +27,11 @@ void nc_diag_unsupported(struct nc_documents *d, struct nc_mark mark, const char
 int nc_diag_err(const struct nc_documents *d, struct nc_mark mark, const char *path,
                 const char *message, struct nc_err *err);
 
+/* What is said of a part of user data that is a document by all but its type. */
+#define NC_MISTYPED                                                                                \
+    "a document that is not read: its Content-Type must be application/node.eks.aws or "           \
+    "application/vnd.nodeclaimd+yaml"
+
 /* A value as a message names it: "the string 'ten'", "the number 5", "a list". Owned. */
 char *nc_value_describe(const struct nc_value *v);
 

@@ -87,25 +87,30 @@ static struct nc_value *copy_at(const struct nc_config *c, const char *path) {
 }
 
 /* The place to blame for something that is missing: the first document that says anything about the
- * cluster. */
+ * cluster, else what is a document by all but its type. */
 static struct nc_mark blame(const struct nc_documents *d) {
     for (size_t i = 0; i < d->n_docs; i++) {
         const struct nc_value *cluster = nc_value_path(d->docs[i].tree, "spec.cluster");
         if (cluster)
             return cluster->mark;
     }
-    return (struct nc_mark){.source = d->docs[0].source};
+    return d->mistyped.line > 0 ? d->mistyped : (struct nc_mark){.source = d->docs[0].source};
 }
 
 static int missing(const struct nc_documents *d, const char *path, const char *why,
                    struct nc_err *err) {
-    const char *found = d->found.n > 0 ? d->found.v[0] : NULL; /* the user data are a script, say */
-    nc_auto_free char *message =
-        nc_asprintf("is missing: %s%s%s", why, found ? "; " : "", found ? found : "");
-    const int r = nc_diag_err(d, blame(d), path, message, err);
+    const struct nc_mark mark = blame(d);
+    const bool is_mistyped =
+        mark.line > 0 && mark.line == d->mistyped.line && mark.source == d->mistyped.source;
+    /* what was found instead: a script, say */
+    const char *more = is_mistyped ? why : d->found.n > 0 ? d->found.v[0] : NULL;
+    nc_auto_free char *message = nc_asprintf("is missing: %s%s%s", is_mistyped ? NC_MISTYPED : why,
+                                             more ? "; " : "", more ? more : "");
+    const int r = nc_diag_err(d, mark, path, message, err);
 
-    nc_err_remedy(err, "give it in a NodeConfig or AgentConfig document of the user data or of "
-                       "/etc/nodeclaimd/conf.d");
+    nc_err_remedy(err, is_mistyped ? "correct the Content-Type"
+                                   : "give it in a NodeConfig or AgentConfig document of the user "
+                                     "data or of /etc/nodeclaimd/conf.d");
     if (err)
         err->code = -NC_CONFIG_MISSING;
     return r;

@@ -478,15 +478,11 @@ static bool is_mistaken(struct nc_documents *d, const char *name, unsigned line,
     return refuse_whole(d, before) == 0;
 }
 
-#define MISTYPED                                                                                   \
-    "a document that is not read: its Content-Type must be application/node.eks.aws or "           \
-    "application/vnd.nodeclaimd+yaml"
-
 static void note_mistyped(struct nc_documents *d, const char *name, unsigned line,
                           const struct nc_userdata_part *p) {
-    nc_diag(d, false,
-            (struct nc_mark){.source = nc_documents_add_source(d, name), .line = line, .column = 1},
-            "", MISTYPED ", not %s", p->content_type);
+    d->mistyped =
+        (struct nc_mark){.source = nc_documents_add_source(d, name), .line = line, .column = 1};
+    nc_diag(d, false, d->mistyped, "", "%s, not %s", NC_MISTYPED, p->content_type);
 }
 
 int nc_documents_add_userdata(struct nc_documents *d, const char *source, struct nc_text text,
@@ -516,7 +512,7 @@ int nc_documents_add_userdata(struct nc_documents *d, const char *source, struct
         if (is_mistyped)
             note_mistyped(d, of, line, p);
         if (!nc_userdata_part_is_ours(p)) {
-            what = is_mistyped ? nc_strdup(MISTYPED) : nc_userdata_describe(p);
+            what = is_mistyped ? nc_strdup(NC_MISTYPED) : nc_userdata_describe(p);
             nc_strv_addf(&d->found, "%s is %s", name, what);
             if (is_mistyped) { /* named first: what is missing is most likely in it */
                 char *other = d->found.v[0];

@@ -44,9 +44,11 @@ class BadUserData(WorldTest):
             with self.subTest(len(parts)):
                 world = self.world()
                 data = mime(*parts, ("application/yaml", world.node_config()))
-                part = rf"user-data part {len(parts) + 1} \(application/yaml\) is a document that is not read: its Content-Type must be"
                 done = self.refused(data, "is missing", world=world)
-                self.assertRegex(done.console(), part)
+                said = done.console_record()
+                part = rf"^user-data part {len(parts) + 1} \(application/yaml\):\d+:1: spec.cluster.name: is missing: a document that is not read: its Content-Type must be"
+                self.assertRegex(said["message"], part)
+                self.assertRegex(said["remedy"], "^correct the Content-Type; only a new node has other user data: correct what makes it")
 
     def test_a_plan_that_is_refused_is_reported_for_its_instance(self) -> None:
         """By the instance the cause finds its NodeClaim; who the node is was known before."""
