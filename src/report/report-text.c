@@ -12,6 +12,7 @@
 #include "nc/version.h"
 
 #define ANNOTATION_MAX_BYTES 2048
+#define CONSOLE_WARNINGS ((size_t)4) /* status.json has all */
 
 static struct nc_value *error_tree(const struct nc_phase_entry *e) {
     struct nc_value *map;
@@ -177,7 +178,10 @@ static struct nc_value *summary(const struct nc_report *r, uint64_t now_usec) {
 
 void nc_report_console(const struct nc_report *r, uint64_t now_usec, struct nc_buf *out) {
     nc_auto_value struct nc_value *map = summary(r, now_usec);
+    const size_t n = r->warnings.n < CONSOLE_WARNINGS ? r->warnings.n : CONSOLE_WARNINGS;
 
+    if (n > 0)
+        nc_value_set(map, "warnings", nc_value_new_strings(r->warnings.v, n));
     nc_value_set_time(map, "at", now_usec);
     (void)nc_buf_puts(out, "nodeclaimd: ");
     nc_json_write(out, map, 0);

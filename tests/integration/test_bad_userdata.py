@@ -50,6 +50,13 @@ class BadUserData(WorldTest):
                 self.assertRegex(said["message"], part)
                 self.assertRegex(said["remedy"], "^correct the Content-Type; only a new node has other user data: correct what makes it")
 
+    def test_a_misspelt_field_is_on_the_console(self) -> None:
+        """It is a warning, and why a field is missing: the console is all that some can read."""
+        world = self.world()
+        data = self.replaced(world, "    name: test", "    nmae: test")
+        done = self.refused(data, "spec.cluster.name: is missing", world=world)
+        self.assertRegex(done.console_record()["warnings"][0], r':16:5: spec.cluster.nmae: unknown field, did you mean "name"\?$')
+
     def test_a_plan_that_is_refused_is_reported_for_its_instance(self) -> None:
         """By the instance the cause finds its NodeClaim; who the node is was known before."""
         rows = (("maxPods: 29", "maxPods: 29\n      featureGates: {NoSuchGate: true}"), ("flags:", "flags:\n    - --max-podz=20"))

@@ -183,11 +183,14 @@ static void test_console(void **state) {
     nc_report_attempt(&r, NC_PHASE_INITIALIZE, T0);
     nc_report_succeed(&r, NC_PHASE_INITIALIZE, T0 + SECOND);
     nc_report_finish(&r, T0 + SECOND);
+    for (size_t i = 0; i < 5; i++)
+        nc_strv_addf(&r.warnings, "%zu", i);
     nc_report_console(&r, T0 + 9 * SECOND, &good);
     assert_string_equal(good.data,
                         "nodeclaimd: {\"outcome\":\"succeeded\",\"phase\":\"initialize\","
                         "\"duration_usec\":1000000,\"node\":\"ip-10-0-0-1\",\"instance\":\"i-1\","
-                        "\"at\":\"2024-01-01T00:00:09Z\"}");
+                        "\"warnings\":[\"0\",\"1\",\"2\",\"3\"],\"at\":\"2024-01-01T00:00:09Z\"}");
+    nc_strv_done(&r.warnings);
     (void)snprintf(multi.msg, sizeof(multi.msg), "two\nlines\x1b[2J");
     nc_report_fail(&r, NC_PHASE_REGISTER, &multi, T0 + 2 * SECOND);
     nc_report_console(&r, T0 + 9 * SECOND, &bad);
