@@ -105,6 +105,10 @@ void nc_log_failure(const struct nc_bootstrap *b, enum nc_phase p, const struct 
 const char *nc_kubelet_remedy(const char *last_lines);
 /* The API server takes this client for somebody else than "system:node:NAME". */
 int nc_refuse_identity(const char *username, const char *expected, struct nc_err *err);
+/* Completes the remedy of a first request that has failed by what this machine knows: its role, the
+ * place of what the documents say. */
+void nc_advise_connection(const struct nc_gather *g, const struct nc_connection *c,
+                          const struct nc_kube_status *status, struct nc_err *err);
 #define NC_CHECK_MAPPING                                                                           \
     "check the role's mapping in the cluster (access entry or aws-auth), the cluster's name and "  \
     "its CA"

@@ -51,38 +51,41 @@ static int open_connection(struct nc_bootstrap *b, struct nc_err *err) {
                 : nc_connect_configured(&b->gather, &b->connection, err);
 }
 
-/* What the API server's clock says of ours; where it is not that, what else a 401 comes of. */
-static void check_clock_skew(struct nc_bootstrap *b, const struct nc_kube_status *status,
-                             struct nc_err *err) {
-    const long long seconds = llabs(nc_kube_ahead_sec(status));
+/* What the API server's clock says of ours. */
+static void check_clock_skew(struct nc_bootstrap *b, const struct nc_kube_status *status) {
     nc_auto_free char *text = nc_kube_clock_text(status);
 
-    if (seconds >= SKEW_WORTH_SAYING_SEC)
+    if (llabs(nc_kube_ahead_sec(status)) >= SKEW_WORTH_SAYING_SEC)
         nc_strv_add_once(&b->report.warnings, text);
-    if (status->http == 401 && b->gather.config.auth == NC_AUTH_EKS
-        && seconds < NC_KUBE_SKEW_REFUSED_SEC)
+}
+
+/* Where it is not the clock, what else a 401 comes of. */
+static void add_role(const struct nc_connection *c, const struct nc_kube_status *status,
+                     struct nc_err *err) {
+    const long long seconds = llabs(nc_kube_ahead_sec(status));
+
+    if (status->http == 401 && c->credentials.role && seconds < NC_KUBE_SKEW_REFUSED_SEC)
         nc_err_remedy(err,
                       "check that the cluster at %.64s is %.64s; then let the instance's role, "
                       "%.64s, in (access entry of type EC2_LINUX, or aws-auth)%s",
-                      b->connection.kubeconfig.server, b->gather.config.cluster_name,
-                      b->connection.credentials.role,
+                      c->kubeconfig.server, c->audience.cluster, c->credentials.role,
                       seconds >= SKEW_WORTH_SAYING_SEC ? "; then set the clock"
                       : status->date_usec              ? "; the clock is right"
                                                        : "");
 }
 
 /* What the remedy says to check is in a document, unless a kubeconfig has it. */
-static void add_source(const struct nc_bootstrap *b, struct nc_err *err) {
+static void add_source(const struct nc_gather *g, struct nc_err *err) {
     static const struct {
         const char *what, *path;
     } fields[] = {{"certificate authority", "spec.cluster.certificateAuthority"},
                   {"API server's endpoint", "spec.cluster.apiServerEndpoint"}};
 
-    if (b->app->opts.kubeconfig || b->gather.config.auth == NC_AUTH_KUBECONFIG)
+    if (g->app->opts.kubeconfig || g->config.auth == NC_AUTH_KUBECONFIG)
         return;
     for (size_t i = 0; i < NC_ARRAY_SIZE(fields); i++) {
-        const struct nc_value *v = nc_value_path(b->gather.config.tree, fields[i].path);
-        nc_auto_free char *place = v ? nc_mark_location(&b->gather.documents, v->mark) : NULL;
+        const struct nc_value *v = nc_value_path(g->config.tree, fields[i].path);
+        nc_auto_free char *place = v ? nc_mark_location(&g->documents, v->mark) : NULL;
         if (!place || !strstr(err->remedy, fields[i].what))
             continue;
         nc_err_remedy(err, "%s; %s is in %s", err->remedy, fields[i].path + strlen("spec.cluster."),
@@ -91,6 +94,12 @@ static void add_source(const struct nc_bootstrap *b, struct nc_err *err) {
             nc_remedy_by_source(err, place);
         return;
     }
+}
+
+void nc_advise_connection(const struct nc_gather *g, const struct nc_connection *c,
+                          const struct nc_kube_status *status, struct nc_err *err) {
+    add_role(c, status, err);
+    add_source(g, err);
 }
 
 int nc_refuse_identity(const char *username, const char *expected, struct nc_err *err) {
@@ -112,9 +121,9 @@ static int check_identity(struct nc_bootstrap *b, struct nc_err *err) {
     int r = nc_kube_whoami(b->connection.kube, nc_app_timeout(b->app, REQUEST_TIMEOUT_USEC), &who,
                            &status, err);
 
-    check_clock_skew(b, &status, err);
+    check_clock_skew(b, &status);
     if (r < 0) {
-        add_source(b, err);
+        nc_advise_connection(&b->gather, &b->connection, &status, err);
         return r;
     }
     b->is_connected = true;

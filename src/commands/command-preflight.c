@@ -272,6 +272,8 @@ static void check_api(struct preflight *p) {
         p->skew_usec = (int64_t)status.date_usec - (int64_t)status.received_usec;
         p->whose_clock = "the API server's";
     }
+    if (r < 0)
+        nc_advise_connection(&p->gather, &p->connection, &status, &p->err);
     if (status.http == 0 && r < 0 && p->err.class == NC_ERR_AUTH) {
         (void)failed(p, "tls", "check the certificate authority that the kubeconfig names");
         return;

@@ -197,9 +197,12 @@ static void advise(const struct nc_http_result *r, struct nc_err *err) {
                       is_answer ? network : server);
         break;
     case NC_HTTP_TLS:
-        nc_err_remedy(err, "check that the certificate authority in the configuration is this "
-                           "cluster's (NodeConfig: spec.cluster.certificateAuthority), and the "
-                           "clock of the node");
+        nc_err_remedy(err,
+                      "check that the certificate authority in the configuration is this "
+                      "cluster's (NodeConfig: spec.cluster.certificateAuthority)%s",
+                      strstr(r->message, "expired") || strstr(r->message, "not yet valid")
+                          ? ", and the clock of the node"
+                          : "");
         break;
     case NC_HTTP_LOCAL:
         if (strstr(r->message, "certificate") || strstr(r->message, "private key"))

@@ -17,7 +17,7 @@ import time
 import unittest
 from pathlib import Path
 
-from harness import CLUSTER, PATIENCE, SOURCE, VERSION, World, WorldTest, agent_path, mime, until
+from harness import CLUSTER, PATIENCE, SOURCE, VERSION, Authority, World, WorldTest, agent_path, mime, until
 
 import instances  # found by harness
 from demo import install_tables
@@ -1006,6 +1006,25 @@ class Preflight(WorldTest):
         world.set_user_data(mime(("application/node.eks.aws", world.node_config().replace(f"name: {CLUSTER}", "name: another"))))
         code, lines = self.outcomes(world)
         self.assertEqual((code, lines["tls"]["outcome"], lines["api"]["outcome"]), (4, "ok", "failed"), lines)
+
+    def test_its_remedies_are_those_of_a_bootstrap(self) -> None:
+        """The place of the CA, the role that is to be let in: and no clock where it is right."""
+        for check in ("tls", "api"):
+            with self.subTest(check):
+                world = self.world()
+                if check == "tls":
+                    other = Authority(world.folder, "another").base64
+                    world.set_user_data(mime(("application/node.eks.aws", world.node_config().replace(world.api.ca.base64, other))))
+                else:
+                    world.api.auth.users.clear()
+                    world.api.auth.keys.clear()
+                self.assertEqual(world.bootstrap("--timeout", "2s").code, 4)
+                said = world.phase("preflight")["error"]["remedy"]
+                words = {"tls": r"certificateAuthority\); certificateAuthority is in user-data part 1 .*:\d+:\d+; only a new node",
+                         "api": "let the instance's role, nodeclaimd-node, in .*; the clock is right$"}  # fmt: skip
+                self.assertRegex(said, words[check])
+                code, lines = self.outcomes(world)
+                self.assertEqual((code, lines[check]["remedy"]), (4, said))
 
     def test_a_proxy_of_the_documents(self) -> None:
         """The environment is the one that a bootstrap would have: who is asked through a proxy, and who is not."""
