@@ -214,10 +214,10 @@ static void warn_of_deadline(const struct nc_app *app, const struct nc_value *st
  * it is known. 1: it is left for one that hangs, or for the start of one, whose state may have a
  * request to withdraw. */
 static int request_and_follow(struct nc_app *app, const struct nc_notice *notice,
-                              const struct nc_value *request, struct nc_err *err) {
+                              const struct nc_value *request, const struct nc_value *status,
+                              struct nc_err *err) {
     nc_auto_free char *path = nc_app_path(app, notice ? NC_REQUEST_DIR "/" NC_REQUEST_DRAIN
                                                       : NC_REQUEST_DIR "/" NC_REQUEST_UNDRAIN);
-    nc_auto_value struct nc_value *status = read_status_file(app);
     const char *id = nc_value_get_string(request, "id");
     const bool is_gone = nc_daemon_is_gone(app, status) > 0;
     int r = nc_app_loop(app, err);
@@ -386,6 +386,25 @@ static void print_ending(const struct nc_value *status) {
     }
 }
 
+/* Was there a request, and what drains on? A status without a list of sources tells nothing. */
+static void print_withdrawn(const struct nc_value *before, const struct nc_value *status) {
+    const struct nc_value *drain = nc_value_get(status, "drain");
+    const char *source = nc_value_get_string(drain, "source");
+    const char *policy = nc_value_get_string(drain, "policy");
+
+    (void)printf("%s", operator_of(before) ? "withdrawn"
+                       : nc_value_path(before, "drain.sources")
+                           ? "no drain was requested on this machine"
+                           : "withdrawn, if there was one");
+    if (source && !nc_streq(policy, nc_policy_name(NC_POLICY_REPORT)))
+        (void)printf("; a %s goes on for %s", policy, source);
+    if (nc_streq(source, nc_source_name(NC_SOURCE_REQUEST)))
+        (void)printf(": kubectl annotate node %s " NC_ANNOTATION_REQUEST "- ends it",
+                     nc_value_path_string(status, "daemon.node"));
+    (void)printf("\n");
+    print_ending(status);
+}
+
 /* Accepted is not begun. */
 static void warn_of_hindrance(const struct nc_app *app, const struct nc_value *status,
                               bool is_left) {
@@ -401,25 +420,22 @@ static void warn_of_hindrance(const struct nc_app *app, const struct nc_value *s
 
 static int run(struct nc_app *app, const struct nc_notice *notice, const struct nc_value *request) {
     struct following f = {.app = app, .id = nc_value_get_string(request, "id")};
-    nc_auto_value struct nc_value *status = NULL;
+    nc_auto_value struct nc_value *before = read_status_file(app), *status = NULL;
     struct nc_err err = NC_ERR_INIT;
     int r = 0;
 
     if (f.id)
         r = nc_drain_allow_now(app, NC_DRAIN_AUTO, &err);
     if (r == 0)
-        r = request_and_follow(app, notice, request, &err);
+        r = request_and_follow(app, notice, request, before, &err);
     const bool is_left = r > 0;
-    if (r >= 0 && !app->opts.json)
-        (void)printf("%s\n",
-                     f.id ? f.id
-                     : is_left
-                         ? "withdrawn when the daemon goes on or starts, unless the machine is "
-                           "rebooted before"
-                         : "withdrawn, if there was one; a drain for another source goes on");
     nc_auto_value struct nc_value *now = read_status_file(app);
     if (r == 0 && !f.id && !app->opts.json)
-        print_ending(now);
+        print_withdrawn(before, now);
+    else if (r >= 0 && !app->opts.json)
+        (void)printf("%s\n", f.id ? f.id
+                                  : "withdrawn when the daemon goes on or starts, unless the "
+                                    "machine is rebooted before");
     if (r >= 0 && !app->opts.wait)
         warn_of_hindrance(app, now, is_left);
     if (r >= 0 && app->opts.wait)

@@ -181,6 +181,26 @@ class Commands(DaemonTest):
         self.assertEqual(done.code, 1)
         self.assertIn("withdrawn", done.err)
 
+    def test_undrain_says_what_was_withdrawn_and_what_goes_on(self) -> None:
+        world = self.node_world(profile="m5.large")
+        world.budget("never", "db")
+        world.pod("db")
+        world.start()
+        self.assertEqual(world.run("undrain").out, "no drain was requested on this machine\n")
+        self.assertEqual(world.run("drain").code, 0)
+        self.assertEqual(world.run("undrain").out, "withdrawn\n")
+        name = "nodeclaimd.io/drain-request"
+        world.change_node(lambda n: n["metadata"]["annotations"].update({name: '{"id": "gitops-1", "mode": "graceful"}'}))
+        world.must(lambda: world.drain()["source"] == "request", "the request")
+        goes_on = f"; a drain goes on for request: kubectl annotate node {world.node_name} {name}- ends it\n"
+        self.assertEqual(world.run("undrain").out, "no drain was requested on this machine" + goes_on)
+        self.assertEqual(world.run("drain").code, 0)
+        self.assertEqual(world.run("undrain").out, "withdrawn" + goes_on)
+        world.change_node(lambda n: n["metadata"].update(finalizers=["karpenter.sh/termination"]))
+        world.delete_node()
+        world.must(lambda: world.drain()["source"] == "deletion", "the deletion")
+        self.assertEqual(world.run("undrain").out, "no drain was requested on this machine; a drain goes on for deletion\n")
+
     def test_pods_that_end_though_the_drain_is_taken_back(self) -> None:
         """They are named when it is taken back, and shown while they may be there."""
         world = self.node_world(profile="m5.large")
