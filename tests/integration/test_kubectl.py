@@ -473,6 +473,16 @@ class Plugin(unittest.TestCase):
         self.node("n5", **{STATUS_KEY: '{"source":"request","phase":"Failed"}', REQUEST_KEY: "{}"})
         self.assertIn("; the request goes on without a deadline; kubectl annotate node n5 nodeclaimd.io/drain-request- removes it\n", self.says("why", "n5"))
 
+    def test_why_evictions_get_no_time(self) -> None:
+        """They are in no list of blocked pods: the Event alone says so, where it is of this drain."""
+        now, said = time.time(), []
+        status = '{"source":"request","phase":"%s","deadline":null,"total":1,"remaining":1,"blocked":[%s],"reasons":[],"updated":"%s"}'
+        for name, phase, blocked, ago in (("n1", "Evicting", "", 9), ("n2", "Evicting", "", 90), ("n3", "Drained", "", 9), ("n4", "Evicting", '"shop/b"', 9)):
+            self.node(name, {**condition("InterruptionPending", "True", "Requested"), "lastTransitionTime": stamp(now - 60)}, created=stamp(now - 900), **{STATUS_KEY: status % (phase, blocked, stamp(now))})
+            self.event("Node", name, "DrainBlocked", "Pod shop/a may not leave: the API server has no time for its eviction: 'slow down'; waiting without end since x", at=stamp(now - ago))
+            said.append("\n  the API server answers evictions with 429, and that is no budget's answer (Event DrainBlocked): they are tried again. Where it lasts, see its flow control, kubectl get flowschemas, " in self.says("why", name))
+        self.assertEqual(said, [True, False, False, False])
+
     def test_why_deletions_are_refused(self) -> None:
         """Only Events say so before the deadline: those of pods that still block this drain. What the API server fails at is no matter of RBAC."""
         now, rule = time.time(), '{apiGroups: [""], resources: [pods], verbs: [delete]}'
