@@ -201,8 +201,8 @@ class PodsTest(WithApi):
     def test_toy_kubelet(self) -> None:
         kubelet = self.api.kubelet
         kubelet.running = True
-        for name in ("quick", "slow", "stuck"):
-            self.pod(name, grace=1)
+        for name in ("quick", "slow", "stuck"):  # deletionTimestamp has whole seconds: of one second nothing may be left
+            self.pod(name, grace=2)
         kubelet.stops_after["slow"] = math.inf
         kubelet.stuck.add("stuck")
         for name in ("quick", "slow", "stuck"):
