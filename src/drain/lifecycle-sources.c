@@ -292,6 +292,8 @@ static void forget_drain(struct nc_lifecycle *l) {
 }
 
 static void forget_cordon(struct nc_lifecycle *l) {
+    if (l->is_cordon_done && l->was_lifted) /* another one may stand by now */
+        l->has_cordoned = l->was_foreign = true;
     l->was_foreign |= l->is_foreign;
     l->is_cordon_done = l->is_foreign = false;
     l->label_refused_usec = 0;
