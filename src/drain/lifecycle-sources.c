@@ -83,6 +83,33 @@ void nc_lifecycle_observe(struct nc_lifecycle *l, const struct nc_notice *observ
     s->notice = l->notices[n->source] = *n;
 }
 
+/* It is no release where another source still keeps the node cordoned. */
+static void report_withdrawn(const struct nc_lifecycle *l, enum nc_source source,
+                             struct nc_lifecycle_actions *out) {
+    const struct nc_drain_summary *sum = &l->summary;
+    const size_t ending = sum->leaving + sum->hanging;
+    nc_auto_free char *counts = nc_lifecycle_counts_text(l);
+    enum nc_policy policy = NC_POLICY_CORDON;
+    const char *other = NULL;
+    struct nc_buf b = NC_BUF_INIT;
+
+    for (enum nc_source i = 0; i < _NC_SOURCE_MAX; i++)
+        if (i != source && l->sources[i].policy >= policy) {
+            policy = l->sources[i].policy;
+            other = nc_source_name(i);
+        }
+    (void)nc_buf_printf(&b, "interruption notice %s: %s",
+                        l->sources[source].is_of_deleted ? "ended, its Node was deleted"
+                                                         : "withdrawn",
+                        nc_source_name(source));
+    if (other)
+        (void)nc_buf_printf(&b, "; a %s goes on for %s", nc_policy_name(policy), other);
+    if (sum->evicted + sum->deleted + ending)
+        (void)nc_buf_printf(&b, "%s, still ending: %zu", counts, ending);
+    nc_lifecycle_emit(NC_LIFECYCLE_MILESTONE_WITHDRAWN, "InterruptionWithdrawn", nc_buf_steal(&b),
+                      out);
+}
+
 void nc_lifecycle_clear(struct nc_lifecycle *l, enum nc_source source,
                         struct nc_lifecycle_actions *out) {
     struct nc_lifecycle_source *s = &l->sources[source];
@@ -90,20 +117,8 @@ void nc_lifecycle_clear(struct nc_lifecycle *l, enum nc_source source,
     s->is_observed = true;
     if (!s->is_active)
         return;
-    if (s->is_announced) {
-        const struct nc_drain_summary *sum = &l->summary;
-        const size_t ending = sum->leaving + sum->hanging;
-        nc_auto_free char *counts = nc_lifecycle_counts_text(l);
-        nc_auto_free char *pods = sum->evicted + sum->deleted + ending
-                                      ? nc_asprintf("%s, still ending: %zu", counts, ending)
-                                      : nc_strdup("");
-        nc_lifecycle_emit(
-            NC_LIFECYCLE_MILESTONE_WITHDRAWN, "InterruptionWithdrawn",
-            nc_asprintf("interruption notice %s: %s%s",
-                        s->is_of_deleted ? "ended, its Node was deleted" : "withdrawn",
-                        nc_source_name(source), pods),
-            out);
-    }
+    if (s->is_announced)
+        report_withdrawn(l, source, out);
     if (source == NC_SOURCE_REQUEST && !s->is_of_deleted)
         memcpy(l->withdrawn_id, s->notice.id, sizeof(l->withdrawn_id));
     *s = (struct nc_lifecycle_source){.is_observed = true};

@@ -586,6 +586,26 @@ static void test_request_put_back(void **state) {
     life_world_done(&w);
 }
 
+/* It is no release where another source keeps the node ending: the most severe is named. */
+static void test_withdrawn_beside_others(void **state) {
+    static const char *const events[] = {
+        "begin", "notice request drain", "ok", "ok", "notice spot +120", "notice rebalance", NULL};
+    struct life_world w;
+
+    (void)state;
+    begin(&w, events);
+    (void)life_do(&w, 5000, "notice maintenance");
+    (void)life_do(&w, 6000, "clear request");
+    assert_string_equal(w.last_message,
+                        "interruption notice withdrawn: request; a drain goes on for spot");
+    (void)life_do(&w, 7000, "clear spot");
+    assert_string_equal(w.last_message,
+                        "interruption notice withdrawn: spot; a drain goes on for maintenance");
+    (void)life_do(&w, 8000, "clear maintenance");
+    assert_string_equal(w.last_message, "interruption notice withdrawn: maintenance");
+    life_world_done(&w);
+}
+
 static void test_failed_without_a_cordon(void **state) {
     static const char *const events[] = {"begin",   "notice spot +60", "ok",
                                          "refused", "refused",         NULL};
@@ -769,6 +789,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_grace_that_is_cut_of_many),
         cmocka_unit_test(test_forced_and_failed_in_an_outage),
         cmocka_unit_test(test_request_put_back),
+        cmocka_unit_test(test_withdrawn_beside_others),
         cmocka_unit_test(test_failed_without_a_cordon),
         cmocka_unit_test(test_annotation),
         cmocka_unit_test(test_annotation_at_each_force_delete_time),
