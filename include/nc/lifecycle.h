@@ -266,6 +266,7 @@ struct nc_lifecycle_view {
     enum nc_policy policy;  /* in force */
     uint64_t deadline_usec; /* of the machine, 0 = none */
     uint64_t t_usec;        /* the force-delete time of all, 0 = none */
+    bool is_put_back;       /* the request of the Node, with the id of one that was withdrawn */
     bool is_ours;           /* the cordon: we made it, and it was not lifted since */
     bool is_lifted;         /* the cordon, by somebody else, and it was not made again */
     bool is_refused;        /* the cordon, so far */
@@ -286,6 +287,7 @@ struct nc_lifecycle_view {
     int64_t clock_offset_usec;
 };
 #define NC_LIFECYCLE_FAILED "failed"
+#define NC_PUT_BACK "put back with the same id after it was withdrawn"
 /* What helps where a pod does not end, and where its Node was deleted. */
 #define NC_LIFECYCLE_FINALIZER_REMEDY "ask the finalizer's owner: kubectl get pod -o yaml names it"
 #define NC_LIFECYCLE_SILENT_REMEDY "journalctl -u kubelet -u containerd, on the node"

@@ -27,6 +27,8 @@ static struct nc_value *new_source(enum nc_source s, const struct nc_lifecycle_v
     nc_value_set_time(v, "deadline", n->deadline_usec);
     nc_value_set_time(v, "begin", n->begin_usec);
     nc_value_set_text(v, "policy", nc_policy_name(view->policies[s]));
+    nc_value_set_text(v, "reason", n->reason);
+    nc_value_set_bool(v, "putBack", s == NC_SOURCE_REQUEST && view->is_put_back);
     return v;
 }
 

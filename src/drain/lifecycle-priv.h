@@ -302,6 +302,7 @@ char *nc_lifecycle_names(const struct nc_lifecycle *l, nc_lifecycle_pod_fn is_me
  * is left. */
 bool nc_lifecycle_has_listed(const struct nc_lifecycle *l);
 char *nc_lifecycle_drained_text(const struct nc_lifecycle *l);
+bool nc_lifecycle_is_put_back(const struct nc_lifecycle *l);
 char *nc_lifecycle_sentence(const struct nc_lifecycle *l, enum nc_source s);
 const char *nc_lifecycle_status_phase(const struct nc_lifecycle *l,
                                       const struct nc_drain_summary *s);

@@ -14,6 +14,12 @@
     ((size_t)600) /* with reasons and times; the rest of the annotation is some 400                \
                    */
 
+bool nc_lifecycle_is_put_back(const struct nc_lifecycle *l) {
+    const char *id = l->sources[NC_SOURCE_REQUEST].notice.id;
+
+    return *id && nc_streq(id, l->withdrawn_id);
+}
+
 char *nc_lifecycle_sentence(const struct nc_lifecycle *l, enum nc_source s) {
     const struct nc_notice *n = &l->sources[s].notice;
     struct nc_buf b = NC_BUF_INIT;
@@ -28,8 +34,8 @@ char *nc_lifecycle_sentence(const struct nc_lifecycle *l, enum nc_source s) {
     }
     if (n->reason[0])
         (void)nc_buf_printf(&b, ": %s", n->reason);
-    if (s == NC_SOURCE_REQUEST && n->id[0] && strcmp(n->id, l->withdrawn_id) == 0)
-        (void)nc_buf_puts(&b, "; put back with the same id after it was withdrawn");
+    if (s == NC_SOURCE_REQUEST && nc_lifecycle_is_put_back(l))
+        (void)nc_buf_puts(&b, "; " NC_PUT_BACK);
     return nc_buf_steal(&b);
 }
 

@@ -340,6 +340,7 @@ void nc_lifecycle_get_view(const struct nc_lifecycle *l, uint64_t now_usec,
         .policy = l->in_force.policy,
         .deadline_usec = l->in_force.deadline_usec,
         .t_usec = nc_lifecycle_ec2_time(l, l->in_force.t_usec),
+        .is_put_back = nc_lifecycle_is_put_back(l),
         .is_ours = l->node.exists && l->node.has_cordon_record && !l->was_lifted
                    && (!l->node.is_complete || l->node.is_unschedulable),
         .is_lifted = nc_lifecycle_is_cordon_lifted(l),

@@ -164,11 +164,14 @@ static void show_sources(struct nc_buf *out, const struct nc_value *sources) {
 
     for (size_t i = 0; (s = nc_show_item(sources, i, MAX_SOURCES)); i++) {
         nc_show_title(out, i == 0 ? "notice" : "");
-        nc_show_put(out, nc_show_text(s, "source", "unknown"));
+        const char *source = nc_show_text(s, "source", "unknown");
+        nc_show_put(out, source);
         show_each(out, s,
                   "action\0to\0policy\0policy\0deadline\0deadline\0begin\0begins\0"
                   "noticed\0since\0");
-        (void)nc_buf_putc(out, '\n');
+        if (nc_is_one_of(source, "request\0operator\0"))
+            show_each(out, s, "id\0id\0reason\0reason\0");
+        (void)nc_buf_puts(out, truth_of(s, "putBack") == 1 ? ", " NC_PUT_BACK "\n" : "\n");
     }
 }
 

@@ -82,6 +82,7 @@ static void test_report_of_a_drain(void **state) {
         .policies = {[NC_SOURCE_REQUEST] = NC_POLICY_REPORT, [NC_SOURCE_SPOT] = NC_POLICY_DRAIN},
         .deadline_usec = NOW + 120 * SEC,
         .t_usec = NOW + 105 * SEC,
+        .is_put_back = true,
         .is_ours = true,
         .cordoned_usec = NOW - 4 * SEC,
         .drained_usec = NOW,
@@ -103,10 +104,11 @@ static void test_report_of_a_drain(void **state) {
            "\"source\":\"spot\",\"reason\":\"SpotInterruption\",\"policy\":\"drain\","
            "\"deadline\":\"2026-01-01T00:02:00Z\",\"forceDeleteAt\":\"2026-01-01T00:01:45Z\","
            "\"sources\":[{\"source\":\"request\",\"id\":\"r-1\",\"action\":null,\"noticed\":null,"
-           "\"deadline\":null,\"begin\":\"2026-01-01T00:01:00Z\",\"policy\":\"report\"},"
+           "\"deadline\":null,\"begin\":\"2026-01-01T00:01:00Z\",\"policy\":\"report\","
+           "\"reason\":\"upgrade\",\"putBack\":true},"
            "{\"source\":\"spot\",\"id\":\"spot-1\",\"action\":\"terminate\","
            "\"noticed\":\"2025-12-31T23:59:54Z\",\"deadline\":\"2026-01-01T00:02:00Z\","
-           "\"begin\":null,\"policy\":\"drain\"}],"
+           "\"begin\":null,\"policy\":\"drain\",\"reason\":null,\"putBack\":false}],"
            "\"cordon\":{\"ours\":true,\"since\":\"2025-12-31T23:59:56Z\",\"refused\":false,"
            "\"failing\":false,"
            "\"lifted\":false,\"labelRemoved\":false},"

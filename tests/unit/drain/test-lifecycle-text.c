@@ -571,6 +571,7 @@ static void test_forced_and_failed_in_an_outage(void **state) {
 static void test_request_put_back(void **state) {
     static const char *const events[] = {
         "begin", "notice request drain id=a", "ok", "ok", "clear request", "node", "ok", NULL};
+    struct nc_lifecycle_view v;
     struct life_world w;
 
     (void)state;
@@ -578,7 +579,11 @@ static void test_request_put_back(void **state) {
     (void)life_do(&w, 5000, "notice request drain id=a");
     assert_non_null(strstr(w.last_message, "; put back with the same id after it was withdrawn; "
                                            "policy=drain"));
+    nc_lifecycle_get_view(w.life, w.now_usec, &v);
+    assert_true(v.is_put_back);
     (void)life_do(&w, 6000, "notice request drain id=b");
+    nc_lifecycle_get_view(w.life, w.now_usec, &v);
+    assert_false(v.is_put_back);
     assert_null(strstr(w.last_message, "put back"));
     (void)life_do(&w, 7000, "clear request");
     (void)life_do(&w, 8000, "notice request drain id=a");

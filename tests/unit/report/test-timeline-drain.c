@@ -112,6 +112,8 @@ static void test_pods(void **state) {
 }
 
 static void test_status(void **state) {
+    nc_auto_free char *text = NULL;
+
     (void)state;
     assert_text(
         draining, nc_status_text,
@@ -125,6 +127,13 @@ static void test_status(void **state) {
         "notice       spot, to terminate, policy drain, deadline 2024-01-01T00:12:00Z, "
         "since 2024-01-01T00:10:00Z\n"
         "blocked      a/b, budget pdb, force-delete 2024-01-01T00:11:15Z, says no\n");
+    text = text_of("{'drain': {'sources': [{'source': 'request', 'id': 'a-1', 'reason': 'disk', "
+                   "'putBack': true}, {'source': 'operator', 'id': 'b', 'reason': null, 'putBack': "
+                   "false}, {'source': 'spot', 'id': 's1'}]}}",
+                   nc_status_text);
+    assert_non_null(
+        strstr(text, "notice       request, id a-1, reason disk, put back with the same id after "
+                     "it was withdrawn\n             operator, id b\n             spot\n"));
     assert_text("{'daemon': {}, 'drain': {'phase': 'evicting', 'cordon': {'ours': false, 'lifted':"
                 " true, 'labelRemoved': true}, 'nodeDeleted': true}}",
                 nc_status_text,
