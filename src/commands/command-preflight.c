@@ -272,16 +272,12 @@ static void check_api(struct preflight *p) {
         p->skew_usec = (int64_t)status.date_usec - (int64_t)status.received_usec;
         p->whose_clock = "the API server's";
     }
-    if (r < 0)
-        nc_advise_connection(&p->gather, &p->connection, &status, &p->err);
-    if (status.http == 0 && r < 0 && p->err.class == NC_ERR_AUTH) {
-        (void)failed(p, "tls", "check the certificate authority that the kubeconfig names");
-        return;
-    }
     if (status.http != 0)
         ok(p, "tls", "the certificate is the one of the cluster's CA");
     if (r < 0) {
-        (void)failed(p, "api", NC_CHECK_MAPPING);
+        nc_advise_connection(&p->gather, &p->connection, &status, &p->err);
+        (void)failed(p, status.http == 0 && p->err.class == NC_ERR_AUTH ? "tls" : "api",
+                     NC_CHECK_MAPPING);
         return;
     }
     ok(p, "api", "%s answers", p->connection.kubeconfig.server);
