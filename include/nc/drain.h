@@ -244,6 +244,7 @@ struct nc_drain_line {
 };
 /* What helps where a pod is kept without end. */
 #define NC_DRAIN_KEPT_REMEDY "kubectl annotate pod POD karpenter.sh/do-not-disrupt-"
+#define NC_DRAIN_BUDGET_REMEDY "mend that budget's pods, or change it (kubectl get pdb)"
 /* What holds a pod that is stuck; of any other its reason. */
 enum nc_pod_reason nc_drain_held_as(const struct nc_drain_line *line);
 size_t nc_drain_count(const struct nc_drain *d); /* pods known now, excluded ones too */

@@ -320,7 +320,10 @@ static char *until_text(const struct nc_lifecycle *l, const struct nc_drain_line
     const bool is_endless = until_usec == UINT64_MAX;
     const bool is_late = l->in_force.leading >= 0 && l->sources[l->in_force.leading].is_late;
     const uint64_t since_usec = line->since_usec ? line->since_usec : l->evicting_usec;
-    const char *remedy = line->remedy ? line->remedy : "mend what the answer names";
+    const char *remedy = line->remedy ? line->remedy
+                         : line->verdict.reason == NC_POD_REASON_BUDGET
+                             ? NC_DRAIN_BUDGET_REMEDY
+                             : "mend what the answer names";
     char time[32];
 
     if (line->verdict.reason == NC_POD_REASON_UNDELETED && force_usec)

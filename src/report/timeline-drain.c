@@ -380,6 +380,8 @@ static void show_held_remedy(struct nc_buf *out, const struct nc_value *drain) {
     const char *mend = known ? known
                        : nc_value_says(endless, "reason", nc_pod_reason_name(NC_POD_REASON_KEPT))
                            ? NC_DRAIN_KEPT_REMEDY
+                       : nc_value_says(endless, "reason", nc_pod_reason_name(NC_POD_REASON_BUDGET))
+                           ? NC_DRAIN_BUDGET_REMEDY
                            : "mend what the answer names";
     nc_auto_free char *text = NULL;
 
@@ -406,10 +408,9 @@ static void show_held_remedy(struct nc_buf *out, const struct nc_value *drain) {
     if (is_uncordoned && !has_deadline)
         return;
     if (endless && !is_undeleted)
-        text = nc_asprintf("%s; or, without asking a budget, delete the pod, or %s --deadline TIME",
-                           mend,
-                           truth_of(drain, "nodeDeleted") == 1 ? "nodeclaimd drain"
-                                                               : "kubectl nodeclaim drain NODE");
+        text = nc_asprintf("%s; or, without asking a budget, delete the pod, or nodeclaimd drain "
+                           "--deadline TIME",
+                           mend);
     else if (known || is_undeleted || endless || (find_held(drain) && has_failed))
         text = nc_asprintf("%s; or delete the pod, which asks no budget%s", mend,
                            is_undeleted || has_failed

@@ -223,7 +223,7 @@ class Refusals(DaemonTest):
         self.assertEqual((said["drain"], said["reason"], said["remaining"], said["deadline"]), ("evicting", "DrainBlocked", 2, None))
         self.assertLess(epoch(said["since"]), time.time() - 20)
         self.assertRegex(said["message"], "^Pod default/(kept may not leave[^:]*: kept by do-not-disrupt|web may not leave[^:]*: PodDisruptionBudget never: .*); waiting "
-                         r"without end since \S+Z, for no deadline is known: (kubectl annotate pod POD karpenter.sh/do-not-disrupt-|mend what the answer names); or, without asking a budget, delete the pod")
+                         r"without end since \S+Z, for no deadline is known: (kubectl annotate pod POD karpenter.sh/do-not-disrupt-|mend that budget's pods, or change it \(kubectl get pdb\)); or, without asking a budget, delete the pod")
         world.must(lambda: world.log().count("Pod default/web may not leave") == 2, "the other one's second time", within=45)
         self.assertEqual(len(lines()), 2)
 

@@ -181,8 +181,8 @@ static void test_messages(void **state) {
          "Node cordoned by another client"},
         {{"begin", "notice request drain", "ok", "ok", "pods a:30", "synced", "no a"},
          "Pod ns/a may not leave: PodDisruptionBudget web: 'needs 3'; waiting without end since "
-         "2026-01-02T03:04:05Z, for no deadline is known: mend what the answer names; or, "
-         "without asking a budget, delete the pod, or request a deadline"},
+         "2026-01-02T03:04:05Z, for no deadline is known: mend that budget's pods, or change it "
+         "(kubectl get pdb); or, without asking a budget, delete the pod, or request a deadline"},
         {{"begin", "notice request drain", "ok", "ok", "pods a:30", "synced", "refused-pod a"},
          "Pod ns/a may not leave: refused: 'needs 3'; waiting without end since "
          "2026-01-02T03:04:05Z, for no deadline is known: mend what the answer names; or, "
@@ -273,7 +273,7 @@ static void test_blocked_after_the_deadline(void **state) {
     (void)life_do(&w, 57000, "tick");
     (void)life_do(&w, 57010, "no a");
     assert_non_null(strstr(w.last_message, "waiting without end since 2026-01-02T03:04:05Z, for "
-                                           "the deadline has passed: mend what the answer names"));
+                                           "the deadline has passed: mend that budget's pods"));
     life_world_done(&w);
 }
 
