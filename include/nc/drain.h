@@ -242,9 +242,8 @@ struct nc_drain_line {
     unsigned busy;       /* evictions in a row that the server had no time for */
     enum nc_pod_answer_kind busy_as; /* the last of these: BUSY or UNAVAILABLE */
 };
-/* What helps where a pod is kept without end. */
-#define NC_DRAIN_KEPT_REMEDY "kubectl annotate pod POD karpenter.sh/do-not-disrupt-"
-#define NC_DRAIN_BUDGET_REMEDY "mend that budget's pods, or change it (kubectl get pdb)"
+/* What helps where a pod is kept without end, by its reason's name (NULL: unknown). Static. */
+const char *nc_drain_remedy(const char *reason);
 /* What holds a pod that is stuck; of any other its reason. */
 enum nc_pod_reason nc_drain_held_as(const struct nc_drain_line *line);
 size_t nc_drain_count(const struct nc_drain *d); /* pods known now, excluded ones too */

@@ -391,6 +391,7 @@ static void print_withdrawn(const struct nc_value *before, const struct nc_value
     const struct nc_value *drain = nc_value_get(status, "drain");
     const char *source = nc_value_get_string(drain, "source");
     const char *policy = nc_value_get_string(drain, "policy");
+    const char *node = nc_value_path_string(status, "daemon.node");
 
     (void)printf("%s", operator_of(before) ? "withdrawn"
                        : nc_value_path(before, "drain.sources")
@@ -398,9 +399,8 @@ static void print_withdrawn(const struct nc_value *before, const struct nc_value
                            : "withdrawn, if there was one");
     if (source && !nc_streq(policy, nc_policy_name(NC_POLICY_REPORT)))
         (void)printf("; a %s goes on for %s", policy, source);
-    if (nc_streq(source, nc_source_name(NC_SOURCE_REQUEST)))
-        (void)printf(": kubectl annotate node %s " NC_ANNOTATION_REQUEST "- ends it",
-                     nc_value_path_string(status, "daemon.node"));
+    if (node && nc_streq(source, nc_source_name(NC_SOURCE_REQUEST)))
+        (void)printf(": kubectl annotate node %s " NC_ANNOTATION_REQUEST "- ends it", node);
     (void)printf("\n");
     print_ending(status);
 }

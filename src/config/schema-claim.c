@@ -175,7 +175,7 @@ static const struct nc_schema interface = NC_SCHEMA("the interface", INTERFACE_F
 
 /* How large each may be is EC2's to say. */
 static bool is_volume_size(const char *s) {
-    return nc_is_one_of(s + strspn(s, "0123456789"), "G\0Gi\0T\0Ti\0");
+    return nc_is_one_of(s + strspn(s, NC_DIGITS), "G\0Gi\0T\0Ti\0");
 }
 
 static const char volume_types[] = "standard\0io1\0io2\0gp2\0sc1\0st1\0gp3\0";

@@ -45,19 +45,20 @@ static const char *path_of(const struct walk *w) {
     return w->path.data ? w->path.data : "";
 }
 
+#define TAINT_EXPECTED "a map of key, value and effect" /* and no KEY=VALUE:EFFECT */
+
 /* A text in a map's place is not quoted: whatever belongs below may be in it. */
 static void wrong(struct walk *w, const struct nc_field *f, const struct nc_value *v,
                   const char *wanted) {
     nc_auto_free char *is = nc_value_describe(v);
-    const char *text = nc_streq(wanted, "a map") ? nc_value_string(v) : NULL;
+    const char *text = nc_starts_with(wanted, "a map") ? nc_value_string(v) : NULL;
     const bool is_hidden = text || (f->flags & NC_FIELD_SECRET && (v->text || v->integer));
 
     nc_diag(w->d, true, v->mark, path_of(w), "must be %s%s%s", wanted, is_hidden ? "" : ", not ",
-            !is_hidden                                       ? is
-            : !text || !strchr(text, ':')                    ? ""
-            : strstr(text, ":No") || strstr(text, ":Prefer") ? " of key, value and effect"
-            : strchr(text, '\n') || strstr(text, ": ")       ? ": remove the quotes or the |"
-                                                             : ": a space must follow its colon");
+            !is_hidden                                                        ? is
+            : !text || !strchr(text, ':') || nc_streq(wanted, TAINT_EXPECTED) ? ""
+            : strchr(text, '\n') || strstr(text, ": ") ? ": remove the quotes or the |"
+                                                       : ": a space must follow its colon");
 }
 
 /* "a, b or c" */
@@ -424,7 +425,8 @@ static void check_object(struct walk *w, const struct nc_schema *schema, const s
     static const struct nc_field anonymous = {.type = NC_FIELD_MAP};
 
     if (v->type != NC_VALUE_MAP) {
-        wrong(w, &anonymous, v, "a map");
+        wrong(w, &anonymous, v,
+              schema == &nc_schema_taint && nc_value_string(v) ? TAINT_EXPECTED : "a map");
         return;
     }
     for (size_t i = 0; i < v->n; i++) {

@@ -73,6 +73,14 @@ enum nc_pod_reason nc_drain_held_as(const struct nc_drain_line *line) {
     return nc_pod_hangs_as(line->pod);
 }
 
+const char *nc_drain_remedy(const char *reason) {
+    return nc_streq(reason, nc_pod_reason_name(NC_POD_REASON_KEPT))
+               ? "kubectl annotate pod POD karpenter.sh/do-not-disrupt-"
+           : nc_streq(reason, nc_pod_reason_name(NC_POD_REASON_BUDGET))
+               ? "mend that budget's pods, or change it (kubectl get pdb)"
+               : "mend what the answer names";
+}
+
 static void count(const struct record *e, const struct nc_moments *m,
                   struct nc_drain_summary *ret) {
     const enum nc_pod_reason reason = nc_drain_verdict(e, m).reason;

@@ -320,10 +320,8 @@ static char *until_text(const struct nc_lifecycle *l, const struct nc_drain_line
     const bool is_endless = until_usec == UINT64_MAX;
     const bool is_late = l->in_force.leading >= 0 && l->sources[l->in_force.leading].is_late;
     const uint64_t since_usec = line->since_usec ? line->since_usec : l->evicting_usec;
-    const char *remedy = line->remedy ? line->remedy
-                         : line->verdict.reason == NC_POD_REASON_BUDGET
-                             ? NC_DRAIN_BUDGET_REMEDY
-                             : "mend what the answer names";
+    const char *helps = nc_drain_remedy(nc_pod_reason_name(line->verdict.reason));
+    const char *remedy = line->remedy ? line->remedy : helps;
     char time[32];
 
     if (line->verdict.reason == NC_POD_REASON_UNDELETED && force_usec)
@@ -341,7 +339,7 @@ static char *until_text(const struct nc_lifecycle *l, const struct nc_drain_line
         "waiting without end since %s, for %s: %s; or, without asking a budget, delete "
         "the pod, or request a deadline",
         time, is_late ? "the deadline has passed" : "no deadline is known",
-        is_kept ? NC_DRAIN_KEPT_REMEDY : remedy);
+        is_kept ? helps : remedy);
 }
 
 /* A pod that may not leave, of the lines of all. */

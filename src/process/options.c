@@ -127,7 +127,7 @@ static void report_unknown_option(const struct nc_command_line *line, const char
     nc_cleanup(nc_buf_done) struct nc_buf names = NC_BUF_INIT;
     nc_auto_free char *text = nc_strndup(arg, strcspn(arg, "="));
     nc_auto_free char *meant = NULL;
-    const char *name = nc_starts_with(text, "--") ? text + 2 : "-", *near;
+    const char *name = nc_starts_with(text, "--") ? text + 2 : "-";
 
     for (size_t i = 0; i < t->n_options; i++) {
         const struct nc_option *o = &t->options[i];
@@ -140,7 +140,8 @@ static void report_unknown_option(const struct nc_command_line *line, const char
     for (size_t i = 0; !meant && i < t->n_commands; i++)
         if (nc_streq(t->commands[i].name, name))
             meant = nc_asprintf("%s %s", nc_program(), name);
-    if (!meant && (near = nc_nearest(name, names.data)))
+    const char *near = meant ? NULL : nc_nearest(name, names.data);
+    if (near)
         meant = nc_asprintf("--%s", near);
     report_unknown(line->command->name, "unknown option:", arg, meant);
 }

@@ -377,12 +377,7 @@ static void show_held_remedy(struct nc_buf *out, const struct nc_value *drain) {
     const bool is_undeleted = is_named_for(drain, NC_POD_REASON_UNDELETED);
     const bool has_failed = nc_value_says(drain, "phase", NC_LIFECYCLE_FAILED);
     const char *known = find_remedy(nc_value_get(drain, "blocked"));
-    const char *mend = known ? known
-                       : nc_value_says(endless, "reason", nc_pod_reason_name(NC_POD_REASON_KEPT))
-                           ? NC_DRAIN_KEPT_REMEDY
-                       : nc_value_says(endless, "reason", nc_pod_reason_name(NC_POD_REASON_BUDGET))
-                           ? NC_DRAIN_BUDGET_REMEDY
-                           : "mend what the answer names";
+    const char *mend = known ? known : nc_drain_remedy(nc_value_get_string(endless, "reason"));
     nc_auto_free char *text = NULL;
 
     if (away_since(drain)) {
